@@ -5,11 +5,12 @@
 //! a stream that passes.
 
 use accumulate::{Accumulate, AccumulateOptions};
-use api::{Api, End, Stream, StreamOptions};
+use api::{AnswerForm, AnswerOptions, Api, Encoder, End, Front, Stream, StreamOptions};
 use detect::{CallFilter, CheckerAnswers, Detect};
 use event::{Collect, Event, Kind, Raw, Scanner};
 use proptest::prelude::*;
 use std::rc::Rc;
+use tag::Streams;
 use testkit::cut;
 use testkit::{Body, bodies};
 
@@ -301,6 +302,97 @@ fn law_2_and_3_text_passes_in_order_and_a_second_pass_changes_nothing() {
                 "{}: {checker} twice",
                 body.name
             );
+        }
+    }
+}
+
+/// The lines that only a session file has.
+const SESSION: [&str; 6] = [
+    r#"{"type":"session","v":1,"id":"3fa9c0d1e2b3a4958677a8b9c0d1e2f3","created":1.50,"more":[]}"#,
+    r#"{"id":"r1","type":"response","front":"events","answer":{}}"#,
+    r#"{"type":"response_end","id":"r1","status":"interrupted"}"#,
+    r#"{"type":"cancel","id":"r1","by":"\u00e9"}"#,
+    r#"{"type":"cancel","tool_id":"a","by":"b"}"#,
+    r#"{"type":"lease","epoch":1e3,"holder":"a"}"#,
+];
+
+fn tag_parse(lines: &[String]) -> Vec<String> {
+    let mut scanner = Scanner::default();
+    let first = scanner.read(&lines[0]).expect("an event");
+    Collect::run(&mut Streams::default().begin(&first), lines)
+}
+
+/// What a client of each front gets of these events, as a stream and whole.
+fn answers(lines: &[String]) -> Vec<String> {
+    let mut all = Vec::new();
+    for front in Front::ALL {
+        for form in [AnswerForm::Stream, AnswerForm::Whole] {
+            let mut encoder = Encoder::new(front, form, AnswerOptions::default());
+            let mut out = Vec::new();
+            each(lines, |_, event| encoder.push(event, &mut out));
+            encoder.finish(&mut out);
+            all.push(String::from_utf8(out).expect("UTF-8"));
+        }
+    }
+    all
+}
+
+/// The streams of the recorded logs, most of which have calls in their text.
+fn logged() -> Vec<Vec<String>> {
+    let folder = testkit::root().join("fixtures/logs");
+    let mut streams = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("the logs") {
+        let log = std::fs::read_to_string(entry.expect("an entry").path()).expect("a log");
+        let mut open: Option<Vec<String>> = None;
+        for line in log.lines() {
+            if line.starts_with(r#"{"type":"stream_start""#) {
+                open = Some(Vec::new());
+            }
+            open.iter_mut().for_each(|open| open.push(line.to_owned()));
+            if line.starts_with(r#"{"type":"stream_end""#) {
+                streams.extend(open.take());
+            }
+        }
+    }
+    streams
+}
+
+/// A decision without the number of its event, among which every line counts.
+fn unnumbered(line: &str) -> String {
+    let Some((before, rest)) = line
+        .strip_prefix(r#"{"type":"decision""#)
+        .and_then(|rest| rest.split_once(r#","event":"#))
+    else {
+        return line.to_owned();
+    };
+    let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    format!("{before}{rest}")
+}
+
+#[test]
+fn law_3_the_lines_of_a_session_pass_and_change_nothing() {
+    let mut streams = logged();
+    assert!(streams.len() > 100, "only {} streams", streams.len());
+    streams.extend(bodies().iter().map(events));
+    type Filter = fn(&[String]) -> Vec<String>;
+    let filters: [Filter; 3] = [tag_parse, accumulate, |lines| detect("full", lines)];
+    for (seed, lines) in streams.iter().enumerate() {
+        for filter in filters {
+            let got = filter(lines);
+            let answer = answers(&got);
+            let want: Vec<_> = got.iter().map(|line| unnumbered(line)).collect();
+            for place in [1, 2 + seed % lines.len(), lines.len() / 2, lines.len()] {
+                let at = place.clamp(1, lines.len());
+                let own = SESSION.map(str::to_owned);
+                let mixed = [&lines[..at], &own, &lines[at..]].concat();
+                let got = filter(&mixed);
+                assert_eq!(answers(&got), answer, "answers of {lines:#?}");
+                let (passed, rest): (Vec<_>, Vec<_>) =
+                    got.into_iter().partition(|line| own.contains(line));
+                assert_eq!(passed, own, "at {at} of {lines:#?}");
+                let rest: Vec<_> = rest.iter().map(|line| unnumbered(line)).collect();
+                assert_eq!(rest, want, "lines of a session at {at} of {lines:#?}");
+            }
         }
     }
 }

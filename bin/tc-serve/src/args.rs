@@ -4,6 +4,7 @@ use crate::keys::Keys;
 use crate::log::LogTarget;
 use crate::route::PassedPaths;
 use crate::sessions::{Retain, SessionLimits};
+use crate::tools::ToolArgs;
 use anyhow::{Result, bail};
 use ask::{AutoArgs, ConnectionArgs, ProviderArgs, ReplayArgs, ToolsModeArgs};
 use clap::Parser;
@@ -46,6 +47,8 @@ pub(crate) struct Args {
     pub limits: LimitArgs,
     #[command(flatten)]
     pub sessions: SessionArgs,
+    #[command(flatten)]
+    pub tools: ToolArgs,
     #[command(flatten)]
     pub upstream: UpstreamArgs,
     #[command(flatten)]

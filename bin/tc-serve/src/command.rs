@@ -11,8 +11,10 @@ use crate::log::Notices;
 use crate::pipe::{ClientRequest, Pipe};
 use crate::places::AnswerSlots;
 use anyhow::{Result, bail};
-use output::{CommandOutput, RequestLog};
-use running::RunningCommand;
+use output::CommandOutput;
+pub(crate) use output::{CommandErrors, RequestLog};
+pub(crate) use running::RunningCommand;
+use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
@@ -83,7 +85,8 @@ impl AnsweringCommand {
             return pipe.fail("too_many_requests", message, 429, full);
         };
         let mut log = RequestLog::new(self.notices.clone(), &asked.id);
-        let started = RunningCommand::start(&self.words, &asked.id, log.clone(), place, self.grace);
+        let words: Vec<OsString> = self.words.iter().map(OsString::from).collect();
+        let started = RunningCommand::start(&words, &asked.id, log.clone(), place, self.grace);
         let mut running = match started {
             Ok(running) => running,
             Err(error) => {

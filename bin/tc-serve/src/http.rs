@@ -1,14 +1,19 @@
 //! Requests of clients, from their head to the last byte of the response.
 
 mod body;
+mod calls;
 mod gate;
+mod kept;
 mod pass;
 mod questions;
 mod response;
 mod service;
 mod sessions;
+mod stored;
+mod tool_loop;
 mod turn;
 
+pub(crate) use kept::KeptPath;
 pub(crate) use service::Service;
 
 use crate::life::ConnectionPhase;
@@ -92,12 +97,16 @@ impl Service {
     fn route(&self, uri: &Uri) -> (Endpoint, Option<String>) {
         match Endpoint::of(uri.path()) {
             Endpoint::Health if asks_upstream(uri.query()) => (Endpoint::UpstreamHealth, None),
-            Endpoint::Unknown if self.source.upstream().is_some_and(Upstream::passes) => {
+            Endpoint::Kept(_) if self.sessions.is_some() => (Endpoint::of(uri.path()), None),
+            Endpoint::Unknown | Endpoint::Kept(_)
+                if self.source.upstream().is_some_and(Upstream::passes) =>
+            {
                 let found = self.passed.find(uri.path());
                 found.map_or((Endpoint::Unknown, None), |(path, forms)| {
                     (Endpoint::Pass(forms), Some(path))
                 })
             }
+            Endpoint::Kept(_) => (Endpoint::Unknown, None),
             route => (route, None),
         }
     }
@@ -145,6 +154,7 @@ impl Service {
                 let path = admitted.passed.as_deref().unwrap_or_default();
                 self.pass(request, admitted, path, exchange).await
             }
+            Endpoint::Kept(path) => self.kept(request, admitted, path, exchange).await,
             Endpoint::Unknown => Err(Refusal::not_found(request.uri().path())),
         }
     }

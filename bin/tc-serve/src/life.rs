@@ -37,6 +37,11 @@ impl ServiceEnd {
         self.until(|state| state.has_begun.get()).await;
     }
 
+    /// Whether open answers have to end now.
+    pub(crate) fn is_cut_now(&self) -> bool {
+        self.0.is_cut.get()
+    }
+
     /// Waits for [`ServiceEnd::cut`].
     pub(crate) async fn is_cut(&self) {
         self.until(|state| state.is_cut.get()).await;

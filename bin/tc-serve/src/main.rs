@@ -13,6 +13,7 @@ mod route;
 mod server;
 mod sessions;
 mod source;
+mod tools;
 mod turns;
 mod upstream;
 

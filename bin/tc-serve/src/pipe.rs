@@ -6,7 +6,7 @@ use crate::places::KeyPlace;
 use crate::turns::Turns;
 use accumulate::Accumulate;
 use api::{Api, InboundRequest};
-use api::{Dropped, Encoder, FailedAnswer};
+use api::{Dropped, Encoder, FailedAnswer, RunningStatus};
 use event::payload::Millis;
 use event::payload::{Error, FinishReason, StreamEnd, StreamStart, Warning};
 use event::{Chain, Demux, Emitted, Event, Kind, Machine, Payload, Raw, Sink, SinkOf, Text, cut};
@@ -147,6 +147,17 @@ pub enum PipeOutput {
     Answer(Box<Encoder>),
     /// The events themselves.
     Events(EventLines),
+}
+
+impl PipeOutput {
+    /// The events themselves, as server-sent events if `is_sse`, and the media type.
+    pub fn events(is_sse: bool) -> (PipeOutput, &'static str) {
+        let kind = match is_sse {
+            true => "text/event-stream; charset=utf-8",
+            false => "application/x-ndjson; charset=utf-8",
+        };
+        (PipeOutput::Events(EventLines::new(is_sse)), kind)
+    }
 }
 
 impl Pipe {
@@ -347,6 +358,14 @@ impl Pipe {
         }
     }
 
+    /// The response object of OpenAI Responses as far as it is written; `None` for other answers.
+    pub fn snapshot(&self, status: RunningStatus) -> Option<Vec<u8>> {
+        match &self.0.borrow().end.output {
+            PipeOutput::Answer(encoder) => encoder.snapshot(status),
+            PipeOutput::Events(_) => None,
+        }
+    }
+
     /// Ends the answer after the source's last event. Called once.
     pub fn finish(&self) {
         let PipeState {
@@ -360,7 +379,7 @@ impl Pipe {
         }
         if let PipeOutput::Answer(encoder) = &mut end.output {
             if let Some(turns) = &mut end.turns {
-                turns.finish(&mut |event| encoder.push(event, &mut end.bytes));
+                turns.finish(&mut |event| event.write(encoder, &mut end.bytes));
             }
             encoder.finish(&mut end.bytes);
         }
@@ -533,19 +552,16 @@ impl Sink for &Pipe {
 impl PipeEnd {
     /// The sink of the machines while they process `event`; `None` at the end of the events.
     fn after<'e>(&'e mut self, event: Option<&'e Event<'e>>) -> impl Sink + 'e {
+        let has_times = matches!(&self.output, PipeOutput::Events(lines) if lines.is_kept);
         SinkOf(move |emitted: Emitted<'_>| match (emitted, event) {
             (Emitted::Passed, Some(event)) => self.take(event),
             (Emitted::Passed, None) => {}
             (Emitted::Written(choice, payload), event) => {
                 let stream = event.and_then(|event| event.stream());
-                self.take(&Event::of(payload, stream, choice, None));
+                let t = event.and_then(|event| event.t());
+                self.take(&Event::of(payload, stream, choice, t.filter(|_| has_times)));
             }
         })
-    }
-
-    /// Whether the events that are written have times.
-    fn has_times(&self) -> bool {
-        matches!(&self.output, PipeOutput::Events(lines) if lines.is_kept)
     }
 
     fn take(&mut self, event: &Event<'_>) {
@@ -559,7 +575,7 @@ impl PipeEnd {
         }
         match (&mut self.output, &mut self.turns) {
             (PipeOutput::Answer(encoder), Some(turns)) => {
-                turns.push(event, &mut |event| encoder.push(event, &mut self.bytes))
+                turns.push(event, &mut |event| event.write(encoder, &mut self.bytes))
             }
             (PipeOutput::Answer(encoder), None) => encoder.push(event, &mut self.bytes),
             (PipeOutput::Events(lines), _) => lines.push(event, &mut self.bytes),

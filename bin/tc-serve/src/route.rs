@@ -1,5 +1,6 @@
 //! What a path is for, and which paths are passed to the provider as they are.
 
+pub(crate) use crate::http::KeptPath;
 use anyhow::{Result, bail};
 use api::Front;
 use hyper::{HeaderMap, Method};
@@ -34,6 +35,8 @@ pub(crate) enum Endpoint {
     Session,
     /// `/v1/sessions/ID/events`
     SessionEvents,
+    /// A path of what is kept, see [`KeptPath`].
+    Kept(KeptPath),
     /// None of these.
     Unknown,
 }
@@ -63,10 +66,12 @@ impl Endpoint {
             }
             _ => {
                 let path = |front: Front| front.path().strip_prefix("/v1").unwrap_or(front.path());
-                Front::ALL
-                    .into_iter()
-                    .find(|front| path(*front) == rest)
-                    .map_or(Endpoint::Unknown, Endpoint::Answer)
+                let front = Front::ALL.into_iter().find(|front| path(*front) == rest);
+                let kept = || KeptPath::of(rest).map(Endpoint::Kept);
+                front
+                    .map(Endpoint::Answer)
+                    .or_else(kept)
+                    .unwrap_or(Endpoint::Unknown)
             }
         }
     }
@@ -116,6 +121,7 @@ impl Endpoint {
             | Endpoint::Events
             | Endpoint::CountTokens
             | Endpoint::Pass(false) => &[Method::POST],
+            Endpoint::Kept(path) => path.methods(),
             Endpoint::Unknown => &[],
         }
     }

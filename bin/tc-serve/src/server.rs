@@ -9,8 +9,10 @@ use crate::command::AnsweringCommand;
 use crate::http::Service;
 use crate::life::ServiceEnd;
 use crate::log::{self, LogLine, Notices};
+use crate::places::AnswerSlots;
 use crate::sessions::Sessions;
 use crate::source::Source;
+use crate::tools::ServiceTools;
 use crate::upstream::Upstream;
 use anyhow::Result;
 use connection::Connections;
@@ -53,16 +55,14 @@ async fn run(settings: &ServeSettings) -> Result<i32> {
     let listener = Listener::bind(&settings.listen)?;
     let ending = ServiceEnd::default();
     let sessions = sessions(settings)?;
-    let service = Service::new(
-        settings,
-        source,
-        sessions.clone(),
-        log.clone(),
-        ending.clone(),
-    );
+    let processes = AnswerSlots::new(usize::try_from(args.command.processes)?, args.limits.queue);
+    let tools = ServiceTools::new(&args.tools, grace, processes, &notices)?;
+    let kept = sessions.clone();
+    let service = Service::new(settings, source, kept, tools, log.clone(), ending.clone());
     let service = Rc::new(service?);
     let reaching = Rc::clone(&service);
     tokio::task::spawn_local(async move { reaching.warn_unreachable().await });
+    service.go_on();
     let mut connections = Connections::new(Rc::clone(&service), args.limits, ending.clone());
     // Where no file has keys, SIGHUP ends the process, as it does when its terminal closes.
     let hangups = service

@@ -16,21 +16,28 @@ mod view;
 
 pub(crate) use digest::{summary, text, whole};
 pub(crate) use index::{IndexedSession, forget, sessions as indexed_sessions};
-pub(crate) use outline::{Outline, PendingCall, ResponseId, ResponseOutline};
+pub(crate) use outline::{Outline, ResponseId, ResponseOutline};
 pub(crate) use place::{PlaceError, SessionPlace, WantedSession, line};
-pub(crate) use producer::{RunningResponse, SessionWriter, WaitingClient, not_written, produce};
+pub(crate) use producer::{
+    Made, RunningResponse, SessionWriter, WaitingClient, not_written, one_turn, produce,
+};
 pub(crate) use quota::{FollowerPlace, SessionLimits};
 pub(crate) use retain::Retain;
-pub(crate) use view::{ResponseView, ViewEnd};
+pub(crate) use view::ResponseView;
 
+use event::{Event, Scanner};
 use sha2::{Digest, Sha256};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::ffi::OsStr;
+use std::ops::Range;
 use std::rc::{Rc, Weak};
-use store::{Change, Changes, FolderStore, SessionId, Store, StoreError};
+use std::sync::Arc;
+use store::{Change, FolderStore, PrivateFolder, SessionId, Store, StoreError};
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tokio::sync::{Notify, broadcast, watch};
+use tokio::sync::{Mutex, Notify, broadcast, watch};
 
 /// How many bytes of a session are read at once.
 pub(crate) const PIECE: usize = 64 << 10;
@@ -58,8 +65,10 @@ pub(crate) struct LiveSession {
     changed: Notify,
     /// The response that is made for it now.
     pub running: RefCell<Option<Rc<RunningResponse>>>,
-    /// How many clients follow it.
-    followers: Cell<usize>,
+    /// What a person has said while a response is made: `message` lines for the next turn.
+    pub inbox: RefCell<Vec<u8>>,
+    /// Held by whoever gives an answer to a call that waits.
+    pub deciding: Arc<Mutex<()>>,
 }
 
 impl Sessions {
@@ -84,7 +93,11 @@ impl Sessions {
     }
 
     async fn try_watch(&self) -> Result<Infallible, StoreError> {
-        let changes: AsyncFd<Changes> = AsyncFd::new(self.store.follow()?)?;
+        #[expect(
+            deprecated,
+            reason = "what takes its place is unsafe; the descriptor stays open with its owner"
+        )]
+        let changes = AsyncFd::with_interest(self.store.follow()?, Interest::READABLE)?;
         loop {
             let mut ready = changes.readable().await?;
             ready.clear_ready();
@@ -92,6 +105,37 @@ impl Sessions {
                 self.changed(change);
             }
         }
+    }
+
+    /// The folder that has a file for each session whose response goes on when the service begins
+    /// again. It only saves the look into all sessions.
+    fn left_folder(&self) -> anyhow::Result<PrivateFolder> {
+        self.store.root().inside(OsStr::new("left"), true)
+    }
+
+    /// Notes that the response of this session goes on when the service begins again.
+    pub(crate) fn remember_left(&self, id: SessionId) {
+        // Without the note the response is ended when somebody asks for it.
+        let _ = self
+            .left_folder()
+            .and_then(|folder| Ok(folder.write(id.to_string().as_ref(), b"")?));
+    }
+
+    /// The response of this session has ended.
+    pub(crate) fn forget_left(&self, id: SessionId) {
+        if let Ok(folder) = self.left_folder() {
+            folder.remove(id.to_string().as_ref());
+        }
+    }
+
+    /// The sessions whose responses were left when a service ended.
+    pub(crate) fn left(&self) -> Vec<SessionId> {
+        let names = self.left_folder().and_then(|folder| Ok(folder.names()?));
+        let names = names.unwrap_or_default();
+        names
+            .iter()
+            .filter_map(|name| SessionId::of(name.to_str()?))
+            .collect()
     }
 
     /// Waits until no response is made any more.
@@ -168,10 +212,39 @@ impl Sessions {
             id,
             changed: Notify::new(),
             running: RefCell::default(),
-            followers: Cell::new(0),
+            inbox: RefCell::default(),
+            deciding: Arc::default(),
         });
         live.insert(id, Rc::downgrade(&session));
         session
+    }
+
+    /// Hands `take` each event from `offset` on, with its place in bytes, as far as the session is
+    /// written.
+    ///
+    /// # Errors
+    /// [`StoreError::Unknown`] and [`StoreError::Io`].
+    pub(crate) fn each_line(
+        &self,
+        id: SessionId,
+        mut offset: u64,
+        mut take: impl FnMut(&Event<'_>, Range<u64>),
+    ) -> Result<(), StoreError> {
+        let mut scanner = Scanner::default();
+        loop {
+            let bytes = self.store.read(id, offset, PIECE)?;
+            if bytes.is_empty() {
+                return Ok(());
+            }
+            for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+                let behind = offset + line.len() as u64;
+                let text = std::str::from_utf8(line.trim_ascii_end());
+                if let Some(event) = text.ok().and_then(|text| scanner.read(text).ok()) {
+                    take(&event, offset..behind);
+                }
+                offset = behind;
+            }
+        }
     }
 
     /// What the session holds up to the offset `until`, which is a line's end.
@@ -180,15 +253,11 @@ impl Sessions {
     /// [`StoreError::Unknown`] and [`StoreError::Io`].
     pub(crate) fn outline(&self, id: SessionId, until: u64) -> Result<Outline, StoreError> {
         let mut outline = Outline::default();
-        while outline.end < until {
-            let mut bytes = self.store.read(id, outline.end, PIECE)?;
-            if bytes.is_empty() {
-                break;
+        self.each_line(id, 0, |event, place| {
+            if place.end <= until {
+                outline.push(event, place);
             }
-            let left = until - outline.end;
-            bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
-            outline.push(&bytes);
-        }
+        })?;
         Ok(outline)
     }
 }
@@ -218,7 +287,6 @@ impl SessionReader {
         session: &Rc<LiveSession>,
         offset: u64,
     ) -> SessionReader {
-        session.followers.set(session.followers.get() + 1);
         SessionReader {
             sessions: Rc::clone(sessions),
             session: Rc::clone(session),
@@ -245,30 +313,33 @@ impl SessionReader {
     /// As [`SessionReader::at_hand`].
     pub(crate) async fn next(&mut self) -> Result<Vec<u8>, StoreError> {
         let session = Rc::clone(&self.session);
-        loop {
-            // What is written from now on is not missed.
-            let changed = session.changed.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            let bytes = self.at_hand()?;
-            if !bytes.is_empty() {
-                return Ok(bytes);
-            }
-            changed.await;
-        }
-    }
-}
-
-impl Drop for SessionReader {
-    fn drop(&mut self) {
-        self.session.followers.set(self.session.followers.get() - 1);
+        let look = || {
+            self.at_hand()
+                .map(|bytes| (!bytes.is_empty()).then_some(bytes))
+        };
+        session.until(look).await
     }
 }
 
 impl LiveSession {
-    /// How many clients follow it.
-    pub(crate) fn followers(&self) -> usize {
-        self.followers.get()
+    /// Waits until `look` finds something in the session, at each change of it.
+    ///
+    /// # Errors
+    /// The first error of `look`.
+    pub(crate) async fn until<T>(
+        &self,
+        mut look: impl FnMut() -> Result<Option<T>, StoreError>,
+    ) -> Result<T, StoreError> {
+        loop {
+            // What changes from now on is not missed.
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if let Some(found) = look()? {
+                return Ok(found);
+            }
+            changed.await;
+        }
     }
 }
 

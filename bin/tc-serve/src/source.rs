@@ -60,8 +60,12 @@ impl Source {
     /// The maker of one answer from the turns of a command; `None` for a provider, which has one
     /// turn.
     pub(crate) fn turns(&self, request: &InboundRequest) -> Option<Turns> {
-        let names = || request.tools.iter().flat_map(|tools| tools.names());
-        matches!(self, Source::Command(_)).then(|| Turns::new(names()))
+        self.turns_of(request.tools.iter().flat_map(|tools| tools.names()))
+    }
+
+    /// The same for a request with tools of these names.
+    pub(crate) fn turns_of<'n>(&self, tools: impl Iterator<Item = &'n str>) -> Option<Turns> {
+        matches!(self, Source::Command(_)).then(|| Turns::new(tools))
     }
 
     /// Waits until all processes that were started for requests that have ended are gone.

@@ -1,12 +1,13 @@
-//! The turns of a command as one answer.
+//! The turns of a loop as one answer.
 //!
 //! A command may ask its model many times and run tools in between, as a loop with `tool-exec`
-//! does. Its events are a stream for each turn; a client gets one answer: the text of all turns,
-//! and the calls that are left for the client. A call of a tool that the client's request names is
-//! the client's, and goes out while it is written. Any other call waits: it is dropped once a
-//! result or another turn shows that the command has dealt with it, and is handed on at the end if
-//! nothing has.
+//! does, and so does the service itself with `--tools`. The events are a stream for each turn; a
+//! client gets one answer ([`StepMode`]). A call of a tool that the client's request names is the
+//! client's, and goes out while it is written, unless the turn is held. Any other call is the
+//! loop's. That of a command waits: it is dropped once a result or another turn shows that the
+//! command has dealt with it, and is handed on at the end if nothing has.
 
+use api::Encoder;
 use event::payload::{
     ContentDelta, FinishReason, Message, Payload, SessionStats, Status, StreamEnd, ToolCall,
     ToolCallDelta, ToolResult,
@@ -14,12 +15,46 @@ use event::payload::{
 use event::{Event, Kind, Scanner, Text};
 use std::collections::HashSet;
 
-/// Takes the events of the one answer.
-pub(crate) type TakeEvent<'t> = dyn FnMut(&Event<'_>) + 't;
+/// What the client gets of the turns before the last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StepMode {
+    /// The text of all turns: the answer of a command.
+    #[default]
+    Joined,
+    /// The text of all turns, and each call of the loop with its result. `has_items`: the client's
+    /// API shows a call between two texts, which need no empty line between them then.
+    Shown { has_items: bool },
+    /// Nothing: the answer is that of the last turn. What a turn writes is held until its end shows
+    /// whether the turn is the last. Calls that wait for a person are part of the answer.
+    Hidden,
+}
 
-/// The turns of a command as one answer.
+/// One event of the one answer.
+#[derive(Clone, Copy, Debug)]
+pub enum TurnEvent<'e> {
+    /// What the model says, and calls of the client.
+    Answer(&'e Event<'e>),
+    /// Of a call that the loop runs.
+    Step(&'e Event<'e>),
+}
+
+impl TurnEvent<'_> {
+    /// Writes the event into the answer.
+    pub fn write(self, encoder: &mut Encoder, out: &mut Vec<u8>) {
+        match self {
+            TurnEvent::Answer(event) => encoder.push(event, out),
+            TurnEvent::Step(event) => encoder.step(event, out),
+        }
+    }
+}
+
+/// Takes the events of the one answer.
+pub(crate) type TakeEvent<'t> = dyn FnMut(TurnEvent<'_>) + 't;
+
+/// The turns of a loop as one answer.
 #[derive(Debug, Default)]
 pub struct Turns {
+    mode: StepMode,
     /// The tools that the client's request names.
     tools: HashSet<String>,
     /// The calls that wait.
@@ -37,7 +72,16 @@ pub struct Turns {
     stats: Option<SessionStats>,
     turn_stats: Option<SessionStats>,
     is_done: bool,
-    /// The bytes of the calls that wait, and of the ids of those that were handed on.
+    /// The events of the open turn that are held.
+    held: Vec<String>,
+    /// The results of calls that wait for a person, by [`StepMode::Hidden`].
+    pending: Vec<WaitingCall>,
+    /// The open turn has a call of the loop.
+    has_own: bool,
+    /// A call was shown since the last text.
+    has_item: bool,
+    /// The bytes of the calls that wait, of the ids of those that were handed on, and of the events
+    /// that are held.
     kept: usize,
 }
 
@@ -57,6 +101,12 @@ impl WaitingCall {
 }
 
 impl Turns {
+    /// The same turns with steps in this mode.
+    #[must_use]
+    pub fn with_steps(self, mode: StepMode) -> Turns {
+        Turns { mode, ..self }
+    }
+
     /// The turns of a command that answers a request with these tools.
     pub fn new<'n>(tools: impl IntoIterator<Item = &'n str>) -> Turns {
         Turns {
@@ -82,13 +132,6 @@ impl Turns {
         }
         match event.kind() {
             Kind::StreamStart => self.start(event, take),
-            Kind::ContentDelta if !ContentDelta::read(event).text.is_empty() => {
-                if std::mem::take(&mut self.needs_break) {
-                    take_text("\n\n", event.choice(), take);
-                }
-                self.has_text = true;
-                take(event);
-            }
             Kind::ToolCallDelta => {
                 let delta = ToolCallDelta::read(event);
                 let id = delta
@@ -97,7 +140,9 @@ impl Turns {
                     .unwrap_or_default();
                 if self.is_of_client(&id, delta.tool_name) {
                     self.hand(id);
-                    take(event);
+                    self.say(event, take);
+                } else {
+                    self.show(event, take);
                 }
             }
             Kind::ToolCall => self.call(event, take),
@@ -106,11 +151,14 @@ impl Turns {
                 let id = retract.tool_id.map(|id| id.str().into_owned());
                 let before = self.waiting.len();
                 self.settle(|other| Some(other) == id.as_deref());
-                if self.waiting.len() == before {
-                    take(event);
+                let is_handed = id.as_ref().is_none_or(|id| self.handed.contains(id));
+                if matches!(self.mode, StepMode::Shown { .. }) && !is_handed {
+                    self.show(event, take);
+                } else if self.waiting.len() == before {
+                    self.say(event, take);
                 }
             }
-            Kind::ToolResult => self.result(&ToolResult::read(event), take),
+            Kind::ToolResult => self.result(event, take),
             Kind::Message => Message::read(event).message.with(|message| {
                 if message.get_str("role").as_deref() == Some("tool") {
                     let id = message.get_str("tool_call_id");
@@ -125,13 +173,72 @@ impl Turns {
                     FinishReason::Error | FinishReason::Cut | FinishReason::Cancelled
                 ) {
                     self.is_done = true;
-                    take(event);
+                    self.drop_held();
+                    take(TurnEvent::Answer(event));
                 } else {
                     self.end = Some(reason);
+                    if !self.has_own {
+                        self.release(take);
+                    }
                 }
             }
-            _ => take(event),
+            Kind::ContentDelta
+            | Kind::Thinking
+            | Kind::RefusalDelta
+            | Kind::Details
+            | Kind::ServerItem
+            | Kind::Warning => self.say(event, take),
+            _ => take(TurnEvent::Answer(event)),
         }
+    }
+
+    /// Hands on an event of what the model says, or holds it.
+    fn say(&mut self, event: &Event<'_>, take: &mut TakeEvent<'_>) {
+        if self.mode == StepMode::Hidden {
+            let line = event.raw().into_owned();
+            self.kept += line.len() + size_of::<String>();
+            return self.held.push(line);
+        }
+        self.hand_on(event, take);
+    }
+
+    /// Hands on an event of what the model says, with empty lines between the texts of two turns.
+    fn hand_on(&mut self, event: &Event<'_>, take: &mut TakeEvent<'_>) {
+        if event.kind() == Kind::ContentDelta && !ContentDelta::read(event).text.is_empty() {
+            let has_item = std::mem::take(&mut self.has_item);
+            if std::mem::take(&mut self.needs_break) && !has_item {
+                take_text("\n\n", event.choice(), take);
+            }
+            self.has_text = true;
+        }
+        take(TurnEvent::Answer(event));
+    }
+
+    /// Shows an event of a call of the loop, where steps are shown.
+    fn show(&mut self, event: &Event<'_>, take: &mut TakeEvent<'_>) {
+        self.has_own = true;
+        if let StepMode::Shown { has_items } = self.mode {
+            self.has_item |= has_items;
+            take(TurnEvent::Step(event));
+        }
+    }
+
+    /// Hands on what is held.
+    fn release(&mut self, take: &mut TakeEvent<'_>) {
+        let mut scanner = Scanner::default();
+        for line in self.drop_held() {
+            if let Ok(event) = scanner.read(&line) {
+                self.hand_on(&event, take);
+            }
+        }
+    }
+
+    /// Takes what is held.
+    fn drop_held(&mut self) -> Vec<String> {
+        let held = std::mem::take(&mut self.held);
+        let bytes = |line: &String| line.len() + size_of::<String>();
+        self.kept -= held.iter().map(bytes).sum::<usize>();
+        held
     }
 
     /// Handles the end of the events. An answer whose last turn has not ended stays open, and so is
@@ -141,16 +248,12 @@ impl Turns {
             return;
         };
         self.is_done = true;
-        let mut scanner = Scanner::default();
-        for call in self.waiting.drain(..) {
-            if let Ok(event) = scanner.read(&call.line) {
-                self.handed.insert(call.id);
-                take(&event);
-            }
-        }
+        self.release(take);
+        self.leave(take);
         self.count();
         if let Some(stats) = self.stats {
-            take(&Event::of(&Payload::SessionStats(stats), None, 0, None));
+            let stats = Payload::SessionStats(stats);
+            take(TurnEvent::Answer(&Event::of(&stats, None, 0, None)));
         }
         // The calls of the last turn were dealt with, so none are left for the client.
         let is_answer = reason == FinishReason::ToolCalls && self.handed.is_empty();
@@ -163,7 +266,27 @@ impl Turns {
             finish_reason,
             ..StreamEnd::default()
         };
-        take(&Event::of(&end.into(), None, 0, None));
+        take(TurnEvent::Answer(&Event::of(&end.into(), None, 0, None)));
+    }
+
+    /// Hands on the calls that nothing has dealt with: those of a command to the client, those of
+    /// the service that wait for a person as steps.
+    fn leave(&mut self, take: &mut TakeEvent<'_>) {
+        let mut scanner = Scanner::default();
+        for call in self.waiting.drain(..) {
+            let Ok(event) = scanner.read(&call.line) else {
+                continue;
+            };
+            if self.mode == StepMode::Joined {
+                self.handed.insert(call.id);
+                take(TurnEvent::Answer(&event));
+            } else if let Some(result) = self.pending.iter().find(|other| other.id == call.id) {
+                take(TurnEvent::Step(&event));
+                if let Ok(result) = scanner.read(&result.line) {
+                    take(TurnEvent::Step(&result));
+                }
+            }
+        }
     }
 
     /// Whether a call is the client's: one of it was handed on before, or its tool is the client's.
@@ -182,22 +305,26 @@ impl Turns {
     /// Drops the calls whose id `is_settled`: the command has dealt with them.
     fn settle(&mut self, is_settled: impl Fn(&str) -> bool) {
         let kept = &mut self.kept;
-        self.waiting.retain(|call| {
-            let is_left = !is_settled(&call.id);
-            *kept -= if is_left { 0 } else { call.kept() };
-            is_left
-        });
+        for list in [&mut self.waiting, &mut self.pending] {
+            list.retain(|call| {
+                let is_left = !is_settled(&call.id);
+                *kept -= if is_left { 0 } else { call.kept() };
+                is_left
+            });
+        }
     }
 
     fn start(&mut self, event: &Event<'_>, take: &mut TakeEvent<'_>) {
         if !std::mem::replace(&mut self.has_started, true) {
-            return take(event);
+            return take(TurnEvent::Answer(event));
         }
         if !self.handed.is_empty() {
             // The client has calls to answer, so the answer ends with the turn that has them.
             return self.finish(take);
         }
         self.settle(|_| true);
+        self.drop_held();
+        self.has_own = false;
         self.end = None;
         self.needs_break = self.has_text;
         self.count();
@@ -209,7 +336,11 @@ impl Turns {
         let id = call.tool_id.str().into_owned();
         if self.is_of_client(&id, Some(call.tool_name)) {
             self.hand(id);
-            return take(event);
+            return self.say(event, take);
+        }
+        self.show(event, take);
+        if matches!(self.mode, StepMode::Shown { .. }) {
+            return;
         }
         let line = event.raw().into_owned();
         let call = WaitingCall { id, line };
@@ -217,16 +348,35 @@ impl Turns {
         self.waiting.push(call);
     }
 
-    fn result(&mut self, result: &ToolResult<'_>, take: &mut TakeEvent<'_>) {
-        if result.status == Status::Pending.name() {
+    fn result(&mut self, event: &Event<'_>, take: &mut TakeEvent<'_>) {
+        let result = ToolResult::read(event);
+        let id = result.tool_id.str();
+        if self.handed.contains(&*id) {
             return;
         }
-        let id = result.tool_id.str();
+        self.show(event, take);
+        if result.status == Status::Pending.name() {
+            if self.mode == StepMode::Hidden {
+                let line = event.raw().into_owned();
+                let id = id.into_owned();
+                let result = WaitingCall { id, line };
+                self.kept += result.kept();
+                self.pending.push(result);
+            }
+            return;
+        }
         let before = self.waiting.len();
         self.settle(|other| other == id);
+        let is_known = before > self.waiting.len() || matches!(self.mode, StepMode::Shown { .. });
         let is_final = result.return_directly && result.status == Status::Success.name();
-        if is_final && before > self.waiting.len() && !result.output.is_empty() {
-            let gap = if self.has_text { "\n\n" } else { "" };
+        if is_final && is_known && !result.output.is_empty() {
+            self.drop_held();
+            let has_item = std::mem::take(&mut self.has_item);
+            let gap = if self.has_text && !has_item {
+                "\n\n"
+            } else {
+                ""
+            };
             let output = result.output.str();
             for text in [gap, &output].into_iter().filter(|text| !text.is_empty()) {
                 take_text(text, 0, take);
@@ -262,7 +412,12 @@ fn take_text(text: &str, choice: u32, take: &mut TakeEvent<'_>) {
         text: text.into(),
         ..ContentDelta::default()
     };
-    take(&Event::of(&text.into(), None, choice, None));
+    take(TurnEvent::Answer(&Event::of(
+        &text.into(),
+        None,
+        choice,
+        None,
+    )));
 }
 
 /// Calls `change` with each count of tokens, and that count of `other`.
@@ -288,15 +443,25 @@ mod tests {
 
     /// The lines of the one answer.
     fn one(tools: &[&str], lines: &[&str]) -> Vec<String> {
-        let mut turns = Turns::new(tools.iter().copied());
+        of(StepMode::Joined, tools, lines)
+    }
+
+    /// The lines of the one answer in a mode; `+` stands before a step.
+    fn of(mode: StepMode, tools: &[&str], lines: &[&str]) -> Vec<String> {
+        let mut turns = Turns::new(tools.iter().copied()).with_steps(mode);
         let mut scanner = Scanner::default();
         let mut out = Vec::new();
-        for line in lines {
-            turns.push(&scanner.read(line).unwrap(), &mut |event| {
-                out.push(event.raw().into_owned())
+        let mut take = |event: TurnEvent<'_>| {
+            out.push(match event {
+                TurnEvent::Answer(event) => event.raw().into_owned(),
+                TurnEvent::Step(event) => format!("+{}", event.raw()),
             });
+        };
+        for line in lines {
+            turns.push(&scanner.read(line).unwrap(), &mut take);
         }
-        turns.finish(&mut |event| out.push(event.raw().into_owned()));
+        turns.finish(&mut take);
+        assert!(turns.held.is_empty());
         out
     }
 
@@ -388,6 +553,147 @@ mod tests {
         let lines = [START, &stats(10), CALLED, calls, START, &stats(20), STOP];
         let sum = r#"{"type":"session_stats","prompt_tokens":30,"completion_tokens":2}"#;
         assert_eq!(one(&[], &lines), [START, sum, &end("stop")]);
+    }
+
+    #[test]
+    fn steps_are_shown_between_the_texts_of_the_turns() {
+        let [one_text, two] = [text("Let me see."), text("Four.")];
+        let lines = [
+            START, &one_text, BEGUN, GROWN, CALL, CALLED, RESULT, START, &two, STOP,
+        ];
+        let step = |line: &str| format!("+{line}");
+        let [begun, grown, call, result] = [BEGUN, GROWN, CALL, RESULT].map(step);
+        let with_items = StepMode::Shown { has_items: true };
+        assert_eq!(
+            of(with_items, &[], &lines),
+            [
+                START,
+                &one_text,
+                &begun,
+                &grown,
+                &call,
+                &result,
+                &two,
+                &end("stop")
+            ]
+        );
+        // Without items the texts are kept apart.
+        let shown = of(StepMode::Shown { has_items: false }, &[], &lines);
+        assert_eq!(shown[6], text("\\n\\n"));
+        assert_eq!(shown.len(), 9);
+        // A call of the client ends the answer, and is no step.
+        assert_eq!(
+            of(with_items, &["f"], &[START, BEGUN, CALL, CALLED]),
+            [START, BEGUN, CALL, &end("tool_calls")]
+        );
+        let pending = RESULT.replace("success", "pending");
+        assert_eq!(
+            of(with_items, &[], &[START, CALL, CALLED, &pending]),
+            [START, &call, &step(&pending), &end("stop")]
+        );
+        let retract = r#"{"type":"retract","tool_id":"c","reason":"x"}"#;
+        assert_eq!(
+            of(with_items, &[], &[START, BEGUN, retract, STOP]),
+            [START, &begun, &step(retract), &end("stop")]
+        );
+        let last = RESULT.replace("\"four\"", "\"four\",\"return_directly\":true");
+        assert_eq!(
+            of(with_items, &[], &[START, &one_text, CALL, CALLED, &last]),
+            [
+                START,
+                &one_text,
+                &call,
+                &step(&last),
+                &text("four"),
+                &end("stop")
+            ]
+        );
+    }
+
+    #[test]
+    fn of_hidden_steps_nothing_is_sent_but_the_last_turn() {
+        let [middle, two] = [text("Let me see."), text("Four.")];
+        let thinking = r#"{"type":"thinking","text":"hm"}"#;
+        let answer = [START, &two, &end("stop")].map(str::to_owned);
+        for calls in [vec![BEGUN, GROWN, CALL], vec![CALL]] {
+            let before = [START, thinking, &middle];
+            let after = [CALLED, RESULT, START, &two, STOP];
+            let lines = [&before[..], &calls, &after].concat();
+            assert_eq!(of(StepMode::Hidden, &[], &lines), answer);
+        }
+        // The text of a turn without calls goes out at its end.
+        let mut turns = Turns::new([]).with_steps(StepMode::Hidden);
+        let mut scanner = Scanner::default();
+        let mut count = 0;
+        for (line, want) in [(START, 1), (thinking, 1), (&*two, 1), (STOP, 3)] {
+            turns.push(&scanner.read(line).unwrap(), &mut |_| count += 1);
+            assert_eq!(count, want, "{line}");
+        }
+        assert_eq!(turns.kept(), 0);
+        // What no answer shows is not held.
+        let progress = r#"{"type":"tool_progress","tool_id":"c","tool_name":"f","text":"x"}"#;
+        let mut turns = Turns::new([]).with_steps(StepMode::Hidden);
+        for line in [START, progress] {
+            turns.push(&scanner.read(line).unwrap(), &mut |_| {});
+        }
+        assert_eq!(turns.kept(), 0);
+        let warning = r#"{"type":"warning","source":"x","code":"y","message":"z"}"#;
+        assert_eq!(
+            of(
+                StepMode::Hidden,
+                &[],
+                &[START, warning, CALL, CALLED, RESULT, START, &two, STOP]
+            ),
+            answer
+        );
+        // The client's calls, with the text of their turn.
+        assert_eq!(
+            of(
+                StepMode::Hidden,
+                &["f"],
+                &[START, &middle, BEGUN, CALL, CALLED]
+            ),
+            [START, &middle, BEGUN, CALL, &end("tool_calls")]
+        );
+        let last = RESULT.replace("\"four\"", "\"four\",\"return_directly\":true");
+        assert_eq!(
+            of(
+                StepMode::Hidden,
+                &[],
+                &[START, &middle, CALL, CALLED, &last]
+            ),
+            [START, &text("four"), &end("stop")]
+        );
+    }
+
+    #[test]
+    fn a_hidden_answer_that_waits_for_a_person_or_fails() {
+        let middle = text("May I?");
+        let pending = RESULT.replace("success", "pending");
+        let lines = [START, &middle, BEGUN, CALL, CALLED, &pending];
+        assert_eq!(
+            of(StepMode::Hidden, &[], &lines),
+            [
+                START,
+                &middle,
+                &format!("+{CALL}"),
+                &format!("+{pending}"),
+                &end("stop")
+            ]
+        );
+        // Once it is answered it is the middle.
+        let yes = text("Yes.");
+        let lines = [&lines[..], &[RESULT, START, &yes, STOP]].concat();
+        assert_eq!(
+            of(StepMode::Hidden, &[], &lines),
+            [START, &yes, &end("stop")]
+        );
+        let error = r#"{"type":"error","source":"x","code":"y","message":"z"}"#;
+        let cut = end("error");
+        assert_eq!(
+            of(StepMode::Hidden, &[], &[START, &middle, error, &cut]),
+            [START, error, &cut]
+        );
     }
 
     #[test]

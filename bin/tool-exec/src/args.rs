@@ -135,6 +135,10 @@ pub(crate) struct Permissions {
     /// Never run tools whose name matches, not even with --allow
     #[arg(long, value_name = "GLOB")]
     pub deny: Vec<String>,
+    /// Leave the calls of tools whose name matches to somebody else: they get neither a result nor a
+    /// message
+    #[arg(long, value_name = "GLOB")]
+    pub leave: Vec<String>,
     /// Use the tools file, its programs, its lock file and the policy although other users can
     /// write them
     #[arg(long)]

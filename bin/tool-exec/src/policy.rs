@@ -66,6 +66,7 @@ pub(crate) fn judge(args: &Args, tools: Tools) -> anyhow::Result<Judge> {
     let rules = Rules {
         allow: globs(&args.permissions.allow),
         deny: globs(&args.permissions.deny),
+        leave: globs(&args.permissions.leave),
         approve: level(&args.permissions, &policy),
         approved: args.permissions.approve_call.iter().cloned().collect(),
         denied: args.permissions.deny_call.iter().cloned().collect(),

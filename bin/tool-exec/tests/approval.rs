@@ -4,8 +4,9 @@
 
 mod harness;
 
-use harness::{Dir, END, START, call, message, run_in, script, tool, turn};
+use harness::{Dir, END, START, call, command, message, run_in, script, tool, turn};
 use serde_json::{Value, json};
+use std::process::Stdio;
 
 /// A tool that leaves a trace of each time it ran.
 fn remove(class: &str) -> Value {
@@ -197,6 +198,108 @@ fn an_answer_over_http_names_who_gave_it() {
     );
 }
 
+/// A session file in which the call `a` waits; returns how a person names the call.
+fn waiting_session(dir: &Dir) -> String {
+    let begin = [
+        json!({"type": "session", "v": 1, "id": "3fa9c0d1e2b3a4958677a8b9c0d1e2f3", "created": 1}),
+        json!({"type": "response", "id": "r1", "front": "openai-chat"}),
+        json!({"type": "message", "message": {"role": "user", "content": "Remove x."}}),
+    ];
+    let begin: String = begin.iter().map(|line| format!("{line}\n")).collect();
+    dir.write("log", begin + &asked("a", "x"));
+    let waits = run_in(dir, &[remove("danger")], "", &["--log", "log"]);
+    assert_eq!(waits.status, 3, "{}", waits.errors);
+    let end = json!({"type": "response_end", "id": "r1", "status": "completed"});
+    dir.write("log", format!("{}{end}\n", dir.read("log")));
+    waits.reference("a")
+}
+
+#[test]
+fn the_first_answer_to_a_call_of_a_session_holds() {
+    let options = [
+        ("--approve-call", "approved", "x\n"),
+        ("--deny-call", "denied", ""),
+    ];
+    for (first, said, ran) in options {
+        for (second, says, _) in options {
+            let dir = Dir::new();
+            let call = waiting_session(&dir);
+            let args = ["--log", "log", first, &call, "--answered-by", "ann"];
+            let out = run_in(&dir, &[remove("danger")], "", &args);
+            assert_eq!(
+                (out.status, out.errors.as_str(), dir.read("ran").as_str()),
+                (0, "", ran)
+            );
+            let log = dir.read("log");
+            let out = run_in(
+                &dir,
+                &[remove("danger")],
+                "",
+                &["--log", "log", second, &call],
+            );
+            assert_eq!((out.status, out.text.as_str()), (1, ""), "{first} {second}");
+            let message = format!(
+                "tool-exec: {call} was {said} before, by ann, so nothing was {says}; --list-pending prints those that wait\n"
+            );
+            assert_eq!(out.errors, message);
+            assert_eq!((dir.read("log"), dir.read("ran")), (log, ran.to_owned()));
+        }
+    }
+}
+
+#[test]
+fn of_two_answers_at_once_one_counts() {
+    for _ in 0..8 {
+        let dir = Dir::new();
+        let call = waiting_session(&dir);
+        let [yes, no] = ["--approve-call", "--deny-call"].map(|option| {
+            let args = ["--log", "log", option, &call];
+            let mut command = command(&dir, &[remove("danger")], &args);
+            let quiet = Stdio::null;
+            command.stdin(quiet()).stdout(quiet()).stderr(quiet());
+            command.spawn().unwrap()
+        });
+        let statuses = [yes, no].map(|mut child| child.wait().unwrap().code());
+        let log = dir.read("log");
+        let answers = log.matches(r#"{"type":"approval""#).count();
+        let is_approved = log.contains(r#""decision":"approved""#);
+        assert_eq!(answers, 1, "{statuses:?}\n{log}");
+        assert_eq!(dir.read("ran"), if is_approved { "x\n" } else { "" });
+        assert!(statuses.contains(&Some(0)), "{statuses:?}");
+    }
+}
+
+#[test]
+fn a_result_that_a_person_gave_holds() {
+    let dir = Dir::new();
+    waiting_session(&dir);
+    let started = r#"{"type":"tool_use","tool_id":"a","tool_name":"rm","status":"running"}"#;
+    dir.write("log", format!("{}{started}\n", dir.read("log")));
+    let waits = run_in(&dir, &[remove("danger")], "", &["--log", "log"]);
+    let call = waits.reference("a");
+    let given = format!("{call}=done");
+    let args = ["--log", "log", "--answer-call", &given];
+    assert_eq!(run_in(&dir, &[remove("danger")], "", &args).status, 0);
+    let out = run_in(&dir, &[remove("danger")], "", &args);
+    let message = format!("tool-exec: {call} was answered before, by ");
+    assert!(
+        out.errors.starts_with(&message)
+            && out
+                .errors
+                .ends_with(", so nothing was answered; --list-pending prints those that wait\n"),
+        "{}",
+        out.errors
+    );
+    let args = ["--log", "log", "--approve-call", &call];
+    let out = run_in(&dir, &[remove("danger")], "", &args);
+    assert!(
+        out.errors.starts_with(&message) && out.errors.contains(", so nothing was approved;"),
+        "{}",
+        out.errors
+    );
+    assert_eq!(dir.read("ran"), "");
+}
+
 #[test]
 fn two_streams_with_one_id_need_an_answer_each() {
     let dir = Dir::new();
@@ -329,6 +432,10 @@ fn an_approval_that_fits_no_call_is_reported() {
         "{}",
         out.errors
     );
+    let args = ["--resume", "log", "--deny-call", &typo];
+    let out = run_in(&dir, &[remove("danger")], "", &args);
+    let message = format!("no call that waits is {typo}, so nothing was denied");
+    assert!(out.errors.contains(&message), "{}", out.errors);
     let out = run_in(
         &dir,
         &[remove("danger")],

@@ -11,6 +11,7 @@ pub(crate) mod draft;
 pub(crate) mod encoder;
 pub(crate) mod failure;
 pub(crate) mod response;
+pub(crate) mod service;
 pub(crate) mod step;
 pub(crate) mod turn;
 pub(crate) mod writer;

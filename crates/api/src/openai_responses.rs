@@ -6,5 +6,6 @@ pub(crate) mod items;
 pub(crate) mod listing;
 pub(crate) mod output;
 pub(crate) mod request;
+pub(crate) mod service;
 pub(crate) mod stream;
 pub(crate) mod writer;

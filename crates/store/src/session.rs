@@ -280,6 +280,7 @@ impl FolderStore {
 
 /// What is watched in a folder of sessions.
 const WATCHED: inotify::WatchFlags = inotify::WatchFlags::MODIFY
+    .union(inotify::WatchFlags::CLOSE_WRITE)
     .union(inotify::WatchFlags::DELETE)
     .union(inotify::WatchFlags::ONLYDIR)
     .union(inotify::WatchFlags::DONT_FOLLOW);

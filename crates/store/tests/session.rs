@@ -205,6 +205,11 @@ fn whoever_writes_is_noticed() {
     assert!(seen.contains(&Change::Of(id())), "{seen:?}");
     assert_eq!(changes.take().unwrap(), []);
     drop(lease);
+    assert_eq!(
+        changes.take().unwrap(),
+        [Change::Of(id())],
+        "its writer has gone"
+    );
     use std::io::Write as _;
     let mut other = fs::OpenOptions::new()
         .append(true)

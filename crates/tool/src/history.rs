@@ -6,8 +6,9 @@ use super::call::{CallKey, RequestedCall};
 use super::canonical::{Hash, digest};
 use super::policy::Policy;
 use super::policy::counts::UseCounts;
+use super::reference::{CallHash, CallReference, PastAnswer};
 use super::result::Status;
-use event::payload::{SessionStats, ToolResult, ToolUse};
+use event::payload::{Approval, SessionStats, ToolResult, ToolUse};
 use event::{Event, Kind};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -22,6 +23,8 @@ pub(crate) struct History {
     calls: HashMap<CallKey, Option<Arguments>>,
     counts: UseCounts,
     repeats: Repeats,
+    /// The first answer that each call got. It lets nothing run.
+    answers: HashMap<CallReference, PastAnswer>,
 }
 
 impl History {
@@ -59,6 +62,16 @@ impl History {
                     .for_each(|time| self.counts.at(time));
                 if let Some(status) = Status::of(&result.status.str()) {
                     self.repeats.status(key(result.tool_id), status);
+                }
+            }
+            Kind::Approval => {
+                let approval = Approval::read(event);
+                if let Some(hash) = CallHash::read(&approval.hash.str())
+                    && let Some(answer) = PastAnswer::read(&approval)
+                {
+                    let id = approval.tool_id.str().into();
+                    let call = CallReference { id, hash };
+                    self.answers.entry(call).or_insert(answer);
                 }
             }
             Kind::SessionStats => {
@@ -113,6 +126,11 @@ impl History {
             call.arguments.as_ref().ok(),
             Some(now),
         );
+    }
+
+    /// The first answer that this call got in an earlier run.
+    pub(crate) fn first_answer(&self, call: &CallReference) -> Option<&PastAnswer> {
+        self.answers.get(call)
     }
 
     /// How often a call of this id was started.

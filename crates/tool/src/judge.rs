@@ -98,6 +98,11 @@ impl Judge {
         })
     }
 
+    /// Whether the calls of that tool are somebody else's, and so get no answer here.
+    pub(crate) fn leaves(&self, name: &str) -> bool {
+        self.rules.leave.iter().any(|glob| glob.matches(name))
+    }
+
     /// Whether tools of that name may run, by the rules and by the policy.
     pub fn lets_through(&self, name: &str) -> bool {
         lets_through(&self.rules.allow, &self.rules.deny, name) && self.policy.lets_through(name)
@@ -282,6 +287,8 @@ pub struct Rules {
     pub allow: Vec<Glob>,
     /// A tool whose name matches one of these never runs, even if it matches one in `allow`.
     pub deny: Vec<Glob>,
+    /// The calls of a tool whose name matches one of these are somebody else's.
+    pub leave: Vec<Glob>,
     /// Which classes need a person's yes.
     pub approve: ApprovalLevel,
     /// The calls that a person has approved. Each approval counts for one start.

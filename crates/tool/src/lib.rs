@@ -41,7 +41,8 @@ pub use output::{BinaryKind, CallStep, ProgressLines, binary, shorten};
 pub use plan::{Order, Plan, PlanSettings, PlanStep, PlanTally, Question};
 pub use policy::{CallBudget, Effect, Policy, PolicyError, Rate, Rule};
 pub use reference::{
-    CallAnswer, CallHash, CallReference, Continuation, ReferenceError, call_hash, shell_word,
+    CallAnswer, CallHash, CallReference, Continuation, PastAnswer, ReferenceError, UnusedAnswer,
+    call_hash, shell_word,
 };
 pub use result::{CallFailure, MayHaveRun, Status, ToolAnswer, message, one_line, text};
 pub use tools::{FileError, Tool, Tools};

@@ -20,7 +20,7 @@ use super::call::RequestedCall;
 use super::history::History;
 use super::judge::{Judge, ReadyCall};
 use super::log::Log;
-use super::reference::CallHash;
+use super::reference::{CallHash, CallReference, UnusedAnswer};
 use super::result::ToolAnswer;
 use event::payload::{Message, Retract, StreamEnd, StreamStart, Verdict, Warning};
 use event::{Event, Kind, Text};
@@ -59,6 +59,8 @@ pub struct Plan {
     asked: Option<u64>,
     /// The calls that wait for their questions.
     questions: VecDeque<u64>,
+    /// The calls that a person's answer was given for with an option, and that it decided.
+    used_answers: HashSet<CallReference>,
     /// What limits need to know of the log, the input and this run.
     history: History,
     /// The time, in milliseconds since 1970.
@@ -130,16 +132,35 @@ impl Plan {
         self.tally
     }
 
-    /// The approvals of calls that let no call start, each written as a person types it.
-    pub fn unused_approvals(&self) -> Vec<String> {
+    /// The person's answers that fitted no call, in the order of their calls; a mistyped one, or
+    /// one to a call that has an answer, would change nothing without a word.
+    pub fn unused_answers(&self) -> Vec<UnusedAnswer> {
         let rules = &self.judge.rules;
-        let mut all: Vec<_> = rules
-            .approved
-            .difference(&rules.denied)
-            .map(ToString::to_string)
-            .collect();
-        all.sort_unstable(); // the order of a hash set differs from run to run
-        all
+        let all = [
+            (Verdict::Approved, rules.approved.iter().collect::<Vec<_>>()),
+            (Verdict::Answered, rules.results.keys().collect()),
+            (Verdict::Denied, rules.denied.iter().collect()),
+        ];
+        // A refusal counts before an approval.
+        let mut unused = BTreeMap::new();
+        for (verdict, calls) in all {
+            for call in calls {
+                if !self.used_answers.contains(call) {
+                    let first = self.history.first_answer(call).cloned();
+                    let call = call.clone();
+                    let text = call.to_string();
+                    unused.insert(
+                        text,
+                        UnusedAnswer {
+                            call,
+                            verdict,
+                            first,
+                        },
+                    );
+                }
+            }
+        }
+        unused.into_values().collect()
     }
 
     /// Reads ahead: takes a line that [`Plan::event`] will get later. A call that the input itself
@@ -196,7 +217,12 @@ impl Plan {
                 let lost = warning.code == "not_an_event";
                 self.lost |= lost && may_hold_event(&warning.raw.unwrap_or_default().str());
             }
-            Kind::ToolCall if mine => self.tool_call(RequestedCall::of_event(event)),
+            Kind::ToolCall if mine => {
+                let call = RequestedCall::of_event(event);
+                if !self.judge.leaves(&call.name) {
+                    self.tool_call(call);
+                }
+            }
             Kind::Retract if mine => {
                 let Retract { index, tool_id, .. } = Retract::read(event);
                 self.retract(&stream(), tool_id.map(Text::str).as_deref(), index);
@@ -205,12 +231,11 @@ impl Plan {
                 let message = Message::read(event);
                 self.is_superseded |= message.is_of("user");
                 if message.is_of("assistant") {
-                    self.commit(
-                        &stream(),
-                        message
-                            .message
-                            .with(|message| RequestedCall::of_message(Some(event), message)),
-                    );
+                    let mut calls = message
+                        .message
+                        .with(|message| RequestedCall::of_message(Some(event), message));
+                    calls.retain(|call| !self.judge.leaves(&call.name));
+                    self.commit(&stream(), calls);
                 }
             }
             Kind::Error => {
@@ -314,7 +339,7 @@ impl Plan {
         };
         let calls: Vec<_> = logged
             .iter()
-            .filter(|call| !self.seen.contains(call))
+            .filter(|call| !self.seen.contains(call) && !self.judge.leaves(&call.name))
             .cloned()
             .collect();
         if !calls.is_empty() {

@@ -4,6 +4,7 @@ use super::argument::Arguments;
 use super::call::RequestedCall;
 use super::canonical::{Hash, digest, hex};
 use super::visible::{is_unclear, visible_json};
+use event::payload::{Approval, Verdict};
 use std::borrow::Cow;
 use std::fmt;
 use std::fmt::Write;
@@ -171,6 +172,54 @@ impl CallAnswer {
             }
         }
         Err(error)
+    }
+}
+
+/// An answer that a call got in an earlier run, as the log has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PastAnswer {
+    /// What was answered.
+    pub verdict: Verdict,
+    /// Who answered: the name of a person, or `the policy`.
+    pub by: String,
+}
+
+impl PastAnswer {
+    /// Reads an `approval` event; `None` for one whose decision is none of [`Verdict`].
+    pub(crate) fn read(approval: &Approval<'_>) -> Option<PastAnswer> {
+        Some(PastAnswer {
+            verdict: Verdict::of(&approval.decision.str())?,
+            by: approval.answerer().into_owned(),
+        })
+    }
+}
+
+/// A person's answer that fits no call which waits, so it changed nothing. Its text is a sentence
+/// for the person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnusedAnswer {
+    /// The call that the person named.
+    pub call: CallReference,
+    /// What the person answered.
+    pub verdict: Verdict,
+    /// The answer that the call got before, which holds.
+    pub first: Option<PastAnswer>,
+}
+
+impl fmt::Display for UnusedAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let UnusedAnswer { call, first, .. } = self;
+        match first {
+            Some(PastAnswer { verdict, by }) => {
+                write!(f, "{call} was {} before, by {by}", verdict.name())?;
+            }
+            None => write!(f, "no call that waits is {call}")?,
+        }
+        write!(
+            f,
+            ", so nothing was {}; --list-pending prints those that wait",
+            self.verdict.name()
+        )
     }
 }
 

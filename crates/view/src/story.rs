@@ -237,14 +237,9 @@ impl<P: Page> Story<P> {
                 self.decision = Some((Who::of(event), text));
             }
             Payload::Approval(approval) => {
-                let [name, decision, by] =
-                    [approval.tool_name, approval.decision, approval.by].map(Text::str);
-                let who = if approval.source == "policy" {
-                    "the policy"
-                } else {
-                    &by
-                };
-                self.note(event, Tone::Quiet, &format!("{name}: {decision} by {who}"));
+                let [name, decision] = [approval.tool_name, approval.decision].map(Text::str);
+                let text = format!("{name}: {decision} by {}", approval.answerer());
+                self.note(event, Tone::Quiet, &text);
             }
             Payload::Session(_)
             | Payload::Response(_)
@@ -299,7 +294,7 @@ impl<P: Page> Story<P> {
                 )
             }
             Payload::ResponseEnd(end) => {
-                if !(end.status == "completed" || end.status == "deleted") {
+                if ["incomplete", "failed", "interrupted"].contains(&&*end.status.str()) {
                     tone = Tone::Warning;
                 }
                 format!("response {}: {}", end.id.str(), end.status.str())

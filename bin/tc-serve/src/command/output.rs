@@ -127,7 +127,7 @@ const SHOWN: usize = 64 << 10;
 
 /// The standard error of one command.
 #[derive(Debug)]
-pub(super) struct CommandErrors {
+pub(crate) struct CommandErrors {
     pipe: Option<ChildStderr>,
     lines: LineCutter,
     request: RequestLog,
@@ -135,7 +135,7 @@ pub(super) struct CommandErrors {
 
 /// What one request writes to standard error.
 #[derive(Clone, Debug)]
-pub(super) struct RequestLog {
+pub(crate) struct RequestLog {
     notices: Notices,
     id: Arc<str>,
     /// How much of it may still be shown, in bytes.
@@ -144,7 +144,7 @@ pub(super) struct RequestLog {
 
 impl RequestLog {
     /// The notices about the request `id`.
-    pub(super) fn new(notices: Notices, id: &str) -> RequestLog {
+    pub(crate) fn new(notices: Notices, id: &str) -> RequestLog {
         RequestLog {
             notices,
             id: id.into(),
@@ -192,7 +192,7 @@ impl RequestLog {
 
 impl CommandErrors {
     /// Shows what comes out of `pipe`.
-    pub(super) fn new(pipe: ChildStderr, request: RequestLog) -> CommandErrors {
+    pub(crate) fn new(pipe: ChildStderr, request: RequestLog) -> CommandErrors {
         CommandErrors {
             pipe: Some(pipe),
             lines: LineCutter::new(SHOWN_LINE),
@@ -201,7 +201,7 @@ impl CommandErrors {
     }
 
     /// Reads to the end. May be dropped and called again.
-    pub(super) async fn read(&mut self) {
+    pub(crate) async fn read(&mut self) {
         let mut block = [0; 4096];
         let CommandErrors {
             pipe,

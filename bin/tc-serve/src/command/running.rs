@@ -4,6 +4,7 @@ use super::output::{CommandErrors, RequestLog};
 use crate::places::AnswerSlot;
 use group::ProcessGroup;
 use rustix::process::Signal;
+use std::ffi::OsString;
 use std::io;
 use std::process::Stdio;
 use std::time::Duration;
@@ -16,7 +17,7 @@ const KILLED: Duration = Duration::from_secs(5);
 /// One command while it runs. Dropping it ends the command: SIGTERM to all its processes, and
 /// SIGKILL when they have ended or the grace is over. Its place is free after that.
 #[derive(Debug)]
-pub(super) struct RunningCommand {
+pub(crate) struct RunningCommand {
     /// Its input, until it is closed.
     pub stdin: Option<ChildStdin>,
     /// Its processes and outputs, until this is dropped.
@@ -26,7 +27,7 @@ pub(super) struct RunningCommand {
 
 /// What is needed to the end.
 #[derive(Debug)]
-pub(super) struct Parts {
+pub(crate) struct Parts {
     group: ProcessGroup,
     /// The command itself.
     pub command: Child,
@@ -44,8 +45,8 @@ impl RunningCommand {
     ///
     /// # Errors
     /// When a process cannot be started.
-    pub(super) fn start(
-        words: &[String],
+    pub(crate) fn start(
+        words: &[OsString],
         id: &str,
         log: RequestLog,
         place: AnswerSlot,

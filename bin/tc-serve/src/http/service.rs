@@ -11,6 +11,7 @@ use crate::places::{AnswerSlots, KeyPlace};
 use crate::route::{Endpoint, PassedPaths};
 use crate::sessions::Sessions;
 use crate::source::Source;
+use crate::tools::ServiceTools;
 use crate::upstream::Upstream;
 use anyhow::Result;
 use sha2::{Digest, Sha256};
@@ -25,6 +26,8 @@ pub(crate) struct Service {
     pub(super) source: Source,
     /// The sessions, where answers are kept.
     pub(super) sessions: Option<Rc<Sessions>>,
+    /// The tools that the service runs itself.
+    pub(super) tools: Option<Rc<ServiceTools>>,
     pub(super) pipe: PipeSettings,
     pub(super) gate: Gate,
     pub(super) passed: PassedPaths,
@@ -54,7 +57,8 @@ pub(super) struct Admitted {
 }
 
 impl Service {
-    /// A service that gets its events from `source`, and keeps answers in `sessions`.
+    /// A service that gets its events from `source`, keeps answers in `sessions`, and runs
+    /// `tools` itself.
     ///
     /// # Errors
     /// When the system has no random bytes.
@@ -62,6 +66,7 @@ impl Service {
         settings: &ServeSettings,
         source: Source,
         sessions: Option<Rc<Sessions>>,
+        tools: Option<ServiceTools>,
         log: Option<LogLines>,
         ending: ServiceEnd,
     ) -> Result<Service> {
@@ -85,6 +90,7 @@ impl Service {
         Ok(Service {
             source,
             sessions,
+            tools: tools.map(Rc::new),
             pipe: PipeSettings {
                 streams: Rc::new(streams),
                 accumulate,
@@ -150,6 +156,14 @@ impl Service {
             .chain_update(number.to_le_bytes())
             .finalize();
         crate::keys::hex(&hash[..16])
+    }
+
+    /// How a session names the client of a key: by the beginning of the key's hash.
+    pub(super) fn client_name(&self, key: KeyPlace) -> String {
+        match key {
+            Some(place) => format!("key {}", self.keys.borrow().name(place)),
+            None => "client".to_owned(),
+        }
     }
 
     /// The places for answers of one key.

@@ -17,17 +17,12 @@ use hyper::body::Bytes;
 use hyper::header::HeaderValue;
 use hyper::{Response, StatusCode};
 use std::rc::Rc;
-use store::{SessionId, Store, StoreError};
+use store::{SessionId, StoreError};
 
 /// The media type of lines.
 const LINES: &str = "application/x-ndjson; charset=utf-8";
 
 impl Service {
-    /// The hash of a client's key, by which its sessions know it.
-    pub(super) fn key_hash(&self, admitted: &Admitted) -> Option<String> {
-        admitted.key.map(|key| self.keys.borrow().hash(key))
-    }
-
     /// The sessions.
     ///
     /// # Errors
@@ -50,7 +45,7 @@ impl Service {
     ) -> Result<(&Rc<Sessions>, Rc<LiveSession>), Refusal> {
         let sessions = self.all_sessions()?;
         let id = session_of(path).and_then(SessionId::of);
-        let key = self.key_hash(admitted);
+        let key = self.key_hash(admitted.key);
         let open = |id| sessions.open(id, key.as_deref()).map_err(stored);
         Ok((sessions, open(id.ok_or_else(unknown)?)?))
     }
@@ -69,8 +64,10 @@ impl Service {
             );
             return Err(Refusal::new(409, "session_busy", message));
         }
-        sessions.store.remove(session.id).map_err(stored)?;
-        sessions.removed(self.key_hash(admitted).as_deref());
+        let key = self.key_hash(admitted.key);
+        sessions
+            .remove(session.id, key.as_deref())
+            .map_err(stored)?;
         let content = super::response::Content::Whole(Bytes::new());
         let mut response = Response::new(ResponseBody::new(content));
         *response.status_mut() = StatusCode::NO_CONTENT;
@@ -110,14 +107,12 @@ fn too_many_followers() -> Refusal {
 }
 
 /// The refusal of one session too many.
-#[expect(dead_code, reason = "for the requests that begin a session")]
 pub(super) fn too_many_sessions() -> Refusal {
     let message = "this key has as many sessions as --max-sessions allows; remove some with DELETE /v1/sessions/ID, send store: false, or let --retain remove old ones";
     Refusal::full(429, "too_many_sessions", message)
 }
 
 /// The refusal of a request to a session that may not become longer.
-#[expect(dead_code, reason = "for the requests that go on with a session")]
 pub(super) fn session_too_long() -> Refusal {
     let message = "this session is as long as --max-session allows; begin another";
     Refusal::new(413, "session_too_long", message)

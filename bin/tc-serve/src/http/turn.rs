@@ -3,8 +3,9 @@
 use super::body;
 use super::response::{Answering, Content, KeptBytes, Refusal, RequestRecord, ResponseBody, whole};
 use super::service::{Admitted, Service};
+use super::stored::KeptRequest;
 use crate::budget::FULL_MS;
-use crate::pipe::{ClientRequest, EventLines, Pipe, PipeOutput, TextSearch};
+use crate::pipe::{ClientRequest, Pipe, PipeOutput, TextSearch};
 use crate::route::Endpoint;
 use crate::turns::Turns;
 use api::{AnswerForm, AnswerOptions, Clock, Encoder, Front, REPEATED};
@@ -31,7 +32,11 @@ impl Service {
         exchange.begin_answer();
         let front = admitted.route.front().unwrap_or(Front::Chat);
         let api = front.api();
-        let inbound = body::inbound(api, &bytes, &mut share).await?;
+        let bytes = match front {
+            Front::Responses => self.with_items(bytes, admitted),
+            Front::Chat | Front::Messages => bytes,
+        };
+        let mut inbound = body::inbound(api, &bytes, &mut share).await?;
         let notes = &mut exchange.line.notes;
         notes.clone_from(&inbound.notes);
         if self
@@ -41,6 +46,17 @@ impl Service {
         {
             notes.extend_from_slice(&inbound.foreign_notes);
         }
+        if let Some(sessions) = self.keeps(admitted, &headers, &inbound) {
+            let asked = KeptRequest {
+                admitted,
+                headers: &headers,
+                inbound,
+                body: bytes,
+                share,
+            };
+            return self.kept_turn(&sessions, asked, exchange).await;
+        }
+        self.recall(admitted, &mut inbound)?;
         self.source.check(api, &inbound).map_err(body::refused)?;
         let is_stream = inbound.streams || admitted.route == Endpoint::Events;
         let (output, kind) = self.output(admitted, &headers, &inbound, &bytes);
@@ -77,20 +93,14 @@ impl Service {
         body: &Bytes,
     ) -> (PipeOutput, &'static str) {
         if admitted.route == Endpoint::Events {
-            let accepts = headers
-                .get("accept")
-                .and_then(|accept| accept.to_str().ok());
-            let is_sse = accepts.is_some_and(|accepts| accepts.contains("text/event-stream"));
-            let lines = "application/x-ndjson; charset=utf-8";
-            let kind = if is_sse { EVENT_STREAM } else { lines };
-            return (PipeOutput::Events(EventLines::new(is_sse)), kind);
+            return PipeOutput::events(accepts_sse(headers));
         }
         let (form, kind) = match inbound.streams {
             true => (AnswerForm::Stream, EVENT_STREAM),
             false => (AnswerForm::Whole, "application/json"),
         };
         let front = admitted.route.front().unwrap_or(Front::Chat);
-        let options = self.answer_options(front, admitted, inbound, body);
+        let options = self.answer_options(front, &admitted.id, inbound, body);
         let encoder = Encoder::new(front, form, options);
         (PipeOutput::Answer(Box::new(encoder)), kind)
     }
@@ -153,16 +163,17 @@ impl Service {
         }
     }
 
-    fn answer_options(
+    /// What the answer `id` to a request says besides what the model writes.
+    pub(super) fn answer_options(
         &self,
         front: Front,
-        admitted: &Admitted,
+        id: &str,
         inbound: &InboundRequest,
         body: &Bytes,
     ) -> AnswerOptions {
         let choices = inbound.params.get("n").and_then(Value::as_u64);
         AnswerOptions {
-            id: admitted.id.clone(),
+            id: id.to_owned(),
             keeps_ids: self.source.upstream().is_some(),
             provider_id: None,
             clock: Some(Clock::new(now)),
@@ -184,7 +195,7 @@ impl Service {
 }
 
 /// The response to a request whose status is known.
-fn respond(
+pub(super) fn respond(
     answering: Box<Answering>,
     is_stream: bool,
     kind: &'static str,
@@ -220,7 +231,16 @@ fn now() -> u64 {
         .map_or(0, |since| since.as_secs())
 }
 
-const EVENT_STREAM: &str = "text/event-stream; charset=utf-8";
+/// The media type of server-sent events.
+pub(super) const EVENT_STREAM: &str = "text/event-stream; charset=utf-8";
+
+/// Whether a client wants server-sent events.
+pub(super) fn accepts_sse(headers: &HeaderMap) -> bool {
+    let accept = headers
+        .get("accept")
+        .and_then(|accept| accept.to_str().ok());
+    accept.is_some_and(|accept| accept.contains("text/event-stream"))
+}
 
 /// The headers that a provider of the client's own API may get.
 pub(super) fn forwarded(api: Api, headers: &HeaderMap) -> Vec<(String, String)> {
@@ -274,7 +294,7 @@ const SDK: &str = "x-stainless-";
 /// Whether a client with these headers sends a failed request again by itself. Two layers that do
 /// multiply: three attempts of a client, each of which is made three times, are nine requests to a
 /// provider that is overloaded already.
-fn client_retries(headers: &HeaderMap) -> bool {
+pub(super) fn client_retries(headers: &HeaderMap) -> bool {
     let agent = headers
         .get("user-agent")
         .and_then(|agent| agent.to_str().ok())

@@ -6,7 +6,8 @@ use event::payload::{Message, ToolCall, ToolResult};
 use event::{Event, Kind, Scanner};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
-use store::{SessionScan, StoreError, StoredSession};
+use std::ops::Range;
+use store::{SessionId, SessionScan, StoreError, StoredSession};
 
 /// How much of a message is the title of its session, in bytes.
 const TITLE: usize = 200;
@@ -15,6 +16,8 @@ const TITLE: usize = 200;
 #[derive(Default)]
 struct Digest {
     outline: Outline,
+    /// The offset of the end.
+    end: u64,
     title: Option<String>,
     /// The arguments of calls without a result.
     arguments: HashMap<String, String>,
@@ -85,7 +88,7 @@ impl Digest {
             "object": "session",
             "created": indexed.created,
             "modified": u64::try_from(stored.modified / 1_000_000).unwrap_or_default(),
-            "bytes": self.outline.end,
+            "bytes": self.end,
             "title": self.title,
             "active_response_id": active.map(|response| response.id.as_str()),
             "pending": self.pending(),
@@ -136,15 +139,56 @@ fn digest(
         messages: messages.then(Vec::new),
         ..Digest::default()
     };
-    let mut outline = Outline::default();
-    loop {
-        let bytes = scan.read(indexed.id, outline.end, super::PIECE)?;
-        if bytes.is_empty() {
-            digest.outline = outline;
-            return Ok(digest);
+    each_line(scan, indexed.id, |line, place| {
+        digest.end = place.end;
+        if !is_piece(line) {
+            read(line, |event| {
+                digest.outline.push(event, place);
+                digest.event(event);
+            });
         }
-        outline.push_each(&bytes, |event| digest.event(event));
+    })?;
+    Ok(digest)
+}
+
+/// Hands `look` each line of a session, and its place.
+fn each_line(
+    scan: &SessionScan,
+    id: SessionId,
+    mut look: impl FnMut(&[u8], Range<u64>),
+) -> Result<(), StoreError> {
+    let mut at = 0;
+    loop {
+        let bytes = scan.read(id, at, super::PIECE)?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let behind = at + line.len() as u64;
+            look(line, at..behind);
+            at = behind;
+        }
     }
+}
+
+/// Hands `look` the event of a line, if it is one.
+fn read(line: &[u8], look: impl FnOnce(&Event<'_>)) {
+    let mut scanner = Scanner::default();
+    let line = std::str::from_utf8(line.trim_ascii_end()).ok();
+    if let Some(event) = line.and_then(|line| scanner.read(line).ok()) {
+        look(&event);
+    }
+}
+
+/// Whether a line as the service writes it is a piece of an answer. Most lines are, and no list needs
+/// what they say.
+fn is_piece(line: &[u8]) -> bool {
+    const PIECES: [&[u8]; 3] = [
+        b"{\"type\":\"content_delta\"",
+        b"{\"type\":\"tool_call_delta\"",
+        b"{\"type\":\"thinking\"",
+    ];
+    PIECES.iter().any(|piece| line.starts_with(piece))
 }
 
 /// A session as a list has it.
@@ -184,20 +228,9 @@ pub(crate) fn text(scan: &SessionScan, indexed: &IndexedSession) -> Result<Vec<u
     use event::View as _;
     let mut view = view::text(false, false);
     let mut text = Vec::new();
-    let mut scanner = Scanner::default();
-    let mut at = 0;
-    loop {
-        let bytes = scan.read(indexed.id, at, super::PIECE)?;
-        if bytes.is_empty() {
-            view.finish(&mut text);
-            return Ok(text);
-        }
-        at += bytes.len() as u64;
-        for line in bytes.split(|byte| *byte == b'\n') {
-            let line = std::str::from_utf8(line).ok();
-            if let Some(event) = line.and_then(|line| scanner.read(line).ok()) {
-                view.push(&event, &mut text);
-            }
-        }
-    }
+    each_line(scan, indexed.id, |line, _| {
+        read(line, |event| view.push(event, &mut text));
+    })?;
+    view.finish(&mut text);
+    Ok(text)
 }

@@ -1,13 +1,15 @@
 //! What a session holds, as far as the service has to know: who began it, its responses, and the
 //! calls that wait for a person.
 
+use super::producer::LEFT;
 use api::Conversation;
 use event::payload::{
-    self, Cancel, FinishReason, Response, ResponseEnd, ResponseStatus, Status, StreamEnd,
-    ToolResult,
+    self, Approval, Cancel, FinishReason, Response, ResponseEnd, ResponseStatus, Status, StreamEnd,
+    ToolResult, ToolUse,
 };
-use event::{Event, Kind, Raw, Scanner, Text};
+use event::{Event, Kind, Scanner, Text};
 use std::fmt;
+use std::ops::Range;
 use store::SessionId;
 
 /// The id of a response: the session that holds it, and the offset of its `response` line there. So
@@ -94,8 +96,6 @@ pub(crate) struct ResponseOutline {
     pub end: u64,
     /// How it ended; `None` while it goes on.
     pub status: Option<ResponseStatus>,
-    /// Whether a client has deleted it.
-    pub is_deleted: bool,
     /// Whether it goes on when its client leaves.
     pub is_background: bool,
     /// The front that it answers.
@@ -112,6 +112,13 @@ pub(crate) struct ResponseOutline {
     pub is_open: bool,
     /// How its last stream ended.
     pub reason: Option<FinishReason>,
+}
+
+impl ResponseOutline {
+    /// Whether it was cancelled because its client had left.
+    pub(crate) fn was_left(&self) -> bool {
+        self.cancelled_by.as_deref() == Some(LEFT)
+    }
 }
 
 /// A call that waits for a person.
@@ -136,9 +143,15 @@ pub(crate) struct Outline {
     pub responses: Vec<ResponseOutline>,
     /// The calls that wait.
     pub pending: Vec<PendingCall>,
+    /// The ids of the calls that have started, and have no result.
+    pub started: Vec<String>,
+    /// The answers of persons: the id and the hash of each call, and the `approval` event.
+    pub answered: Vec<(String, String, String)>,
+    /// Whether a result since the last message of the model is the final answer.
+    pub is_final: bool,
     /// The ids of items and responses that were deleted.
     pub deleted: Vec<String>,
-    /// The offset of the next byte.
+    /// The offset behind the last event.
     pub end: u64,
     /// The lines that `api::Conversation` reads: messages, and which calls have run.
     pub talk: String,
@@ -150,6 +163,11 @@ impl Outline {
         // Behind the beginning of another response nothing of an earlier one holds.
         let talk = format!("{}{{\"type\":\"response\"}}\n", self.talk);
         Conversation::read(&talk).0
+    }
+
+    /// The conversation as the open response has it.
+    pub(crate) fn open_conversation(&self) -> Conversation {
+        Conversation::read(&self.talk).0
     }
 
     /// The lines of the first `count` messages of [`Outline::conversation`].
@@ -164,36 +182,10 @@ impl Outline {
         lines.filter(|line| is_message(line)).take(count).collect()
     }
 
-    /// Takes the next whole lines.
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
-        self.push_each(bytes, |_| {});
-    }
-
-    /// The same, and hands `look` each event but for pieces of an answer.
-    pub(crate) fn push_each(&mut self, bytes: &[u8], mut look: impl FnMut(&Event<'_>)) {
-        let mut scanner = Scanner::default();
-        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let offset = self.end;
-            self.end += line.len() as u64;
-            if is_piece(line) {
-                self.open_stream();
-                continue;
-            }
-            let text = std::str::from_utf8(line.trim_ascii_end());
-            if let Some(event) = text.ok().and_then(|text| scanner.read(text).ok()) {
-                self.event(&event, offset);
-                look(&event);
-            }
-        }
-    }
-
-    fn open_stream(&mut self) {
-        if let Some(last) = self.responses.last_mut() {
-            last.is_open = true;
-        }
-    }
-
-    fn event(&mut self, event: &Event<'_>, offset: u64) {
+    /// Takes the next event, which is at `place` of the session.
+    pub(crate) fn push(&mut self, event: &Event<'_>, place: Range<u64>) {
+        let offset = place.start;
+        self.end = place.end;
         if matches!(
             event.kind(),
             Kind::Message | Kind::StreamStart | Kind::ToolUse | Kind::ToolResult | Kind::Response
@@ -221,8 +213,24 @@ impl Outline {
                     last.reason = Some(StreamEnd::read(event).finish_reason);
                 }
             }
+            Kind::ToolUse => self
+                .started
+                .push(ToolUse::read(event).tool_id.str().into_owned()),
             Kind::ToolResult => self.tool_result(event),
-            kind if kind.begins_stream() => self.open_stream(),
+            Kind::Approval => {
+                let approval = Approval::read(event);
+                let [id, hash] =
+                    [approval.tool_id, approval.hash].map(|text| text.str().into_owned());
+                self.answered.push((id, hash, event.raw().into_owned()));
+            }
+            Kind::Message if payload::Message::read(event).is_of("assistant") => {
+                self.is_final = false;
+            }
+            kind if kind.begins_stream() => {
+                if let Some(last) = self.responses.last_mut() {
+                    last.is_open = true;
+                }
+            }
             _ => {}
         }
     }
@@ -252,6 +260,8 @@ impl Outline {
         let result = ToolResult::read(event);
         let id = result.tool_id.str();
         self.pending.retain(|call| call.tool_id != id);
+        self.started.retain(|started| *started != id);
+        self.is_final |= result.return_directly && result.status == Status::Success.name();
         if result.status == Status::Pending.name() {
             let text = |text: Option<Text<'_>>| text.map(|text| text.str().into_owned());
             self.pending.push(PendingCall {
@@ -275,17 +285,6 @@ impl Outline {
         let found = self.responses.iter().find(|response| response.id == id)?;
         (!self.deleted.iter().any(|deleted| deleted == id)).then_some(found)
     }
-}
-
-/// Whether a line as the service writes it is a piece of an answer: most lines are, and all that they
-/// say is that a stream is open.
-fn is_piece(line: &[u8]) -> bool {
-    const PIECES: [&[u8]; 3] = [
-        b"{\"type\":\"content_delta\"",
-        b"{\"type\":\"tool_call_delta\"",
-        b"{\"type\":\"thinking\"",
-    ];
-    PIECES.iter().any(|piece| line.starts_with(piece))
 }
 
 fn response(event: &Event<'_>, offset: u64) -> ResponseOutline {

@@ -5,7 +5,7 @@ use api::InboundRequest;
 use event::payload::{self, Session};
 use event::{Json, Payload};
 use std::rc::Rc;
-use store::{SessionId, Store, StoreError};
+use store::{Lease, SessionId, Store, StoreError};
 
 /// What a request says of its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,10 @@ pub(crate) enum PlaceError {
     Unknown,
     /// Another response is made for the session.
     Busy(Option<String>),
+    /// The key has as many sessions as it may.
+    TooMany,
+    /// The session may not become longer.
+    TooLong,
     /// The session cannot be read or written.
     Store(StoreError),
 }
@@ -51,6 +55,8 @@ pub(crate) struct SessionPlace {
     pub first: usize,
     /// What the session had before, unless the request repeats it.
     pub history: Option<api::Conversation>,
+    /// Whether the session begins with this request.
+    pub is_new: bool,
 }
 
 impl Sessions {
@@ -75,6 +81,35 @@ impl Sessions {
         }
     }
 
+    /// The conversation that a request refers to.
+    ///
+    /// # Errors
+    /// [`PlaceError::Unknown`] and [`PlaceError::Store`].
+    pub(crate) fn history(
+        self: &Rc<Self>,
+        wanted: WantedSession,
+        key: Option<&str>,
+    ) -> Result<api::Conversation, PlaceError> {
+        let (id, response) = match wanted {
+            WantedSession::After(response) => (response.session, Some(response.to_string())),
+            WantedSession::New(id) | WantedSession::Of(id) | WantedSession::Repeated(id) => {
+                (id, None)
+            }
+        };
+        let _session = self.open(id, key)?;
+        let outline = self.outline(id, self.store.end(id)?)?;
+        match response {
+            None => Ok(outline.conversation()),
+            Some(name) => {
+                let known = outline.response(&name).ok_or(PlaceError::Unknown)?;
+                if known.end == 0 {
+                    return Err(PlaceError::Busy(Some(name)));
+                }
+                Ok(self.outline(id, known.end)?.conversation())
+            }
+        }
+    }
+
     /// Begins a session with these lines behind its first; the request goes on at its message
     /// `first`.
     fn begin(
@@ -96,7 +131,7 @@ impl Sessions {
         };
         let mut begin = line(&session.into());
         begin.extend_from_slice(lines.as_bytes());
-        let lease = self.store.create(id, &begin)?;
+        let lease = self.create(id, key, &begin)?;
         let session = self.live(id);
         let writer = SessionWriter::new(self, &session, lease, begin.len() as u64);
         Ok(SessionPlace {
@@ -104,11 +139,33 @@ impl Sessions {
             writer,
             first,
             history: None,
+            is_new: true,
         })
     }
 
+    /// Begins a session of the client whose key has this hash.
+    ///
+    /// # Errors
+    /// [`PlaceError::TooMany`] and [`PlaceError::Store`].
+    pub(crate) fn create(
+        &self,
+        id: SessionId,
+        key: Option<&str>,
+        lines: &[u8],
+    ) -> Result<Lease, PlaceError> {
+        if !self.may_begin(key) {
+            return Err(PlaceError::TooMany);
+        }
+        let lease = self.store.create(id, lines)?;
+        self.begun(key);
+        Ok(lease)
+    }
+
     /// Takes the lease of a session, and ends what was left of a response when a service was killed.
-    fn write(
+    ///
+    /// # Errors
+    /// See [`PlaceError`].
+    pub(crate) fn write(
         self: &Rc<Self>,
         id: SessionId,
         key: Option<&str>,
@@ -116,6 +173,9 @@ impl Sessions {
         let session = self.open(id, key)?;
         let leased = self.store.lease(id);
         let (lease, end) = leased.map_err(|error| self.busy(&session, error))?;
+        if !self.may_grow(end) {
+            return Err(PlaceError::TooLong);
+        }
         let mut writer = SessionWriter::new(self, &session, lease, end);
         let mut outline = self.outline(id, end)?;
         if let Some(response) = outline.active() {
@@ -149,6 +209,7 @@ impl Sessions {
             writer,
             first: 0,
             history: Some(outline.conversation()),
+            is_new: false,
         }
     }
 
@@ -216,6 +277,7 @@ impl Sessions {
             writer,
             first,
             history: None,
+            is_new: false,
         })
     }
 }

@@ -1,17 +1,18 @@
 //! One response while it is made: its events go into the session's file, whoever reads them there.
 
-use super::{LiveSession, ResponseId, Sessions, line};
+use super::{LiveSession, Outline, ResponseId, Sessions, line};
 use crate::pipe::Pipe;
+use crate::tools::next_lines;
 use api::FailedAnswer;
 use event::Event;
 use event::payload::{
     Cancel, Error, FinishReason, Payload, ResponseEnd, ResponseStatus, StreamEnd,
 };
 use std::cell::{Cell, RefCell};
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::pin::pin;
 use std::rc::Rc;
-use std::task::Poll;
+use std::time::Duration;
 use store::{Lease, Store, StoreError};
 use tokio::sync::Notify;
 
@@ -22,9 +23,11 @@ pub(crate) struct RunningResponse {
     /// The hash of the key of the client that asked.
     pub key: Option<String>,
     /// The pipe that makes its lines.
-    pub pipe: Rc<Pipe>,
+    pipe: RefCell<Rc<Pipe>>,
     /// Whether it goes on when its clients leave.
     pub is_background: bool,
+    /// Whether its session is removed once it has ended and nobody reads it.
+    pub is_temporary: bool,
     /// The `Idempotency-Key` of its request.
     pub idempotency: Option<String>,
     /// The hash of its request's body.
@@ -47,8 +50,9 @@ impl RunningResponse {
         RunningResponse {
             id,
             key,
-            pipe,
+            pipe: RefCell::new(pipe),
             is_background: false,
+            is_temporary: false,
             idempotency: None,
             body_hash: String::new(),
             clients: Cell::new(0),
@@ -57,6 +61,16 @@ impl RunningResponse {
             has_ended: Cell::new(false),
             failure: RefCell::default(),
         }
+    }
+
+    /// The pipe that makes its lines.
+    pub(crate) fn pipe(&self) -> Rc<Pipe> {
+        Rc::clone(&self.pipe.borrow())
+    }
+
+    /// Another turn begins, whose lines this pipe makes.
+    pub(crate) fn set_pipe(&self, pipe: &Rc<Pipe>) {
+        *self.pipe.borrow_mut() = Rc::clone(pipe);
     }
 
     /// Cancels it; the first to do so is named in the session. A response that has ended stays as it
@@ -68,6 +82,11 @@ impl RunningResponse {
                 .get_or_insert_with(|| by.to_owned());
             self.changed.notify_waiters();
         }
+    }
+
+    /// Whether somebody has cancelled it.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.borrow().is_some()
     }
 
     /// Waits until it has ended, and all of it is in the session.
@@ -93,34 +112,57 @@ impl RunningResponse {
 
 /// A client that waits for a response. When the last one leaves, a response that is not in the
 /// background is cancelled.
-pub(crate) struct WaitingClient(Rc<RunningResponse>);
+pub(crate) struct WaitingClient(Rc<Sessions>, Rc<RunningResponse>);
 
 impl WaitingClient {
     /// One more client.
-    pub(crate) fn new(running: &Rc<RunningResponse>) -> WaitingClient {
+    pub(crate) fn new(sessions: &Rc<Sessions>, running: &Rc<RunningResponse>) -> WaitingClient {
         running.clients.set(running.clients.get() + 1);
-        WaitingClient(Rc::clone(running))
+        WaitingClient(Rc::clone(sessions), Rc::clone(running))
     }
 }
 
 impl Drop for WaitingClient {
     fn drop(&mut self) {
-        let left = self.0.clients.get() - 1;
-        self.0.clients.set(left);
-        if left == 0 && !self.0.is_background {
-            self.0.cancel("disconnect");
+        let WaitingClient(sessions, running) = self;
+        let left = running.clients.get() - 1;
+        running.clients.set(left);
+        if left == 0 && !running.is_background {
+            running.cancel(LEFT);
+        }
+        if left == 0 {
+            sessions.clean_up(running);
         }
     }
 }
 
+impl Sessions {
+    /// Removes a session that was only written for one answer, once nobody needs it.
+    fn clean_up(&self, running: &RunningResponse) {
+        if running.is_temporary && running.has_ended.get() && running.clients.get() == 0 {
+            // Who answers a call of it meanwhile has it: then it stays.
+            let _ = self.remove(running.id.session, running.key.as_deref());
+        }
+    }
+}
+
+/// Who cancels a response whose last client has left.
+pub(crate) const LEFT: &str = "disconnect";
+
 /// A session that a response is written to.
 pub(crate) struct SessionWriter {
     sessions: Rc<Sessions>,
-    session: Rc<LiveSession>,
-    lease: Lease,
-    /// The offset of the end.
+    /// The session.
+    pub session: Rc<LiveSession>,
+    /// `None` while another process writes to the session for this one.
+    lease: Option<Lease>,
+    /// The offset of the end, as far as this writer knows.
     pub end: u64,
 }
+
+/// How long the lease of a session is waited for before it is tried again: the system tells that a
+/// file is closed before it gives back the lock.
+const RETRY: Duration = Duration::from_millis(20);
 
 impl SessionWriter {
     /// A writer that holds the lease of the session, which ends at `end`.
@@ -133,24 +175,66 @@ impl SessionWriter {
         SessionWriter {
             sessions: Rc::clone(sessions),
             session: Rc::clone(session),
-            lease,
+            lease: Some(lease),
             end,
         }
+    }
+
+    /// The sessions.
+    pub(crate) fn sessions(&self) -> Rc<Sessions> {
+        Rc::clone(&self.sessions)
+    }
+
+    /// Lets another process write to the session.
+    pub(crate) fn hand_over(&mut self) {
+        self.lease = None;
+    }
+
+    /// Takes the lease back once nobody else has it.
+    ///
+    /// # Errors
+    /// As [`Store::lease`].
+    pub(crate) async fn take_back(&mut self) -> Result<(), StoreError> {
+        while self.lease.is_none() {
+            match self.sessions.store.lease(self.session.id) {
+                Ok((lease, end)) => (self.lease, self.end) = (Some(lease), end),
+                Err(StoreError::Busy) => tokio::time::sleep(RETRY).await,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// What the session holds.
+    ///
+    /// # Errors
+    /// As [`Sessions::outline`].
+    pub(crate) fn outline(&self) -> Result<Outline, StoreError> {
+        self.sessions.outline(self.session.id, u64::MAX)
     }
 
     /// Appends whole lines.
     ///
     /// # Errors
-    /// See [`Store::append`]; and a session that would become longer than it may.
+    /// As [`Store::append`]; [`StoreError::Busy`] while another process writes.
     pub(crate) fn append(&mut self, lines: &[u8]) -> Result<(), StoreError> {
         if lines.is_empty() {
             return Ok(());
         }
-        let store = &self.sessions.store;
-        self.end = store.append(&mut self.lease, self.end, lines)?;
+        let lease = self.lease.as_mut().ok_or(StoreError::Busy)?;
+        self.end = self.sessions.store.append(lease, self.end, lines)?;
         // The system tells, too, but later.
         self.session.changed.notify_waiters();
         Ok(())
+    }
+
+    /// Appends what a person has said meanwhile.
+    ///
+    /// # Errors
+    /// As [`SessionWriter::append`].
+    pub(crate) fn take_in(&mut self) -> Result<(), StoreError> {
+        let said = self.session.inbox.take();
+        self.append(&said)
     }
 
     /// Appends an event.
@@ -167,15 +251,25 @@ impl SessionWriter {
     /// # Errors
     /// As [`SessionWriter::append`].
     pub(crate) fn interrupt(&mut self, id: &str) -> Result<(), StoreError> {
-        let message = "the service was stopped before the answer had ended";
+        self.fail(
+            INTERRUPTED,
+            "the service was stopped before the answer had ended",
+        )?;
+        self.end_response(id, ResponseStatus::Interrupted)
+    }
+
+    /// Appends an error that ends the answer.
+    ///
+    /// # Errors
+    /// As [`SessionWriter::append`].
+    pub(crate) fn fail(&mut self, code: &str, message: &str) -> Result<(), StoreError> {
         let error = Error {
             retryable: true,
             status: Some(500),
-            ..Error::new("tc-serve", INTERRUPTED, message)
+            ..Error::new("tc-serve", code, message)
         };
         self.event(&error.into())?;
-        self.event(&stream_end(FinishReason::Error).into())?;
-        self.end_response(id, ResponseStatus::Interrupted)
+        self.event(&stream_end(FinishReason::Error).into())
     }
 
     fn end_response(&mut self, id: &str, status: ResponseStatus) -> Result<(), StoreError> {
@@ -189,7 +283,9 @@ impl SessionWriter {
 
     /// Waits until all that was appended is on disk.
     async fn sync(&self) {
-        let Ok(file) = self.lease.file() else { return };
+        let Some(Ok(file)) = self.lease.as_ref().map(Lease::file) else {
+            return;
+        };
         // A disk that fails now fails the next append, too.
         let _ = tokio::task::spawn_blocking(move || file.sync_data()).await;
     }
@@ -205,36 +301,42 @@ fn stream_end(finish_reason: FinishReason) -> StreamEnd<'static> {
     }
 }
 
-/// Appends what `work` pushes into the pipe of `running` to the session, until it ends, somebody
-/// cancels it, or the session cannot be written.
+/// How the making of a response ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Made {
+    /// It is made.
+    Whole,
+    /// It has failed, and the session says why.
+    Failed,
+    /// The service ends, and goes on with it when it begins again.
+    Left,
+}
+
+/// Makes a response by `make`, until it has ended, somebody cancels it, or the session cannot be
+/// written; then ends it in the session.
 pub(crate) async fn produce(
     running: Rc<RunningResponse>,
     mut writer: SessionWriter,
-    work: impl Future<Output = ()>,
+    make: impl AsyncFnOnce(&RunningResponse, &mut SessionWriter) -> Result<Made, StoreError>,
 ) {
-    let id = running.id.to_string();
-    let producers = writer.sessions.producers.clone();
+    let sessions = writer.sessions();
+    let producers = sessions.producers.clone();
     producers.send_modify(|count| *count += 1);
-    let is_cancelled = |running: &RunningResponse| running.cancelled.borrow().is_some();
-    let written = tokio::select! {
+    let made = tokio::select! {
         biased;
-        () = running.until(is_cancelled) => Ok(()),
-        written = drive(&running.pipe, &mut writer, work) => written,
+        () = running.until(RunningResponse::is_cancelled) => Ok(Made::Failed),
+        made = make(&running, &mut writer) => made,
     };
-    let written = written.and_then(|()| {
-        let by = running.cancelled.borrow().clone();
-        if let Some(by) = by {
-            writer.event(&cancelled(&id, &by).into())?;
-            push(&running.pipe, &stream_end(FinishReason::Cancelled).into());
-        }
-        running.pipe.finish();
-        writer.append(&running.pipe.take())?;
-        writer.end_response(&id, status(&running))
-    });
-    if let Err(error) = written {
+    let ended = async {
+        let made = made?;
+        end(&running, &mut writer, made).await.map(|()| made)
+    };
+    let ended = ended.await;
+    if running.is_background && !matches!(ended, Ok(Made::Left)) {
+        sessions.forget_left(running.id.session);
+    }
+    if let Err(error) = ended {
         *running.failure.borrow_mut() = Some(not_written(&error));
-    } else {
-        writer.sync().await;
     }
     let session = Rc::clone(&writer.session);
     // The next request finds a session that nobody writes.
@@ -243,7 +345,70 @@ pub(crate) async fn produce(
     running.has_ended.set(true);
     running.changed.notify_waiters();
     session.changed.notify_waiters();
+    sessions.clean_up(&running);
     producers.send_modify(|count| *count -= 1);
+}
+
+/// Writes the end of a response.
+async fn end(
+    running: &RunningResponse,
+    writer: &mut SessionWriter,
+    made: Made,
+) -> Result<(), StoreError> {
+    let id = running.id.to_string();
+    let by = running.cancelled.borrow().clone();
+    if let Some(by) = by {
+        let is_own = writer.lease.is_some();
+        writer.take_back().await?;
+        writer.event(&cancelled(&id, &by).into())?;
+        let end = stream_end(FinishReason::Cancelled);
+        if is_own {
+            let pipe = running.pipe();
+            push(&pipe, &end.into());
+            pipe.finish();
+            writer.append(&pipe.take())?;
+        } else if writer
+            .outline()?
+            .responses
+            .last()
+            .is_some_and(|last| last.is_open)
+        {
+            writer.event(&end.into())?;
+        }
+    } else if made == Made::Left {
+        return Ok(());
+    }
+    let status = match made {
+        _ if running.is_cancelled() => ResponseStatus::Cancelled,
+        Made::Failed => ResponseStatus::Failed,
+        Made::Whole | Made::Left => status(running.pipe().reason()),
+    };
+    writer.end_response(&id, status)?;
+    writer.take_in()?;
+    writer.sync().await;
+    Ok(())
+}
+
+/// Makes a response of what `work` pushes into its pipe.
+///
+/// # Errors
+/// As [`SessionWriter::append`].
+pub(crate) async fn one_turn(
+    running: &RunningResponse,
+    writer: &mut SessionWriter,
+    work: impl Future<Output = ()>,
+) -> Result<Made, StoreError> {
+    let pipe = running.pipe();
+    let mut work = pin!(work);
+    loop {
+        let (lines, is_done) = next_lines(work.as_mut(), &pipe).await;
+        writer.append(&lines)?;
+        if is_done {
+            return Ok(Made::Whole);
+        }
+        // The source may never have to wait.
+        tokio::task::yield_now().await;
+    }
 }
 
 fn push(pipe: &Pipe, payload: &Payload<'_>) {
@@ -258,10 +423,9 @@ fn cancelled<'a>(id: &'a str, by: &'a str) -> Cancel<'a> {
     }
 }
 
-/// How a response ended.
-fn status(running: &RunningResponse) -> ResponseStatus {
-    match running.pipe.reason() {
-        _ if running.cancelled.borrow().is_some() => ResponseStatus::Cancelled,
+/// How a response ended whose last stream ended for this reason.
+fn status(reason: Option<FinishReason>) -> ResponseStatus {
+    match reason {
         Some(FinishReason::Stop | FinishReason::ToolCalls) => ResponseStatus::Completed,
         Some(FinishReason::Length | FinishReason::ContentFilter) => ResponseStatus::Incomplete,
         Some(FinishReason::Cancelled) => ResponseStatus::Cancelled,
@@ -277,32 +441,4 @@ pub(crate) fn not_written(error: &StoreError) -> FailedAnswer {
         message: format!("the session cannot be written: {error}"),
         ..FailedAnswer::default()
     }
-}
-
-/// Polls `work`, and appends what it has pushed, until it ends.
-///
-/// # Errors
-/// As [`SessionWriter::append`].
-async fn drive(
-    pipe: &Pipe,
-    writer: &mut SessionWriter,
-    work: impl Future<Output = ()>,
-) -> Result<(), StoreError> {
-    let mut work = pin!(work);
-    poll_fn(|cx| {
-        let is_done = work.as_mut().poll(cx).is_ready();
-        let lines = pipe.take();
-        if let Err(error) = writer.append(&lines) {
-            return Poll::Ready(Err(error));
-        }
-        if is_done {
-            return Poll::Ready(Ok(()));
-        }
-        if !lines.is_empty() {
-            // The work may wait for room, and then nothing else wakes it.
-            cx.waker().wake_by_ref();
-        }
-        Poll::Pending
-    })
-    .await
 }

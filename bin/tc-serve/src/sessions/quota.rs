@@ -4,6 +4,7 @@ use super::Sessions;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
+use store::{SessionId, Store, StoreError};
 use tokio::sync::Notify;
 
 /// Limits of each key.
@@ -90,22 +91,22 @@ impl Sessions {
         }
     }
 
-    /// Notes that a session of this key was removed.
-    pub(crate) fn removed(&self, key: Option<&str>) {
+    /// Removes a session of this key.
+    ///
+    /// # Errors
+    /// As [`Store::remove`].
+    pub(crate) fn remove(&self, id: SessionId, key: Option<&str>) -> Result<(), StoreError> {
+        self.store.remove(id)?;
         let mut counts = self.quota.counts.borrow_mut();
         if let Some(count) = counts.get_mut(&key.map(str::to_owned)) {
             *count = count.saturating_sub(1);
         }
+        Ok(())
     }
 
     /// Whether a session that ends at `end` may become longer.
     pub(crate) fn may_grow(&self, end: u64) -> bool {
         end < self.quota.limits.bytes
-    }
-
-    /// The limits.
-    pub(crate) fn limits(&self) -> SessionLimits {
-        self.quota.limits
     }
 
     /// A place for one more client with this key that follows; `None` where all are taken.

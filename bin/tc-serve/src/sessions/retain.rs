@@ -176,10 +176,11 @@ mod tests {
             let removed = removed(all.into(), rules, 5 * hour);
             removed.iter().map(|session| session.id.0[0]).collect()
         };
-        assert_eq!(left(&[]), []);
-        assert_eq!(left(&[Retain::Count(4)]), []);
+        const NONE: [u8; 0] = [];
+        assert_eq!(left(&[]), NONE);
+        assert_eq!(left(&[Retain::Count(4)]), NONE);
         assert_eq!(left(&[Retain::Count(3)]), [2]);
-        assert_eq!(left(&[Retain::Bytes(61)]), []);
+        assert_eq!(left(&[Retain::Bytes(61)]), NONE);
         assert_eq!(left(&[Retain::Bytes(41)]), [2]);
         assert_eq!(left(&[Retain::Bytes(40)]), [2, 3]);
         assert_eq!(left(&[Retain::Age(Duration::from_secs(2 * 3600))]), [2]);

@@ -18,17 +18,6 @@ pub(crate) struct ResponseView {
     pub running: Option<(Rc<RunningResponse>, WaitingClient)>,
     /// Gets the seconds since 1970 at which the response ended, before its last event.
     pub completed: Rc<Cell<u64>>,
-    /// How far it is followed.
-    pub until: ViewEnd,
-}
-
-/// How far a response is followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ViewEnd {
-    /// To its end.
-    ItsEnd,
-    /// As far as it is written now.
-    Now,
 }
 
 impl ResponseView {
@@ -70,11 +59,10 @@ impl ResponseView {
 
     /// The next lines; `None` where no more come.
     async fn next(&mut self, pipe: &Pipe) -> Option<Vec<u8>> {
-        let lines = match (&self.running, self.until) {
-            (_, ViewEnd::Now) => self.reader.at_hand(),
+        let lines = match &self.running {
             // Another process may write it.
-            (None, ViewEnd::ItsEnd) => self.reader.next().await,
-            (Some((running, _)), ViewEnd::ItsEnd) => {
+            None => self.reader.next().await,
+            Some((running, _)) => {
                 tokio::select! {
                     biased;
                     lines = self.reader.next() => lines,

@@ -385,14 +385,10 @@ impl Calls {
         );
     }
 
-    /// Reports the approvals that fit no call of the run: a mistyped one would let nothing run
-    /// without a word.
+    /// Reports the answers of a person that fit no call of the run.
     pub(crate) fn report_unused(&self) {
-        for approval in self.plan.unused_approvals() {
-            let text = format!(
-                "no call that waits is {approval}, so nothing was approved; --list-pending prints those that wait"
-            );
-            stdio::message("tool-exec", &text);
+        for answer in self.plan.unused_answers() {
+            stdio::message("tool-exec", &answer.to_string());
         }
     }
 

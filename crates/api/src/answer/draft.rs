@@ -2,7 +2,7 @@
 
 use crate::answer::details::{DetailMembers, DetailsPlace, merge};
 use crate::answer::failure::FailedAnswer;
-use crate::answer::step::Step;
+use crate::answer::step::{ServiceStep, Step};
 use event::payload::FinishReason;
 use std::collections::BTreeMap;
 
@@ -81,6 +81,86 @@ pub(crate) enum AnswerBlock {
         /// Whether all of its arguments have come.
         is_complete: bool,
     },
+    /// A step of a call of the service; none of its pieces.
+    Service(ServiceBlock),
+}
+
+/// A [`ServiceStep`] that is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ServiceBlock {
+    kind: ServiceBlockKind,
+    id: String,
+    name: String,
+    /// The arguments, or the output.
+    text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ServiceBlockKind {
+    Begin,
+    Called,
+    Result { is_error: bool },
+    Pending,
+}
+
+impl ServiceBlock {
+    fn of(step: ServiceStep<'_>) -> Option<ServiceBlock> {
+        let (kind, id, name, text) = match step {
+            ServiceStep::Begin { id, name } => (ServiceBlockKind::Begin, id, name, ""),
+            // They come again with the whole call.
+            ServiceStep::Arguments { .. } => return None,
+            ServiceStep::Called {
+                id,
+                name,
+                arguments,
+            } => (ServiceBlockKind::Called, id, name, arguments),
+            ServiceStep::Result {
+                id,
+                output,
+                is_error,
+            } => (ServiceBlockKind::Result { is_error }, id, "", output),
+            ServiceStep::Pending {
+                id,
+                name,
+                arguments,
+            } => (ServiceBlockKind::Pending, id, name, arguments),
+        };
+        let [id, name, text] = [id, name, text].map(str::to_owned);
+        Some(ServiceBlock {
+            kind,
+            id,
+            name,
+            text,
+        })
+    }
+
+    /// The step.
+    pub(crate) fn step(&self) -> ServiceStep<'_> {
+        let ServiceBlock {
+            kind,
+            id,
+            name,
+            text,
+        } = self;
+        match *kind {
+            ServiceBlockKind::Begin => ServiceStep::Begin { id, name },
+            ServiceBlockKind::Called => ServiceStep::Called {
+                id,
+                name,
+                arguments: text,
+            },
+            ServiceBlockKind::Result { is_error } => ServiceStep::Result {
+                id,
+                output: text,
+                is_error,
+            },
+            ServiceBlockKind::Pending => ServiceStep::Pending {
+                id,
+                name,
+                arguments: text,
+            },
+        }
+    }
 }
 
 impl AnswerBlock {
@@ -94,6 +174,7 @@ impl AnswerBlock {
                 provider: provider.map(str::to_owned),
             },
             Step::Details(place, members) => AnswerBlock::Details(place, members.clone()),
+            Step::Service(step) => AnswerBlock::Service(ServiceBlock::of(step)?),
             _ => return None,
         })
     }
@@ -135,6 +216,7 @@ impl AnswerBlock {
                 provider: provider.as_deref(),
             },
             AnswerBlock::Details(place, members) => Step::Details(*place, members),
+            AnswerBlock::Service(block) => Step::Service(block.step()),
             AnswerBlock::Call { .. } => return None,
         })
     }
@@ -146,6 +228,9 @@ impl AnswerBlock {
             AnswerBlock::Reasoning { text, provider } => text.len() + data(provider),
             AnswerBlock::Text(text) | AnswerBlock::Refusal(text) => text.len(),
             AnswerBlock::Details(_, members) => size(members),
+            AnswerBlock::Service(ServiceBlock { id, name, text, .. }) => {
+                id.len() + name.len() + text.len()
+            }
             AnswerBlock::Call {
                 id,
                 name,

@@ -222,6 +222,16 @@ impl Encoder {
         self.run(out, |turn, take| turn.push(event, take));
     }
 
+    /// Takes the next event of a call that the service itself runs, in place of
+    /// [`Encoder::push`]: its deltas, the call, its result, or a `retract`. The answer shows the call
+    /// ([`AnswerOptions::shows_steps`]), and the client does not have to answer it. Each call has
+    /// an id of its own among those that are open.
+    pub fn step(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
+        if self.page.options.shows_steps && self.page.front.has_steps() {
+            self.run(out, |turn, take| turn.service(event, take));
+        }
+    }
+
     /// Runs `work`, writes the steps that it takes, and appends the bytes.
     fn run(&mut self, out: &mut Vec<u8>, work: impl FnOnce(&mut AnswerSteps, &mut TakeStep<'_>)) {
         let Encoder { turn, page } = self;
@@ -299,7 +309,7 @@ impl Encoder {
     /// How many bytes it keeps of the answer: what waits, and the answer so far where that is
     /// written again. Asked after each event, so it takes no longer for a longer answer.
     pub fn kept(&self) -> usize {
-        self.turn.kept
+        self.turn.kept()
             + self.page.draft.kept()
             + self.page.writer.as_ref().map_or(0, |writer| writer.kept())
     }
@@ -376,6 +386,11 @@ impl Front {
     /// The path of its requests.
     pub fn path(self) -> &'static str {
         self.format().path
+    }
+
+    /// Whether it can show calls that the service runs itself.
+    pub fn has_steps(self) -> bool {
+        self.format().has_steps
     }
 
     /// Whether an answer may have several choices; else it has choice 0 alone.

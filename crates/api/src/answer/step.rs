@@ -50,6 +50,10 @@ pub(crate) enum Step<'a> {
         /// What must go back to the provider with it: JSON, by the name of the API.
         provider: Option<&'a str>,
     },
+    /// What happens to a call that the service itself runs. Other steps may come between those of
+    /// one call, also those of another call; none comes between `CallBegin` and `CallEnd` of a call
+    /// of the client.
+    Service(ServiceStep<'a>),
     /// Members of the provider's answer, in the words of the front. Those of [`DetailsPlace::Text`] and
     /// [`DetailsPlace::Item`] are in order with the content, and others may come before `Begin`: they wait
     /// for the next step.
@@ -69,6 +73,35 @@ pub(crate) enum Step<'a> {
     Usage(ReportedUsage),
     /// The answer failed after it began.
     Failed(&'a FailedAnswer),
+}
+
+/// What happens to a call that the service itself runs: `Begin`, `Arguments`, `Called`, then
+/// `Result` or `Pending`. `Arguments` may be missing, and need not add up to what `Called` has.
+/// `id` is the id of the call.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum ServiceStep<'a> {
+    /// The model begins to write it.
+    Begin { id: &'a str, name: &'a str },
+    /// The next piece of its arguments, as the model writes them.
+    Arguments { id: &'a str, piece: &'a str },
+    /// It is complete. The arguments are an object, unless the call cannot run.
+    Called {
+        id: &'a str,
+        name: &'a str,
+        arguments: &'a str,
+    },
+    /// It has run, or is not run: `output` is what the model reads.
+    Result {
+        id: &'a str,
+        output: &'a str,
+        is_error: bool,
+    },
+    /// It waits for a person.
+    Pending {
+        id: &'a str,
+        name: &'a str,
+        arguments: &'a str,
+    },
 }
 
 /// What a piece of text is. A choice ends in this order.
@@ -228,6 +261,10 @@ pub struct AnswerOptions {
     /// them.
     #[serde(skip)]
     pub starting_after: Option<u64>,
+    /// Whether calls that the service runs are shown ([`crate::Encoder::step`]), on the fronts that
+    /// have a place for them.
+    #[serde(skip_serializing_if = "is_default")]
+    pub shows_steps: bool,
     /// Members of the request that the answer of OpenAI Responses repeats, such as `tools` and
     /// `instructions`: pairs of a name and JSON.
     #[serde(skip_serializing_if = "is_default")]

@@ -7,6 +7,7 @@ mod choice;
 
 use crate::answer::details::{DetailMembers, DetailsPlace};
 use crate::answer::failure::{CANCELLED, FailedAnswer};
+use crate::answer::service::ServiceCalls;
 use crate::answer::step::{Dropped, ReportedUsage, Step, piece};
 use crate::answer::turn::choice::{AnswerTrouble, ChoiceSteps, StepEmitter};
 
@@ -47,7 +48,8 @@ pub(crate) struct AnswerSteps {
     is_withdrawn: bool,
     choices: Choices<ChoiceSteps>,
     /// The bytes that the choices keep.
-    pub kept: usize,
+    kept: usize,
+    service: ServiceCalls,
     /// `None`: not asked for.
     extras: Option<Extras>,
     /// Nothing is emitted before the end, so that a call that is withdrawn leaves no trace.
@@ -118,6 +120,36 @@ impl AnswerSteps {
         if self.has_ended && self.has_usage {
             self.emit_usage(take);
         }
+    }
+
+    /// The bytes that are kept.
+    pub(crate) fn kept(&self) -> usize {
+        self.kept + self.service.kept()
+    }
+
+    /// Takes an event of a call that the service runs.
+    pub(crate) fn service(&mut self, event: &Event<'_>, take: &mut TakeStep<'_>) {
+        if self.is_done || self.has_ended {
+            return;
+        }
+        let index = match event.kind() {
+            Kind::ToolCallDelta => ToolCallDelta::read(event).index,
+            Kind::ToolCall => ToolCall::read(event).index,
+            // The turn is over, or nearly: what has not begun may be of the next.
+            Kind::ToolResult => {
+                self.with_choice(0, take, |choice, out| choice.give_up(out));
+                None
+            }
+            _ => None,
+        };
+        if index.is_some() {
+            self.with_choice(0, take, |choice, out| choice.pass_over(index, out));
+        }
+        let mut service = std::mem::take(&mut self.service);
+        service.push(event, &mut |step| {
+            self.with_choice(0, take, |choice, out| choice.say(step, out));
+        });
+        self.service = service;
     }
 
     /// Takes members of the provider's answer, in the words of the front.
@@ -480,6 +512,7 @@ mod tests {
                 provider: Some(word),
             } => writeln!(out, "end {} {word}", reason.name()),
             Step::Extras(json) => writeln!(out, "extras {json}"),
+            Step::Service(step) => writeln!(out, "{step:?}"),
             Step::Usage(u) => {
                 writeln!(
                     out,

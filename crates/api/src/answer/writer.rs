@@ -47,6 +47,8 @@ pub(crate) struct AnswerFormat {
     pub stream: Option<NewWriter>,
     /// The whole answer at once: one JSON object. `None`: the tokens are not counted.
     pub whole: fn(&AnswerOptions, &AnswerDraft, Option<&ReportedUsage>, &str) -> Vec<u8>,
+    /// Whether calls of the service have a place in its answers.
+    pub has_steps: bool,
     /// Writes the member `error`, of an HTTP error as of an answer that has one.
     pub error: fn(&mut Object<'_>, &FailedAnswer),
 }

@@ -4,7 +4,8 @@ use crate::answer::details;
 use crate::answer::details::{DetailMembers, DetailsPlace, merge};
 use crate::answer::draft::{AnswerBlock, AnswerDraft, ChoiceDraft, members_of};
 use crate::answer::failure::{ANTHROPIC, FailedAnswer};
-use crate::answer::step::{AnswerOptions, ReportedUsage};
+use crate::answer::service::SERVICE;
+use crate::answer::step::{AnswerOptions, ReportedUsage, ServiceStep};
 use crate::carried::carry;
 use crate::members::minified;
 use event::payload::FinishReason;
@@ -113,7 +114,48 @@ fn block(content: &mut Array<'_>, block: &AnswerBlock, next: Option<&AnswerBlock
         AnswerBlock::Details(DetailsPlace::Item, members) => {
             _ = content.raw(&serde_json::Value::from(members.clone()).to_string());
         }
+        AnswerBlock::Service(step) => {
+            if let Some(block) = service_block(step.step()) {
+                content.raw(&block);
+            }
+        }
         AnswerBlock::Call { .. } | AnswerBlock::Details(..) => {}
+    }
+}
+
+/// The block of a step of a call of the service, where it has one: `mcp_tool_use` with its whole
+/// input, which the AI SDK reads at the start of the block, and `mcp_tool_result`. The accumulators
+/// of the SDKs take them, also outside of `beta`. Source: `beta_mcp_tool_use_block.py` and
+/// `beta_mcp_tool_result_block.py` in anthropic-sdk-python.
+pub(crate) fn service_block(step: ServiceStep<'_>) -> Option<String> {
+    match step {
+        ServiceStep::Called {
+            id,
+            name,
+            arguments,
+        } => Some(event::object(|o| {
+            let input = Raw::parse(arguments).ok().filter(|input| input.is_object());
+            o.str("type", "mcp_tool_use")
+                .str("id", id)
+                .str("name", name)
+                .minified("input", input.map_or("{}", Raw::text))
+                .str("server_name", SERVICE);
+        })),
+        ServiceStep::Result {
+            id,
+            output,
+            is_error,
+        } => Some(event::object(|o| {
+            o.str("type", "mcp_tool_result")
+                .str("tool_use_id", id)
+                .bool("is_error", is_error);
+            o.array("content", |a| {
+                a.object(|o| _ = o.str("type", "text").str("text", output));
+            });
+        })),
+        ServiceStep::Begin { .. } | ServiceStep::Arguments { .. } | ServiceStep::Pending { .. } => {
+            None
+        }
     }
 }
 

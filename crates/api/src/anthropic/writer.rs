@@ -26,6 +26,7 @@ pub(crate) const FORMAT: AnswerFormat = AnswerFormat {
     path: "/v1/messages",
     stream: Some(|options| Box::new(MessagesWriter::new(options))),
     whole: whole::whole,
+    has_steps: true,
     error: whole::error,
 };
 
@@ -260,6 +261,13 @@ impl StreamWriter for MessagesWriter {
                 self.stop_reason = Some(stop_reason(reason, provider, self.has_refusal));
             }
             Step::Details(place, members) => self.details(place, members),
+            Step::Service(step) => {
+                if let Some(block) = whole::service_block(step) {
+                    self.close();
+                    self.start(|o| _ = o.raw("content_block", &block));
+                    self.stop();
+                }
+            }
             // The API has no place for them.
             Step::Extras(_) => {}
             Step::Usage(counts) => self.end(&counts),

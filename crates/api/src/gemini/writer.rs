@@ -13,6 +13,7 @@ pub(crate) const FORMAT: AnswerFormat = AnswerFormat {
     path: "/v1beta/models/{model}:generateContent",
     stream: None,
     whole,
+    has_steps: false,
     error,
 };
 

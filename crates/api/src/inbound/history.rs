@@ -5,11 +5,13 @@ use crate::inbound::draft::{message, text};
 use crate::inbound::request::{InboundRequest, ReferenceKind};
 use crate::members::GetText;
 use crate::request::options::is_system;
+use json::{ToolEntry, ToolList};
 use serde_json::Value;
+use std::sync::Arc;
 
 /// The members of a request that are about what the service keeps. None of them goes upstream in a
 /// request that has the history itself.
-const OWN: [&str; 3] = ["previous_response_id", "conversation", "background"];
+pub(crate) const OWN: [&str; 3] = ["previous_response_id", "conversation", "background"];
 
 impl InboundRequest {
     /// Whether the client wants that the answer is kept (`store` of OpenAI Responses and of chat
@@ -41,6 +43,31 @@ impl InboundRequest {
         (!id.is_empty()).then_some(id)
     }
 
+    /// Takes out what the request says of what the service keeps: it does not go upstream.
+    pub fn keep_here(&mut self) {
+        self.params.retain(|name, _| !OWN.contains(&name.as_str()));
+    }
+
+    /// Offers these tools to the model beside those of the client, which keep their names. No
+    /// upstream gets the request as the client wrote it.
+    pub fn offer(&mut self, own: &ToolList) {
+        let clients = self.tools.as_deref();
+        let is_free = |entry: &ToolEntry| clients.is_none_or(|tools| !tools.knows(&entry.name));
+        let first = clients.map(|tools| tools.openai(|_| true));
+        let lists = [first.as_deref().unwrap_or("[]"), &own.openai(is_free)].map(|list| {
+            list.trim_start_matches('[')
+                .trim_end_matches(']')
+                .to_owned()
+        });
+        let entries: Vec<String> = lists.into_iter().filter(|list| !list.is_empty()).collect();
+        if let Ok(all) = ToolList::read_valid(&format!("[{}]", entries.join(",")))
+            && all.iter().next().is_some()
+        {
+            self.tools = Some(Arc::new(all));
+        }
+        self.conversation.verbatim = None;
+    }
+
     /// Puts `history` before the messages of the request. The system prompts at the beginning of
     /// both become one message, in which a text that both have stands once. What the request said
     /// of the history (`previous_response_id`, `conversation`, `background`) does not go upstream,
@@ -69,9 +96,8 @@ impl InboundRequest {
         }
         prompts.append(&mut messages);
         self.conversation.messages = prompts;
-        self.conversation.verbatim = None;
-        self.notes.append(&mut self.foreign_notes);
-        self.params.retain(|name, _| !OWN.contains(&name.as_str()));
+        self.drop_verbatim();
+        self.keep_here();
         self.references.retain(|reference| {
             !matches!(
                 reference.kind,

@@ -4,6 +4,7 @@ use crate::Api;
 use crate::conversation::Message;
 use crate::inbound::draft;
 use crate::inbound::draft::{InboundNotes, message};
+use crate::inbound::history::OWN;
 use crate::inbound::request::{InboundRequest, Instructions};
 use crate::request::options::is_system;
 use event::payload::{self, Payload};
@@ -15,7 +16,7 @@ impl InboundRequest {
     /// The `request` event, and a `message` event for each message: lines with a line feed each.
     /// `api` is the one that the client speaks; `model` takes the place of the model that it names.
     pub fn lines(&self, api: Api, model: Option<&str>) -> String {
-        let mut out = self.request_line(api, model);
+        let mut out = self.request_line(api, model, &[]);
         for message in &self.conversation.messages {
             message_line(&mut out, message, false);
         }
@@ -28,7 +29,7 @@ impl InboundRequest {
     /// OpenAI Responses, and of the other APIs, whose clients send their system prompts each time,
     /// all system messages. To be called before [`InboundRequest::continue_from`].
     pub fn session_lines(&self, api: Api, model: Option<&str>, first: usize) -> String {
-        let mut out = self.request_line(api, model);
+        let mut out = self.request_line(api, model, &OWN);
         let Instructions {
             text,
             others,
@@ -59,11 +60,13 @@ impl InboundRequest {
         String::from_utf8(out).unwrap_or_default()
     }
 
-    /// The `request` event as a line.
-    fn request_line(&self, api: Api, model: Option<&str>) -> Vec<u8> {
+    /// The `request` event as a line, without these members of `params`.
+    fn request_line(&self, api: Api, model: Option<&str>, without: &[&str]) -> Vec<u8> {
         let mut out = Vec::new();
         let tools = self.tools.as_ref().map(|tools| tools.openai(|_| true));
-        let params = (!self.params.is_empty()).then(|| object(&self.params));
+        let mut params = self.params.clone();
+        params.retain(|name, _| !without.contains(&name.as_str()));
+        let params = (!params.is_empty()).then(|| object(&params));
         let request = payload::Request {
             api: Some(api.name().into()),
             model: model.or(self.model.as_deref()).map(Into::into),

@@ -18,6 +18,7 @@ pub(crate) const FORMAT: AnswerFormat = AnswerFormat {
     path: "/v1/chat/completions",
     stream: Some(|options| Box::new(ChatStream::new(options))),
     whole,
+    has_steps: false,
     error: openai_error,
 };
 
@@ -169,6 +170,8 @@ impl StreamWriter for ChatStream {
                     |o| _ = o.str("finish_reason", reason_name(reason)),
                 );
             }
+            // The API has no place for them.
+            Step::Service(_) => {}
             Step::Extras(json) => self.envelope.chunk(&mut self.out, |o| {
                 o.array("choices", |_| {}).raw("toolpipe", json);
             }),
@@ -248,6 +251,7 @@ fn message(choice: &ChoiceDraft, o: &mut Object<'_>) {
             AnswerBlock::Refusal(more) => refusal.push_str(more),
             AnswerBlock::Reasoning { text: more, .. } => reasoning.push_str(more),
             AnswerBlock::Call { .. } => has_calls = true,
+            AnswerBlock::Service(_) => {}
             AnswerBlock::Details(_, members) => merge(&mut more, members.clone(), true),
         }
     }

@@ -170,7 +170,7 @@ impl Item {
     }
 
     /// Its id, which differs from the id of its call: clients keep both.
-    pub(crate) fn id(&self, answer: &str, index: u32) -> String {
+    pub(crate) fn id(&self, answer: &str, index: usize) -> String {
         let prefix = match self {
             Item::Message { .. } => "msg",
             Item::Own(id, _)

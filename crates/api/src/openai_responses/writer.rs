@@ -17,7 +17,7 @@ use crate::answer::details::{DetailMembers, DetailsPlace, merge};
 use crate::answer::draft::AnswerDraft;
 use crate::answer::encoder::RunningStatus;
 use crate::answer::failure::FailedAnswer;
-use crate::answer::step::{AnswerOptions, ReportedUsage, Step};
+use crate::answer::step::{AnswerOptions, ReportedUsage, ServiceStep, Step};
 use crate::answer::writer::{AnswerFormat, StreamWriter, frame, openai_error};
 use crate::carried::carry;
 use crate::inbound::tools::NamespacedTool;
@@ -27,6 +27,8 @@ use crate::openai_responses::output;
 use crate::openai_responses::output::{
     CallItemHead, EncryptedItem, Item, ItemData, ItemStatus, MessagePart,
 };
+use crate::openai_responses::service;
+use crate::openai_responses::service::{ServiceIds, ServiceItem, ServiceItemState};
 use event::Object;
 use event::payload::FinishReason;
 use serde_json::Value;
@@ -36,6 +38,7 @@ pub(crate) const FORMAT: AnswerFormat = AnswerFormat {
     path: "/v1/responses",
     stream: Some(|options| Box::new(ResponsesWriter::new(options))),
     whole,
+    has_steps: true,
     error: openai_error,
 };
 
@@ -48,10 +51,12 @@ struct ResponsesWriter {
     /// The number of the last event that the client has.
     starting_after: Option<u64>,
     is_stored: bool,
-    /// The items that are done, JSON with commas between them.
-    output: Vec<u8>,
-    /// The index of the open item, or of the next one.
-    index: u32,
+    output: OutputList,
+    /// The index of the open item.
+    index: usize,
+    /// The calls of the service that are open.
+    service: Vec<ServiceItem>,
+    service_ids: ServiceIds,
     open: Option<Item>,
     /// The bytes of the open item.
     held: usize,
@@ -77,8 +82,10 @@ impl ResponsesWriter {
             sequence: 0,
             starting_after: options.starting_after,
             is_stored: options.is_stored,
-            output: Vec::new(),
+            output: OutputList::default(),
             index: 0,
+            service: Vec::new(),
+            service_ids: ServiceIds::default(),
             open: None,
             held: 0,
             id: String::new(),
@@ -111,7 +118,8 @@ impl ResponsesWriter {
     /// Writes an event with the whole response.
     fn lifecycle(&mut self, name: &str, outcome: &ResponseOutcome<'_>) {
         let mut response = Vec::new();
-        self.envelope.write(outcome, &self.output, &mut response);
+        self.envelope
+            .write(outcome, &self.output.items(), &mut response);
         self.event(name, |o| {
             _ = o.raw("response", &String::from_utf8_lossy(&response))
         });
@@ -122,7 +130,7 @@ impl ResponsesWriter {
         let id = std::mem::take(&mut self.id);
         let index = self.index;
         self.event(name, |o| {
-            o.str("item_id", &id).int("output_index", index);
+            o.str("item_id", &id).int("output_index", at(index));
             fill(o);
         });
         self.id = id;
@@ -140,12 +148,13 @@ impl ResponsesWriter {
         self.close(ItemStatus::Completed);
         // Text of the provider's may begin with reasoning, which has no id of its own.
         let own = self.next.take_if(|(kind, _)| item.kind() == Some(kind));
+        self.index = self.output.add();
         self.id = own.map_or_else(|| item.id(&self.envelope.id, self.index), |(_, id)| id);
         self.open = Some(item);
         let json = self.item_json(ItemStatus::InProgress);
         let index = self.index;
         self.event("response.output_item.added", |o| {
-            _ = o.int("output_index", index).raw("item", &json)
+            _ = o.int("output_index", at(index)).raw("item", &json)
         });
     }
 
@@ -175,9 +184,9 @@ impl ResponsesWriter {
         let json = self.item_json(status);
         let index = self.index;
         self.event("response.output_item.done", |o| {
-            _ = o.int("output_index", index).raw("item", &json)
+            _ = o.int("output_index", at(index)).raw("item", &json)
         });
-        self.keep(&json);
+        self.keep(json);
     }
 
     /// Ends the open item without its `done` events. A free text that was cut is left out of the
@@ -188,15 +197,124 @@ impl ResponsesWriter {
             Some(Item::Custom { .. }) => (self.open, self.held) = (None, 0),
             Some(_) => {
                 let json = self.item_json(ItemStatus::Incomplete);
-                self.keep(&json);
+                self.keep(json);
             }
         }
     }
 
-    fn keep(&mut self, json: &str) {
-        add_item(&mut self.output, json);
+    fn keep(&mut self, json: String) {
+        self.output.set(self.index, json);
         (self.open, self.held) = (None, 0);
-        self.index += 1;
+    }
+
+    /// Writes an event about the item `item` of the output.
+    fn whole_item(&mut self, name: &str, index: usize, item: &str) {
+        self.event(name, |o| {
+            _ = o.int("output_index", at(index)).raw("item", item)
+        });
+    }
+
+    /// Takes what happens to a call of the service.
+    fn service(&mut self, step: ServiceStep<'_>) {
+        let call_id = match step {
+            ServiceStep::Begin { id, name } => return self.service_begin(id, name),
+            ServiceStep::Arguments { id, .. }
+            | ServiceStep::Called { id, .. }
+            | ServiceStep::Result { id, .. }
+            | ServiceStep::Pending { id, .. } => id,
+        };
+        let mut open = std::mem::take(&mut self.service);
+        let found = open.iter().position(|item| item.call_id == call_id);
+        if let Some(place) = found {
+            let item = &mut open[place];
+            match step {
+                ServiceStep::Begin { .. } => {}
+                ServiceStep::Arguments { piece, .. } => {
+                    item.arguments.push_str(piece);
+                    self.service_event("response.mcp_call_arguments.delta", item, |o| {
+                        _ = o.str("delta", piece)
+                    });
+                }
+                ServiceStep::Called { arguments, .. } => {
+                    arguments.clone_into(&mut item.arguments);
+                    self.service_event("response.mcp_call_arguments.done", item, |o| {
+                        _ = o.str("arguments", arguments)
+                    });
+                }
+                ServiceStep::Result {
+                    output, is_error, ..
+                } => {
+                    let item = open.remove(place);
+                    self.service_end(&item, output, is_error);
+                }
+                ServiceStep::Pending { .. } => {
+                    let item = open.remove(place);
+                    self.service_waits(&item);
+                }
+            }
+        }
+        self.service = open;
+    }
+
+    /// Writes an event about a call of the service.
+    fn service_event(
+        &mut self,
+        name: &str,
+        item: &ServiceItem,
+        fill: impl FnOnce(&mut Object<'_>),
+    ) {
+        self.event(name, |o| {
+            o.str("item_id", &item.id)
+                .int("output_index", at(item.index));
+            fill(o);
+        });
+    }
+
+    fn service_begin(&mut self, call_id: &str, name: &str) {
+        self.close(ItemStatus::Completed);
+        let index = self.output.add();
+        let item = ServiceItem {
+            call_id: call_id.to_owned(),
+            id: self.service_ids.make(service::CALL, call_id, index),
+            index,
+            name: name.to_owned(),
+            arguments: String::new(),
+        };
+        let json = item.json(ServiceItemState::Open);
+        self.whole_item("response.output_item.added", index, &json);
+        self.service_event("response.mcp_call.in_progress", &item, |_| {});
+        self.service.push(item);
+    }
+
+    fn service_end(&mut self, item: &ServiceItem, output: &str, is_error: bool) {
+        let (name, state) = if is_error {
+            ("response.mcp_call.failed", ServiceItemState::Failed(output))
+        } else {
+            (
+                "response.mcp_call.completed",
+                ServiceItemState::Ended(output),
+            )
+        };
+        self.service_event(name, item, |_| {});
+        let json = item.json(state);
+        self.whole_item("response.output_item.done", item.index, &json);
+        self.output.set(item.index, json);
+    }
+
+    /// Asks for the approval of a call.
+    fn service_waits(&mut self, item: &ServiceItem) {
+        self.close(ItemStatus::Completed);
+        let index = self.output.add();
+        let id = self
+            .service_ids
+            .make(service::APPROVAL, &item.call_id, index);
+        let waiting = item.json(ServiceItemState::Waits(&id));
+        self.output.set(item.index, waiting);
+        let request = item.request(&id);
+        for name in ["response.output_item.added", "response.output_item.done"] {
+            self.whole_item(name, index, &request);
+        }
+        self.output.set(index, request);
     }
 
     /// Makes sure that a message is open, with a part of this kind at its end.
@@ -330,7 +448,8 @@ impl ResponsesWriter {
             DetailsPlace::Call => {}
             DetailsPlace::Item => {
                 let id = members.text_of("id").map(str::to_owned);
-                let id = id.unwrap_or_else(|| format!("item_{}_{}", self.envelope.id, self.index));
+                let next = self.output.len();
+                let id = id.unwrap_or_else(|| format!("item_{}_{next}", self.envelope.id));
                 let mut members = members.clone();
                 members.put("id", id.as_str());
                 self.open(Item::Own(id, members));
@@ -475,6 +594,9 @@ impl ResponsesWriter {
     }
 
     fn end(&mut self, reason: FinishReason) {
+        for item in std::mem::take(&mut self.service) {
+            self.service_end(&item, "the call was not run", true);
+        }
         let is_cut_call = self.open.as_ref().is_some_and(Item::is_call);
         if is_cut_call {
             self.abandon();
@@ -501,11 +623,15 @@ impl ResponsesWriter {
     fn last(&mut self, name: &str, outcome: &ResponseOutcome<'_>) {
         self.is_done = true;
         self.lifecycle(name, outcome);
-        self.output = Vec::new();
+        self.output = OutputList::default();
         self.out.extend_from_slice(b"data: [DONE]\n\n");
     }
 
     fn fail(&mut self, failure: &FailedAnswer) {
+        for item in std::mem::take(&mut self.service) {
+            let json = item.json(ServiceItemState::Cut);
+            self.output.set(item.index, json);
+        }
         self.abandon();
         let outcome = ResponseOutcome::from(failure);
         self.last(outcome.event(), &outcome);
@@ -525,7 +651,8 @@ impl StreamWriter for ResponsesWriter {
         if self.is_done {
             0
         } else {
-            self.output.len() + self.held
+            let open = self.service.iter().map(ServiceItem::kept);
+            self.output.kept() + self.held + open.sum::<usize>()
         }
     }
 
@@ -548,6 +675,7 @@ impl StreamWriter for ResponsesWriter {
             Step::CallEnd { arguments, .. } => self.call_end(arguments),
             Step::Details(place, members) => self.details(place, members),
             Step::End { reason, .. } => self.end(reason),
+            Step::Service(step) => self.service(step),
             // openai-node throws on an event type that it does not know.
             Step::Extras(_) => {}
             Step::Usage(usage) => {
@@ -574,20 +702,59 @@ impl StreamWriter for ResponsesWriter {
     fn snapshot(&self, status: RunningStatus) -> Option<Vec<u8>> {
         let mut output = self.output.clone();
         if self.open.as_ref().is_some_and(|item| !item.is_call()) {
-            add_item(&mut output, &self.item_json(ItemStatus::InProgress));
+            output.set(self.index, self.item_json(ItemStatus::InProgress));
+        }
+        for item in &self.service {
+            output.set(item.index, item.json(ServiceItemState::Open));
         }
         let mut out = Vec::new();
-        self.envelope.write(&status.into(), &output, &mut out);
+        self.envelope
+            .write(&status.into(), &output.items(), &mut out);
         Some(out)
     }
 }
 
-/// Appends an item to the items of a list.
-fn add_item(list: &mut Vec<u8>, json: &str) {
-    if !list.is_empty() {
-        list.push(b',');
+/// The items of the output by their places. One that is open has its place already.
+#[derive(Clone, Debug, Default)]
+struct OutputList {
+    /// JSON; empty for an item that is not done.
+    places: Vec<String>,
+    bytes: usize,
+}
+
+impl OutputList {
+    /// A place for the next item.
+    fn add(&mut self) -> usize {
+        self.places.push(String::new());
+        self.places.len() - 1
     }
-    list.extend_from_slice(json.as_bytes());
+
+    /// Sets the item at a place.
+    fn set(&mut self, place: usize, json: String) {
+        self.bytes += json.len();
+        self.bytes -= std::mem::replace(&mut self.places[place], json).len();
+    }
+
+    fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The bytes that are kept.
+    fn kept(&self) -> usize {
+        self.bytes + self.places.len() * size_of::<String>()
+    }
+
+    /// The items that are done, with commas between them.
+    fn items(&self) -> Vec<u8> {
+        let mut items = Vec::with_capacity(self.bytes + self.places.len());
+        for json in self.places.iter().filter(|json| !json.is_empty()) {
+            if !items.is_empty() {
+                items.push(b',');
+            }
+            items.extend_from_slice(json.as_bytes());
+        }
+        items
+    }
 }
 
 /// An index for JSON.
@@ -634,7 +801,9 @@ fn whole(
         Some(failure) => failure.into(),
         None => writer.outcome(usage.copied().unwrap_or_default()),
     };
-    writer.envelope.write(&outcome, &writer.output, &mut out);
+    writer
+        .envelope
+        .write(&outcome, &writer.output.items(), &mut out);
     out
 }
 

@@ -232,6 +232,17 @@ payload! {
     }
 }
 
+impl<'a> Approval<'a> {
+    /// Who answered, for people: `the policy` where a rule did.
+    pub fn answerer(&self) -> std::borrow::Cow<'a, str> {
+        if self.source == "policy" {
+            "the policy".into()
+        } else {
+            self.by.str()
+        }
+    }
+}
+
 payload! {
     /// A call is about to run.
     ToolUse<'a> {

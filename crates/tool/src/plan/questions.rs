@@ -173,6 +173,9 @@ impl Plan {
         let item = self.calls.get(&key)?;
         let call = Rc::clone(&item.call);
         let ready = item.ready.clone()?;
+        if source == AnswerSource::Option {
+            self.used_answers.insert(ready.reference(&call));
+        }
         self.steps.push(PlanStep::Approval {
             call: Rc::clone(&call),
             ready: Rc::clone(&ready),

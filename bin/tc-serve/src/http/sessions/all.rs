@@ -36,7 +36,7 @@ impl Service {
             Content::Whole(Bytes::new())
         } else {
             let place = self.follower(sessions, admitted)?;
-            let key = self.key_hash(admitted);
+            let key = self.key_hash(admitted.key);
             // Before the folder is read, so that no change is missed.
             let news = sessions.news();
             let ends = ends(sessions.store.path(), key.clone()).await?;

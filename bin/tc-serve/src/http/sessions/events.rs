@@ -217,7 +217,7 @@ impl Service {
         }
         let following = Following {
             reader: SessionReader::new(reading.sessions, &reading.session, reading.start),
-            place: self.follower(reading.sessions, admitted)?,
+            _place: self.follower(reading.sessions, admitted)?,
             form,
             keep_alive: self.keep_alive,
             most: matches!(form, LineForm::Durable(_)).then_some(self.limits.poll_time * STREAM),
@@ -240,7 +240,7 @@ impl Service {
         sessions: &Rc<Sessions>,
         admitted: &Admitted,
     ) -> Result<crate::sessions::FollowerPlace, Refusal> {
-        let key = self.key_hash(admitted);
+        let key = self.key_hash(admitted.key);
         Sessions::follower(sessions, key.as_deref()).ok_or_else(too_many_followers)
     }
 }

@@ -97,7 +97,7 @@ pub(super) struct Following {
     /// Reads from the first offset on.
     pub reader: SessionReader,
     /// The client's place among those that follow.
-    pub place: FollowerPlace,
+    pub _place: FollowerPlace,
     /// What is sent.
     pub form: LineForm,
     /// How often a pause gets a sign of life.

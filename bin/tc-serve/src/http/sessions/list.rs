@@ -29,7 +29,7 @@ impl Service {
         exchange.begin_answer();
         let folder = self.all_sessions()?.store.path().to_owned();
         let wanted = Page::read(request.uri().query().unwrap_or_default())?;
-        let key = self.key_hash(admitted);
+        let key = self.key_hash(admitted.key);
         let page = blocking(move || wanted.list(&folder, key.as_deref())).await??;
         Ok(whole(StatusCode::OK, "application/json", page.to_string()))
     }

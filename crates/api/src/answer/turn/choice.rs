@@ -158,7 +158,8 @@ impl ChoiceSteps {
         fed
     }
 
-    fn say(&mut self, step: &Step<'_>, out: &mut StepEmitter<'_, '_>) -> Fed {
+    /// Takes a piece of text, or a step of a call of the service.
+    pub(super) fn say(&mut self, step: &Step<'_>, out: &mut StepEmitter<'_, '_>) -> Fed {
         if !matches!(step, Step::Text(text) if text.trim_ascii().is_empty()) {
             self.release(out)?;
         }
@@ -250,6 +251,22 @@ impl ChoiceSteps {
                 UnfitCall::Unusable(message) => AnswerTrouble::Unusable(message),
             })
         })?;
+        self.drain(out)
+    }
+
+    /// The call of this index is no call of the client: nothing waits for it.
+    pub(super) fn pass_over(&mut self, index: Option<i64>, out: &mut StepEmitter<'_, '_>) -> Fed {
+        if let Some(place) = self.place_of(index) {
+            self.queue[place - self.left] = WaitingItem::Nothing;
+        }
+        self.drain(out)
+    }
+
+    /// Nothing waits any more for calls of which nothing has come.
+    pub(super) fn give_up(&mut self, out: &mut StepEmitter<'_, '_>) -> Fed {
+        for place in std::mem::take(&mut self.awaited).into_values() {
+            self.queue[place - self.left] = WaitingItem::Nothing;
+        }
         self.drain(out)
     }
 

@@ -1,0 +1,840 @@
+//! A request whose answer is kept: its place in a session, the response that is made there, and the
+//! client's view of it. Source of the members: OpenAI's
+//! <https://platform.openai.com/docs/api-reference/responses/create>.
+
+use super::body;
+use super::response::{Answering, Refusal, RequestRecord, ResponseBody, whole};
+use super::service::{Admitted, Service};
+use super::sessions::{session_too_long, too_many_sessions};
+use super::tool_loop::{ToolLoop, TurnRequest};
+use super::turn::{EVENT_STREAM, accepts_sse, client_retries, forwarded, respond};
+use crate::budget::Share;
+use crate::keys::hex;
+use crate::pipe::{ClientRequest, EventLines, Pipe, PipeOutput, TextSearch};
+use crate::places::KeyPlace;
+use crate::route::Endpoint;
+use crate::sessions::{
+    PlaceError, ResponseId, ResponseView, RunningResponse, SessionPlace, SessionReader,
+    SessionWriter, Sessions, WaitingClient, WantedSession, id_of_name, line, not_written, one_turn,
+    produce, random_id,
+};
+use crate::tools::{ServiceTools, ToolsMode};
+use crate::turns::{StepMode, Turns};
+use api::{AnswerForm, AnswerOptions, Clock, Encoder, Front, InboundRequest, RunningStatus};
+use event::payload::Response as ResponseEvent;
+use event::{Json, Kind, Scanner};
+use hyper::body::Bytes;
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::{HeaderMap, Response, StatusCode};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::cell::Cell;
+use std::rc::Rc;
+use store::{SessionId, Store, StoreError};
+
+/// The media type of whole answers.
+pub(super) const JSON: &str = "application/json";
+
+/// The name of the front of `/v1/events`, as a session has it.
+const EVENTS: &str = "events";
+
+/// The header that names a session: in a request any text of the client's, in a response the id.
+pub(super) const SESSION: &str = "x-session-id";
+
+/// A request whose answer is kept.
+pub(super) struct KeptRequest<'r> {
+    /// What is known of its head.
+    pub admitted: &'r Admitted,
+    /// Its headers.
+    pub headers: &'r HeaderMap,
+    /// Its body, read.
+    pub inbound: InboundRequest,
+    /// Its body.
+    pub body: Bytes,
+    /// What the service keeps of it in memory.
+    pub share: Share,
+}
+
+impl Service {
+    /// The sessions, if the answer to this request is kept: one of OpenAI Responses unless the
+    /// client says no, and any other whose client names a session.
+    pub(super) fn keeps(
+        &self,
+        admitted: &Admitted,
+        headers: &HeaderMap,
+        inbound: &InboundRequest,
+    ) -> Option<Rc<Sessions>> {
+        let sessions = self.sessions.as_ref()?;
+        let is_kept = self.is_stored(admitted, headers, inbound)
+            || self.tools_for(headers).is_ok_and(|tools| tools.is_some());
+        is_kept.then(|| Rc::clone(sessions))
+    }
+
+    /// Whether the client wants that the answer is kept. Where the service runs tools, an answer is
+    /// written down that the client does not want kept, and removed after its end.
+    fn is_stored(
+        &self,
+        admitted: &Admitted,
+        headers: &HeaderMap,
+        inbound: &InboundRequest,
+    ) -> bool {
+        headers.contains_key(SESSION)
+            || (admitted.route == Endpoint::Answer(Front::Responses)
+                && inbound.store() != Some(false))
+    }
+
+    /// The hash of a client's key, by which its sessions are its own.
+    pub(super) fn key_hash(&self, key: KeyPlace) -> Option<String> {
+        key.map(|place| self.keys.borrow().hash(place))
+    }
+
+    /// Puts the history that a request refers to before its messages, for a request whose own answer
+    /// is not kept.
+    ///
+    /// # Errors
+    /// 404 for a response or a conversation that is not kept here for this client.
+    pub(super) fn recall(
+        &self,
+        admitted: &Admitted,
+        inbound: &mut InboundRequest,
+    ) -> Result<(), Refusal> {
+        let Some(sessions) = &self.sessions else {
+            return Ok(());
+        };
+        if inbound.background() {
+            return Err(member(
+                "background",
+                "an answer in the background has to be stored; leave out \"store\": false",
+            ));
+        }
+        let key = self.key_hash(admitted.key);
+        let Some(wanted) = referred(inbound)? else {
+            return Ok(());
+        };
+        let history = sessions.history(wanted, key.as_deref());
+        inbound.continue_from(history.map_err(|error| refused(error, Some(wanted)))?);
+        Ok(())
+    }
+
+    /// Answers a request whose answer is kept.
+    ///
+    /// # Errors
+    /// What is wrong with the request, or why there is no place for it.
+    pub(super) async fn kept_turn(
+        self: &Rc<Self>,
+        sessions: &Rc<Sessions>,
+        asked: KeptRequest<'_>,
+        exchange: &mut RequestRecord,
+    ) -> Result<Response<ResponseBody>, Refusal> {
+        let key = self.key_hash(asked.admitted.key);
+        let is_background = asked.inbound.background();
+        let is_stream = asked.inbound.streams || asked.admitted.route == Endpoint::Events;
+        let is_sse = accepts_sse(asked.headers);
+        let (id, running) = match sent_before(sessions, &asked, key.as_deref())? {
+            SentBefore::Running(running) => (running.id, Some(running)),
+            SentBefore::Ended(id) => (id, None),
+            SentBefore::No(wanted) => {
+                let running = self.begin(sessions, asked, wanted, key)?;
+                (running.id, Some(running))
+            }
+        };
+        let stored = StoredResponse::read(sessions, id)?;
+        if is_background && !is_stream && running.is_some() {
+            let body = self
+                .encoder(&stored, AnswerForm::Stream)?
+                .snapshot(RunningStatus::Queued);
+            return Ok(named(
+                whole(StatusCode::OK, JSON, body.unwrap_or_default()),
+                id,
+            ));
+        }
+        let form = if is_stream {
+            AnswerForm::Stream
+        } else {
+            AnswerForm::Whole
+        };
+        let running = running.map(|running| {
+            let client = WaitingClient::new(sessions, &running);
+            (running, client)
+        });
+        let view = self.view(sessions, stored, form, is_sse, running)?;
+        self.respond_with(view, is_stream, exchange).await
+    }
+
+    /// The response that shows a view, once its status is known.
+    ///
+    /// # Errors
+    /// Why the answer failed, if nothing of it was sent.
+    pub(super) async fn respond_with(
+        &self,
+        view: AnswerView,
+        is_stream: bool,
+        exchange: &mut RequestRecord,
+    ) -> Result<Response<ResponseBody>, Refusal> {
+        let AnswerView {
+            mut answering,
+            kind,
+            id,
+            source,
+        } = view;
+        let longest = is_stream.then_some(self.limits.status_timeout);
+        answering.until_known(longest).await;
+        answering.note(&mut exchange.line);
+        let limits = source
+            .map(|running| running.pipe().limits())
+            .unwrap_or_default();
+        if let Some(failure) = answering.refusal() {
+            let mut headers = limits;
+            headers.extend(session_header(id));
+            return Err(Refusal {
+                headers,
+                ..failure.into()
+            });
+        }
+        let mut response = respond(answering, is_stream, kind);
+        response.headers_mut().extend(limits);
+        Ok(named(response, id))
+    }
+
+    /// Begins the response to a request: what a replay needs is in the session before anybody is
+    /// asked.
+    ///
+    /// # Errors
+    /// Why there is no place for it.
+    fn begin(
+        self: &Rc<Self>,
+        sessions: &Rc<Sessions>,
+        asked: KeptRequest<'_>,
+        wanted: WantedSession,
+        key: Option<String>,
+    ) -> Result<Rc<RunningResponse>, Refusal> {
+        let place = sessions.place(wanted, &asked.inbound, key.as_deref());
+        let place = place.map_err(|error| refused(error, Some(wanted)))?;
+        let session = place.session.id;
+        let is_new = place.is_new;
+        let owner = key.clone();
+        let begun = self.begin_in(asked, place, key);
+        if begun.is_err() && is_new {
+            // Nothing came of it. What cannot be removed now is an empty session.
+            let _ = sessions.remove(session, owner.as_deref());
+        }
+        begun
+    }
+
+    fn begin_in(
+        self: &Rc<Self>,
+        asked: KeptRequest<'_>,
+        place: SessionPlace,
+        key: Option<String>,
+    ) -> Result<Rc<RunningResponse>, Refusal> {
+        let is_new = place.is_new;
+        let SessionPlace {
+            session,
+            mut writer,
+            first,
+            history,
+            ..
+        } = place;
+        let id = ResponseId {
+            session: session.id,
+            offset: writer.end,
+        };
+        let body_hash = asked.body_hash();
+        let idempotency = asked.header(IDEMPOTENCY).map(str::to_owned);
+        let is_background = asked.inbound.background();
+        let front = asked.front();
+        let api = front.unwrap_or(Front::Chat).api();
+        let is_temporary = is_new && !self.is_stored(asked.admitted, asked.headers, &asked.inbound);
+        let tools = self.tools_for(asked.headers)?;
+        let mode = tools.as_ref().map(|(_, mode)| *mode);
+        let mut lines = self.response_line(id, &asked, &body_hash, mode)?;
+        let mut inbound = asked.inbound;
+        lines.extend(inbound.session_lines(api, None, first).into_bytes());
+        inbound.keep_here();
+        if let Some(history) = history {
+            inbound.continue_from(history);
+        }
+        self.source.check(api, &inbound).map_err(body::refused)?;
+        let names = inbound
+            .tools
+            .iter()
+            .flat_map(|tools| tools.names().map(str::to_owned));
+        let leave: Vec<String> = names.collect();
+        let tools = tools.map(|(tools, _)| {
+            inbound.offer(&tools.list);
+            (tools, leave)
+        });
+        writer.append(&lines).map_err(|error| not_written(&error))?;
+        let request = ClientRequest {
+            share: asked.share,
+            key: asked.admitted.key,
+            id: asked.admitted.id.clone(),
+            api,
+            request: inbound,
+            retries: client_retries(asked.headers),
+            headers: forwarded(api, asked.headers),
+        };
+        let pipe = self.pipe_for(&request, None, PipeOutput::Events(EventLines::kept()));
+        let mut running = RunningResponse::new(id, key, pipe);
+        running.is_background = is_background;
+        running.is_temporary = is_temporary;
+        running.idempotency = idempotency;
+        running.body_hash = body_hash;
+        let running = Rc::new(running);
+        *session.running.borrow_mut() = Some(Rc::clone(&running));
+        if is_background && tools.is_some() {
+            self.sessions
+                .iter()
+                .for_each(|sessions| sessions.remember_left(session.id));
+        }
+        self.make(&running, writer, request, tools);
+        Ok(running)
+    }
+
+    /// Starts the task that makes a response: of one turn, or, with `tools` that the service runs, of
+    /// as many as it takes.
+    fn make(
+        self: &Rc<Self>,
+        running: &Rc<RunningResponse>,
+        writer: SessionWriter,
+        mut request: ClientRequest,
+        tools: Option<(Rc<ServiceTools>, Vec<String>)>,
+    ) {
+        let Some((tools, leave)) = tools else {
+            let work = self.work(request, &running.pipe());
+            let make = async move |running: &RunningResponse, writer: &mut SessionWriter| {
+                one_turn(running, writer, work).await
+            };
+            tokio::task::spawn_local(produce(Rc::clone(running), writer, make));
+            return;
+        };
+        let turns = ToolLoop {
+            service: Rc::clone(self),
+            tools,
+            request: TurnRequest::of(&mut request),
+            leave,
+            is_background: running.is_background,
+        };
+        let make = async move |running: &RunningResponse, writer: &mut SessionWriter| {
+            turns.run(running, writer, request).await
+        };
+        tokio::task::spawn_local(produce(Rc::clone(running), writer, make));
+    }
+
+    /// Goes on with the responses in the background that were left between two turns when a service
+    /// ended.
+    pub(crate) fn go_on(self: &Rc<Self>) {
+        let Some(sessions) = &self.sessions else {
+            return;
+        };
+        for id in sessions.left() {
+            // A session that cannot be read now is looked at when somebody asks for it.
+            if let Some(tools) = &self.tools {
+                let _ = self.go_on_with(sessions, tools, id);
+            }
+        }
+    }
+
+    fn go_on_with(
+        self: &Rc<Self>,
+        sessions: &Rc<Sessions>,
+        tools: &Rc<ServiceTools>,
+        id: SessionId,
+    ) -> Result<(), Refusal> {
+        let failed = |error: StoreError| refused(error.into(), None);
+        let (lease, end) = sessions.store.lease(id).map_err(failed)?;
+        let session = sessions.live(id);
+        let mut writer = SessionWriter::new(sessions, &session, lease, end);
+        let outline = sessions.outline(id, end).map_err(failed)?;
+        let Some(left) = outline.active() else {
+            sessions.forget_left(id);
+            return Ok(());
+        };
+        let response = ResponseId::of(&left.id).ok_or_else(unknown_response)?;
+        if left.is_open || !left.is_background {
+            sessions.forget_left(id);
+            return writer.interrupt(&left.id).map_err(failed);
+        }
+        let stored = StoredResponse::read(sessions, response)?;
+        let mut inbound = stored.request.ok_or_else(unknown_response)?;
+        inbound.offer(&tools.list);
+        let turns = ToolLoop {
+            service: Rc::clone(self),
+            tools: Rc::clone(tools),
+            request: TurnRequest {
+                key: None,
+                id: self.new_id(),
+                api: stored.front.unwrap_or(Front::Chat).api(),
+                inbound,
+                retries: false,
+                headers: Vec::new(),
+            },
+            leave: stored.tools,
+            is_background: true,
+        };
+        let request = turns.next(outline.open_conversation());
+        let pipe = self.pipe_for(&request, None, PipeOutput::Events(EventLines::kept()));
+        let mut running = RunningResponse::new(response, outline.head.key.clone(), pipe);
+        running.is_background = true;
+        running.idempotency.clone_from(&left.idempotency);
+        running.body_hash = left.body_hash.clone().unwrap_or_default();
+        let running = Rc::new(running);
+        *session.running.borrow_mut() = Some(Rc::clone(&running));
+        let make = async move |running: &RunningResponse, writer: &mut SessionWriter| {
+            turns.resume(running, writer).await
+        };
+        tokio::task::spawn_local(produce(running, writer, make));
+        Ok(())
+    }
+
+    /// The mode that a request wants, and the tools that the service runs for it.
+    ///
+    /// # Errors
+    /// 400 for a mode that is unknown.
+    fn tools_for(
+        &self,
+        headers: &HeaderMap,
+    ) -> Result<Option<(Rc<ServiceTools>, ToolsMode)>, Refusal> {
+        let Some(tools) = &self.tools else {
+            return Ok(None);
+        };
+        let mode = match headers
+            .get(MODE)
+            .map(|mode| mode.to_str().unwrap_or_default())
+        {
+            None => tools.mode,
+            Some(word) => ToolsMode::of(word)
+                .ok_or_else(|| member(MODE, "not one of standard, auto, pass"))?,
+        };
+        Ok((mode != ToolsMode::Pass).then(|| (Rc::clone(tools), mode)))
+    }
+
+    /// The `response` event of a request.
+    fn response_line(
+        &self,
+        id: ResponseId,
+        asked: &KeptRequest<'_>,
+        body_hash: &str,
+        mode: Option<ToolsMode>,
+    ) -> Result<Vec<u8>, Refusal> {
+        let inbound = &asked.inbound;
+        let front = asked.front();
+        let name = id.to_string();
+        let options = AnswerOptions {
+            keeps_ids: false,
+            is_stored: true,
+            is_background: inbound.background(),
+            shows_steps: mode == Some(ToolsMode::Standard),
+            conversation: inbound
+                .conversation_id()
+                .map(|_| conversation_id(id.session)),
+            ..self.answer_options(front.unwrap_or(Front::Chat), &name, inbound, &asked.body)
+        };
+        let stored = StoredOptions {
+            options,
+            mode: mode.map(|mode| mode.name().to_owned()),
+        };
+        let answer = serde_json::to_string(&stored)
+            .map_err(|error| Refusal::new(500, "internal_error", error.to_string()))?;
+        let event = ResponseEvent {
+            id: name.as_str().into(),
+            front: front.map_or(EVENTS, Front::name).into(),
+            api: self
+                .source
+                .upstream()
+                .map(|upstream| upstream.api().name().into()),
+            model: inbound.model.as_deref().map(Into::into),
+            background: inbound.background(),
+            idempotency: asked.header(IDEMPOTENCY).map(Into::into),
+            body_hash: Some(body_hash.into()),
+            answer: Some(Json::of(&answer)),
+            timestamp: Some(store::now()),
+        };
+        Ok(line(&event.into()))
+    }
+
+    /// The encoder of a stored answer.
+    ///
+    /// # Errors
+    /// 400 for the events of `/v1/events`, which are no answer of a front.
+    pub(super) fn encoder(
+        &self,
+        stored: &StoredResponse,
+        form: AnswerForm,
+    ) -> Result<Encoder, Refusal> {
+        let front = stored.front.ok_or_else(unknown_response)?;
+        Ok(Encoder::new(front, form, stored.options.clone()))
+    }
+
+    /// A stored answer as a client sees it, made of the lines of its session.
+    ///
+    /// # Errors
+    /// As [`Service::encoder`].
+    pub(super) fn view(
+        &self,
+        sessions: &Rc<Sessions>,
+        mut stored: StoredResponse,
+        form: AnswerForm,
+        is_sse: bool,
+        running: Option<(Rc<RunningResponse>, WaitingClient)>,
+    ) -> Result<AnswerView, Refusal> {
+        let completed = Rc::new(Cell::new(0));
+        let clock = Rc::clone(&completed);
+        stored.options.clock = Some(Clock::new(move || clock.get()));
+        let (output, kind) = match stored.front {
+            None => PipeOutput::events(is_sse),
+            Some(_) => {
+                let encoder = self.encoder(&stored, form)?;
+                let kind = if form == AnswerForm::Stream {
+                    EVENT_STREAM
+                } else {
+                    JSON
+                };
+                (PipeOutput::Answer(Box::new(encoder)), kind)
+            }
+        };
+        let turns = self.turns(&stored);
+        let pipe = Pipe::new(self.pipe.clone(), TextSearch::Done, turns, output);
+        let pipe = Rc::new(pipe);
+        let session = sessions.live(stored.id.session);
+        let source = running.as_ref().map(|(running, _)| Rc::clone(running));
+        let view = ResponseView {
+            reader: SessionReader::new(sessions, &session, stored.id.offset),
+            id: stored.id,
+            running,
+            completed,
+        };
+        let feed = Rc::clone(&pipe);
+        let work = async move { view.follow(&feed).await };
+        Ok(AnswerView {
+            answering: Box::new(Answering::new(work, pipe, self.keep_alive)),
+            kind,
+            id: stored.id,
+            source,
+        })
+    }
+}
+
+impl Service {
+    /// What makes one answer of the turns of a response.
+    pub(super) fn turns(&self, stored: &StoredResponse) -> Option<Turns> {
+        let names = stored.tools.iter().map(String::as_str);
+        let mode = match stored.mode {
+            None | Some(ToolsMode::Pass) => return self.source.turns_of(names),
+            Some(ToolsMode::Auto) => StepMode::Hidden,
+            Some(ToolsMode::Standard) => StepMode::Shown {
+                has_items: stored.front.is_some_and(Front::has_steps),
+            },
+        };
+        Some(Turns::new(names).with_steps(mode))
+    }
+}
+
+/// A stored answer on its way to a client.
+pub(super) struct AnswerView {
+    /// Makes the bytes.
+    pub answering: Box<Answering>,
+    /// Their media type.
+    pub kind: &'static str,
+    /// The response.
+    pub id: ResponseId,
+    /// The response, if it is made now.
+    pub source: Option<Rc<RunningResponse>>,
+}
+
+/// How a stored answer is written.
+#[derive(Serialize, Deserialize)]
+struct StoredOptions {
+    #[serde(flatten)]
+    options: AnswerOptions,
+    /// What the client sees of calls that the service runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mode: Option<String>,
+}
+
+/// What a session holds of a response before its events.
+pub(super) struct StoredResponse {
+    /// Which one.
+    pub id: ResponseId,
+    /// The front that it answers; `None` for events.
+    pub front: Option<Front>,
+    /// How its answer is written.
+    pub options: AnswerOptions,
+    /// The tools that the client's request names.
+    pub tools: Vec<String>,
+    /// What the client sees of calls that the service runs; `None` where it runs none.
+    pub mode: Option<ToolsMode>,
+    /// What the client asked for, without its messages.
+    pub request: Option<InboundRequest>,
+}
+
+impl StoredResponse {
+    /// Reads the `response` and the `request` line of `id`.
+    ///
+    /// # Errors
+    /// 404 where the session has no such line.
+    pub(super) fn read(sessions: &Sessions, id: ResponseId) -> Result<StoredResponse, Refusal> {
+        let mut lines = Vec::new();
+        while lines.iter().filter(|byte| **byte == b'\n').count() < 2 {
+            let at = id.offset + lines.len() as u64;
+            let more = sessions
+                .store
+                .read(id.session, at, 1)
+                .map_err(|_| unknown_response())?;
+            if more.is_empty() {
+                break;
+            }
+            lines.extend(more);
+        }
+        let text = String::from_utf8(lines).map_err(|_| unknown_response())?;
+        let mut lines = text.lines();
+        let mut scanner = Scanner::default();
+        let response = lines.next().and_then(|line| scanner.read(line).ok());
+        let response = response.filter(|event| event.kind() == Kind::Response);
+        let response = ResponseEvent::read(&response.ok_or_else(unknown_response)?);
+        if response.id.str() != id.to_string() {
+            return Err(unknown_response());
+        }
+        let front = response.front.str();
+        let options = response.answer.map(|answer| answer.text().into_owned());
+        let stored = options.and_then(|json| serde_json::from_str::<StoredOptions>(&json).ok());
+        let stored = stored.ok_or_else(unknown_response)?;
+        let request = lines.next().and_then(api::request_event);
+        let request = request.map(|(_, request)| request);
+        let tools = request.as_ref().and_then(|request| request.tools.clone());
+        Ok(StoredResponse {
+            id,
+            front: Front::ALL.into_iter().find(|known| known.name() == front),
+            options: stored.options,
+            mode: stored.mode.as_deref().and_then(ToolsMode::of),
+            request,
+            tools: tools
+                .iter()
+                .flat_map(|tools| tools.names().map(str::to_owned))
+                .collect(),
+        })
+    }
+}
+
+/// Whether a request was sent before, and what came of it.
+enum SentBefore {
+    /// Its answer is made now.
+    Running(Rc<RunningResponse>),
+    /// Its answer has ended.
+    Ended(ResponseId),
+    /// It is new, and wants this session.
+    No(WantedSession),
+}
+
+/// The header by which a client says that requests are one (OpenAI's SDKs send it with `POST`).
+const IDEMPOTENCY: &str = "idempotency-key";
+
+/// The header in which a client says what it wants to see of calls that the service runs.
+const MODE: &str = "x-toolpipe-mode";
+
+/// The header in which OpenAI's and Anthropic's SDKs count how often they have sent a request before.
+const RETRIES: &str = "x-stainless-retry-count";
+
+/// Finds what came of the same request, if the client has sent it before: with the same
+/// `Idempotency-Key`, or, while its answer is made, with the same body and a count of retries. An
+/// answer that was cancelled because its client had left is made anew.
+///
+/// # Errors
+/// 400 for members that contradict each other, 409 for a key that came with another body.
+fn sent_before(
+    sessions: &Sessions,
+    asked: &KeptRequest<'_>,
+    key: Option<&str>,
+) -> Result<SentBefore, Refusal> {
+    let hash = asked.body_hash();
+    let name = asked.header(IDEMPOTENCY).filter(|name| !name.is_empty());
+    let is_retry = asked.header(RETRIES).is_some_and(|count| count != "0");
+    let is_same = |running: &Rc<RunningResponse>| {
+        running.key.as_deref() == key
+            && !running.is_cancelled()
+            && match (name, &running.idempotency) {
+                (Some(name), Some(known)) => name == known,
+                _ => is_retry && running.body_hash == hash,
+            }
+    };
+    if let Some(running) = sessions.running().into_iter().find(is_same) {
+        return match running.body_hash == hash {
+            true => Ok(SentBefore::Running(running)),
+            false => Err(other_body()),
+        };
+    }
+    let wanted = asked.wanted(sessions, key)?;
+    let Some(name) = name else {
+        return Ok(SentBefore::No(wanted));
+    };
+    let mut tries = 0;
+    loop {
+        let (session, next) = match wanted {
+            WantedSession::New(_) => {
+                let id = id_of_name(key, "idempotency", &format!("{tries} {name}"));
+                (id, WantedSession::New(id))
+            }
+            WantedSession::After(id) => (id.session, wanted),
+            WantedSession::Of(id) | WantedSession::Repeated(id) => (id, wanted),
+        };
+        let known = sessions.open(session, key).and_then(|_| {
+            let end = sessions.store.end(session)?;
+            sessions.outline(session, end)
+        });
+        let Ok(outline) = known else {
+            return Ok(SentBefore::No(next));
+        };
+        let mut responses = outline.responses.iter().rev();
+        let found = responses.find(|response| response.idempotency.as_deref() == Some(name));
+        match found {
+            Some(found) if found.was_left() => {}
+            Some(found) if found.body_hash.as_deref() != Some(&hash) => return Err(other_body()),
+            Some(found) if found.status.is_some() => {
+                return ResponseId::of(&found.id)
+                    .map(SentBefore::Ended)
+                    .ok_or_else(unknown_response);
+            }
+            _ => {}
+        }
+        match wanted {
+            WantedSession::New(_) => tries += 1,
+            _ => return Ok(SentBefore::No(next)),
+        }
+    }
+}
+
+fn other_body() -> Refusal {
+    let message =
+        "this Idempotency-Key came with another request before; make a new key for each request";
+    Refusal::new(409, "idempotency_key_reused", message)
+}
+
+impl KeptRequest<'_> {
+    /// The text of a header.
+    fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The front that asks; `None` for events.
+    fn front(&self) -> Option<Front> {
+        self.admitted.route.front()
+    }
+
+    /// The hash of the body, in hexadecimal.
+    fn body_hash(&self) -> String {
+        hex(&Sha256::digest(&self.body))
+    }
+
+    /// The session that the request wants.
+    ///
+    /// # Errors
+    /// 400 for members that contradict each other, 404 for an id that is none of ours.
+    fn wanted(&self, sessions: &Sessions, key: Option<&str>) -> Result<WantedSession, Refusal> {
+        if let Some(wanted) = referred(&self.inbound)? {
+            return Ok(wanted);
+        }
+        match self.header(SESSION).filter(|name| !name.is_empty()) {
+            None => Ok(WantedSession::New(
+                random_id().map_err(|error| not_written(&error))?,
+            )),
+            Some(name) => {
+                let own = SessionId::of(name).filter(|id| sessions.open(*id, key).is_ok());
+                let id = own.unwrap_or_else(|| id_of_name(key, "session", name));
+                Ok(WantedSession::Repeated(id))
+            }
+        }
+    }
+}
+
+/// The session that a request of OpenAI Responses refers to.
+///
+/// # Errors
+/// 400 where it refers to two, 404 for an id that is none of ours.
+fn referred(inbound: &InboundRequest) -> Result<Option<WantedSession>, Refusal> {
+    match (inbound.previous_response_id(), inbound.conversation_id()) {
+        (Some(_), Some(_)) => Err(member(
+            "previous_response_id",
+            "it cannot be given together with conversation",
+        )),
+        (Some(id), None) => match ResponseId::of(id) {
+            Some(id) => Ok(Some(WantedSession::After(id))),
+            None => Err(unknown(&WantedSession::After(NOWHERE))),
+        },
+        (None, Some(id)) => match id.strip_prefix("conv_").and_then(SessionId::of) {
+            Some(id) => Ok(Some(WantedSession::Of(id))),
+            None => Err(unknown(&WantedSession::Of(NOWHERE.session))),
+        },
+        (None, None) => Ok(None),
+    }
+}
+
+/// The place of ids that are none of ours.
+const NOWHERE: ResponseId = ResponseId {
+    session: SessionId([0; 16]),
+    offset: 0,
+};
+
+/// The id of a session as a conversation.
+pub(super) fn conversation_id(session: SessionId) -> String {
+    format!("conv_{session}")
+}
+
+fn member(name: &str, why: &str) -> Refusal {
+    let mut refusal = Refusal::new(400, "invalid_request_error", format!("{name}: {why}"));
+    refusal.failure.param = Some(name.into());
+    refusal
+}
+
+/// A session that is not there, in the words of the member that names it.
+fn unknown(wanted: &WantedSession) -> Refusal {
+    let (code, name) = match wanted {
+        WantedSession::After(_) => ("previous_response_not_found", Some("previous_response_id")),
+        WantedSession::Of(_) => ("conversation_not_found", Some("conversation")),
+        WantedSession::New(_) | WantedSession::Repeated(_) => ("session_not_found", None),
+    };
+    let message = "it is not stored here, or was deleted";
+    let mut refusal = Refusal::new(
+        404,
+        code,
+        name.unwrap_or(SESSION).to_owned() + ": " + message,
+    );
+    refusal.failure.param = name.map(Into::into);
+    refusal
+}
+
+/// The refusal of a response that is not stored.
+pub(super) fn unknown_response() -> Refusal {
+    Refusal::new(404, "response_not_found", "no such response is stored here")
+}
+
+/// The refusal of a request that finds no place.
+pub(super) fn refused(error: PlaceError, wanted: Option<WantedSession>) -> Refusal {
+    match error {
+        PlaceError::Unknown => wanted.as_ref().map_or_else(unknown_response, unknown),
+        PlaceError::Busy(running) => {
+            let by = running.map_or_else(
+                || "another process".to_owned(),
+                |id| format!("the response resp_{id}"),
+            );
+            let message = format!("{by} writes to the session now; wait for it, or cancel it");
+            Refusal::new(409, "session_busy", message)
+        }
+        PlaceError::TooMany => too_many_sessions(),
+        PlaceError::TooLong => session_too_long(),
+        PlaceError::Store(error) => not_written(&error).into(),
+    }
+}
+
+fn session_header(id: ResponseId) -> Option<(HeaderName, HeaderValue)> {
+    let value = HeaderValue::from_str(&id.session.to_string()).ok()?;
+    Some((HeaderName::from_static(SESSION), value))
+}
+
+/// The response with the id of its session.
+pub(super) fn named(
+    mut response: Response<ResponseBody>,
+    id: ResponseId,
+) -> Response<ResponseBody> {
+    response.headers_mut().extend(session_header(id));
+    response
+}

@@ -1,0 +1,286 @@
+//! A request that the service answers with tools of its own: the model is asked, its calls run, and
+//! it is asked again with their results, until it answers without a call of the service's.
+
+use super::service::Service;
+use crate::pipe::{ClientRequest, EventLines, PipeOutput};
+use crate::places::KeyPlace;
+use crate::sessions::{Made, RunningResponse, SessionWriter};
+use crate::tools::{ServiceTools, ToolTurn, TurnEnd};
+use api::{Api, InboundRequest};
+use event::payload::FinishReason;
+use std::path::PathBuf;
+use std::rc::Rc;
+use store::StoreError;
+
+/// A loop over the turns of one response.
+pub(super) struct ToolLoop {
+    /// Asks the model.
+    pub service: Rc<Service>,
+    /// Runs the calls.
+    pub tools: Rc<ServiceTools>,
+    /// The request of every turn, without its conversation.
+    pub request: TurnRequest,
+    /// The names of the client's own tools: their calls are the client's.
+    pub leave: Vec<String>,
+    /// Whether the response goes on when the service begins again.
+    pub is_background: bool,
+}
+
+/// What the request of every turn has.
+#[derive(Clone, Debug)]
+pub(super) struct TurnRequest {
+    /// The client's key.
+    pub key: KeyPlace,
+    /// The id of the client's request.
+    pub id: String,
+    /// The API that the client speaks.
+    pub api: Api,
+    /// What the client asks for, without the conversation.
+    pub inbound: InboundRequest,
+    /// Whether the client sends a failed request again by itself.
+    pub retries: bool,
+    /// The client's headers that a provider may get.
+    pub headers: Vec<(String, String)>,
+}
+
+impl TurnRequest {
+    /// The same without the conversation of `request`.
+    pub(super) fn of(request: &mut ClientRequest) -> TurnRequest {
+        let conversation = std::mem::take(&mut request.request.conversation);
+        let inbound = request.request.clone();
+        request.request.conversation = conversation;
+        TurnRequest {
+            key: request.key,
+            id: request.id.clone(),
+            api: request.api,
+            inbound,
+            retries: request.retries,
+            headers: request.headers.clone(),
+        }
+    }
+}
+
+/// How the loop goes on.
+enum LoopStep {
+    /// The model is asked with this request.
+    Ask(Box<ClientRequest>),
+    /// The calls of the last turn are looked after, as after a crash.
+    Resume,
+}
+
+impl ToolLoop {
+    /// Runs the loop from the first request on.
+    ///
+    /// # Errors
+    /// Failures of the session.
+    pub(super) async fn run(
+        self,
+        running: &RunningResponse,
+        writer: &mut SessionWriter,
+        first: ClientRequest,
+    ) -> Result<Made, StoreError> {
+        self.turns(running, writer, LoopStep::Ask(Box::new(first)))
+            .await
+    }
+
+    /// Goes on with a loop that was cut between two turns.
+    ///
+    /// # Errors
+    /// As [`ToolLoop::run`].
+    pub(super) async fn resume(
+        self,
+        running: &RunningResponse,
+        writer: &mut SessionWriter,
+    ) -> Result<Made, StoreError> {
+        let talk = writer.outline()?.open_conversation();
+        let is_of_model = talk
+            .messages
+            .last()
+            .is_some_and(|last| last.role() == "assistant");
+        let step = match is_of_model {
+            true => LoopStep::Resume,
+            false => LoopStep::Ask(Box::new(self.next(talk))),
+        };
+        self.turns(running, writer, step).await
+    }
+
+    async fn turns(
+        &self,
+        running: &RunningResponse,
+        writer: &mut SessionWriter,
+        mut step: LoopStep,
+    ) -> Result<Made, StoreError> {
+        let mut asked = 0;
+        loop {
+            asked += u32::from(matches!(step, LoopStep::Ask(_)));
+            match self.turn(running, writer, step).await? {
+                TurnEnd::Failed => return Ok(Made::Failed),
+                TurnEnd::Pending if self.wait(writer).await? => return Ok(Made::Left),
+                TurnEnd::Pending | TurnEnd::Again | TurnEnd::Answered => {}
+            }
+            writer.take_in()?;
+            let outline = writer.outline()?;
+            let talk = outline.open_conversation();
+            if outline.is_final || self.is_answered(&talk) {
+                return Ok(Made::Whole);
+            }
+            if asked >= self.tools.steps {
+                let message = format!("the model has answered {asked} times (--steps)");
+                writer.fail("max_steps", &message)?;
+                return Ok(Made::Failed);
+            }
+            if self.service.ending.is_cut_now() {
+                return self.shut_down(writer);
+            }
+            step = LoopStep::Ask(Box::new(self.next(talk)));
+        }
+    }
+
+    /// Whether the last message of the model needs no further turn: it has no calls, or calls of the
+    /// client.
+    fn is_answered(&self, talk: &api::Conversation) -> bool {
+        let is_of_model = |message: &&api::Message| message.role() == "assistant";
+        if talk.messages.last().is_none_or(|last| is_of_model(&last)) {
+            return true;
+        }
+        let last = talk.messages.iter().rev().find(is_of_model);
+        let calls = last.map(api::Message::calls).unwrap_or_default();
+        calls
+            .iter()
+            .any(|call| self.leave.iter().any(|name| name == call.name))
+    }
+
+    /// The request of the next turn.
+    pub(super) fn next(&self, conversation: api::Conversation) -> ClientRequest {
+        let TurnRequest {
+            key,
+            id,
+            api,
+            inbound,
+            retries,
+            headers,
+        } = self.request.clone();
+        let mut request = inbound;
+        request.conversation = conversation;
+        ClientRequest {
+            share: self.service.pipe.budget.share(),
+            key,
+            id,
+            api,
+            request,
+            retries,
+            headers,
+        }
+    }
+
+    /// Runs one turn by `tool-exec`, which has the session meanwhile.
+    async fn turn(
+        &self,
+        running: &RunningResponse,
+        writer: &mut SessionWriter,
+        step: LoopStep,
+    ) -> Result<TurnEnd, StoreError> {
+        let session = writer.session.id;
+        let sessions = writer.sessions();
+        let log = sessions.store.path_of(session);
+        let cancels = CancelFile::make(log.with_extension("cancel"))?;
+        let id = running.id.to_string();
+        let turn = ToolTurn {
+            log: &log,
+            id: &id,
+            key: self.request.key,
+            leave: &self.leave,
+            cancels: Some(&cancels.0),
+        };
+        let ended = match step {
+            LoopStep::Ask(request) => {
+                let output = PipeOutput::Events(EventLines::kept());
+                let pipe = self.service.pipe_for(&request, None, output);
+                running.set_pipe(&pipe);
+                let work = self.service.work(*request, &pipe);
+                writer.hand_over();
+                self.tools.turn(turn, &pipe, work).await
+            }
+            LoopStep::Resume => {
+                writer.hand_over();
+                self.tools.decide(turn, &[]).await
+            }
+        };
+        writer.take_back().await?;
+        let (code, message) = match ended {
+            Ok(TurnEnd::Failed) if has_failed(running) => return Ok(TurnEnd::Failed),
+            Ok(TurnEnd::Failed) => (
+                "tools_failed",
+                "tool-exec has failed, see the standard error of tc-serve".to_owned(),
+            ),
+            Ok(end) => return Ok(end),
+            Err(error) => ("tools_not_run", format!("{error:#}")),
+        };
+        writer.fail(code, &message)?;
+        Ok(TurnEnd::Failed)
+    }
+
+    /// Waits until persons have answered all calls that wait, here or in a terminal. Returns whether
+    /// the service ends before that, and goes on later.
+    async fn wait(&self, writer: &mut SessionWriter) -> Result<bool, StoreError> {
+        let session = Rc::clone(&writer.session);
+        writer.hand_over();
+        let answered = session.until(|| {
+            let outline = writer.outline()?;
+            Ok(outline.pending.is_empty().then_some(()))
+        });
+        let is_cut = tokio::select! {
+            biased;
+            answered = answered => {
+                answered?;
+                false
+            }
+            () = self.service.ending.is_cut() => true,
+        };
+        writer.take_back().await?;
+        if is_cut && !self.is_background {
+            self.shut_down(writer)?;
+            return Ok(true);
+        }
+        Ok(is_cut)
+    }
+
+    /// What becomes of the response when the service ends between two turns.
+    fn shut_down(&self, writer: &mut SessionWriter) -> Result<Made, StoreError> {
+        if self.is_background {
+            return Ok(Made::Left);
+        }
+        writer.fail("shutting_down", "the server is being stopped")?;
+        Ok(Made::Failed)
+    }
+}
+
+/// Whether the stream of the turn itself has failed: then its events say why.
+fn has_failed(running: &RunningResponse) -> bool {
+    running.pipe().reason().is_none_or(FinishReason::is_failure)
+}
+
+/// The file whose lines cancel calls of a turn. It is removed with the turn.
+struct CancelFile(PathBuf);
+
+impl CancelFile {
+    /// Makes the file, empty.
+    fn make(path: PathBuf) -> Result<CancelFile, StoreError> {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        let mut options = std::fs::OpenOptions::new();
+        options
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&path)?;
+        Ok(CancelFile(path))
+    }
+}
+
+impl Drop for CancelFile {
+    fn drop(&mut self) {
+        // It may have been removed with the session.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}

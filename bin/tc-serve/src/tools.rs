@@ -1,0 +1,371 @@
+//! Tools that the service runs itself (`--tools`). Each call is run by `tool-exec`, as in a pipe: it
+//! gets the events of a turn on its standard input, appends all of them to the session, runs the
+//! calls, and its exit status says how the loop goes on.
+
+use crate::command::{CommandErrors, RequestLog, RunningCommand};
+use crate::log::Notices;
+use crate::pipe::Pipe;
+use crate::places::{AnswerSlots, KeyPlace};
+use anyhow::{Context, Result, bail};
+use json::ToolList;
+use std::ffi::{OsStr, OsString};
+use std::future::{Future, poll_fn};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::pin::{Pin, pin};
+use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// What clients see of the calls that the service runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ToolsMode {
+    /// Each step, in the form that the client's API has for it
+    #[default]
+    Standard,
+    /// The final answer alone
+    Auto,
+    /// The service runs no tools: the client gets every call
+    Pass,
+}
+
+impl ToolsMode {
+    /// The mode that a word names.
+    pub(crate) fn of(word: &str) -> Option<ToolsMode> {
+        clap::ValueEnum::from_str(word, true).ok()
+    }
+
+    /// The word for it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            ToolsMode::Standard => "standard",
+            ToolsMode::Auto => "auto",
+            ToolsMode::Pass => "pass",
+        }
+    }
+}
+
+/// Tools that the service runs. The options of `tool-exec` go to it as they were typed.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Tools")]
+pub(crate) struct ToolArgs {
+    /// Run the calls of the tools in this file here (docs/tools-file.md), and ask the model again;
+    /// needs --sessions, where each call is written down before it runs
+    #[arg(short, long, value_name = "FILE", requires = "sessions")]
+    pub tools: Option<PathBuf>,
+    /// What clients see of these calls; a request may say otherwise in the header x-toolpipe-mode
+    #[arg(long, value_enum, value_name = "MODE", default_value_t)]
+    pub mode: ToolsMode,
+    /// How often the model may answer one request
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    pub steps: u32,
+    /// As for tool-exec: the least class of tools that needs a person's yes [default: danger]
+    #[arg(long, value_name = "CLASS")]
+    pub approve: Option<String>,
+    /// As for tool-exec: run only tools whose name matches
+    #[arg(long, value_name = "GLOB")]
+    pub allow: Vec<String>,
+    /// As for tool-exec: never run tools whose name matches
+    #[arg(long, value_name = "GLOB")]
+    pub deny: Vec<String>,
+    /// As for tool-exec: rules by tool and by argument, and limits of a conversation
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// As for tool-exec: what confines each command at the least
+    #[arg(long, value_name = "HOW")]
+    pub sandbox: Option<String>,
+    /// As for tool-exec: the folder of kept results
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
+    /// As for tool-exec: how many calls run at once
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<String>,
+    /// As --timeout of tool-exec: how long a call may take
+    #[arg(long, value_name = "TIME")]
+    pub call_timeout: Option<String>,
+    /// As for tool-exec: use files that other users can write
+    #[arg(long)]
+    pub trust: bool,
+}
+
+impl ToolArgs {
+    /// The options for `tool-exec`, beginning with the tools file.
+    fn words(&self, file: &Path) -> Vec<OsString> {
+        let mut words: Vec<OsString> = vec!["--tools".into(), file.into()];
+        let mut pair = |name: &str, value: Option<&OsStr>| {
+            words.extend(
+                value
+                    .into_iter()
+                    .flat_map(|value| [name.into(), value.to_owned()]),
+            );
+        };
+        let text = |text: &Option<String>| text.as_deref().map(OsStr::new).map(OsStr::to_owned);
+        pair("--approve", text(&self.approve).as_deref());
+        self.allow
+            .iter()
+            .for_each(|glob| pair("--allow", Some(glob.as_ref())));
+        self.deny
+            .iter()
+            .for_each(|glob| pair("--deny", Some(glob.as_ref())));
+        pair("--policy", self.policy.as_deref().map(Path::as_os_str));
+        pair("--sandbox", text(&self.sandbox).as_deref());
+        pair("--cache", self.cache.as_deref().map(Path::as_os_str));
+        pair("--jobs", text(&self.jobs).as_deref());
+        pair("--timeout", text(&self.call_timeout).as_deref());
+        if self.trust {
+            words.push("--trust".into());
+        }
+        words
+    }
+}
+
+/// The tools that the service runs.
+#[derive(Debug)]
+pub(crate) struct ServiceTools {
+    /// `tool-exec` with its options.
+    words: Vec<OsString>,
+    /// The tools, for requests.
+    pub list: Arc<ToolList>,
+    /// What clients see of their calls.
+    pub mode: ToolsMode,
+    /// How often the model may answer one request.
+    pub steps: u32,
+    places: AnswerSlots,
+    grace: Duration,
+    notices: Notices,
+}
+
+/// How a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TurnEnd {
+    /// The results of the calls wait for the model.
+    Again,
+    /// The answer is there.
+    Answered,
+    /// Calls wait for a person.
+    Pending,
+    /// The turn, or `tool-exec`, has failed.
+    Failed,
+}
+
+impl ServiceTools {
+    /// Reads the tools; `None` without any. Where the tools have servers, this process begins again
+    /// with them beside it, which end with it.
+    ///
+    /// # Errors
+    /// One line for a tools file or an option that cannot be used.
+    pub(crate) fn new(
+        args: &ToolArgs,
+        grace: Duration,
+        places: AnswerSlots,
+        notices: &Notices,
+    ) -> Result<Option<ServiceTools>> {
+        let Some(file) = &args.tools else {
+            return Ok(None);
+        };
+        let program = program();
+        let options = args.words(file);
+        let text = std::fs::read(file).unwrap_or_default();
+        let has_servers = text.windows(12).any(|word| word == b"\"mcpServers\"");
+        if has_servers && std::env::var_os(HUB).is_none_or(|path| path.is_empty()) {
+            return Err(with_servers(&program, args, file));
+        }
+        let mut listing = Command::new(&program);
+        let listed = listing.args(&options).arg("--list").output();
+        let listed = listed.with_context(|| {
+            format!(
+                "{}: it cannot be started, and runs the tools; install it beside tc-serve",
+                program.display()
+            )
+        })?;
+        if !listed.status.success() {
+            let said = String::from_utf8_lossy(&listed.stderr);
+            let said = said.trim();
+            bail!("{}", said.strip_prefix("tool-exec: ").unwrap_or(said));
+        }
+        let list = ToolList::read_valid(&String::from_utf8_lossy(&listed.stdout))?;
+        let words = [program.into_os_string()]
+            .into_iter()
+            .chain(options)
+            .collect();
+        Ok(Some(ServiceTools {
+            words,
+            list: Arc::new(list),
+            mode: args.mode,
+            steps: args.steps,
+            places,
+            grace,
+            notices: notices.clone(),
+        }))
+    }
+
+    /// Starts `tool-exec` on the session in the file `log`, with these words more.
+    ///
+    /// # Errors
+    /// The message for a client.
+    async fn start(
+        &self,
+        log: &Path,
+        id: &str,
+        key: KeyPlace,
+        more: &[OsString],
+    ) -> Result<RunningCommand> {
+        let place = self
+            .places
+            .take(key)
+            .await
+            .context("all processes are taken, try again")?;
+        let mut words = self.words.clone();
+        words.extend(["--log".into(), log.into()]);
+        words.extend_from_slice(more);
+        let notes = RequestLog::new(self.notices.clone(), id);
+        RunningCommand::start(&words, id, notes, place, self.grace)
+            .context("tool-exec cannot be started")
+    }
+
+    /// Runs one turn: hands what `work` pushes into `pipe` to `tool-exec`, which appends it to the
+    /// session in the file `log`, and waits until its calls have ended. The calls of tools with the
+    /// names `leave` are the client's; a line in the file `cancels` cancels one call.
+    ///
+    /// # Errors
+    /// The message for a client, where `tool-exec` could not be started.
+    pub(crate) async fn turn(
+        &self,
+        turn: ToolTurn<'_>,
+        pipe: &Pipe,
+        work: impl Future<Output = ()>,
+    ) -> Result<TurnEnd> {
+        let mut more: Vec<OsString> = vec!["--progress".into()];
+        for name in turn.leave {
+            more.extend(["--leave".into(), name.into()]);
+        }
+        if let Some(cancels) = turn.cancels {
+            more.extend(["--cancel-on".into(), cancels.into()]);
+        }
+        let mut running = self.start(turn.log, turn.id, turn.key, &more).await?;
+        let stdin = running.stdin.take();
+        let feed = async move {
+            let mut work = pin!(work);
+            let mut stdin = stdin;
+            loop {
+                let (lines, is_done) = next_lines(work.as_mut(), pipe).await;
+                if let Some(open) = &mut stdin
+                    && open.write_all(&lines).await.is_err()
+                {
+                    // It has ended early, and its status says why.
+                    stdin = None;
+                }
+                if is_done || stdin.is_none() {
+                    return;
+                }
+            }
+        };
+        self.ended(&mut running, feed).await
+    }
+
+    /// Gives a person's answer to a call that waits: runs it, if that is the answer.
+    ///
+    /// # Errors
+    /// As for [`ServiceTools::turn`].
+    pub(crate) async fn decide(&self, turn: ToolTurn<'_>, answer: &[OsString]) -> Result<TurnEnd> {
+        let mut more = answer.to_vec();
+        for name in turn.leave {
+            more.extend(["--leave".into(), name.into()]);
+        }
+        let mut running = self.start(turn.log, turn.id, turn.key, &more).await?;
+        drop(running.stdin.take());
+        self.ended(&mut running, std::future::ready(())).await
+    }
+
+    async fn ended(
+        &self,
+        running: &mut RunningCommand,
+        feed: impl Future<Output = ()>,
+    ) -> Result<TurnEnd> {
+        let parts = running.parts.as_mut().context("tool-exec has ended")?;
+        let stdout = &mut parts.stdout;
+        let passed = async {
+            let mut block = [0; 16 << 10];
+            while matches!(stdout.read(&mut block).await, Ok(count) if count > 0) {}
+        };
+        tokio::join!(feed, passed, CommandErrors::read(&mut parts.errors));
+        let status: ExitStatus = parts.command.wait().await?;
+        Ok(match status.code() {
+            Some(0) => TurnEnd::Again,
+            Some(1) => TurnEnd::Answered,
+            Some(3) => TurnEnd::Pending,
+            _ => TurnEnd::Failed,
+        })
+    }
+}
+
+/// Which turn of which session runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ToolTurn<'t> {
+    /// The file of the session.
+    pub log: &'t Path,
+    /// The id of the response, for messages.
+    pub id: &'t str,
+    /// The client's key.
+    pub key: KeyPlace,
+    /// The names of the client's tools.
+    pub leave: &'t [String],
+    /// The file of cancellations.
+    pub cancels: Option<&'t Path>,
+}
+
+/// The next lines that `work` pushes into `pipe`, and whether it has ended: then they are the last.
+pub(crate) async fn next_lines(
+    mut work: Pin<&mut impl Future<Output = ()>>,
+    pipe: &Pipe,
+) -> (Vec<u8>, bool) {
+    poll_fn(|cx| {
+        let is_done = work.as_mut().poll(cx).is_ready();
+        if is_done {
+            pipe.finish();
+        }
+        let lines = pipe.take();
+        if lines.is_empty() && !is_done {
+            Poll::Pending
+        } else {
+            Poll::Ready((lines, is_done))
+        }
+    })
+    .await
+}
+
+/// The variable in which `tool-exec` finds the servers of tools that run beside it.
+const HUB: &str = "TOOLPIPE_HUB";
+
+/// `tool-exec` beside this program, else as `PATH` has it.
+fn program() -> PathBuf {
+    let beside = std::env::current_exe()
+        .ok()
+        .map(|path| path.with_file_name("tool-exec"));
+    beside
+        .filter(|path| path.is_file())
+        .unwrap_or_else(|| "tool-exec".into())
+}
+
+/// Begins this process again under `tool-exec --hub`, which starts the servers once. Returns why
+/// that failed.
+fn with_servers(program: &Path, args: &ToolArgs, file: &Path) -> anyhow::Error {
+    let mut hub = Command::new(program);
+    hub.arg("--hub").arg("--tools").arg(file);
+    if args.trust {
+        hub.arg("--trust");
+    }
+    if let Some(sandbox) = &args.sandbox {
+        hub.arg("--sandbox").arg(sandbox);
+    }
+    let this = std::env::current_exe().unwrap_or_else(|_| "tc-serve".into());
+    let error = hub
+        .arg("--")
+        .arg(this)
+        .args(std::env::args_os().skip(1))
+        .exec();
+    anyhow::Error::new(error)
+        .context("tool-exec --hub cannot be started, and runs the servers of tools")
+}

@@ -1,0 +1,187 @@
+//! The calls that the service itself runs, from their first delta to their result.
+
+use crate::answer::step::{ServiceStep, Step};
+use event::payload::{Retract, Status, ToolCall, ToolCallDelta, ToolResult};
+use event::{Event, Kind, Raw, Text};
+
+/// The name that the fronts give to whoever runs the calls: the label of an MCP server.
+pub(crate) const SERVICE: &str = "toolpipe";
+
+/// The calls of the service that have no result yet.
+#[derive(Debug, Default)]
+pub(crate) struct ServiceCalls {
+    open: Vec<ServiceCall>,
+    kept: usize,
+}
+
+/// One call.
+#[derive(Debug, Default)]
+struct ServiceCall {
+    id: String,
+    name: String,
+    arguments: String,
+    /// It was announced: its name is known.
+    has_begun: bool,
+    is_called: bool,
+}
+
+impl ServiceCalls {
+    /// The bytes that are kept.
+    pub(crate) fn kept(&self) -> usize {
+        self.kept
+    }
+
+    /// Takes the next event of a call, and gives the steps that it makes.
+    pub(crate) fn push(&mut self, event: &Event<'_>, take: &mut dyn FnMut(&Step<'_>)) {
+        match event.kind() {
+            Kind::ToolCallDelta => self.delta(&ToolCallDelta::read(event), take),
+            Kind::ToolCall => self.call(&ToolCall::read(event), take),
+            Kind::ToolResult => self.result(&ToolResult::read(event), take),
+            Kind::Retract => {
+                let id = Retract::read(event).tool_id.map(Text::str);
+                if let Some(call) = id.and_then(|id| self.take(&id)) {
+                    call.end("the call was taken back", true, take);
+                }
+            }
+            _ => {}
+        }
+        let size = |call: &ServiceCall| {
+            size_of::<ServiceCall>() + call.id.len() + call.name.len() + call.arguments.len()
+        };
+        self.kept = self.open.iter().map(size).sum();
+    }
+
+    /// The call `id`, which begins if it is not open.
+    fn of(&mut self, id: &str) -> &mut ServiceCall {
+        let at = self.open.iter().position(|call| call.id == id);
+        let at = at.unwrap_or_else(|| {
+            self.open.push(ServiceCall {
+                id: id.to_owned(),
+                ..ServiceCall::default()
+            });
+            self.open.len() - 1
+        });
+        &mut self.open[at]
+    }
+
+    fn take(&mut self, id: &str) -> Option<ServiceCall> {
+        let at = self.open.iter().position(|call| call.id == id)?;
+        Some(self.open.remove(at))
+    }
+
+    fn delta(&mut self, delta: &ToolCallDelta<'_>, take: &mut dyn FnMut(&Step<'_>)) {
+        let Some(id) = delta.tool_id.map(Text::str).filter(|id| !id.is_empty()) else {
+            return;
+        };
+        let call = self.of(&id);
+        let mut piece = String::new();
+        delta.arguments.unwrap_or_default().append_to(&mut piece);
+        call.arguments.push_str(&piece);
+        let name = delta.tool_name.map(Text::str).unwrap_or_default();
+        if call.has_begun || !name.is_empty() {
+            // What came before the name goes with it.
+            if call.begin(&name, take) {
+                piece.clone_from(&call.arguments);
+            }
+            if !piece.is_empty() {
+                call.step(take, |id| ServiceStep::Arguments { id, piece: &piece });
+            }
+        }
+    }
+
+    fn call(&mut self, event: &ToolCall<'_>, take: &mut dyn FnMut(&Step<'_>)) {
+        // Nothing can run a call without a name.
+        if event.tool_name.is_empty() {
+            return;
+        }
+        let call = self.of(&event.tool_id.str());
+        call.begin(&event.tool_name.str(), take);
+        let arguments = event.arguments.map(|json| json.text().into_owned());
+        // A call that cannot run has its text, which a person may want to read. The APIs want JSON.
+        let text = || {
+            let text = event.arguments_text.unwrap_or_default().str();
+            let is_json = Raw::parse(&text).is_ok();
+            if is_json {
+                text.into_owned()
+            } else {
+                event::quoted(&text)
+            }
+        };
+        call.arguments = arguments
+            .filter(|json| Raw::parse(json).is_ok_and(Raw::is_object))
+            .unwrap_or_else(text);
+        call.called(take);
+    }
+
+    fn result(&mut self, result: &ToolResult<'_>, take: &mut dyn FnMut(&Step<'_>)) {
+        let Some(call) = self.take(&result.tool_id.str()) else {
+            return;
+        };
+        if result.status == Status::Pending.name() {
+            let ServiceCall {
+                id,
+                name,
+                arguments,
+                ..
+            } = &call;
+            return take(&Step::Service(ServiceStep::Pending {
+                id,
+                name,
+                arguments,
+            }));
+        }
+        let is_error = result.status != Status::Success.name();
+        call.end(&result.output.str(), is_error, take);
+    }
+}
+
+impl ServiceCall {
+    /// Announces the call, once. Returns whether it did.
+    fn begin(&mut self, name: &str, take: &mut dyn FnMut(&Step<'_>)) -> bool {
+        if std::mem::replace(&mut self.has_begun, true) {
+            return false;
+        }
+        name.clone_into(&mut self.name);
+        self.step(take, |id| ServiceStep::Begin { id, name });
+        true
+    }
+
+    fn called(&mut self, take: &mut dyn FnMut(&Step<'_>)) {
+        self.is_called = true;
+        let ServiceCall {
+            id,
+            name,
+            arguments,
+            ..
+        } = self;
+        take(&Step::Service(ServiceStep::Called {
+            id,
+            name,
+            arguments,
+        }));
+    }
+
+    fn end(mut self, output: &str, is_error: bool, take: &mut dyn FnMut(&Step<'_>)) {
+        if !self.has_begun {
+            return;
+        }
+        // The AI SDK throws on a result without its call.
+        if !self.is_called {
+            "{}".clone_into(&mut self.arguments);
+            self.called(take);
+        }
+        self.step(take, |id| ServiceStep::Result {
+            id,
+            output,
+            is_error,
+        });
+    }
+
+    fn step<'s>(
+        &'s self,
+        take: &mut dyn FnMut(&Step<'_>),
+        make: impl FnOnce(&'s str) -> ServiceStep<'s>,
+    ) {
+        take(&Step::Service(make(&self.id)));
+    }
+}
