@@ -63,6 +63,8 @@ pub(crate) struct LiveSession {
     /// Its id.
     pub id: SessionId,
     changed: Notify,
+    /// What was read since the last change, and where: all who follow the session want the same.
+    pieces: RefCell<Vec<(u64, Vec<u8>)>>,
     /// The response that is made for it now.
     pub running: RefCell<Option<Rc<RunningResponse>>>,
     /// What a person has said while a response is made: `message` lines for the next turn.
@@ -165,12 +167,12 @@ impl Sessions {
         match change {
             Change::Of(id) => {
                 if let Some(session) = live.get(&id).and_then(Weak::upgrade) {
-                    session.changed.notify_waiters();
+                    session.notify();
                 }
             }
             Change::Any => {
                 let all = live.values().filter_map(Weak::upgrade);
-                all.for_each(|session| session.changed.notify_waiters());
+                all.for_each(|session| session.notify());
             }
         }
     }
@@ -211,6 +213,7 @@ impl Sessions {
         let session = Rc::new(LiveSession {
             id,
             changed: Notify::new(),
+            pieces: RefCell::default(),
             running: RefCell::default(),
             inbox: RefCell::default(),
             deciding: Arc::default(),
@@ -299,10 +302,7 @@ impl SessionReader {
     /// # Errors
     /// [`StoreError::Unknown`] once the session is removed, and as [`Store::read`].
     pub(crate) fn at_hand(&mut self) -> Result<Vec<u8>, StoreError> {
-        let bytes = self
-            .sessions
-            .store
-            .read(self.session.id, self.offset, PIECE)?;
+        let bytes = self.session.piece(&self.sessions.store, self.offset)?;
         self.offset += bytes.len() as u64;
         Ok(bytes)
     }
@@ -321,7 +321,33 @@ impl SessionReader {
     }
 }
 
+/// How many pieces are kept for other followers, and of how many bytes each.
+const PIECES: (usize, usize) = (4, 4096);
+
 impl LiveSession {
+    /// Wakes those who follow the session, which has changed.
+    fn notify(&self) {
+        self.pieces.borrow_mut().clear();
+        self.changed.notify_waiters();
+    }
+
+    /// The whole lines from `offset` on, some [`PIECE`] bytes.
+    fn piece(&self, store: &FolderStore, offset: u64) -> Result<Vec<u8>, StoreError> {
+        let known = |pieces: &Vec<(u64, Vec<u8>)>| {
+            let found = pieces.iter().find(|(at, _)| *at == offset);
+            found.map(|(_, bytes)| bytes.clone())
+        };
+        if let Some(bytes) = known(&self.pieces.borrow()) {
+            return Ok(bytes);
+        }
+        let bytes = store.read(self.id, offset, PIECE)?;
+        let mut pieces = self.pieces.borrow_mut();
+        if bytes.len() <= PIECES.1 && pieces.len() < PIECES.0 {
+            pieces.push((offset, bytes.clone()));
+        }
+        Ok(bytes)
+    }
+
     /// Waits until `look` finds something in the session, at each change of it.
     ///
     /// # Errors

@@ -77,7 +77,9 @@ impl Connections {
             let answer = service_fn(|request| {
                 let service = Rc::clone(&service);
                 let phase = Rc::clone(&phase);
-                async move { service.answer(request, phase, local).await }
+                // hyper keeps the future's memory as long as the connection, also while the body of
+                // an answer is followed; this box is gone once the head of the answer is there.
+                async move { Box::pin(service.answer(request, phase, local)).await }
             });
             let mut builder = http1::Builder::new();
             // `TimedWire` has the limits on time. A client that closes its side has left.

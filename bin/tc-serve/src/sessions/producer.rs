@@ -224,7 +224,7 @@ impl SessionWriter {
         let lease = self.lease.as_mut().ok_or(StoreError::Busy)?;
         self.end = self.sessions.store.append(lease, self.end, lines)?;
         // The system tells, too, but later.
-        self.session.changed.notify_waiters();
+        self.session.notify();
         Ok(())
     }
 
@@ -344,7 +344,7 @@ pub(crate) async fn produce(
     session.running.take();
     running.has_ended.set(true);
     running.changed.notify_waiters();
-    session.changed.notify_waiters();
+    session.notify();
     sessions.clean_up(&running);
     producers.send_modify(|count| *count -= 1);
 }
