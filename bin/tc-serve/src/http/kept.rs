@@ -190,7 +190,8 @@ impl Service {
             let client = WaitingClient::new(&running);
             (running, client)
         });
-        let view = self.view(&asked.sessions, stored, form, false, client)?;
+        let mut view = self.view(&asked.sessions, stored, form, false, client)?;
+        view.begins_at_once = is_stream;
         self.respond_with(view, is_stream, exchange).await
     }
 

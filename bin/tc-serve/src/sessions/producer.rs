@@ -109,22 +109,37 @@ impl RunningResponse {
 
 /// A client that waits for a response. When the last one leaves, a response that is not in the
 /// background is cancelled.
-pub(crate) struct WaitingClient(Rc<RunningResponse>);
+pub(crate) struct WaitingClient {
+    running: Rc<RunningResponse>,
+    /// Whether the response is cancelled with this client, if it is the last one.
+    cancels: bool,
+}
 
 impl WaitingClient {
     /// One more client.
     pub(crate) fn new(running: &Rc<RunningResponse>) -> WaitingClient {
         running.clients.set(running.clients.get() + 1);
-        WaitingClient(Rc::clone(running))
+        WaitingClient {
+            running: Rc::clone(running),
+            cancels: true,
+        }
+    }
+}
+
+impl WaitingClient {
+    /// The client has all that it gets, though the response may go on: what a stream cannot take back
+    /// ends it as failed, and the whole answer may be complete.
+    pub(crate) fn is_served(mut self) {
+        self.cancels = false;
     }
 }
 
 impl Drop for WaitingClient {
     fn drop(&mut self) {
-        let left = self.0.clients.get() - 1;
-        self.0.clients.set(left);
-        if left == 0 && !self.0.is_background {
-            self.0.cancel(LEFT);
+        let left = self.running.clients.get() - 1;
+        self.running.clients.set(left);
+        if left == 0 && self.cancels && !self.running.is_background {
+            self.running.cancel(LEFT);
         }
     }
 }
@@ -255,13 +270,16 @@ impl SessionWriter {
         self.event(&end.into())
     }
 
-    /// Waits until all that was appended is on disk.
-    async fn sync(&self) {
-        let Some(Ok(file)) = self.lease.as_ref().map(Lease::file) else {
-            return;
-        };
-        // A disk that fails now fails the next append, too.
-        let _ = tokio::task::spawn_blocking(move || file.sync_data()).await;
+    /// Lets others write to the session. What this returns is waited for until all that was appended
+    /// is on disk.
+    fn release(self) -> impl Future<Output = ()> + use<> {
+        let file = self.lease.map(Lease::release);
+        async {
+            if let Some(Ok(file)) = file {
+                // A disk that fails now fails the next append, too.
+                let _ = tokio::task::spawn_blocking(move || file.sync_data()).await;
+            }
+        }
     }
 }
 
@@ -308,12 +326,13 @@ pub(crate) async fn produce(
         *running.failure.borrow_mut() = Some(not_written(&error));
     }
     let session = Rc::clone(&writer.session);
-    // The next request finds a session that nobody writes.
-    drop(writer);
+    // A client that has seen the end goes on at once, and finds a session that nobody writes.
+    let on_disk = writer.release();
     session.running.take();
     running.has_ended.set(true);
     running.changed.notify_waiters();
     session.changed.notify_waiters();
+    on_disk.await;
     producers.send_modify(|count| *count -= 1);
 }
 
@@ -351,9 +370,7 @@ async fn end(
         Made::Failed => ResponseStatus::Failed,
         Made::Whole | Made::Left => status(running.pipe().reason()),
     };
-    writer.end_response(&id, status)?;
-    writer.sync().await;
-    Ok(())
+    writer.end_response(&id, status)
 }
 
 /// Makes a response of what `work` pushes into its pipe.
