@@ -11,7 +11,7 @@ mod producer;
 mod view;
 
 pub(crate) use outline::{Outline, ResponseId, ResponseOutline};
-pub(crate) use place::{PlaceError, SessionPlace, WantedSession, line};
+pub(crate) use place::{PlaceError, SessionPlace, WantedPlace, WantedSession, line};
 pub(crate) use producer::{
     Made, RunningResponse, SessionWriter, WaitingClient, not_written, one_turn, produce,
 };

@@ -213,7 +213,8 @@ impl Service {
             let client = WaitingClient::new(&asked.sessions, &running);
             (running, client)
         });
-        let view = self.view(&asked.sessions, stored, form, false, client)?;
+        let mut view = self.view(&asked.sessions, stored, form, false, client)?;
+        view.begins_at_once = is_stream;
         self.respond_with(view, is_stream, exchange).await
     }
 
@@ -627,7 +628,9 @@ impl Service {
     /// sends earlier items by their ids alone. A reference to an item that is not stored here for
     /// this client stays.
     pub(super) fn with_items(&self, body: Bytes, admitted: &Admitted) -> Bytes {
-        let is_asked = body.windows(REFERENCE.len()).any(|word| word == REFERENCE.as_bytes());
+        let is_asked = body
+            .windows(REFERENCE.len())
+            .any(|word| word == REFERENCE.as_bytes());
         let (true, Some(sessions)) = (is_asked, &self.sessions) else {
             return body;
         };
@@ -639,7 +642,8 @@ impl Service {
         for item in input.into_iter().flatten() {
             let text = |name: &str| item.get(name).and_then(Value::as_str);
             if text("type") == Some(REFERENCE)
-                && let Some(found) = text("id").and_then(|id| self.item(sessions, id, key.as_deref()))
+                && let Some(found) =
+                    text("id").and_then(|id| self.item(sessions, id, key.as_deref()))
             {
                 *item = found;
             }
@@ -655,10 +659,15 @@ impl Service {
         let _session = sessions.open(response.session, key).ok()?;
         let mut stored = StoredResponse::read(sessions, response).ok()?;
         stored.front = Some(Front::Responses);
-        let body = self.so_far(sessions, &stored, RunningStatus::InProgress).ok()?;
+        let body = self
+            .so_far(sessions, &stored, RunningStatus::InProgress)
+            .ok()?;
         let body: Value = serde_json::from_slice(&body).ok()?;
         let items = body.get("output")?.as_array()?;
-        items.iter().find(|item| item.get("id").is_some_and(|known| known == id)).cloned()
+        items
+            .iter()
+            .find(|item| item.get("id").is_some_and(|known| known == id))
+            .cloned()
     }
 }
 

@@ -114,12 +114,20 @@ pub(crate) struct ResponseOutline {
     pub is_open: bool,
     /// How its last stream ended.
     pub reason: Option<FinishReason>,
+    /// Whether it has anything that a client may have seen, or a call that may have run.
+    pub has_content: bool,
 }
 
 impl ResponseOutline {
     /// Whether it was cancelled because its client had left.
     pub(crate) fn was_left(&self) -> bool {
         self.cancelled_by.as_deref() == Some(LEFT)
+    }
+
+    /// Whether it failed, or was cut, before there was anything of an answer.
+    pub(crate) fn has_failed_first(&self) -> bool {
+        let failed = [ResponseStatus::Failed, ResponseStatus::Interrupted].map(Some);
+        failed.contains(&self.status) && !self.has_content
     }
 }
 
@@ -231,6 +239,7 @@ impl Outline {
             kind if kind.begins_stream() => {
                 if let Some(last) = self.responses.last_mut() {
                     last.is_open = true;
+                    last.has_content |= !matches!(kind, Kind::StreamStart | Kind::Error);
                 }
             }
             _ => {}
