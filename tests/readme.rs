@@ -95,7 +95,7 @@ fn the_examples_of_the_docs_print_what_is_shown() {
     for (page, least) in [
         ("docs/tag-mode.md", 4),
         ("docs/ci.md", 4),
-        ("docs/serve.md", 2),
+        ("docs/serve.md", 5),
     ] {
         let text = std::fs::read_to_string(testkit::root().join(page)).expect(page);
         let blocks = blocks(&text, "console");
@@ -110,6 +110,22 @@ fn the_examples_of_the_docs_print_what_is_shown() {
             .filter(can_run)
             .for_each(|block| prints_what_is_shown(block));
     }
+}
+
+#[test]
+fn the_files_for_operators_name_options_that_there_are() {
+    let page = std::fs::read_to_string(testkit::root().join("docs/serve.md")).expect("the page");
+    let help = run("tc-serve --help");
+    let mut options = 0;
+    for block in page.split("<!-- options -->\n").skip(1) {
+        let block = block.split("\n```\n").next().unwrap_or_default();
+        let words = block.split([' ', '"', ',', '\n']);
+        for option in words.filter(|word| word.starts_with("--") && *word != "--create-home") {
+            assert!(help.contains(&format!("{option} ")), "{option} in {block}");
+            options += 1;
+        }
+    }
+    assert!(options >= 7, "only {options} options");
 }
 
 /// A typed line follows `$ ` and continues after `> `; the rest of the block is its output.

@@ -23,4 +23,5 @@ mod read;
 mod reading;
 mod recorded;
 mod responses;
+mod steps;
 mod truth;

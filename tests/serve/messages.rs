@@ -3,7 +3,7 @@
 
 use crate::frames::frames;
 use crate::prefix::Prefix;
-use crate::reading::{Call, Ending, Finish, Reading, Usage, count, has_null, text};
+use crate::reading::{Call, Ending, Finish, Reading, Step, Usage, count, has_null, text};
 use serde_json::{Value, json};
 
 /// Reads a stream.
@@ -167,6 +167,9 @@ impl Messages {
                 ("tool_use", wanted)
             }
             "server_tool_use" => ("server_tool_use", block.clone()),
+            "mcp_tool_use" | "mcp_tool_result" if service_block(&mut self.reading, block) => {
+                ("of the service", block.clone())
+            }
             _ if by_provider => ("of the provider", block.clone()),
             _ => return self.wrong(format!("a block of another type: {data}")),
         };
@@ -297,6 +300,42 @@ impl Messages {
     }
 }
 
+/// Takes a block of a call that the service ran. Returns whether it is one. The AI SDK throws on a
+/// result without its call.
+fn service_block(r: &mut Reading, block: &Value) -> bool {
+    if block["server_name"] == "toolpipe" {
+        r.rule(
+            block["input"].is_object() && !text(block, "name").is_empty(),
+            format!("not a call: {block}"),
+        );
+        let id = text(block, "id").to_owned();
+        let place = r.choice(0).steps.len();
+        r.service.push((id, place));
+        r.choice(0).steps.push(Step {
+            name: text(block, "name").to_owned(),
+            arguments: block["input"].clone(),
+            result: None,
+        });
+        return true;
+    }
+    let id = text(block, "tool_use_id");
+    let Some((_, place)) = r
+        .service
+        .iter()
+        .rev()
+        .find(|(other, _)| other == id)
+        .cloned()
+    else {
+        return false;
+    };
+    let output = text(&block["content"][0], "text").to_owned();
+    let is_error = block["is_error"] == true;
+    let step = &mut r.choice(0).steps[place];
+    let is_first = step.result.replace((output, is_error)).is_none();
+    r.rule(is_first, format!("a second result: {block}"));
+    true
+}
+
 /// Whether a block is what the provider ran itself.
 fn is_of_provider(kind: &str) -> bool {
     ["server_tool_use", "mcp_tool_use"].contains(&kind) || kind.ends_with("_tool_result")
@@ -374,7 +413,13 @@ pub(crate) fn whole(bytes: &[u8]) -> Reading {
                 arguments: block["input"].to_string(),
                 is_finished: true,
             }),
-            _ => r.rule(by_provider, format!("a block of another type: {block}")),
+            _ => {
+                let is_service = service_block(&mut r, block);
+                r.rule(
+                    is_service || by_provider,
+                    format!("a block of another type: {block}"),
+                );
+            }
         }
         r.rule(
             block["type"] != "text" || !text(block, "text").is_empty(),

@@ -15,11 +15,11 @@ pub(crate) fn read(asked: &Asked, answered: &Answered) -> Reading {
     let body = &answered.body;
     match (asked.front, asked.form) {
         (Front::Chat, AnswerForm::Stream) => chat::stream(body, asked.options.include_usage),
-        (Front::Chat, AnswerForm::Whole) => chat::whole(body),
+        (Front::Chat, AnswerForm::Whole | AnswerForm::Object) => chat::whole(body),
         (Front::Responses, AnswerForm::Stream) => responses::stream(body),
-        (Front::Responses, AnswerForm::Whole) => responses::whole(body),
+        (Front::Responses, AnswerForm::Whole | AnswerForm::Object) => responses::whole(body),
         (Front::Messages, AnswerForm::Stream) => messages::stream(body),
-        (Front::Messages, AnswerForm::Whole) => messages::whole(body),
+        (Front::Messages, AnswerForm::Whole | AnswerForm::Object) => messages::whole(body),
     }
 }
 

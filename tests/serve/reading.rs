@@ -14,6 +14,9 @@ pub(crate) struct Reading {
     pub ending: Ending,
     /// Whether the upstream took a call back, of which a client may have a part already.
     pub has_withdrawn: bool,
+    /// The ids of the calls of the service, with their places among the steps, where results come
+    /// apart.
+    pub service: Vec<(String, usize)>,
     /// Each rule of the API that is broken.
     pub wrong: Vec<String>,
 }
@@ -28,6 +31,8 @@ pub(crate) struct Choice {
     /// Text and refusals in their order, for an API that has one kind of text.
     pub said: String,
     pub calls: Vec<Call>,
+    /// The calls that the service ran, in the order in which they began.
+    pub steps: Vec<Step>,
     /// The types of its parts in order, where the API has an order.
     pub order: Vec<String>,
     pub finish: Option<Finish>,
@@ -48,6 +53,16 @@ pub(crate) struct Call {
     pub arguments: String,
     /// Whether a client of this API would take it for complete, and run it.
     pub is_finished: bool,
+}
+
+/// A call that the service ran.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Step {
+    pub name: String,
+    /// A value.
+    pub arguments: Value,
+    /// What came of it, and whether that is an error; `None` without a result.
+    pub result: Option<(String, bool)>,
 }
 
 impl Call {

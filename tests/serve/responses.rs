@@ -3,7 +3,7 @@
 
 use crate::frames::frames;
 use crate::prefix::Prefix;
-use crate::reading::{Call, Ending, Finish, Reading, Usage, count, has_null, text};
+use crate::reading::{Call, Ending, Finish, Reading, Step, Usage, count, has_null, text};
 use serde_json::Value;
 
 /// Reads a stream.
@@ -47,10 +47,26 @@ struct Responses {
     reading: Reading,
     sequence: u64,
     created: Value,
-    /// The items that are done, as they were.
+    /// The items, as they were when they were done; `null` for one that is open.
     items: Vec<Value>,
     open: Option<Item>,
+    /// The place of the open item.
+    at: usize,
+    /// The calls of the service that are open, of which there may be many.
+    service: Vec<ServiceItem>,
     is_done: bool,
+}
+
+/// A call of the service that is open.
+#[derive(Default)]
+struct ServiceItem {
+    id: String,
+    at: usize,
+    /// Its place among the steps.
+    step: usize,
+    runs: bool,
+    arguments: Option<String>,
+    ended: Option<&'static str>,
 }
 
 /// The item that is open.
@@ -152,6 +168,12 @@ impl Responses {
             format!("no id of its own: {data}"),
         );
         r.choice(0).order.push(kind.clone());
+        let at = self.items.len();
+        self.items.push(Value::Null);
+        if is_of_service(item) {
+            return self.service_added(data, id, at);
+        }
+        self.at = at;
         if is_of_provider(&kind) {
             self.open = Some(Item {
                 id,
@@ -204,9 +226,96 @@ impl Responses {
         });
     }
 
+    /// A call of the service begins.
+    fn service_added(&mut self, data: &Value, id: String, at: usize) {
+        let item = &data["item"];
+        let r = &mut self.reading;
+        r.rule(
+            item["arguments"] == "" && item["status"] == "in_progress",
+            format!("a call begins otherwise: {data}"),
+        );
+        r.rule(
+            !text(item, "name").is_empty(),
+            format!("a call without a name: {data}"),
+        );
+        let steps = &mut r.choice(0).steps;
+        steps.push(Step {
+            name: text(item, "name").to_owned(),
+            ..Step::default()
+        });
+        let step = steps.len() - 1;
+        self.service.push(ServiceItem {
+            id,
+            at,
+            step,
+            ..ServiceItem::default()
+        });
+    }
+
+    /// An event of a call of the service.
+    fn service_inside(&mut self, kind: &str, data: &Value) {
+        let is_it = |item: &&mut ServiceItem| {
+            data["item_id"] == item.id.as_str() && data["output_index"] == item.at
+        };
+        let Some(item) = self.service.iter_mut().find(is_it) else {
+            return self.wrong(format!("no such call is open: {data}"));
+        };
+        let is_over = item.ended.is_some();
+        let fits = !is_over
+            && match kind {
+                "response.mcp_call.in_progress" => !std::mem::replace(&mut item.runs, true),
+                "response.mcp_call_arguments.delta" => {
+                    item.runs && item.arguments.is_none() && !text(data, "delta").is_empty()
+                }
+                "response.mcp_call_arguments.done" => {
+                    let all = text(data, "arguments").to_owned();
+                    let is_json = serde_json::from_str::<Value>(&all).is_ok();
+                    item.runs && is_json && item.arguments.replace(all).is_none()
+                }
+                "response.mcp_call.completed" | "response.mcp_call.failed" => {
+                    let is_failed = kind.ends_with("failed");
+                    item.ended = Some(if is_failed { "failed" } else { "completed" });
+                    item.arguments.is_some()
+                }
+                _ => false,
+            };
+        self.reading
+            .rule(fits, format!("an event that cannot come here: {data}"));
+    }
+
+    /// The end of a call of the service.
+    fn service_done(&mut self, data: &Value) {
+        let item = &data["item"];
+        let is_it =
+            |open: &ServiceItem| item["id"] == open.id.as_str() && data["output_index"] == open.at;
+        let Some(place) = self.service.iter().position(is_it) else {
+            return self.wrong(format!("no such call is open: {data}"));
+        };
+        let open = self.service.remove(place);
+        let r = &mut self.reading;
+        r.rule(
+            item["status"].as_str() == open.ended && open.ended.is_some(),
+            format!("another status than its event: {data}"),
+        );
+        r.rule(
+            item["arguments"].as_str() == open.arguments.as_deref(),
+            format!("other arguments than the event: {data}"),
+        );
+        let step = service_step(item);
+        r.rule(
+            step.result.is_some() && step.name == r.choices[0].steps[open.step].name,
+            format!("no result, or another name: {data}"),
+        );
+        r.choice(0).steps[open.step] = step;
+        self.items[open.at] = item.clone();
+    }
+
     /// An event of the item that is open.
     fn inside(&mut self, kind: &str, data: &Value) {
-        let at = self.items.len();
+        if kind.starts_with("response.mcp_call") {
+            return self.service_inside(kind, data);
+        }
+        let at = self.at;
         let Some(item) = &mut self.open else {
             return self.wrong(format!("no item is open: {data}"));
         };
@@ -334,6 +443,9 @@ impl Responses {
     }
 
     fn done(&mut self, data: &Value) {
+        if is_of_service(&data["item"]) {
+            return self.service_done(data);
+        }
         let Some(open) = self.open.take() else {
             return self.wrong(format!("no item is open: {data}"));
         };
@@ -341,7 +453,7 @@ impl Responses {
         let r = &mut self.reading;
         let same = item["id"] == open.id.as_str()
             && item["type"] == open.kind.as_str()
-            && data["output_index"] == self.items.len();
+            && data["output_index"] == self.at;
         r.rule(
             same && open.part.is_none(),
             format!("the end of another item: {data}"),
@@ -351,7 +463,7 @@ impl Responses {
                 item == whole,
                 format!("another item than it began with: {data}"),
             );
-            self.items.push(item.clone());
+            self.items[self.at] = item.clone();
             return;
         }
         let completed = item["status"] == "completed";
@@ -401,12 +513,15 @@ impl Responses {
                 format!("other parts than the events: {data}"),
             );
         }
-        self.items.push(item.clone());
+        self.items[self.at] = item.clone();
     }
 
     fn end(&mut self, kind: &str, response: &Value) {
         let r = &mut self.reading;
         let status = kind.trim_start_matches("response.");
+        if is_cancelled(r, response) && status == "failed" {
+            return;
+        }
         r.rule(
             response["status"] == status,
             format!("another status than {status}: {response}"),
@@ -436,7 +551,19 @@ impl Responses {
                 status == "incomplete" && open.kind.ends_with("_call") && same,
                 "the end while an item is open",
             );
-            self.items.push(item);
+            self.items[self.at] = item;
+        }
+        // A call that waits for a person has no end: the AI SDK takes that for its result.
+        for open in std::mem::take(&mut self.service) {
+            let item = response["output"][open.at].clone();
+            let approval = &item["approval_request_id"];
+            let waits = item["id"] == open.id.as_str()
+                && item["status"] == "incomplete"
+                && approval.is_string()
+                && self.items.iter().any(|other| other["id"] == *approval);
+            r.rule(waits, format!("the end while a call is open: {item}"));
+            r.choice(0).steps[open.step] = service_step(&item);
+            self.items[open.at] = item;
         }
         r.rule(
             response["output"] == Value::Array(std::mem::take(&mut self.items)),
@@ -467,6 +594,39 @@ impl Responses {
         );
         self.reading.check();
         self.reading
+    }
+}
+
+/// Whether a response was cancelled, which is no error: no event but `response.failed` can end its
+/// stream.
+fn is_cancelled(r: &mut Reading, response: &Value) -> bool {
+    let is_cancelled = response["status"] == "cancelled";
+    if is_cancelled {
+        r.rule(
+            response["error"].is_null() && response["usage"].is_null(),
+            format!("an error or counts: {response}"),
+        );
+        r.ending = Ending::Failed("cancelled".to_owned());
+    }
+    is_cancelled
+}
+
+/// Whether an item is a call that the service ran; a provider has calls of this type, too.
+fn is_of_service(item: &Value) -> bool {
+    item["type"] == "mcp_call" && item["server_label"] == "toolpipe"
+}
+
+/// The step that an item of a call of the service is.
+fn service_step(item: &Value) -> Step {
+    let error = item["error"]["content"][0]["text"].as_str();
+    let result = item["output"].as_str().map(|text| (text, false));
+    Step {
+        name: text(item, "name").to_owned(),
+        arguments: serde_json::from_str(text(item, "arguments")).unwrap_or_default(),
+        result: error
+            .map(|text| (text, true))
+            .or(result)
+            .map(|(text, is_error)| (text.to_owned(), is_error)),
     }
 }
 
@@ -531,6 +691,9 @@ pub(crate) fn whole(bytes: &[u8]) -> Reading {
         text(&response, "model").to_owned(),
     );
     r.rule(!r.id.is_empty() && !r.model.is_empty(), "no id or model");
+    if is_cancelled(&mut r, &response) {
+        return r;
+    }
     r.usage = counts(&response["usage"]);
     r.rule(r.usage.is_some(), "incomplete usage");
     r.choice(0).finish = finish(&response);
@@ -559,6 +722,7 @@ pub(crate) fn whole(bytes: &[u8]) -> Reading {
                     choice.reasoning.push_str(part_text(part));
                 }
             }
+            "mcp_call" if is_of_service(item) => choice.steps.push(service_step(item)),
             "function_call" | "custom_tool_call" => {
                 let custom = || serde_json::json!({"input": item["input"]}).to_string();
                 let arguments = item["arguments"]

@@ -1,6 +1,7 @@
 //! Requests of clients, from their head to the last byte of the response.
 
 mod body;
+mod calls;
 mod gate;
 mod kept;
 mod pass;

@@ -62,6 +62,7 @@ async fn run(settings: &ServeSettings) -> Result<i32> {
     let service = Rc::new(service?);
     let reaching = Rc::clone(&service);
     tokio::task::spawn_local(async move { reaching.warn_unreachable().await });
+    service.go_on();
     let mut connections = Connections::new(Rc::clone(&service), args.limits, ending.clone());
     // Where no file has keys, SIGHUP ends the process, as it does when its terminal closes.
     let hangups = service

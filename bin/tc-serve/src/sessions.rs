@@ -22,12 +22,14 @@ use sha2::{Digest, Sha256};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::ffi::OsStr;
 use std::ops::Range;
 use std::rc::{Rc, Weak};
-use store::{Change, FolderStore, SessionId, Store, StoreError};
+use std::sync::Arc;
+use store::{Change, FolderStore, PrivateFolder, SessionId, Store, StoreError};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tokio::sync::{Notify, broadcast, watch};
+use tokio::sync::{Mutex, Notify, broadcast, watch};
 
 /// How many bytes of a session are read at once.
 pub(crate) const PIECE: usize = 64 << 10;
@@ -54,6 +56,10 @@ pub(crate) struct LiveSession {
     changed: Notify,
     /// The response that is made for it now.
     pub running: RefCell<Option<Rc<RunningResponse>>>,
+    /// What a person has said while a response is made: `message` lines for the next turn.
+    pub inbox: RefCell<Vec<u8>>,
+    /// Held by whoever gives an answer to a call that waits.
+    pub deciding: Arc<Mutex<()>>,
     /// How many clients follow it.
     followers: Cell<usize>,
 }
@@ -91,6 +97,37 @@ impl Sessions {
                 self.changed(change);
             }
         }
+    }
+
+    /// The folder that has a file for each session whose response goes on when the service begins
+    /// again. It only saves the look into all sessions.
+    fn left_folder(&self) -> anyhow::Result<PrivateFolder> {
+        self.store.root().inside(OsStr::new("left"), true)
+    }
+
+    /// Notes that the response of this session goes on when the service begins again.
+    pub(crate) fn remember_left(&self, id: SessionId) {
+        // Without the note the response is ended when somebody asks for it.
+        let _ = self
+            .left_folder()
+            .and_then(|folder| Ok(folder.write(id.to_string().as_ref(), b"")?));
+    }
+
+    /// The response of this session has ended.
+    pub(crate) fn forget_left(&self, id: SessionId) {
+        if let Ok(folder) = self.left_folder() {
+            folder.remove(id.to_string().as_ref());
+        }
+    }
+
+    /// The sessions whose responses were left when a service ended.
+    pub(crate) fn left(&self) -> Vec<SessionId> {
+        let names = self.left_folder().and_then(|folder| Ok(folder.names()?));
+        let names = names.unwrap_or_default();
+        names
+            .iter()
+            .filter_map(|name| SessionId::of(name.to_str()?))
+            .collect()
     }
 
     /// Waits until no response is made any more.
@@ -167,6 +204,8 @@ impl Sessions {
             id,
             changed: Notify::new(),
             running: RefCell::default(),
+            inbox: RefCell::default(),
+            deciding: Arc::default(),
             followers: Cell::new(0),
         });
         live.insert(id, Rc::downgrade(&session));

@@ -132,7 +132,6 @@ impl Turns {
         }
         match event.kind() {
             Kind::StreamStart => self.start(event, take),
-            Kind::Error | Kind::Warning => take(TurnEvent::Answer(event)),
             Kind::ToolCallDelta => {
                 let delta = ToolCallDelta::read(event);
                 let id = delta
@@ -183,7 +182,13 @@ impl Turns {
                     }
                 }
             }
-            _ => self.say(event, take),
+            Kind::ContentDelta
+            | Kind::Thinking
+            | Kind::RefusalDelta
+            | Kind::Details
+            | Kind::ServerItem
+            | Kind::Warning => self.say(event, take),
+            _ => take(TurnEvent::Answer(event)),
         }
     }
 
@@ -625,6 +630,22 @@ mod tests {
             assert_eq!(count, want, "{line}");
         }
         assert_eq!(turns.kept(), 0);
+        // What no answer shows is not held.
+        let progress = r#"{"type":"tool_progress","tool_id":"c","tool_name":"f","text":"x"}"#;
+        let mut turns = Turns::new([]).with_steps(StepMode::Hidden);
+        for line in [START, progress] {
+            turns.push(&scanner.read(line).unwrap(), &mut |_| {});
+        }
+        assert_eq!(turns.kept(), 0);
+        let warning = r#"{"type":"warning","source":"x","code":"y","message":"z"}"#;
+        assert_eq!(
+            of(
+                StepMode::Hidden,
+                &[],
+                &[START, warning, CALL, CALLED, RESULT, START, &two, STOP]
+            ),
+            answer
+        );
         // The client's calls, with the text of their turn.
         assert_eq!(
             of(

@@ -17,7 +17,7 @@ pub use crate::inbound::body::inbound_size;
 pub use crate::inbound::lines::request_event;
 pub use crate::inbound::parameters::TargetServer;
 pub use crate::inbound::request::{
-    InboundError, InboundRequest, Instructions, Reference, ReferenceKind,
+    ClientApproval, InboundError, InboundRequest, Instructions, Reference, ReferenceKind,
 };
 pub use crate::inbound::tools::NamespacedTool;
 

@@ -49,8 +49,8 @@ pub use crate::capability::{
 pub use crate::conversation::{Conversation, Message, PastBlock, PastCall, Problem};
 pub use crate::failure::{Words, error_message, is_context_overflow};
 pub use crate::inbound::{
-    InboundError, InboundRequest, Instructions, NamespacedTool, Reference, ReferenceKind,
-    TargetServer, forwarded_headers, inbound, inbound_size, request_event,
+    ClientApproval, InboundError, InboundRequest, Instructions, NamespacedTool, Reference,
+    ReferenceKind, TargetServer, forwarded_headers, inbound, inbound_size, request_event,
 };
 pub use crate::models::{ListedModel, listed_models, models_request};
 pub use crate::openai_responses::listing::response_items;

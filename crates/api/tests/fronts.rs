@@ -160,7 +160,7 @@ impl Meaning {
 
     /// The same meaning, as far as an answer in this API can have it.
     fn in_api(mut self, api: Api) -> Meaning {
-        if self.has_error || self.end == "cut" {
+        if self.has_error || matches!(self.end.as_str(), "cut" | "cancelled") {
             // The counts of a failed answer are not sent.
             (self.end, self.tokens, self.has_error) = ("error".into(), String::new(), true);
         }
@@ -391,4 +391,92 @@ fn reasoning_goes_back_to_the_provider_that_wrote_it() {
             }
         }
     }
+}
+
+/// The conversation of a client that sends an answer with steps back.
+fn sent_back(front: Front, case: &str) -> toolpipe_api::InboundRequest {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fronts")
+        .join(case);
+    let events = fs::read_to_string(folder.join("events.ndjson")).unwrap();
+    let got = answer(front, AnswerForm::Whole, options(&folder), &events);
+    let got = Raw::parse(&got).unwrap();
+    let (api, body) = if front == Front::Messages {
+        let content = got.get("content").unwrap().text();
+        let body = format!(
+            r#"{{"max_tokens":9,"messages":[{{"role":"user","content":"a"}},{{"role":"assistant","content":{content}}},{{"role":"user","content":"b"}}]}}"#
+        );
+        (Api::Anthropic, body)
+    } else {
+        let output = got.get("output").unwrap().text();
+        let items = &output[1..output.len() - 1];
+        let approval = r#"{"type":"mcp_approval_response","approval_request_id":"mcpr_call_a","approve":true}"#;
+        let body = format!(
+            r#"{{"input":[{{"role":"user","content":"a"}},{items},{approval},{{"role":"user","content":"b"}}]}}"#
+        );
+        (Api::OpenaiResponses, body)
+    };
+    inbound(api, body.as_bytes()).unwrap()
+}
+
+#[test]
+fn steps_come_back_as_the_calls_and_results_that_they_were() {
+    for front in [Front::Responses, Front::Messages] {
+        let asked = sent_back(front, "steps");
+        let talk = &asked.conversation;
+        let shown: Vec<String> = talk
+            .messages
+            .iter()
+            .map(|message| {
+                let calls: Vec<String> = message
+                    .calls()
+                    .iter()
+                    .map(|call| format!(" {} {}", call.name, call.arguments))
+                    .collect();
+                format!("{} {:?}{}", message.role(), message.text(), calls.concat())
+            })
+            .collect();
+        let invalid = match front {
+            // A block has an object.
+            Front::Messages => "{}",
+            _ => "\"now\"",
+        };
+        let want = [
+            "user \"a\"".to_owned(),
+            format!(
+                "assistant \"I look at both.\" weather {{\"city\":\"Paris\"}} weather {{\"city\":\"Oslo\"}} time {invalid}"
+            ),
+            "tool \"no such city\"".to_owned(),
+            "tool \"the arguments are not JSON\"".to_owned(),
+            "tool \"4 °C\\n\"".to_owned(),
+            "assistant \"Once more.\" weather {}".to_owned(),
+            "tool \"5 °C\"".to_owned(),
+            "assistant \"It is 5 °C in Paris.\"".to_owned(),
+            "user \"b\"".to_owned(),
+        ];
+        let want = match front {
+            // The results come in the order of the items, which is that of the calls.
+            Front::Responses => [0, 1, 4, 2, 3, 5, 6, 7, 8].map(|at: usize| want[at].clone()),
+            _ => want,
+        };
+        assert_eq!(shown, want, "{front:?}");
+        let url = "http://127.0.0.1/v1";
+        let api = front.api();
+        asked.check(api, Some((api, url))).unwrap();
+        // A provider of the same API does not know these items.
+        let options = RequestOptions {
+            model: "m".into(),
+            ..RequestOptions::default()
+        };
+        let body = request(api, talk, &options).unwrap().body;
+        assert!(!body.contains("mcp"), "{body}");
+    }
+    let asked = sent_back(Front::Responses, "steps-that-wait");
+    let [approval] = &asked.approvals[..] else {
+        panic!("{:?}", asked.approvals)
+    };
+    assert_eq!(
+        (approval.call_id.as_str(), approval.is_approved),
+        ("call_a", true)
+    );
 }

@@ -4,6 +4,7 @@
 //! <https://platform.openai.com/docs/api-reference/conversations>.
 
 use super::body;
+use super::calls::CallVerb;
 use super::response::{Refusal, RequestRecord, ResponseBody, whole};
 use super::service::{Admitted, Service};
 use super::stored::{
@@ -16,7 +17,7 @@ use crate::sessions::{
 use api::{AnswerForm, Api, Conversation, Front, RunningStatus, response_items};
 use event::payload::{ResponseEnd, ResponseStatus, Session};
 use event::{Event, Json, Kind, Scanner};
-use hyper::body::Incoming;
+use hyper::body::{Bytes, Incoming};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::{Map, Value, json};
 use std::rc::Rc;
@@ -39,6 +40,12 @@ pub(crate) enum KeptPath {
     Items,
     /// `/v1/conversations/ID/items/ITEM`
     Item,
+    /// `/v1/sessions/ID/calls/CALL/VERB`
+    Call(CallVerb),
+    /// `/v1/sessions/ID/messages`
+    Say,
+    /// `/v1/sessions/ID/cancel`
+    CancelSession,
 }
 
 impl KeptPath {
@@ -55,6 +62,9 @@ impl KeptPath {
             ["conversations", _] => KeptPath::Conversation,
             ["conversations", _, "items"] => KeptPath::Items,
             ["conversations", _, "items", _] => KeptPath::Item,
+            ["sessions", _, "calls", _, verb] => KeptPath::Call(CallVerb::of(verb)?),
+            ["sessions", _, "messages"] => KeptPath::Say,
+            ["sessions", _, "cancel"] => KeptPath::CancelSession,
             _ => return None,
         })
     }
@@ -63,7 +73,11 @@ impl KeptPath {
     pub(crate) fn methods(self) -> &'static [Method] {
         match self {
             KeptPath::Response => &[Method::GET, Method::DELETE],
-            KeptPath::Cancel | KeptPath::Conversations => &[Method::POST],
+            KeptPath::Cancel
+            | KeptPath::Conversations
+            | KeptPath::Call(_)
+            | KeptPath::Say
+            | KeptPath::CancelSession => &[Method::POST],
             KeptPath::InputItems | KeptPath::Item => &[Method::GET],
             KeptPath::Items => &[Method::GET, Method::POST],
             KeptPath::Conversation => &[Method::GET, Method::POST, Method::DELETE],
@@ -106,6 +120,12 @@ impl Service {
         path: KeptPath,
         exchange: &mut RequestRecord,
     ) -> Result<Response<ResponseBody>, Refusal> {
+        if matches!(
+            path,
+            KeptPath::Call(_) | KeptPath::Say | KeptPath::CancelSession
+        ) {
+            return self.person(request, admitted, path).await;
+        }
         let sessions = self.sessions.as_ref().ok_or_else(unknown_response)?;
         let bare = crate::route::unversioned(request.uri().path());
         let segment = |at: usize| bare.split('/').nth(at).unwrap_or_default().to_owned();
@@ -137,12 +157,15 @@ impl Service {
                 asked.add_items(self, &body)
             }
             (KeptPath::Items, _) => asked.page(asked.items(self)?),
-            (KeptPath::Item, _) => asked.one_item(self),
+            (_, _) => asked.one_item(self),
         }
     }
 
     /// The body of a request, which is a JSON object.
-    async fn object(&self, request: Request<Incoming>) -> Result<Map<String, Value>, Refusal> {
+    pub(super) async fn object(
+        &self,
+        request: Request<Incoming>,
+    ) -> Result<Map<String, Value>, Refusal> {
         let mut share = self.pipe.budget.share();
         let (_, bytes) = body::read(request, body::JSON, &self.limits, &mut share).await?;
         if bytes.is_empty() {
@@ -189,7 +212,7 @@ impl Service {
             AnswerForm::Object
         };
         let client = running.map(|running| {
-            let client = WaitingClient::new(&running);
+            let client = WaitingClient::new(&asked.sessions, &running);
             (running, client)
         });
         let mut view = self.view(&asked.sessions, stored, form, false, client)?;
@@ -206,9 +229,7 @@ impl Service {
         status: RunningStatus,
     ) -> Result<Vec<u8>, Refusal> {
         let encoder = self.encoder(stored, AnswerForm::Stream)?;
-        let turns = self
-            .source
-            .turns_of(stored.tools.iter().map(String::as_str));
+        let turns = self.turns(stored);
         let output = PipeOutput::Answer(Box::new(encoder));
         let pipe = Pipe::new(self.pipe.clone(), TextSearch::Done, turns, output);
         let place = stored.id.offset..end;
@@ -631,3 +652,56 @@ fn shown_conversation(
         "metadata": metadata
     }))
 }
+
+// Items that a request names and does not hold.
+
+impl Service {
+    /// The body of a request with the stored items in place of the references to them: the AI SDK
+    /// sends earlier items by their ids alone. A reference to an item that is not stored here for
+    /// this client stays.
+    pub(super) fn with_items(&self, body: Bytes, admitted: &Admitted) -> Bytes {
+        let is_asked = body
+            .windows(REFERENCE.len())
+            .any(|word| word == REFERENCE.as_bytes());
+        let (true, Some(sessions)) = (is_asked, &self.sessions) else {
+            return body;
+        };
+        let Ok(Value::Object(mut members)) = serde_json::from_slice(&body) else {
+            return body;
+        };
+        let key = self.key_hash(admitted.key);
+        let input = members.get_mut("input").and_then(Value::as_array_mut);
+        for item in input.into_iter().flatten() {
+            let text = |name: &str| item.get(name).and_then(Value::as_str);
+            if text("type") == Some(REFERENCE)
+                && let Some(found) =
+                    text("id").and_then(|id| self.item(sessions, id, key.as_deref()))
+            {
+                *item = found;
+            }
+        }
+        Value::Object(members).to_string().into()
+    }
+
+    /// The item of a stored answer that has this id.
+    fn item(&self, sessions: &Rc<Sessions>, id: &str, key: Option<&str>) -> Option<Value> {
+        let (_, rest) = id.split_once('_')?;
+        let (response, _) = rest.rsplit_once('_')?;
+        let response = ResponseId::of(response)?;
+        let _session = sessions.open(response.session, key).ok()?;
+        let mut stored = StoredResponse::read(sessions, response).ok()?;
+        stored.front = Some(Front::Responses);
+        let body = self
+            .so_far(sessions, &stored, u64::MAX, RunningStatus::InProgress)
+            .ok()?;
+        let body: Value = serde_json::from_slice(&body).ok()?;
+        let items = body.get("output")?.as_array()?;
+        items
+            .iter()
+            .find(|item| item.get("id").is_some_and(|known| known == id))
+            .cloned()
+    }
+}
+
+/// The type of an item that is only named.
+const REFERENCE: &str = "item_reference";

@@ -18,6 +18,7 @@ use crate::sessions::{
     line, not_written, one_turn, produce, random_id,
 };
 use crate::tools::{ServiceTools, ToolsMode};
+use crate::turns::{StepMode, Turns};
 use api::{AnswerForm, AnswerOptions, Clock, Encoder, Front, InboundRequest, RunningStatus};
 use event::payload::Response as ResponseEvent;
 use event::{Json, Kind, Scanner};
@@ -28,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::cell::Cell;
 use std::rc::Rc;
-use store::{SessionId, Store};
+use store::{SessionId, Store, StoreError};
 
 /// The media type of whole answers.
 pub(super) const JSON: &str = "application/json";
@@ -63,11 +64,22 @@ impl Service {
         inbound: &InboundRequest,
     ) -> Option<Rc<Sessions>> {
         let sessions = self.sessions.as_ref()?;
-        let is_kept = headers.contains_key(SESSION)
-            || self.tools_for(headers).is_ok_and(|tools| tools.is_some())
-            || (admitted.route == Endpoint::Answer(Front::Responses)
-                && inbound.store() != Some(false));
+        let is_kept = self.is_stored(admitted, headers, inbound)
+            || self.tools_for(headers).is_ok_and(|tools| tools.is_some());
         is_kept.then(|| Rc::clone(sessions))
+    }
+
+    /// Whether the client wants that the answer is kept. Where the service runs tools, an answer is
+    /// written down that the client does not want kept, and removed after its end.
+    fn is_stored(
+        &self,
+        admitted: &Admitted,
+        headers: &HeaderMap,
+        inbound: &InboundRequest,
+    ) -> bool {
+        headers.contains_key(SESSION)
+            || (admitted.route == Endpoint::Answer(Front::Responses)
+                && inbound.store() != Some(false))
     }
 
     /// The hash of a client's key, by which its sessions are its own.
@@ -141,7 +153,7 @@ impl Service {
             (false, false) => AnswerForm::Whole,
         };
         let running = running.map(|running| {
-            let client = WaitingClient::new(&running);
+            let client = WaitingClient::new(sessions, &running);
             (running, client)
         });
         let mut view = self.view(sessions, stored, form, is_sse, running)?;
@@ -220,6 +232,7 @@ impl Service {
         place: SessionPlace,
         key: Option<String>,
     ) -> Result<Rc<RunningResponse>, Refusal> {
+        let is_new = place.is_new;
         let SessionPlace {
             session,
             mut writer,
@@ -236,11 +249,13 @@ impl Service {
         let is_background = asked.inbound.background();
         let front = asked.front();
         let api = front.unwrap_or(Front::Chat).api();
+        let is_temporary = is_new && !self.is_stored(asked.admitted, asked.headers, &asked.inbound);
         let tools = self.tools_for(asked.headers)?;
         let mode = tools.as_ref().map(|(_, mode)| *mode);
         let mut lines = self.response_line(id, &asked, &body_hash, mode)?;
         let mut inbound = asked.inbound;
         lines.extend(inbound.session_lines(api, None, first).into_bytes());
+        inbound.keep_here();
         if let Some(history) = history {
             inbound.continue_from(history);
         }
@@ -267,10 +282,16 @@ impl Service {
         let pipe = self.pipe_for(&request, None, PipeOutput::Events(EventLines::kept()));
         let mut running = RunningResponse::new(id, key, pipe);
         running.is_background = is_background;
+        running.is_temporary = is_temporary;
         running.idempotency = idempotency;
         running.body_hash = body_hash;
         let running = Rc::new(running);
         *session.running.borrow_mut() = Some(Rc::clone(&running));
+        if is_background && tools.is_some() {
+            self.sessions
+                .iter()
+                .for_each(|sessions| sessions.remember_left(session.id));
+        }
         self.make(&running, writer, request, tools);
         Ok(running)
     }
@@ -303,6 +324,72 @@ impl Service {
             turns.run(running, writer, request).await
         };
         tokio::task::spawn_local(produce(Rc::clone(running), writer, make));
+    }
+
+    /// Goes on with the responses in the background that were left between two turns when a service
+    /// ended.
+    pub(crate) fn go_on(self: &Rc<Self>) {
+        let Some(sessions) = &self.sessions else {
+            return;
+        };
+        for id in sessions.left() {
+            // A session that cannot be read now is looked at when somebody asks for it.
+            if let Some(tools) = &self.tools {
+                let _ = self.go_on_with(sessions, tools, id);
+            }
+        }
+    }
+
+    fn go_on_with(
+        self: &Rc<Self>,
+        sessions: &Rc<Sessions>,
+        tools: &Rc<ServiceTools>,
+        id: SessionId,
+    ) -> Result<(), Refusal> {
+        let failed = |error: StoreError| refused(error.into(), None);
+        let (lease, end) = sessions.store.lease(id).map_err(failed)?;
+        let session = sessions.live(id);
+        let mut writer = SessionWriter::new(sessions, &session, lease, end);
+        let outline = sessions.outline(id, end).map_err(failed)?;
+        let Some(left) = outline.active() else {
+            sessions.forget_left(id);
+            return Ok(());
+        };
+        let response = ResponseId::of(&left.id).ok_or_else(unknown_response)?;
+        if left.is_open || !left.is_background {
+            sessions.forget_left(id);
+            return writer.interrupt(&left.id).map_err(failed);
+        }
+        let stored = StoredResponse::read(sessions, response)?;
+        let mut inbound = stored.request.ok_or_else(unknown_response)?;
+        inbound.offer(&tools.list);
+        let turns = ToolLoop {
+            service: Rc::clone(self),
+            tools: Rc::clone(tools),
+            request: TurnRequest {
+                key: None,
+                id: self.new_id(),
+                api: stored.front.unwrap_or(Front::Chat).api(),
+                inbound,
+                retries: false,
+                headers: Vec::new(),
+            },
+            leave: stored.tools,
+            is_background: true,
+        };
+        let request = turns.next(outline.open_conversation());
+        let pipe = self.pipe_for(&request, None, PipeOutput::Events(EventLines::kept()));
+        let mut running = RunningResponse::new(response, outline.head.key.clone(), pipe);
+        running.is_background = true;
+        running.idempotency.clone_from(&left.idempotency);
+        running.body_hash = left.body_hash.clone().unwrap_or_default();
+        let running = Rc::new(running);
+        *session.running.borrow_mut() = Some(Rc::clone(&running));
+        let make = async move |running: &RunningResponse, writer: &mut SessionWriter| {
+            turns.resume(running, writer).await
+        };
+        tokio::task::spawn_local(produce(running, writer, make));
+        Ok(())
     }
 
     /// The mode that a request wants, and the tools that the service runs for it.
@@ -342,6 +429,7 @@ impl Service {
             keeps_ids: false,
             is_stored: true,
             is_background: inbound.background(),
+            shows_steps: mode == Some(ToolsMode::Standard),
             conversation: inbound
                 .conversation_id()
                 .map(|_| conversation_id(id.session)),
@@ -410,9 +498,7 @@ impl Service {
                 (PipeOutput::Answer(Box::new(encoder)), kind)
             }
         };
-        let turns = self
-            .source
-            .turns_of(stored.tools.iter().map(String::as_str));
+        let turns = self.turns(&stored);
         let pipe = Pipe::new(self.pipe.clone(), TextSearch::Done, turns, output);
         let pipe = Rc::new(pipe);
         let session = sessions.live(stored.id.session);
@@ -432,6 +518,21 @@ impl Service {
             source,
             begins_at_once: false,
         })
+    }
+}
+
+impl Service {
+    /// What makes one answer of the turns of a response.
+    pub(super) fn turns(&self, stored: &StoredResponse) -> Option<Turns> {
+        let names = stored.tools.iter().map(String::as_str);
+        let mode = match stored.mode {
+            None | Some(ToolsMode::Pass) => return self.source.turns_of(names),
+            Some(ToolsMode::Auto) => StepMode::Hidden,
+            Some(ToolsMode::Standard) => StepMode::Shown {
+                has_items: stored.front.is_some_and(Front::has_steps),
+            },
+        };
+        Some(Turns::new(names).with_steps(mode))
     }
 }
 
@@ -471,6 +572,8 @@ pub(super) struct StoredResponse {
     pub tools: Vec<String>,
     /// What the client sees of calls that the service runs; `None` where it runs none.
     pub mode: Option<ToolsMode>,
+    /// What the client asked for, without its messages.
+    pub request: Option<InboundRequest>,
 }
 
 impl StoredResponse {
@@ -505,12 +608,14 @@ impl StoredResponse {
         let stored = options.and_then(|json| serde_json::from_str::<StoredOptions>(&json).ok());
         let stored = stored.ok_or_else(unknown_response)?;
         let request = lines.next().and_then(api::request_event);
-        let tools = request.and_then(|(_, request)| request.tools);
+        let request = request.map(|(_, request)| request);
+        let tools = request.as_ref().and_then(|request| request.tools.clone());
         Ok(StoredResponse {
             id,
             front: Front::ALL.into_iter().find(|known| known.name() == front),
             options: stored.options,
             mode: stored.mode.as_deref().and_then(ToolsMode::of),
+            request,
             tools: tools
                 .iter()
                 .flat_map(|tools| tools.names().map(str::to_owned))

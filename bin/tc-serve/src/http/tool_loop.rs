@@ -92,7 +92,16 @@ impl ToolLoop {
         running: &RunningResponse,
         writer: &mut SessionWriter,
     ) -> Result<Made, StoreError> {
-        self.turns(running, writer, LoopStep::Resume).await
+        let talk = writer.outline()?.open_conversation();
+        let is_of_model = talk
+            .messages
+            .last()
+            .is_some_and(|last| last.role() == "assistant");
+        let step = match is_of_model {
+            true => LoopStep::Resume,
+            false => LoopStep::Ask(Box::new(self.next(talk))),
+        };
+        self.turns(running, writer, step).await
     }
 
     async fn turns(
@@ -104,29 +113,15 @@ impl ToolLoop {
         let mut asked = 0;
         loop {
             asked += u32::from(matches!(step, LoopStep::Ask(_)));
-            let mut end = self.turn(running, writer, step).await?;
-            if end == TurnEnd::Failed {
-                return Ok(Made::Failed);
+            match self.turn(running, writer, step).await? {
+                TurnEnd::Failed => return Ok(Made::Failed),
+                TurnEnd::Pending if self.wait(writer).await? => return Ok(Made::Left),
+                TurnEnd::Pending | TurnEnd::Again | TurnEnd::Answered => {}
             }
-            if end == TurnEnd::Pending {
-                let is_left = self.wait(writer).await?;
-                if is_left {
-                    return Ok(Made::Left);
-                }
-                end = TurnEnd::Again;
-            }
+            writer.take_in()?;
             let outline = writer.outline()?;
             let talk = outline.open_conversation();
-            let last = talk
-                .messages
-                .iter()
-                .rev()
-                .find(|message| message.role() == "assistant");
-            let calls = last.map(api::Message::calls).unwrap_or_default();
-            let has_clients = calls
-                .iter()
-                .any(|call| self.leave.iter().any(|name| name == call.name));
-            if end == TurnEnd::Answered || has_clients || outline.is_final {
+            if outline.is_final || self.is_answered(&talk) {
                 return Ok(Made::Whole);
             }
             if asked >= self.tools.steps {
@@ -141,8 +136,22 @@ impl ToolLoop {
         }
     }
 
+    /// Whether the last message of the model needs no further turn: it has no calls, or calls of the
+    /// client.
+    fn is_answered(&self, talk: &api::Conversation) -> bool {
+        let is_of_model = |message: &&api::Message| message.role() == "assistant";
+        if talk.messages.last().is_none_or(|last| is_of_model(&last)) {
+            return true;
+        }
+        let last = talk.messages.iter().rev().find(is_of_model);
+        let calls = last.map(api::Message::calls).unwrap_or_default();
+        calls
+            .iter()
+            .any(|call| self.leave.iter().any(|name| name == call.name))
+    }
+
     /// The request of the next turn.
-    fn next(&self, conversation: api::Conversation) -> ClientRequest {
+    pub(super) fn next(&self, conversation: api::Conversation) -> ClientRequest {
         let TurnRequest {
             key,
             id,

@@ -32,6 +32,10 @@ impl Service {
         exchange.begin_answer();
         let front = admitted.route.front().unwrap_or(Front::Chat);
         let api = front.api();
+        let bytes = match front {
+            Front::Responses => self.with_items(bytes, admitted),
+            Front::Chat | Front::Messages => bytes,
+        };
         let mut inbound = body::inbound(api, &bytes, &mut share).await?;
         let notes = &mut exchange.line.notes;
         notes.clone_from(&inbound.notes);

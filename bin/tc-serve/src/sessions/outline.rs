@@ -5,7 +5,7 @@ use super::producer::LEFT;
 use api::Conversation;
 use event::payload::{
     self, Approval, Cancel, FinishReason, Response, ResponseEnd, ResponseStatus, Status, StreamEnd,
-    ToolResult,
+    ToolResult, ToolUse,
 };
 use event::{Event, Kind, Scanner, Text};
 use std::fmt;
@@ -153,6 +153,8 @@ pub(crate) struct Outline {
     pub responses: Vec<ResponseOutline>,
     /// The calls that wait.
     pub pending: Vec<PendingCall>,
+    /// The ids of the calls that have started, and have no result.
+    pub started: Vec<String>,
     /// The answers of persons: the id and the hash of each call, and the `approval` event.
     pub answered: Vec<(String, String, String)>,
     /// Whether a result since the last message of the model is the final answer.
@@ -221,6 +223,9 @@ impl Outline {
                     last.reason = Some(StreamEnd::read(event).finish_reason);
                 }
             }
+            Kind::ToolUse => self
+                .started
+                .push(ToolUse::read(event).tool_id.str().into_owned()),
             Kind::ToolResult => self.tool_result(event),
             Kind::Approval => {
                 let approval = Approval::read(event);
@@ -266,6 +271,7 @@ impl Outline {
         let result = ToolResult::read(event);
         let id = result.tool_id.str();
         self.pending.retain(|call| call.tool_id != id);
+        self.started.retain(|started| *started != id);
         self.is_final |= result.return_directly && result.status == Status::Success.name();
         if result.status == Status::Pending.name() {
             let text = |text: Option<Text<'_>>| text.map(|text| text.str().into_owned());

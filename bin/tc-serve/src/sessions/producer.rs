@@ -26,6 +26,8 @@ pub(crate) struct RunningResponse {
     pipe: RefCell<Rc<Pipe>>,
     /// Whether it goes on when its clients leave.
     pub is_background: bool,
+    /// Whether its session is removed once it has ended and nobody reads it.
+    pub is_temporary: bool,
     /// The `Idempotency-Key` of its request.
     pub idempotency: Option<String>,
     /// The hash of its request's body.
@@ -50,6 +52,7 @@ impl RunningResponse {
             key,
             pipe: RefCell::new(pipe),
             is_background: false,
+            is_temporary: false,
             idempotency: None,
             body_hash: String::new(),
             clients: Cell::new(0),
@@ -110,16 +113,18 @@ impl RunningResponse {
 /// A client that waits for a response. When the last one leaves, a response that is not in the
 /// background is cancelled.
 pub(crate) struct WaitingClient {
+    sessions: Rc<Sessions>,
     running: Rc<RunningResponse>,
-    /// Whether the response is cancelled with this client, if it is the last one.
+    /// Whether the response is cancelled when this client leaves as the last.
     cancels: bool,
 }
 
 impl WaitingClient {
     /// One more client.
-    pub(crate) fn new(running: &Rc<RunningResponse>) -> WaitingClient {
+    pub(crate) fn new(sessions: &Rc<Sessions>, running: &Rc<RunningResponse>) -> WaitingClient {
         running.clients.set(running.clients.get() + 1);
         WaitingClient {
+            sessions: Rc::clone(sessions),
             running: Rc::clone(running),
             cancels: true,
         }
@@ -136,10 +141,26 @@ impl WaitingClient {
 
 impl Drop for WaitingClient {
     fn drop(&mut self) {
-        let left = self.running.clients.get() - 1;
-        self.running.clients.set(left);
-        if left == 0 && self.cancels && !self.running.is_background {
-            self.running.cancel(LEFT);
+        let WaitingClient {
+            sessions, running, ..
+        } = self;
+        let left = running.clients.get() - 1;
+        running.clients.set(left);
+        if left == 0 && self.cancels && !running.is_background {
+            running.cancel(LEFT);
+        }
+        if left == 0 {
+            sessions.clean_up(running);
+        }
+    }
+}
+
+impl Sessions {
+    /// Removes a session that was only written for one answer, once nobody needs it.
+    fn clean_up(&self, running: &RunningResponse) {
+        if running.is_temporary && running.has_ended.get() && running.clients.get() == 0 {
+            // Who answers a call of it meanwhile has it: then it stays.
+            let _ = self.store.remove(running.id.session);
         }
     }
 }
@@ -224,6 +245,15 @@ impl SessionWriter {
         // The system tells, too, but later.
         self.session.changed.notify_waiters();
         Ok(())
+    }
+
+    /// Appends what a person has said meanwhile.
+    ///
+    /// # Errors
+    /// As [`SessionWriter::append`].
+    pub(crate) fn take_in(&mut self) -> Result<(), StoreError> {
+        let said = self.session.inbox.take();
+        self.append(&said)
     }
 
     /// Appends an event.
@@ -311,7 +341,8 @@ pub(crate) async fn produce(
     mut writer: SessionWriter,
     make: impl AsyncFnOnce(&RunningResponse, &mut SessionWriter) -> Result<Made, StoreError>,
 ) {
-    let producers = writer.sessions.producers.clone();
+    let sessions = writer.sessions();
+    let producers = sessions.producers.clone();
     producers.send_modify(|count| *count += 1);
     let made = tokio::select! {
         biased;
@@ -320,9 +351,13 @@ pub(crate) async fn produce(
     };
     let ended = async {
         let made = made?;
-        end(&running, &mut writer, made).await
+        end(&running, &mut writer, made).await.map(|()| made)
     };
-    if let Err(error) = ended.await {
+    let ended = ended.await;
+    if running.is_background && !matches!(ended, Ok(Made::Left)) {
+        sessions.forget_left(running.id.session);
+    }
+    if let Err(error) = ended {
         *running.failure.borrow_mut() = Some(not_written(&error));
     }
     let session = Rc::clone(&writer.session);
@@ -332,6 +367,7 @@ pub(crate) async fn produce(
     running.has_ended.set(true);
     running.changed.notify_waiters();
     session.changed.notify_waiters();
+    sessions.clean_up(&running);
     on_disk.await;
     producers.send_modify(|count| *count -= 1);
 }
@@ -370,7 +406,8 @@ async fn end(
         Made::Failed => ResponseStatus::Failed,
         Made::Whole | Made::Left => status(running.pipe().reason()),
     };
-    writer.end_response(&id, status)
+    writer.end_response(&id, status)?;
+    writer.take_in()
 }
 
 /// Makes a response of what `work` pushes into its pipe.

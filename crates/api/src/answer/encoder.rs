@@ -227,7 +227,7 @@ impl Encoder {
     /// ([`AnswerOptions::shows_steps`]), and the client does not have to answer it. Each call has
     /// an id of its own among those that are open.
     pub fn step(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
-        if self.page.options.shows_steps && self.page.front.format().has_steps {
+        if self.page.options.shows_steps && self.page.front.has_steps() {
             self.run(out, |turn, take| turn.service(event, take));
         }
     }
@@ -386,6 +386,11 @@ impl Front {
     /// The path of its requests.
     pub fn path(self) -> &'static str {
         self.format().path
+    }
+
+    /// Whether it can show calls that the service runs itself.
+    pub fn has_steps(self) -> bool {
+        self.format().has_steps
     }
 
     /// Whether an answer may have several choices; else it has choice 0 alone.

@@ -90,6 +90,10 @@ impl ServiceCalls {
     }
 
     fn call(&mut self, event: &ToolCall<'_>, take: &mut dyn FnMut(&Step<'_>)) {
+        // Nothing can run a call without a name.
+        if event.tool_name.is_empty() {
+            return;
+        }
         let call = self.of(&event.tool_id.str());
         call.begin(&event.tool_name.str(), take);
         let arguments = event.arguments.map(|json| json.text().into_owned());

@@ -132,6 +132,19 @@ impl AnswerSteps {
         if self.is_done || self.has_ended {
             return;
         }
+        let index = match event.kind() {
+            Kind::ToolCallDelta => ToolCallDelta::read(event).index,
+            Kind::ToolCall => ToolCall::read(event).index,
+            // The turn is over, or nearly: what has not begun may be of the next.
+            Kind::ToolResult => {
+                self.with_choice(0, take, |choice, out| choice.give_up(out));
+                None
+            }
+            _ => None,
+        };
+        if index.is_some() {
+            self.with_choice(0, take, |choice, out| choice.pass_over(index, out));
+        }
         let mut service = std::mem::take(&mut self.service);
         service.push(event, &mut |step| {
             self.with_choice(0, take, |choice, out| choice.say(step, out));

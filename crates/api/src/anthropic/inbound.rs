@@ -1,6 +1,7 @@
 //! A client's request of the Messages API (<https://platform.claude.com/docs/en/api/messages>).
 
 use crate::Api;
+use crate::answer::service::SERVICE;
 use crate::carried::carried;
 use crate::conversation::Message;
 use crate::inbound::draft::{
@@ -33,15 +34,16 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
     let mut talk = ConversationDraft::default();
     system(members.get("system"), &mut talk, &mut notes);
     let before = talk.len();
+    let mut has_steps = false;
     let messages = members.list_of("messages");
     for (at, message) in messages.iter().enumerate() {
         let content = message.get("content");
         match message.text_of("role") {
             Some("user") => user(content, at, &mut talk, &mut notes),
             Some("assistant") => {
-                if let Some(answer) = assistant(content, at, &mut notes) {
-                    talk.push(answer);
-                }
+                let turns = assistant(content, at, &mut notes);
+                has_steps |= !turns.own.is_empty();
+                turns.done.into_iter().for_each(|turn| talk.push(turn));
             }
             Some("system" | "developer") => system(content, &mut talk, &mut notes),
             Some(role) => notes.add(format!(
@@ -56,7 +58,11 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
     request.references.extend(of_messages(&request.params));
     let is_empty = talk.len() == before;
     let mut request = request.end(talk.into_messages(), "messages", is_empty, notes)?;
-    request.keep(Api::Anthropic, members);
+    if has_steps {
+        request.drop_verbatim();
+    } else {
+        request.keep(Api::Anthropic, members);
+    }
     Ok(request)
 }
 
@@ -207,10 +213,60 @@ fn part(block: &Value, at: usize, parts: &mut Vec<Value>, notes: &mut InboundNot
     }
 }
 
-/// An assistant's message. Blocks that Anthropic wants back keep their places among text and calls.
-fn assistant(content: Option<&Value>, at: usize, notes: &mut InboundNotes) -> Option<Message> {
-    let mut draft = AssistantDraft::default();
+/// The turns of a message with calls that the service ran (`service_block` in `whole.rs`).
+#[derive(Default)]
+struct AssistantTurns {
+    draft: AssistantDraft,
+    /// The results of the calls of the open turn.
+    results: Vec<Message>,
+    done: Vec<Message>,
+    /// The ids of the calls that the service ran.
+    own: Vec<String>,
+}
+
+impl AssistantTurns {
+    /// Ends the open turn.
+    fn close(&mut self) {
+        self.done.extend(self.draft.take());
+        self.done.append(&mut self.results);
+    }
+
+    /// Takes a block of the service's own. Returns whether it is one.
+    fn step(&mut self, block: &Value, at: usize, notes: &mut InboundNotes) -> bool {
+        let get = |key: &str| block.text_of(key).unwrap_or_default();
+        match get("type") {
+            "mcp_tool_use" if get("server_name") == SERVICE => {
+                let input = block.get("input").filter(|input| input.is_object());
+                let arguments = input.map_or_else(|| "{}".to_owned(), Value::to_string);
+                self.draft.call(get("id"), get("name"), &arguments, None);
+                self.own.push(get("id").to_owned());
+                true
+            }
+            "mcp_tool_result" if self.own.iter().any(|id| id == get("tool_use_id")) => {
+                self.results.push(tool_result(block, at, notes));
+                true
+            }
+            _ => {
+                // What follows a result is of the next turn; further calls may be of the same.
+                let is_call = get("type") == "tool_use";
+                if !self.results.is_empty() && !is_call {
+                    self.close();
+                }
+                false
+            }
+        }
+    }
+}
+
+/// An assistant's message; several, with results between them, where the service ran calls. Blocks
+/// that Anthropic wants back keep their places among text and calls.
+fn assistant(content: Option<&Value>, at: usize, notes: &mut InboundNotes) -> AssistantTurns {
+    let mut turns = AssistantTurns::default();
     for block in blocks(content, at, notes) {
+        if turns.step(&block, at, notes) {
+            continue;
+        }
+        let draft = &mut turns.draft;
         let get = |key: &str| block.text_of(key);
         let known: &[&str] = match get("type") {
             Some("text") => &["type", "text"],
@@ -260,5 +316,6 @@ fn assistant(content: Option<&Value>, at: usize, notes: &mut InboundNotes) -> Op
             }
         }
     }
-    draft.take()
+    turns.close();
+    turns
 }

@@ -43,6 +43,11 @@ impl InboundRequest {
         (!id.is_empty()).then_some(id)
     }
 
+    /// Takes out what the request says of what the service keeps: it does not go upstream.
+    pub fn keep_here(&mut self) {
+        self.params.retain(|name, _| !OWN.contains(&name.as_str()));
+    }
+
     /// Offers these tools to the model beside those of the client, which keep their names. No
     /// upstream gets the request as the client wrote it.
     pub fn offer(&mut self, own: &ToolList) {
@@ -91,9 +96,8 @@ impl InboundRequest {
         }
         prompts.append(&mut messages);
         self.conversation.messages = prompts;
-        self.conversation.verbatim = None;
-        self.notes.append(&mut self.foreign_notes);
-        self.params.retain(|name, _| !OWN.contains(&name.as_str()));
+        self.drop_verbatim();
+        self.keep_here();
         self.references.retain(|reference| {
             !matches!(
                 reference.kind,

@@ -46,8 +46,22 @@ pub struct InboundRequest {
     pub notes: Vec<String>,
     /// The same of what an upstream of the client's API gets as the client wrote it.
     pub foreign_notes: Vec<String>,
+    /// What a person answered to calls of the service that wait (`mcp_approval_response` of OpenAI
+    /// Responses).
+    pub approvals: Vec<ClientApproval>,
     /// What of the conversation came of `instructions`.
     pub instructions: Instructions,
+}
+
+/// What a person answered to a call that waits, as the client sends it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientApproval {
+    /// The id of the call.
+    pub call_id: String,
+    /// Whether the call may run.
+    pub is_approved: bool,
+    /// Why.
+    pub reason: Option<String>,
 }
 
 /// What of a conversation came of the `instructions` of OpenAI Responses, which hold for one
@@ -158,6 +172,12 @@ impl InboundRequest {
         if self.tools.is_none() && self.provider_tools.is_empty() {
             self.params.shift_remove("parallel_tool_calls");
         }
+    }
+
+    /// No upstream gets the request as the client wrote it.
+    pub(crate) fn drop_verbatim(&mut self) {
+        self.conversation.verbatim = None;
+        self.notes.append(&mut self.foreign_notes);
     }
 
     /// Keeps the members that became the conversation and the tools, for an upstream of the same

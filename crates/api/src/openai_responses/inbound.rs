@@ -3,16 +3,20 @@
 //! <https://github.com/openai/codex/blob/main/codex-rs/protocol/src/models.rs>.
 
 use crate::Api;
+use crate::answer::service::SERVICE;
 use crate::carried::carried;
+use crate::conversation::Message;
 use crate::inbound::draft::{
     AssistantDraft, ConversationDraft, InboundNotes, file, foreign_reasoning, image, message,
     quoted, result, text,
 };
 use crate::inbound::request::{
-    InboundError, InboundRequest, Instructions, Reference, ReferenceKind, of_responses,
+    ClientApproval, InboundError, InboundRequest, Instructions, Reference, ReferenceKind,
+    of_responses,
 };
 use crate::inbound::tools::full_name;
-use crate::members::GetText;
+use crate::members::{GetText, Put};
+use crate::openai_responses::service;
 use crate::verbatim::{ADDITIONAL_TOOLS, additional_tools, names};
 use serde_json::{Map, Value, json};
 
@@ -53,6 +57,8 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
     items.close();
     request.references = of_responses(&request.params);
     request.references.append(&mut items.references);
+    request.approvals = std::mem::take(&mut items.approvals);
+    let has_steps = items.has_steps;
     let [text, others] = items.talk.prompts(prompts);
     request.instructions = Instructions {
         text,
@@ -61,7 +67,11 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
     };
     let is_empty = items.talk.len() == before;
     let mut request = request.end(items.talk.into_messages(), "input", is_empty, notes)?;
-    request.keep(Api::OpenaiResponses, members);
+    if has_steps {
+        request.drop_verbatim();
+    } else {
+        request.keep(Api::OpenaiResponses, members);
+    }
     Ok(request)
 }
 
@@ -70,7 +80,12 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
 struct Items {
     talk: ConversationDraft,
     answer: AssistantDraft,
+    /// The results of calls of the answer that the service ran.
+    results: Vec<Message>,
     references: Vec<Reference>,
+    approvals: Vec<ClientApproval>,
+    /// Items of the service's own calls have come.
+    has_steps: bool,
 }
 
 /// Whether an item is a call that the client ran. Calls of the kinds `local_shell_call`,
@@ -99,10 +114,68 @@ impl Items {
         if let Some(answer) = self.answer.take() {
             self.talk.push(answer);
         }
+        for result in self.results.drain(..) {
+            self.talk.push(result);
+        }
+    }
+
+    /// Ends the answer that is open if the service ran calls of it: what follows is of a later
+    /// turn.
+    fn close_turn(&mut self) {
+        if !self.results.is_empty() {
+            self.close();
+        }
+    }
+
+    /// Takes an item of the service's own (`openai_responses/service.rs`): a call with its result,
+    /// or an answer to a request for approval. Returns whether it is one.
+    fn step(&mut self, item: &Value) -> bool {
+        let get = |key: &str| item.text_of(key);
+        let kind = get("type").unwrap_or_default();
+        if kind == "mcp_approval_response" {
+            let id = get("approval_request_id").unwrap_or_default();
+            let Some(call_id) = id.strip_prefix(service::APPROVAL) else {
+                return false;
+            };
+            self.approvals.push(ClientApproval {
+                call_id: call_id.to_owned(),
+                is_approved: item.get("approve").is_some_and(|approve| approve == true),
+                reason: get("reason").map(str::to_owned),
+            });
+            return true;
+        }
+        if get("server_label") != Some(SERVICE) {
+            return false;
+        }
+        self.has_steps = true;
+        if kind != "mcp_call" {
+            return kind == "mcp_approval_request";
+        }
+        let id = get("id").unwrap_or_default();
+        let id = id.strip_prefix(service::CALL).unwrap_or(id);
+        let arguments = get("arguments").unwrap_or("{}");
+        self.answer
+            .call(id, get("name").unwrap_or_default(), arguments, None);
+        let error = item.pointer("/error/content").map(|content| {
+            let parts = content.as_array().into_iter().flatten();
+            parts.filter_map(|part| part.text_of("text")).collect()
+        });
+        let output = get("output").map(str::to_owned);
+        if let Some(output) = output.or_else(|| error.clone()) {
+            let mut message = result(id, vec![text(&output)]);
+            if error.is_some() {
+                message.fields.put("is_error", true);
+            }
+            self.results.push(message);
+        }
+        true
     }
 
     /// Takes the item at `at` of `member`.
     fn item(&mut self, item: &Value, member: &str, at: usize, notes: &mut InboundNotes) {
+        if self.step(item) {
+            return;
+        }
         let get = |key: &str| item.text_of(key);
         // The type of a reference may be left out.
         let implied = || {
@@ -197,6 +270,7 @@ impl Items {
         let content = item.get("content");
         match item.text_of("role") {
             Some("assistant") => {
+                self.close_turn();
                 // A second text is a message of its own. After a call it is not: its result would
                 // no longer follow the call.
                 if self.answer.has_answer() && !self.answer.has_calls() {
@@ -259,6 +333,7 @@ impl Items {
         } else {
             thoughts
         };
+        self.close_turn();
         if self.answer.has_answer() && !self.answer.has_calls() {
             self.close();
         }

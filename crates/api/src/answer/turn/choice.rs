@@ -254,6 +254,22 @@ impl ChoiceSteps {
         self.drain(out)
     }
 
+    /// The call of this index is no call of the client: nothing waits for it.
+    pub(super) fn pass_over(&mut self, index: Option<i64>, out: &mut StepEmitter<'_, '_>) -> Fed {
+        if let Some(place) = self.place_of(index) {
+            self.queue[place - self.left] = WaitingItem::Nothing;
+        }
+        self.drain(out)
+    }
+
+    /// Nothing waits any more for calls of which nothing has come.
+    pub(super) fn give_up(&mut self, out: &mut StepEmitter<'_, '_>) -> Fed {
+        for place in std::mem::take(&mut self.awaited).into_values() {
+            self.queue[place - self.left] = WaitingItem::Nothing;
+        }
+        self.drain(out)
+    }
+
     /// Takes back a call.
     pub(super) fn retract(&mut self, id: &str, out: &mut StepEmitter<'_, '_>) -> Fed {
         if self.has_left(id) {

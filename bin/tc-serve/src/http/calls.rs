@@ -1,0 +1,332 @@
+//! What a person does with a session over HTTP: answers the calls that wait, cancels a call or the
+//! response, and says something meanwhile.
+
+use super::kept::KeptPath;
+use super::response::{Refusal, ResponseBody, whole};
+use super::service::{Admitted, Service};
+use super::stored::{JSON, StoredResponse, refused};
+use crate::sessions::{LiveSession, Outline, ResponseId, Sessions, line};
+use crate::tools::{ServiceTools, ToolTurn};
+use event::{Json, Raw, payload};
+use hyper::body::Incoming;
+use hyper::{Request, Response, StatusCode};
+use serde_json::{Map, Value, json};
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::rc::Rc;
+use std::sync::Arc;
+use store::SessionId;
+
+/// What a person does with a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallVerb {
+    /// Lets it run.
+    Approve,
+    /// Refuses it.
+    Deny,
+    /// Gives the result of a call that may have run before a crash.
+    Answer,
+    /// Stops it while it runs.
+    Cancel,
+}
+
+impl CallVerb {
+    /// The verb of a path.
+    pub(crate) fn of(word: &str) -> Option<CallVerb> {
+        Some(match word {
+            "approve" => CallVerb::Approve,
+            "deny" => CallVerb::Deny,
+            "answer" => CallVerb::Answer,
+            "cancel" => CallVerb::Cancel,
+            _ => return None,
+        })
+    }
+}
+
+/// A request of a person about one session.
+struct PersonAsks {
+    sessions: Rc<Sessions>,
+    session: Rc<LiveSession>,
+    /// Who asks, as the session names a client.
+    by: String,
+    /// The id of the call, as the path has it.
+    call: String,
+    body: Map<String, Value>,
+}
+
+impl Service {
+    /// Answers a request of a person about one session.
+    ///
+    /// # Errors
+    /// 404 for a session or a call that is not there, 409 for a call that was answered before.
+    pub(super) async fn person(
+        self: &Rc<Self>,
+        request: Request<Incoming>,
+        admitted: &Admitted,
+        path: KeptPath,
+    ) -> Result<Response<ResponseBody>, Refusal> {
+        let sessions = self.sessions.as_ref().ok_or_else(unknown)?;
+        let bare = crate::route::unversioned(request.uri().path());
+        let segment = |at: usize| bare.split('/').nth(at).unwrap_or_default().to_owned();
+        let id = SessionId::of(&segment(2)).ok_or_else(unknown)?;
+        let key = self.key_hash(admitted.key);
+        let session = sessions
+            .open(id, key.as_deref())
+            .map_err(|error| match error {
+                store::StoreError::Unknown => unknown(),
+                other => refused(other.into(), None),
+            })?;
+        let call = segment(4);
+        let asked = PersonAsks {
+            sessions: Rc::clone(sessions),
+            session,
+            by: self.client_name(admitted.key),
+            call,
+            body: self.object(request).await?,
+        };
+        match path {
+            KeptPath::Call(CallVerb::Cancel) => asked.cancel_call(),
+            KeptPath::Call(verb) => asked.decide(self, admitted, verb).await,
+            KeptPath::Say => asked.say(key.as_deref()),
+            _ => asked.cancel().await,
+        }
+    }
+}
+
+fn unknown() -> Refusal {
+    Refusal::new(404, "session_not_found", "no such session is stored here")
+}
+
+fn object(value: &Value) -> Response<ResponseBody> {
+    whole(StatusCode::OK, JSON, value.to_string())
+}
+
+impl PersonAsks {
+    fn outline(&self) -> Result<Outline, Refusal> {
+        let outline = self.sessions.outline(self.session.id, u64::MAX);
+        outline.map_err(|error| refused(error.into(), None))
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        self.body.get(name).and_then(Value::as_str)
+    }
+
+    /// Whether `id` is that of the path.
+    fn is_call(&self, id: &str) -> bool {
+        id == self.call || event::url::percent_encoded(id) == self.call
+    }
+
+    /// Gives a person's answer to a call that waits. The first answer counts, whoever gives it, and
+    /// wherever.
+    async fn decide(
+        self,
+        service: &Rc<Service>,
+        admitted: &Admitted,
+        verb: CallVerb,
+    ) -> Result<Response<ResponseBody>, Refusal> {
+        let hash = self.text("hash").unwrap_or_default().to_owned();
+        let one_at_a_time = Arc::clone(&self.session.deciding).lock_owned().await;
+        let outline = self.outline()?;
+        let pending = outline
+            .pending
+            .iter()
+            .find(|call| self.is_call(&call.tool_id));
+        let Some(call) = pending.filter(|call| call.hash == hash) else {
+            return Err(self.not_waiting(&outline, pending.map(|call| call.hash.as_str()), &hash));
+        };
+        let tools = service.tools.as_ref().ok_or_else(|| {
+            let message =
+                "the service runs no tools; start it with --tools, or answer with tool-exec";
+            Refusal::new(409, "no_tools", message)
+        })?;
+        let words = self.words(verb, &format!("{}:{hash}", call.tool_id))?;
+        let decision = Decision {
+            tools: Rc::clone(tools),
+            words,
+            log: self.sessions.store.path_of(self.session.id),
+            leave: self.client_tools(&outline),
+            id: admitted.id.clone(),
+            key: admitted.key,
+        };
+        let id = call.tool_id.clone();
+        let running = tokio::task::spawn_local(async move {
+            let ended = decision.run().await;
+            drop(one_at_a_time);
+            ended
+        });
+        let answered = self.session.until(|| {
+            let outline = self.sessions.outline(self.session.id, u64::MAX)?;
+            Ok(found(&outline, &id, &hash))
+        });
+        let answered = tokio::select! {
+            answered = answered => answered.map(Some).map_err(|error| refused(error.into(), None))?,
+            _ = running => found(&self.outline()?, &id, &hash),
+        };
+        match answered {
+            Some(event) => Ok(whole(StatusCode::OK, JSON, event)),
+            None => {
+                let message = "the answer was not taken: another process works on the session, or tool-exec has failed";
+                Err(Refusal::new(409, "session_busy", message))
+            }
+        }
+    }
+
+    /// The options of `tool-exec` that give the answer.
+    fn words(&self, verb: CallVerb, call: &str) -> Result<Vec<OsString>, Refusal> {
+        let (option, value) = match verb {
+            CallVerb::Approve => ("--approve-call", call.to_owned()),
+            CallVerb::Deny | CallVerb::Cancel => ("--deny-call", call.to_owned()),
+            CallVerb::Answer => {
+                let result = self.text("result").ok_or_else(|| {
+                    Refusal::new(
+                        400,
+                        "invalid_request_error",
+                        "result: the text of the result is missing",
+                    )
+                })?;
+                ("--answer-call", format!("{call}={result}"))
+            }
+        };
+        Ok([option, &value, "--answered-by", &self.by]
+            .map(OsString::from)
+            .into())
+    }
+
+    /// The names of the tools that the client of the last response has.
+    fn client_tools(&self, outline: &Outline) -> Vec<String> {
+        let last = outline
+            .responses
+            .last()
+            .and_then(|last| ResponseId::of(&last.id));
+        let stored = last.and_then(|id| StoredResponse::read(&self.sessions, id).ok());
+        stored.map(|stored| stored.tools).unwrap_or_default()
+    }
+
+    /// Why a call does not wait for this answer.
+    fn not_waiting(&self, outline: &Outline, waiting: Option<&str>, hash: &str) -> Refusal {
+        if let Some(waiting) = waiting {
+            let message = format!(
+                "the call that waits under this id has the hash {waiting}; look at it again"
+            );
+            return Refusal::new(409, "hash_differs", message);
+        }
+        let mut answers = outline.answered.iter();
+        let first = answers.find(|(id, known, _)| self.is_call(id) && known == hash);
+        let Some((_, _, line)) = first else {
+            return Refusal::new(404, "call_not_found", "no such call waits in this session");
+        };
+        let raw = Raw::parse(line).ok();
+        let text = |name: &str| {
+            let found = raw.as_ref().and_then(|raw| raw.get_str(name));
+            found.unwrap_or_default().into_owned()
+        };
+        let message = format!(
+            "the call was {} before, by {}",
+            text("decision"),
+            text("by")
+        );
+        Refusal::new(409, "already_answered", message)
+    }
+
+    /// Cancels a call that runs.
+    fn cancel_call(&self) -> Result<Response<ResponseBody>, Refusal> {
+        let outline = self.outline()?;
+        let running = outline.started.iter().find(|id| self.is_call(id));
+        let not_running = || Refusal::new(409, "call_not_running", "no such call runs now");
+        let id = running.ok_or_else(not_running)?;
+        let log = self.sessions.store.path_of(self.session.id);
+        // The file is there while a turn runs: a late cancellation hits no later call.
+        let file = std::fs::OpenOptions::new()
+            .append(true)
+            .open(log.with_extension("cancel"));
+        let mut line = id.clone();
+        line.push('\n');
+        let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
+        written.map_err(|_| not_running())?;
+        Ok(object(&json!({"tool_id": id, "status": "cancelling"})))
+    }
+
+    /// Cancels the response that is made, or the one that the body names.
+    async fn cancel(&self) -> Result<Response<ResponseBody>, Refusal> {
+        let named = self
+            .text("response_id")
+            .map(|id| ResponseId::of(id).ok_or_else(unknown));
+        let named = named.transpose()?;
+        let running = self.session.running.borrow().clone();
+        let running = running.filter(|running| named.is_none_or(|id| id == running.id));
+        if let Some(running) = &running {
+            running.cancel(&self.by);
+            running.ended().await;
+        }
+        let id = running.map(|running| format!("resp_{}", running.id));
+        Ok(object(
+            &json!({"id": self.session.id.to_string(), "cancelled": id}),
+        ))
+    }
+
+    /// Appends a user's message. While a response is made, it is appended before the next turn.
+    fn say(&self, key: Option<&str>) -> Result<Response<ResponseBody>, Refusal> {
+        let content = self
+            .text("content")
+            .filter(|text| !text.is_empty())
+            .ok_or_else(|| {
+                Refusal::new(
+                    400,
+                    "invalid_request_error",
+                    "content: the text of the message is missing",
+                )
+            })?;
+        let message = format!(
+            "{{\"role\":\"user\",\"content\":{}}}",
+            event::quoted(content)
+        );
+        let event = payload::Message {
+            message: Json::of(&message),
+            ..payload::Message::default()
+        };
+        let line = line(&event.into());
+        let is_running = self.session.running.borrow().is_some();
+        if is_running {
+            self.session.inbox.borrow_mut().extend(line);
+        } else {
+            let written = self.sessions.write(self.session.id, key);
+            let (mut writer, _) = written.map_err(|error| refused(error, None))?;
+            writer
+                .append(&line)
+                .map_err(|error| refused(error.into(), None))?;
+        }
+        Ok(object(
+            &json!({"id": self.session.id.to_string(), "queued": is_running}),
+        ))
+    }
+}
+
+/// The `approval` event of a call, if it is answered.
+fn found(outline: &Outline, id: &str, hash: &str) -> Option<String> {
+    let mut answers = outline.answered.iter();
+    let found = answers.find(|(call, known, _)| call == id && known == hash);
+    found.map(|(_, _, line)| line.clone())
+}
+
+/// A person's answer on its way to `tool-exec`.
+struct Decision {
+    tools: Rc<ServiceTools>,
+    words: Vec<OsString>,
+    log: std::path::PathBuf,
+    leave: Vec<String>,
+    id: String,
+    key: crate::places::KeyPlace,
+}
+
+impl Decision {
+    async fn run(self) -> anyhow::Result<()> {
+        let turn = ToolTurn {
+            log: &self.log,
+            id: &self.id,
+            key: self.key,
+            leave: &self.leave,
+            cancels: None,
+        };
+        self.tools.decide(turn, &self.words).await.map(drop)
+    }
+}
