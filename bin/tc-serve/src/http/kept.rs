@@ -7,7 +7,9 @@ use super::body;
 use super::calls::CallVerb;
 use super::response::{Refusal, RequestRecord, ResponseBody, whole};
 use super::service::{Admitted, Service};
-use super::stored::{JSON, StoredResponse, conversation_id, named, refused, unknown_response};
+use super::stored::{
+    JSON, StoredResponse, conversation_id, member, named, refused, unknown_response,
+};
 use crate::pipe::{Pipe, PipeOutput, TextSearch};
 use crate::sessions::{
     PlaceError, ResponseId, ResponseOutline, Sessions, WaitingClient, line, random_id,
@@ -154,7 +156,7 @@ impl Service {
                 let body = self.object(request).await?;
                 asked.add_items(self, &body)
             }
-            (KeptPath::Items, _) => Ok(asked.page(asked.items(self)?)),
+            (KeptPath::Items, _) => asked.page(asked.items(self)?),
             (_, _) => asked.one_item(self),
         }
     }
@@ -201,7 +203,7 @@ impl Service {
                 (true, false) if outline.reason.is_none() => RunningStatus::Queued,
                 _ => RunningStatus::InProgress,
             };
-            let body = self.so_far(&asked.sessions, &stored, status)?;
+            let body = self.so_far(&asked.sessions, &stored, u64::MAX, status)?;
             return Ok(named(whole(StatusCode::OK, JSON, body), id));
         }
         let form = if is_stream {
@@ -218,18 +220,20 @@ impl Service {
         self.respond_with(view, is_stream, exchange).await
     }
 
-    /// The response object as far as its answer is written.
+    /// The response object as far as its answer is written before the offset `end`.
     fn so_far(
         &self,
         sessions: &Sessions,
         stored: &StoredResponse,
+        end: u64,
         status: RunningStatus,
     ) -> Result<Vec<u8>, Refusal> {
         let encoder = self.encoder(stored, AnswerForm::Stream)?;
         let turns = self.turns(stored);
         let output = PipeOutput::Answer(Box::new(encoder));
         let pipe = Pipe::new(self.pipe.clone(), TextSearch::Done, turns, output);
-        let read = sessions.each_line(stored.id.session, stored.id.offset, |event, _| {
+        let place = stored.id.offset..end;
+        let read = sessions.each_line_of(stored.id.session, place, |event, _| {
             pipe.push(event);
             // What the client gets is the object at the end.
             drop(pipe.take());
@@ -245,10 +249,13 @@ impl Service {
         admitted: &Admitted,
         exchange: &mut RequestRecord,
     ) -> Result<Response<ResponseBody>, Refusal> {
-        let (id, _) = asked.find()?;
+        let (id, outline) = asked.find()?;
         if let Some(running) = asked.running(id) {
             running.cancel(&self.client_name(admitted.key));
             running.ended().await;
+        } else if outline.status.is_none() {
+            // Another process makes it, and cannot be asked.
+            return Err(refused(PlaceError::Busy(None), None));
         }
         self.response(asked, exchange).await
     }
@@ -321,31 +328,47 @@ impl AskedFor {
         });
         read.map_err(|error| refused(error.into(), None))?;
         let (talk, _) = Conversation::read(&talk);
-        Ok(self.page(response_items(&talk.messages, &id.to_string())))
+        self.page(response_items(&talk.messages, &input_prefix(id)))
     }
 
     /// One page of a list: `limit`, `order` and `after` of the query say which.
-    fn page(&self, mut items: Vec<Value>) -> Response<ResponseBody> {
-        let limit = self.query.get("limit").and_then(|limit| limit.parse().ok());
-        let limit = limit.unwrap_or(20_usize).clamp(1, 100);
-        if self.query.get("order") != Some("asc") {
-            items.reverse();
+    ///
+    /// # Errors
+    /// 400 for a value that has no meaning. An unknown `after` is one: a client that goes from page to
+    /// page would begin again at the first.
+    fn page(&self, mut items: Vec<Value>) -> Result<Response<ResponseBody>, Refusal> {
+        let limit = match self.query.get("limit").map(str::parse::<usize>) {
+            None => 20,
+            Some(Ok(limit @ 1..=100)) => limit,
+            Some(_) => return Err(member("limit", "use a number from 1 to 100")),
+        };
+        match self.query.get("order") {
+            Some("asc") => {}
+            None | Some("desc") => items.reverse(),
+            Some(_) => return Err(member("order", "use asc or desc")),
         }
         let id = |item: &Value| item.get("id").and_then(Value::as_str).map(str::to_owned);
-        if let Some(after) = self.query.get("after") {
+        if let Some(after) = self.query.get("after").filter(|after| !after.is_empty()) {
             let place = items
                 .iter()
                 .position(|item| id(item).as_deref() == Some(after));
-            items.drain(..place.map_or(0, |place| place + 1));
+            let place = place.ok_or_else(|| member("after", "the list has no such item"))?;
+            items.drain(..=place);
         }
         let has_more = items.len() > limit;
         items.truncate(limit);
         let first = items.first().and_then(id);
         let last = items.last().and_then(id);
-        object(&json!({
+        Ok(object(&json!({
             "object": "list", "data": items, "first_id": first, "last_id": last, "has_more": has_more
-        }))
+        })))
     }
+}
+
+/// What the ids of a request's items are made of. Those of the answer's have the id of the response
+/// alone.
+fn input_prefix(id: ResponseId) -> String {
+    format!("{id}i")
 }
 
 /// Whether an event is one of those that a request becomes, at the beginning of a response.
@@ -456,7 +479,8 @@ impl AskedFor {
     fn delete_conversation(&self) -> Result<Response<ResponseBody>, Refusal> {
         let id = self.session()?;
         let removed = self.sessions.store.remove(id);
-        removed.map_err(|error| refused(error.into(), None))?;
+        let live = self.sessions.live(id);
+        removed.map_err(|error| refused(self.sessions.busy(&live, error), None))?;
         Ok(object(
             &json!({"id": self.id, "object": "conversation.deleted", "deleted": true}),
         ))
@@ -510,10 +534,15 @@ impl AskedFor {
                     }),
                     ..ItemsPart::default()
                 }),
-                Kind::ResponseEnd => parts.push(ItemsPart {
-                    first: place.start,
-                    ..ItemsPart::default()
-                }),
+                Kind::ResponseEnd => {
+                    if let Some(part) = parts.last_mut() {
+                        part.end = place.end;
+                    }
+                    parts.push(ItemsPart {
+                        first: place.start,
+                        ..ItemsPart::default()
+                    });
+                }
                 Kind::Message if !is_once(event) => {
                     if let Some(part) = parts.last_mut()
                         && (part.response.is_none() || !part.has_output)
@@ -533,16 +562,17 @@ impl AskedFor {
         read.map_err(|error| refused(error.into(), None))?;
         let mut items = Vec::new();
         for part in parts {
-            let prefix = part.response.map_or_else(
-                || format!("{id}{:x}", part.first),
-                |response| response.to_string(),
-            );
+            let prefix = part
+                .response
+                .map_or_else(|| format!("{id}{:x}", part.first), input_prefix);
             let (talk, _) = Conversation::read(&part.talk);
             items.extend(response_items(&talk.messages, &prefix));
             if let Some(response) = part.response {
                 let mut stored = StoredResponse::read(&self.sessions, response)?;
                 stored.front = Some(Front::Responses);
-                let body = service.so_far(&self.sessions, &stored, RunningStatus::InProgress)?;
+                let end = if part.end == 0 { u64::MAX } else { part.end };
+                let status = RunningStatus::InProgress;
+                let body = service.so_far(&self.sessions, &stored, end, status)?;
                 let body: Value = serde_json::from_slice(&body).unwrap_or_default();
                 items.extend(
                     body.get("output")
@@ -562,6 +592,8 @@ struct ItemsPart {
     response: Option<ResponseId>,
     /// The offset of its first line, of which the ids of its items are made.
     first: u64,
+    /// The offset behind its last line; 0 while it goes on.
+    end: u64,
     talk: String,
     /// Whether the answer has begun.
     has_output: bool,
@@ -660,7 +692,7 @@ impl Service {
         let mut stored = StoredResponse::read(sessions, response).ok()?;
         stored.front = Some(Front::Responses);
         let body = self
-            .so_far(sessions, &stored, RunningStatus::InProgress)
+            .so_far(sessions, &stored, u64::MAX, RunningStatus::InProgress)
             .ok()?;
         let body: Value = serde_json::from_slice(&body).ok()?;
         let items = body.get("output")?.as_array()?;

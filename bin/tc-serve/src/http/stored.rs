@@ -826,7 +826,8 @@ pub(super) fn conversation_id(session: SessionId) -> String {
     format!("conv_{session}")
 }
 
-fn member(name: &str, why: &str) -> Refusal {
+/// The refusal of a member or a parameter.
+pub(super) fn member(name: &str, why: &str) -> Refusal {
     let mut refusal = Refusal::new(400, "invalid_request_error", format!("{name}: {why}"));
     refusal.failure.param = Some(name.into());
     refusal

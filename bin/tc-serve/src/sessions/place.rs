@@ -183,7 +183,7 @@ impl Sessions {
 
     /// What it means that a session cannot be written: with the response that is made, where it is
     /// known.
-    fn busy(&self, session: &LiveSession, error: StoreError) -> PlaceError {
+    pub(crate) fn busy(&self, session: &LiveSession, error: StoreError) -> PlaceError {
         let running = session.running.borrow();
         match error {
             StoreError::Busy => {
