@@ -3,6 +3,7 @@
 use crate::keys::Keys;
 use crate::log::LogTarget;
 use crate::route::PassedPaths;
+use crate::sessions::{Retain, SessionLimits};
 use crate::tools::ToolArgs;
 use anyhow::{Result, bail};
 use ask::{AutoArgs, ConnectionArgs, ProviderArgs, ReplayArgs, ToolsModeArgs};
@@ -145,6 +146,10 @@ pub(crate) struct LimitArgs {
     /// How long the status of a stream waits for the first piece of the answer
     #[arg(long, value_name = "TIME", value_parser = event::unit::time, default_value = "10s", hide = true)]
     pub status_timeout: Duration,
+    /// How long a client that polls waits for lines; a stream of Durable Streams lasts three times
+    /// that
+    #[arg(long, value_name = "TIME", value_parser = event::unit::time, default_value = "20s", hide = true)]
+    pub poll_time: Duration,
 }
 
 /// Answers that are kept.
@@ -155,6 +160,31 @@ pub(crate) struct SessionArgs {
     /// that they can be continued, read again and followed
     #[arg(long, value_name = "DIR")]
     pub sessions: Option<PathBuf>,
+    /// Remove sessions: those that were not written for a time (12h, 30d, 4w), and the oldest where
+    /// all are more than so many bytes (500M, 10G, 1T), or more than a number (1000). May be given
+    /// many times
+    #[arg(long, value_name = "AGE|BYTES|COUNT", requires = "sessions", value_parser = Retain::of)]
+    pub retain: Vec<Retain>,
+    /// How many sessions each key may have
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    pub max_sessions: usize,
+    /// How long a session may become (K, M and G are understood)
+    #[arg(long, value_name = "BYTES", value_parser = ::args::bytes, default_value = "256M")]
+    pub max_session: usize,
+    /// How many clients of each key may follow sessions at once
+    #[arg(long, value_name = "N", default_value_t = 1024)]
+    pub max_followers: usize,
+}
+
+impl SessionArgs {
+    /// The limits of each key.
+    pub(crate) fn limits(&self) -> SessionLimits {
+        SessionLimits {
+            sessions: self.max_sessions,
+            bytes: u64::try_from(self.max_session).unwrap_or(u64::MAX),
+            followers: self.max_followers,
+        }
+    }
 }
 
 /// The provider that is asked.

@@ -8,6 +8,7 @@ mod pass;
 mod questions;
 mod response;
 mod service;
+mod sessions;
 mod stored;
 mod tool_loop;
 mod turn;
@@ -141,6 +142,13 @@ impl Service {
             }
             Endpoint::Answer(_) | Endpoint::Events => self.turn(request, admitted, exchange).await,
             Endpoint::CountTokens => self.count_tokens(request, admitted).await,
+            Endpoint::Sessions => self.list_sessions(request, admitted, exchange).await,
+            Endpoint::AllEvents => self.all_events(request, admitted, exchange).await,
+            Endpoint::SessionEvents => self.session_events(request, admitted, exchange).await,
+            Endpoint::Session if request.method() == Method::DELETE => {
+                self.remove_session(request.uri().path(), admitted)
+            }
+            Endpoint::Session => self.read_session(request, admitted, exchange).await,
             Endpoint::UpstreamHealth => Ok(self.health().await),
             Endpoint::Pass(_) => {
                 let path = admitted.passed.as_deref().unwrap_or_default();

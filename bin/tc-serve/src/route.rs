@@ -27,6 +27,14 @@ pub(crate) enum Endpoint {
     Events,
     /// `/v1/messages/count_tokens`
     CountTokens,
+    /// `/v1/sessions`
+    Sessions,
+    /// `/v1/sessions/events`
+    AllEvents,
+    /// `/v1/sessions/ID`
+    Session,
+    /// `/v1/sessions/ID/events`
+    SessionEvents,
     /// A path of what is kept, see [`KeptPath`].
     Kept(KeptPath),
     /// None of these.
@@ -44,6 +52,12 @@ impl Endpoint {
             "/models" => Endpoint::Models,
             "/events" => Endpoint::Events,
             "/messages/count_tokens" => Endpoint::CountTokens,
+            "/sessions" => Endpoint::Sessions,
+            "/sessions/events" => Endpoint::AllEvents,
+            _ if session_of(rest).is_some() => match rest.strip_suffix("/events") {
+                Some(_) => Endpoint::SessionEvents,
+                None => Endpoint::Session,
+            },
             _ if rest
                 .strip_prefix("/models/")
                 .is_some_and(|name| !name.is_empty()) =>
@@ -97,7 +111,11 @@ impl Endpoint {
             | Endpoint::Health
             | Endpoint::UpstreamHealth
             | Endpoint::Models
-            | Endpoint::Model => &[Method::GET, Method::HEAD],
+            | Endpoint::Model
+            | Endpoint::Sessions
+            | Endpoint::AllEvents
+            | Endpoint::SessionEvents => &[Method::GET, Method::HEAD],
+            Endpoint::Session => &[Method::GET, Method::HEAD, Method::DELETE],
             Endpoint::Pass(true) => &[Method::GET, Method::POST],
             Endpoint::Answer(_)
             | Endpoint::Events
@@ -112,6 +130,13 @@ impl Endpoint {
     pub(crate) fn needs_key(self) -> bool {
         !matches!(self, Endpoint::Root | Endpoint::Health)
     }
+}
+
+/// What is in the place of the id of a session in the path of one or of its lines; it may be no id.
+pub(crate) fn session_of(path: &str) -> Option<&str> {
+    let id = unversioned(path).strip_prefix("/sessions/")?;
+    let id = id.strip_suffix("/events").unwrap_or(id);
+    (!id.contains('/')).then_some(id)
 }
 
 /// `path` without `/v1` before it, however often it is there, and without a slash at its end.
@@ -211,6 +236,14 @@ mod tests {
             ("/v1", Endpoint::Unknown),
             ("/v1x/models", Endpoint::Unknown),
             ("/v1/messages/batches", Endpoint::Unknown),
+            ("/v1/sessions/", Endpoint::Sessions),
+            ("/v1/sessions/events", Endpoint::AllEvents),
+            ("/v1/sessions/3f", Endpoint::Session),
+            ("/v1/sessions/..", Endpoint::Session),
+            ("/v1/sessions/3f/events", Endpoint::SessionEvents),
+            ("/sessions/..%2f/events", Endpoint::SessionEvents),
+            ("/v1/sessions/../models", Endpoint::Unknown),
+            ("/v1/sessions/3f/events/x", Endpoint::Unknown),
         ] {
             assert_eq!(Endpoint::of(path), route, "{path}");
         }

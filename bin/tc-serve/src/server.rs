@@ -72,6 +72,10 @@ async fn run(settings: &ServeSettings) -> Result<i32> {
         .map(UnixStream::from_std)
         .transpose()?;
     print(settings, &listener.address(), &notices)?;
+    if let Some(sessions) = &sessions {
+        let rules = args.sessions.retain.clone();
+        tokio::task::spawn_local(Rc::clone(sessions).keep_house(rules));
+    }
     let signal = tokio::select! {
         signal = signalled(&signals) => signal?,
         failure = read_keys(&service, hangups, &notices) => return Err(failure.into()),
@@ -114,7 +118,8 @@ fn sessions(settings: &ServeSettings) -> Result<Option<Rc<Sessions>>> {
     };
     let options = settings.args.common.filter("tc-serve", vec![]);
     let store = FolderStore::open(folder, options)?;
-    Ok(Some(Rc::new(Sessions::new(store))))
+    let limits = settings.args.sessions.limits();
+    Ok(Some(Rc::new(Sessions::new(store, limits))))
 }
 
 /// Tells those who follow sessions what changes.

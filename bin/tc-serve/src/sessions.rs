@@ -5,21 +5,29 @@
 //! [`producer`] of a response appends what the source of events gives, and each client, the first
 //! one as one that comes again, gets its bytes from the lines of the file ([`view`]).
 
+mod digest;
+mod index;
 mod outline;
 mod place;
 mod producer;
+mod quota;
+mod retain;
 mod view;
 
+pub(crate) use digest::{summary, text, whole};
+pub(crate) use index::{IndexedSession, forget, sessions as indexed_sessions};
 pub(crate) use outline::{Outline, ResponseId, ResponseOutline};
 pub(crate) use place::{PlaceError, SessionPlace, WantedPlace, WantedSession, line};
 pub(crate) use producer::{
     Made, RunningResponse, SessionWriter, WaitingClient, not_written, one_turn, produce,
 };
+pub(crate) use quota::{FollowerPlace, SessionLimits};
+pub(crate) use retain::Retain;
 pub(crate) use view::ResponseView;
 
 use event::{Event, Scanner};
 use sha2::{Digest, Sha256};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::ffi::OsStr;
@@ -47,6 +55,7 @@ pub(crate) struct Sessions {
     news: broadcast::Sender<Change>,
     /// How many responses are made now.
     producers: watch::Sender<usize>,
+    quota: quota::Quota,
 }
 
 /// A session that somebody writes or follows.
@@ -60,18 +69,17 @@ pub(crate) struct LiveSession {
     pub inbox: RefCell<Vec<u8>>,
     /// Held by whoever gives an answer to a call that waits.
     pub deciding: Arc<Mutex<()>>,
-    /// How many clients follow it.
-    followers: Cell<usize>,
 }
 
 impl Sessions {
-    /// The sessions of this folder.
-    pub(crate) fn new(store: FolderStore) -> Sessions {
+    /// The sessions of this folder, with these limits for each key.
+    pub(crate) fn new(store: FolderStore, limits: SessionLimits) -> Sessions {
         Sessions {
             store,
             live: RefCell::default(),
             news: broadcast::Sender::new(NEWS),
             producers: watch::Sender::new(0),
+            quota: quota::Quota::new(limits),
         }
     }
 
@@ -182,13 +190,13 @@ impl Sessions {
         id: SessionId,
         key: Option<&str>,
     ) -> Result<Rc<LiveSession>, StoreError> {
-        let head = self.store.read(id, 0, 1);
-        let is_own = |head: &[u8]| outline::head(head).is_some_and(|head| head.is_of(key));
-        match head {
-            Ok(head) if is_own(&head) => Ok(self.live(id)),
-            Ok(_) => Err(StoreError::Unknown),
-            Err(error) => Err(error),
-        }
+        let line = match self.store.first_line(id, index::HEAD) {
+            // The time of the answer must not say whether another key has this session.
+            Err(StoreError::Unknown) => decoy()?,
+            line => line?,
+        };
+        let is_own = outline::head(&line).is_some_and(|head| head.is_of(key));
+        is_own.then(|| self.live(id)).ok_or(StoreError::Unknown)
     }
 
     /// The one value that all who deal with the session `id` share.
@@ -206,7 +214,6 @@ impl Sessions {
             running: RefCell::default(),
             inbox: RefCell::default(),
             deciding: Arc::default(),
-            followers: Cell::new(0),
         });
         live.insert(id, Rc::downgrade(&session));
         session
@@ -268,6 +275,16 @@ impl Sessions {
     }
 }
 
+/// The first line of a session of a key that nobody has, after as much work as reading one takes.
+fn decoy() -> Result<Vec<u8>, StoreError> {
+    use std::os::unix::fs::FileExt as _;
+    let file = std::fs::File::open("/dev/null")?;
+    file.metadata()?;
+    file.read_at(&mut [0; 1024], 0)?;
+    let (id, key) = ("0".repeat(32), "-".repeat(64));
+    Ok(format!(r#"{{"type":"session","v":1,"id":"{id}","key":"{key}","created":1}}"#).into_bytes())
+}
+
 /// Reads a session from an offset on, and waits for what is written behind its end.
 pub(crate) struct SessionReader {
     sessions: Rc<Sessions>,
@@ -283,7 +300,6 @@ impl SessionReader {
         session: &Rc<LiveSession>,
         offset: u64,
     ) -> SessionReader {
-        session.followers.set(session.followers.get() + 1);
         SessionReader {
             sessions: Rc::clone(sessions),
             session: Rc::clone(session),
@@ -318,12 +334,6 @@ impl SessionReader {
     }
 }
 
-impl Drop for SessionReader {
-    fn drop(&mut self) {
-        self.session.followers.set(self.session.followers.get() - 1);
-    }
-}
-
 impl LiveSession {
     /// Waits until `look` finds something in the session, at each change of it.
     ///
@@ -343,11 +353,6 @@ impl LiveSession {
             }
             changed.await;
         }
-    }
-
-    /// How many clients follow it.
-    pub(crate) fn followers(&self) -> usize {
-        self.followers.get()
     }
 }
 

@@ -8,10 +8,12 @@
 
 mod files;
 mod folder;
+mod scan;
 mod session;
 
 pub use files::{AppendedFile, FileId, Locks, lines};
 pub use folder::{PrivateFolder, StoreEntry};
+pub use scan::SessionScan;
 pub use session::{
     Change, Changes, FolderStore, Lease, SessionId, Store, StoreError, StoredSession,
 };

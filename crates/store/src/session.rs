@@ -6,6 +6,7 @@
 
 use crate::files::{AppendedFile, FileId, lock};
 use crate::folder::PrivateFolder;
+use crate::scan::first_line;
 use rustix::fs::{FlockOperation, OFlags, flock, inotify};
 use rustix::io::Errno;
 use std::cell::RefCell;
@@ -18,7 +19,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use stdio::Filter;
 
@@ -40,12 +41,12 @@ impl SessionId {
     }
 
     /// The name of its folder.
-    fn folder(self) -> OsString {
+    pub(crate) fn folder(self) -> OsString {
         format!("{:02x}", self.0[0]).into()
     }
 
     /// The name of its file.
-    fn file(self) -> OsString {
+    pub(crate) fn file(self) -> OsString {
         format!("{self}{SUFFIX}").into()
     }
 }
@@ -162,6 +163,8 @@ pub struct FolderStore {
     folders: RefCell<HashMap<u8, Rc<PrivateFolder>>>,
     watch: OwnedFd,
     watched: Watched,
+    /// The watch of the folder above the folders of the sessions.
+    root_watch: i32,
     options: Filter,
 }
 
@@ -197,11 +200,15 @@ impl FolderStore {
             .context(
             "changes of files cannot be watched, raise fs.inotify.max_user_instances",
         )?;
+        let root = PrivateFolder::open(path, true)?;
+        let flags = inotify::WatchFlags::CREATE | inotify::WatchFlags::ONLYDIR;
+        let root_watch = inotify::add_watch(&watch, root.path(), flags)?;
         let store = FolderStore {
-            root: PrivateFolder::open(path, true)?,
+            root,
             folders: RefCell::default(),
             watch,
             watched: Rc::default(),
+            root_watch,
             options,
         };
         // A folder that cannot be used is one of the start.
@@ -235,11 +242,7 @@ impl FolderStore {
         }
         let name = OsString::from(format!("{number:02x}"));
         let folder = Rc::new(self.root.inside(&name, makes)?);
-        let flags = inotify::WatchFlags::MODIFY
-            | inotify::WatchFlags::CLOSE_WRITE
-            | inotify::WatchFlags::DELETE
-            | inotify::WatchFlags::ONLYDIR;
-        let watch = inotify::add_watch(&self.watch, folder.path(), flags)?;
+        let watch = inotify::add_watch(&self.watch, folder.path(), WATCHED)?;
         self.watched.borrow_mut().insert(watch, number);
         self.folders.borrow_mut().insert(number, Rc::clone(&folder));
         Ok(folder)
@@ -276,8 +279,15 @@ impl FolderStore {
     }
 }
 
+/// What is watched in a folder of sessions.
+const WATCHED: inotify::WatchFlags = inotify::WatchFlags::MODIFY
+    .union(inotify::WatchFlags::CLOSE_WRITE)
+    .union(inotify::WatchFlags::DELETE)
+    .union(inotify::WatchFlags::ONLYDIR)
+    .union(inotify::WatchFlags::DONT_FOLLOW);
+
 /// How a file is opened that is appended to. It is read to be healed.
-const APPENDED: OFlags = OFlags::RDWR.union(OFlags::APPEND);
+pub(crate) const APPENDED: OFlags = OFlags::RDWR.union(OFlags::APPEND);
 
 impl Store for FolderStore {
     type Lease = Lease;
@@ -312,58 +322,22 @@ impl Store for FolderStore {
     }
 
     fn read(&self, id: SessionId, offset: u64, max: usize) -> Result<Vec<u8>, StoreError> {
-        let file = self.file(id, OFlags::RDONLY)?;
-        let length = file.metadata()?.len();
-        if offset > length {
-            return Err(StoreError::Moved(length));
-        }
-        let mut bytes = Vec::new();
-        let mut room = max;
-        loop {
-            let before = bytes.len();
-            bytes.resize(room, 0);
-            let count = read_at(&file, &mut bytes[before..], offset + before as u64)?;
-            bytes.truncate(before + count);
-            if let Some(feed) = bytes.iter().rposition(|byte| *byte == b'\n') {
-                bytes.truncate(feed + 1);
-                return Ok(bytes);
-            }
-            if bytes.len() < room {
-                // The end of the file, and no line that is whole.
-                return Ok(Vec::new());
-            }
-            room *= 2;
-        }
+        read_lines(&self.file(id, OFlags::RDONLY)?, offset, max)
     }
 
     fn end(&self, id: SessionId) -> Result<u64, StoreError> {
-        let file = self.file(id, OFlags::RDONLY)?;
-        let mut end = file.metadata()?.len();
-        let mut block = [0; 4096];
-        while end > 0 {
-            let from = end.saturating_sub(block.len() as u64);
-            let length = usize::try_from(end - from).unwrap_or(block.len());
-            let count = read_at(&file, &mut block[..length], from)?;
-            if let Some(feed) = block[..count].iter().rposition(|byte| *byte == b'\n') {
-                return Ok(from + feed as u64 + 1);
-            }
-            end = from;
-        }
-        Ok(0)
+        Ok(end_of_lines(&self.file(id, OFlags::RDONLY)?)?)
     }
 
     fn list(&self) -> Result<Vec<StoredSession>, StoreError> {
         let mut all = Vec::new();
         for name in self.root.names()? {
             let folder = folder_number(&name).and_then(|number| self.folder(number, false).ok());
-            for entry in folder.map(|folder| folder.entries()).unwrap_or_default() {
-                let id = session_of(&entry.name).filter(|id| id.folder() == name);
-                all.extend(id.map(|id| StoredSession {
-                    id,
-                    bytes: entry.bytes,
-                    modified: entry.modified,
-                }));
-            }
+            all.extend(
+                folder
+                    .iter()
+                    .flat_map(|folder| stored_sessions(folder, &name)),
+            );
         }
         Ok(all)
     }
@@ -372,6 +346,7 @@ impl Store for FolderStore {
         Ok(Changes {
             watch: self.watch.try_clone()?,
             watched: Rc::clone(&self.watched),
+            root: (self.root_watch, self.root.path().to_owned()),
         })
     }
 
@@ -385,6 +360,14 @@ impl Store for FolderStore {
 }
 
 impl FolderStore {
+    /// See [`crate::SessionScan::first_line`].
+    ///
+    /// # Errors
+    /// [`StoreError::Unknown`] and [`StoreError::Io`].
+    pub fn first_line(&self, id: SessionId, most: usize) -> Result<Vec<u8>, StoreError> {
+        first_line(&self.file(id, OFlags::RDONLY)?, most)
+    }
+
     fn remove_file(&self, id: SessionId) -> Result<(), StoreError> {
         let folder = self
             .folder(id.0[0], false)
@@ -399,6 +382,8 @@ impl FolderStore {
 pub struct Changes {
     watch: OwnedFd,
     watched: Watched,
+    /// The folder above those that are watched, and its watch.
+    root: (i32, PathBuf),
 }
 
 impl AsRawFd for Changes {
@@ -437,6 +422,10 @@ impl Changes {
                 let name = event
                     .file_name()
                     .map(|name| OsStr::from_bytes(name.to_bytes()));
+                if event.wd() == self.root.0 {
+                    changes.extend(name.map(|name| self.new_folder(name)).unwrap_or_default());
+                    continue;
+                }
                 let is_known = self.watched.borrow().contains_key(&event.wd());
                 name.filter(|_| is_known)
                     .and_then(session_of)
@@ -449,19 +438,95 @@ impl Changes {
     }
 }
 
+impl Changes {
+    /// Watches a folder that somebody has made, and returns what was written there before.
+    fn new_folder(&self, name: &OsStr) -> Vec<Change> {
+        let Some(number) = folder_number(name) else {
+            return Vec::new();
+        };
+        let path = self.root.1.join(name);
+        // A folder that is gone again has nothing that could change.
+        let Ok(watch) = inotify::add_watch(&self.watch, &path, WATCHED) else {
+            return Vec::new();
+        };
+        self.watched.borrow_mut().insert(watch, number);
+        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+        let ids = entries.filter_map(|entry| session_of(&entry.file_name()));
+        ids.map(Change::Of).collect()
+    }
+}
+
+/// The sessions in the folder of this name.
+pub(crate) fn stored_sessions(folder: &PrivateFolder, name: &OsStr) -> Vec<StoredSession> {
+    let entries = folder.entries().into_iter();
+    entries
+        .filter_map(|entry| {
+            let id = session_of(&entry.name).filter(|id| id.folder() == name)?;
+            Some(StoredSession {
+                id,
+                bytes: entry.bytes,
+                modified: entry.modified,
+            })
+        })
+        .collect()
+}
+
 /// The first byte of the ids in the folder of this name.
-fn folder_number(name: &OsStr) -> Option<u8> {
+pub(crate) fn folder_number(name: &OsStr) -> Option<u8> {
     let number = u8::from_str_radix(name.to_str()?, 16).ok()?;
     (name == OsStr::new(&format!("{number:02x}"))).then_some(number)
 }
 
 /// The session whose file has this name.
-fn session_of(name: &OsStr) -> Option<SessionId> {
+pub(crate) fn session_of(name: &OsStr) -> Option<SessionId> {
     SessionId::of(name.to_str()?.strip_suffix(SUFFIX)?)
 }
 
+/// See [`Store::read`].
+pub(crate) fn read_lines(file: &File, offset: u64, max: usize) -> Result<Vec<u8>, StoreError> {
+    let length = file.metadata()?.len();
+    if offset > length {
+        return Err(StoreError::Moved(length));
+    }
+    let mut bytes = Vec::new();
+    // A follower reads a line at a time, for which it needs no more room than that.
+    let mut room = usize::try_from(length - offset).map_or(max, |rest| rest.min(max));
+    while room > 0 {
+        let before = bytes.len();
+        bytes.resize(room, 0);
+        let count = read_at(file, &mut bytes[before..], offset + before as u64)?;
+        bytes.truncate(before + count);
+        if let Some(feed) = bytes[before..].iter().rposition(|byte| *byte == b'\n') {
+            bytes.truncate(before + feed + 1);
+            return Ok(bytes);
+        }
+        if bytes.len() < room {
+            break;
+        }
+        room *= 2;
+    }
+    // The end of the file, and no line that is whole.
+    Ok(Vec::new())
+}
+
+/// See [`Store::end`].
+fn end_of_lines(file: &File) -> io::Result<u64> {
+    let mut end = file.metadata()?.len();
+    let mut block = [0; 4096];
+    while end > 0 {
+        let from = end.saturating_sub(block.len() as u64);
+        let length = usize::try_from(end - from).unwrap_or(block.len());
+        let count = read_at(file, &mut block[..length], from)?;
+        if let Some(feed) = block[..count].iter().rposition(|byte| *byte == b'\n') {
+            return Ok(from + feed as u64 + 1);
+        }
+        end = from;
+    }
+    Ok(0)
+}
+
 /// Reads until `into` is full or the file ends.
-fn read_at(file: &File, into: &mut [u8], offset: u64) -> io::Result<usize> {
+pub(crate) fn read_at(file: &File, into: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut count = 0;
     while count < into.len() {
         match file.read_at(&mut into[count..], offset + count as u64) {

@@ -145,7 +145,7 @@ pub(super) fn preflight(headers: &HeaderMap) -> Response<ResponseBody> {
     let allowed = response.headers_mut();
     allowed.insert(
         "access-control-allow-methods",
-        HeaderValue::from_static("GET, POST"),
+        HeaderValue::from_static("GET, HEAD, POST, DELETE"),
     );
     if let Some(asked) = headers.get("access-control-request-headers") {
         allowed.insert("access-control-allow-headers", asked.clone());
@@ -164,8 +164,9 @@ pub(super) fn preflight(headers: &HeaderMap) -> Response<ResponseBody> {
 pub(super) fn allow(headers: &mut HeaderMap, origin: HeaderValue) {
     headers.insert("access-control-allow-origin", origin);
     headers.insert("vary", HeaderValue::from_static("origin"));
-    let exposed =
-        HeaderValue::from_static("request-id, x-request-id, retry-after, x-toolpipe-estimate");
+    let exposed = HeaderValue::from_static(
+        "request-id, x-request-id, retry-after, x-toolpipe-estimate, x-session-id, etag, stream-next-offset, stream-up-to-date, stream-closed, stream-cursor",
+    );
     headers.insert("access-control-expose-headers", exposed);
 }
 

@@ -21,7 +21,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::{Map, Value, json};
 use std::rc::Rc;
-use store::{SessionId, Store, StoreError};
+use store::{SessionId, StoreError};
 
 /// A path of what is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -430,7 +430,8 @@ impl AskedFor {
         };
         let mut lines = line(&begin.into());
         lines.extend(item_lines(&body)?.into_bytes());
-        self.sessions.store.create(id, &lines).map_err(failed)?;
+        let created_now = self.sessions.create(id, self.key.as_deref(), &lines);
+        created_now.map_err(|error| refused(error, None))?;
         Ok(shown_conversation(id, created, metadata.as_deref()))
     }
 
@@ -478,7 +479,7 @@ impl AskedFor {
 
     fn delete_conversation(&self) -> Result<Response<ResponseBody>, Refusal> {
         let id = self.session()?;
-        let removed = self.sessions.store.remove(id);
+        let removed = self.sessions.remove(id, self.key.as_deref());
         let live = self.sessions.live(id);
         removed.map_err(|error| refused(self.sessions.busy(&live, error), None))?;
         Ok(object(

@@ -1,6 +1,7 @@
 //! A response and its body, and why a request is refused. While an answer streams, the body is what
 //! drives it: dropping the body ends the source of its events.
 
+use super::sessions::FollowBody;
 use crate::budget::{FULL_MS, MEMORY, Share};
 use crate::life::ConnectionPhase;
 use crate::log::{AccessLine, LogLines};
@@ -32,6 +33,8 @@ pub(crate) enum Content {
     Stream(Box<Answering>),
     /// What comes from the provider as it is.
     Passed(PassedBody),
+    /// What is read from sessions.
+    Follow(FollowBody),
     /// Nothing more.
     Ended,
 }
@@ -144,6 +147,13 @@ impl Body for ResponseBody {
                     return Poll::Ready(Some(Err(std::io::Error::other(failure.message))));
                 }
             },
+            Content::Follow(body) => match ready!(body.poll_bytes(cx)) {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    this.content = Content::Ended;
+                    return Poll::Ready(Some(Err(error)));
+                }
+            },
             Content::Ended => None,
         };
         this.note(bytes.as_ref().map_or(0, Bytes::len));
@@ -159,7 +169,7 @@ impl Body for ResponseBody {
     fn is_end_stream(&self) -> bool {
         match &self.content {
             Content::Whole(bytes) => bytes.is_empty(),
-            Content::Stream(_) | Content::Passed(_) => false,
+            Content::Stream(_) | Content::Passed(_) | Content::Follow(_) => false,
             Content::Ended => true,
         }
     }
@@ -168,6 +178,9 @@ impl Body for ResponseBody {
         match &self.content {
             Content::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Content::Stream(_) | Content::Passed(_) => SizeHint::default(),
+            Content::Follow(body) => body
+                .length
+                .map_or_else(SizeHint::default, SizeHint::with_exact),
             Content::Ended => SizeHint::with_exact(0),
         }
     }

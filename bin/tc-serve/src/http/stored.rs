@@ -5,6 +5,7 @@
 use super::body;
 use super::response::{Answering, Refusal, RequestRecord, ResponseBody, whole};
 use super::service::{Admitted, Service};
+use super::sessions::{session_too_long, too_many_sessions};
 use super::tool_loop::{ToolLoop, TurnRequest};
 use super::turn::{EVENT_STREAM, accepts_sse, client_retries, forwarded, respond};
 use crate::budget::Share;
@@ -218,10 +219,11 @@ impl Service {
         let place = place.map_err(|error| refused(error, Some(wanted.wanted)))?;
         let session = place.session.id;
         let is_new = place.is_new;
+        let owner = key.clone();
         let begun = self.begin_in(asked, place, key);
         if begun.is_err() && is_new {
             // Nothing came of it. What cannot be removed now is an empty session.
-            let _ = sessions.store.remove(session);
+            let _ = sessions.remove(session, owner.as_deref());
         }
         begun
     }
@@ -867,6 +869,8 @@ pub(super) fn refused(error: PlaceError, wanted: Option<WantedSession>) -> Refus
             let message = format!("{by} writes to the session now; wait for it, or cancel it");
             Refusal::new(409, "session_busy", message)
         }
+        PlaceError::TooMany => too_many_sessions(),
+        PlaceError::TooLong => session_too_long(),
         PlaceError::Store(error) => not_written(&error).into(),
     }
 }

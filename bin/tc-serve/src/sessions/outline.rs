@@ -96,8 +96,6 @@ pub(crate) struct ResponseOutline {
     pub end: u64,
     /// How it ended; `None` while it goes on.
     pub status: Option<ResponseStatus>,
-    /// Whether a client has deleted it.
-    pub is_deleted: bool,
     /// Whether it goes on when its client leaves.
     pub is_background: bool,
     /// The front that it answers.

@@ -5,7 +5,7 @@ use api::InboundRequest;
 use event::payload::{self, Session};
 use event::{Json, Payload};
 use std::rc::Rc;
-use store::{SessionId, Store, StoreError};
+use store::{Lease, SessionId, Store, StoreError};
 
 /// What a request says of its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,10 @@ pub(crate) enum PlaceError {
     Unknown,
     /// Another response is made for the session.
     Busy(Option<String>),
+    /// The key has as many sessions as it may.
+    TooMany,
+    /// The session may not become longer.
+    TooLong,
     /// The session cannot be read or written.
     Store(StoreError),
 }
@@ -147,7 +151,7 @@ impl Sessions {
         };
         let mut begin = line(&session.into());
         begin.extend_from_slice(lines.as_bytes());
-        let lease = self.store.create(id, &begin)?;
+        let lease = self.create(id, key, &begin)?;
         let session = self.live(id);
         let writer = SessionWriter::new(self, &session, lease, begin.len() as u64);
         Ok(SessionPlace {
@@ -157,6 +161,24 @@ impl Sessions {
             history: None,
             is_new: true,
         })
+    }
+
+    /// Begins a session of the client whose key has this hash.
+    ///
+    /// # Errors
+    /// [`PlaceError::TooMany`] and [`PlaceError::Store`].
+    pub(crate) fn create(
+        &self,
+        id: SessionId,
+        key: Option<&str>,
+        lines: &[u8],
+    ) -> Result<Lease, PlaceError> {
+        if !self.may_begin(key) {
+            return Err(PlaceError::TooMany);
+        }
+        let lease = self.store.create(id, lines)?;
+        self.begun(key);
+        Ok(lease)
     }
 
     /// Takes the lease of a session, and ends what was left of a response when a service was killed.
@@ -171,6 +193,9 @@ impl Sessions {
         let session = self.open(id, key)?;
         let leased = self.store.lease(id);
         let (lease, end) = leased.map_err(|error| self.busy(&session, error))?;
+        if !self.may_grow(end) {
+            return Err(PlaceError::TooLong);
+        }
         let mut writer = SessionWriter::new(self, &session, lease, end);
         let mut outline = self.outline(id, end)?;
         if let Some(response) = outline.active() {

@@ -160,7 +160,7 @@ impl Sessions {
     fn clean_up(&self, running: &RunningResponse) {
         if running.is_temporary && running.has_ended.get() && running.clients.get() == 0 {
             // Who answers a call of it meanwhile has it: then it stays.
-            let _ = self.store.remove(running.id.session);
+            let _ = self.remove(running.id.session, running.key.as_deref());
         }
     }
 }

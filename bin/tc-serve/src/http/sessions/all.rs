@@ -1,0 +1,191 @@
+//! `GET /v1/sessions/events`: what is written to any session of a key, from now on.
+
+use super::events::accepts_events;
+use super::follow::{FollowBody, Outlet, data};
+use super::list::{blocking, open};
+use super::{LINES, stored};
+use crate::http::response::{Content, Refusal, RequestRecord, ResponseBody};
+use crate::http::service::{Admitted, Service};
+use crate::life::ServiceEnd;
+use crate::sessions::{FollowerPlace, PIECE, Sessions, indexed_sessions};
+use event::Raw;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::HeaderValue;
+use hyper::{Method, Request, Response};
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+use store::{Change, SessionId, Store, StoreError};
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+
+impl Service {
+    /// The lines of all sessions of the client's key.
+    pub(in crate::http) async fn all_events(
+        self: &Rc<Self>,
+        request: Request<Incoming>,
+        admitted: &Admitted,
+        exchange: &mut RequestRecord,
+    ) -> Result<Response<ResponseBody>, Refusal> {
+        exchange.begin_answer();
+        let sessions = self.all_sessions()?;
+        let is_sse = accepts_events(request.headers());
+        let content = if request.method() == Method::HEAD {
+            Content::Whole(Bytes::new())
+        } else {
+            let place = self.follower(sessions, admitted)?;
+            let key = self.key_hash(admitted.key);
+            // Before the folder is read, so that no change is missed.
+            let news = sessions.news();
+            let ends = ends(sessions.store.path(), key.clone()).await?;
+            let watching = Watching {
+                sessions: Rc::clone(sessions),
+                key,
+                ends,
+                news,
+                is_sse,
+                keep_alive: self.keep_alive,
+                ending: self.ending.clone(),
+                _place: place,
+            };
+            Content::Follow(FollowBody::new(None, |out| watching.run(out)))
+        };
+        let mut response = Response::new(ResponseBody::new(content));
+        let headers = response.headers_mut();
+        let kind = if is_sse { "text/event-stream" } else { LINES };
+        headers.insert("content-type", HeaderValue::from_static(kind));
+        headers.insert("cache-control", HeaderValue::from_static("no-cache"));
+        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        Ok(response)
+    }
+}
+
+/// The ends of the sessions of a key.
+type Ends = HashMap<SessionId, u64>;
+
+/// The ends of the sessions of this key now.
+async fn ends(folder: &Path, key: Option<String>) -> Result<Ends, Refusal> {
+    let folder = folder.to_owned();
+    let read = move || -> Result<Ends, Refusal> {
+        let scan = open(&folder)?;
+        let all = indexed_sessions(&scan).map_err(|error| stored(error.into()))?;
+        let own = all.iter().filter(|session| session.is_of(key.as_deref()));
+        let ends =
+            own.filter_map(|session| Some((session.id, scan.stored(session.id).ok()?.bytes)));
+        Ok(ends.collect())
+    };
+    blocking(read).await?
+}
+
+/// One client that follows all sessions of its key.
+struct Watching {
+    sessions: Rc<Sessions>,
+    key: Option<String>,
+    /// How far each session was sent. One that is not here began later, or is another key's.
+    ends: Ends,
+    news: Receiver<Change>,
+    is_sse: bool,
+    keep_alive: Duration,
+    ending: ServiceEnd,
+    _place: FollowerPlace,
+}
+
+impl Watching {
+    /// Sends what is written, until the service ends.
+    async fn run(mut self, out: Rc<Outlet>) -> io::Result<()> {
+        loop {
+            let next = tokio::select! {
+                biased;
+                () = self.ending.begun() => return Ok(()),
+                next = tokio::time::timeout(self.keep_alive, self.news.recv()) => next,
+            };
+            match next {
+                Ok(Ok(Change::Of(id))) => self.session(id, &out).await,
+                Ok(Ok(Change::Any)) => self.fallen_behind(0, &out).await,
+                Ok(Err(RecvError::Lagged(count))) => self.fallen_behind(count, &out).await,
+                Ok(Err(RecvError::Closed)) => return Ok(()),
+                Err(_) => {
+                    let sign: &[u8] = if self.is_sse {
+                        b": keep-alive\n\n"
+                    } else {
+                        b"\n"
+                    };
+                    out.send(sign.to_vec()).await;
+                }
+            }
+        }
+    }
+
+    /// Says that changes were lost, and looks at all sessions.
+    async fn fallen_behind(&mut self, count: u64, out: &Outlet) {
+        // Those that come from now on are changes of what is read here.
+        self.news = self.news.resubscribe();
+        self.send(&format!("{{\"lagged\":{count}}}"), out).await;
+        let now = ends(self.sessions.store.path(), self.key.clone()).await;
+        let mut all: Vec<SessionId> = self.ends.keys().copied().collect();
+        // A folder that cannot be read now is read at the next change.
+        let now = now.unwrap_or_default();
+        all.extend(now.keys().filter(|id| !self.ends.contains_key(id)));
+        for id in all {
+            self.session(id, out).await;
+        }
+    }
+
+    /// Sends what is new in a session.
+    async fn session(&mut self, id: SessionId, out: &Outlet) {
+        if !self.ends.contains_key(&id) {
+            let is_own = self.sessions.open(id, self.key.as_deref()).is_ok();
+            if !is_own {
+                return;
+            }
+            self.ends.insert(id, 0);
+        }
+        loop {
+            let at = self.ends.get(&id).copied().unwrap_or_default();
+            let lines = match self.sessions.store.read(id, at, PIECE) {
+                Ok(lines) if lines.is_empty() => return,
+                Ok(lines) => lines,
+                Err(StoreError::Unknown) => {
+                    self.ends.remove(&id);
+                    let removed = format!("{{\"session\":\"{id}\",\"removed\":true}}");
+                    return self.send(&removed, out).await;
+                }
+                // It was made shorter by hand, or cannot be read now.
+                Err(_) => return,
+            };
+            let mut behind = at;
+            let mut text = Vec::new();
+            for line in lines.split_inclusive(|byte| *byte == b'\n') {
+                behind += line.len() as u64;
+                let event = std::str::from_utf8(line.trim_ascii_end());
+                // The rest of a line that was half there at the beginning is not an event.
+                if let Some(event) = event.ok().filter(|line| Raw::parse(line).is_ok()) {
+                    let line =
+                        format!("{{\"session\":\"{id}\",\"offset\":{behind},\"event\":{event}}}");
+                    self.write(&line, &mut text);
+                }
+            }
+            self.ends.insert(id, behind);
+            if !text.is_empty() {
+                out.send(text).await;
+            }
+        }
+    }
+
+    fn write(&self, line: &str, text: &mut Vec<u8>) {
+        if self.is_sse {
+            data(text, line.as_bytes());
+        } else {
+            text.extend_from_slice(line.as_bytes());
+            text.push(b'\n');
+        }
+    }
+
+    async fn send(&self, line: &str, out: &Outlet) {
+        let mut text = Vec::new();
+        self.write(line, &mut text);
+        out.send(text).await;
+    }
+}

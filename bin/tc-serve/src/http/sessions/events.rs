@@ -1,0 +1,391 @@
+//! `GET /v1/sessions/{id}/events`: the lines of a session, from any byte on.
+
+use super::durable;
+use super::follow::{FollowBody, Following, LineForm};
+use super::{LINES, stored, too_many_followers};
+use crate::http::response::{Content, Refusal, RequestRecord, ResponseBody};
+use crate::http::service::{Admitted, Service};
+use crate::sessions::{LiveSession, PIECE, SessionReader, Sessions};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::HeaderValue;
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use std::io;
+use std::rc::Rc;
+use store::{SessionId, Store};
+
+/// From where a session is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum From {
+    /// This byte.
+    Byte(u64),
+    /// The end.
+    Now,
+}
+
+/// How the answer goes on at the end of what is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Live {
+    /// Not at all.
+    No,
+    /// It waits for the next lines, if there are none.
+    LongPoll,
+    /// It follows in this form.
+    Follow(LineForm),
+}
+
+/// What a client asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct EventsQuery {
+    from: From,
+    live: Live,
+    cursor: Option<u64>,
+}
+
+impl EventsQuery {
+    /// What the query and the headers ask for.
+    ///
+    /// # Errors
+    /// 400 for an offset or a form that does not exist.
+    fn read(query: &str, headers: &HeaderMap) -> Result<EventsQuery, Refusal> {
+        let wrong = |message: String| Refusal::new(400, "invalid_request_error", message);
+        let value = |name: &str| {
+            let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+            pairs
+                .filter(|(known, _)| *known == name)
+                .map(|(_, value)| value)
+                .collect::<Vec<_>>()
+        };
+        let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
+        let cursor = value("cursor")
+            .first()
+            .and_then(|cursor| cursor.parse().ok());
+        let offsets = value("offset");
+        let live = match value("live").first() {
+            None if accepts_events(headers) => Live::Follow(LineForm::Events),
+            None => Live::No,
+            Some(&"ndjson") => Live::Follow(LineForm::Lines),
+            Some(&"long-poll") => Live::LongPoll,
+            Some(&"sse") => Live::Follow(LineForm::Durable(cursor)),
+            Some(other) => {
+                let other = event::cut(other, 40);
+                return Err(wrong(format!(
+                    "live={other}: unknown, use live=ndjson, live=sse or live=long-poll"
+                )));
+            }
+        };
+        // A browser that connects again sends the same URL, with the offset of its first connection.
+        let last = text("last-event-id").filter(|_| live == Live::Follow(LineForm::Events));
+        let from = match (last, &offsets[..]) {
+            (Some(last), _) => offset(last).map(From::Byte),
+            (None, []) if matches!(live, Live::LongPoll | Live::Follow(LineForm::Durable(_))) => {
+                return Err(wrong(
+                    "offset is missing: offset=-1 is the beginning, offset=now the end".to_owned(),
+                ));
+            }
+            (None, [] | ["-1"]) => Some(From::Byte(0)),
+            (None, ["now"]) => Some(From::Now),
+            (None, [typed]) => offset(typed).map(From::Byte),
+            (None, _) => None,
+        };
+        let from = from.ok_or_else(|| {
+            let typed = last.unwrap_or_else(|| offsets.first().copied().unwrap_or_default());
+            let typed = event::cut(typed, 40);
+            wrong(format!(
+                "offset {typed}: not one offset, use a number of bytes, -1 for the beginning or now for the end"
+            ))
+        })?;
+        Ok(EventsQuery { from, live, cursor })
+    }
+}
+
+/// The number that a text of digits is.
+fn offset(text: &str) -> Option<u64> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| is_number)
+}
+
+/// Whether a client wants server-sent events.
+pub(super) fn accepts_events(headers: &HeaderMap) -> bool {
+    let accepts = headers
+        .get("accept")
+        .and_then(|accept| accept.to_str().ok());
+    accepts.is_some_and(|accepts| accepts.contains("text/event-stream"))
+}
+
+/// A session that is read: its id, and what the client asked for.
+struct Reading<'r> {
+    sessions: &'r Rc<Sessions>,
+    session: Rc<LiveSession>,
+    query: EventsQuery,
+    /// The offset of the first byte.
+    start: u64,
+    /// The end of what is there.
+    end: u64,
+    headers: &'r HeaderMap,
+}
+
+impl Service {
+    /// The lines of a session.
+    pub(in crate::http) async fn session_events(
+        self: &Rc<Self>,
+        request: Request<Incoming>,
+        admitted: &Admitted,
+        exchange: &mut RequestRecord,
+    ) -> Result<Response<ResponseBody>, Refusal> {
+        exchange.begin_answer();
+        let (sessions, session) = self.session(request.uri().path(), admitted)?;
+        let query =
+            EventsQuery::read(request.uri().query().unwrap_or_default(), request.headers())?;
+        let end = sessions.store.end(session.id).map_err(stored)?;
+        let start = match query.from {
+            From::Byte(start) => start,
+            From::Now => end,
+        };
+        if start > end {
+            let message = format!("offset {start}: the session ends at byte {end}");
+            return Err(Refusal::new(400, "offset_behind_end", message));
+        }
+        let reading = Reading {
+            sessions,
+            session,
+            query,
+            start,
+            end,
+            headers: request.headers(),
+        };
+        if request.method() == Method::HEAD {
+            let mut response = lines(Content::Whole(Bytes::new()), "no-store");
+            durable::headers(response.headers_mut(), end, false);
+            return Ok(response);
+        }
+        match query.live {
+            Live::No => Ok(reading.at_hand(query.from == From::Now)),
+            Live::LongPoll => self.long_poll(reading, admitted).await,
+            Live::Follow(form) => self.follow(&reading, form, admitted),
+        }
+    }
+
+    /// The lines that are there, or the next ones.
+    async fn long_poll(
+        self: &Rc<Self>,
+        mut reading: Reading<'_>,
+        admitted: &Admitted,
+    ) -> Result<Response<ResponseBody>, Refusal> {
+        if reading.start == reading.end {
+            let _place = self.follower(reading.sessions, admitted)?;
+            let mut reader = SessionReader::new(reading.sessions, &reading.session, reading.start);
+            tokio::select! {
+                biased;
+                next = reader.next() => { next.map_err(stored)?; }
+                () = self.ending.begun() => {}
+                () = tokio::time::sleep(self.limits.poll_time) => {}
+            }
+            reading.end = reader.offset;
+        }
+        let mut response = if reading.start == reading.end {
+            let mut response = Response::new(ResponseBody::new(Content::Whole(Bytes::new())));
+            *response.status_mut() = StatusCode::NO_CONTENT;
+            response
+                .headers_mut()
+                .insert("cache-control", HeaderValue::from_static("no-store"));
+            durable::headers(response.headers_mut(), reading.end, true);
+            response
+        } else {
+            reading.at_hand(false)
+        };
+        let cursor = durable::cursor(reading.query.cursor);
+        response
+            .headers_mut()
+            .insert("stream-cursor", HeaderValue::from(cursor));
+        Ok(response)
+    }
+
+    /// The lines that are there and those that come.
+    fn follow(
+        self: &Rc<Self>,
+        reading: &Reading<'_>,
+        form: LineForm,
+        admitted: &Admitted,
+    ) -> Result<Response<ResponseBody>, Refusal> {
+        let id = reading.session.id;
+        if form == LineForm::Events && !is_line_end(reading.sessions, id, reading.start)? {
+            let message = format!(
+                "offset {}: no line ends there; an event has the offset behind its line as its id",
+                reading.start
+            );
+            return Err(Refusal::new(400, "not_a_line_end", message));
+        }
+        let following = Following {
+            reader: SessionReader::new(reading.sessions, &reading.session, reading.start),
+            _place: self.follower(reading.sessions, admitted)?,
+            form,
+            keep_alive: self.keep_alive,
+            most: matches!(form, LineForm::Durable(_)).then_some(self.limits.poll_time * STREAM),
+            ending: self.ending.clone(),
+        };
+        let body = FollowBody::new(None, |out| following.run(out));
+        let mut response = lines(Content::Follow(body), "no-cache");
+        let headers = response.headers_mut();
+        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        if form != LineForm::Lines {
+            let kind = HeaderValue::from_static("text/event-stream");
+            headers.insert("content-type", kind);
+        }
+        Ok(response)
+    }
+
+    /// A place among those that follow.
+    pub(super) fn follower(
+        &self,
+        sessions: &Rc<Sessions>,
+        admitted: &Admitted,
+    ) -> Result<crate::sessions::FollowerPlace, Refusal> {
+        let key = self.key_hash(admitted.key);
+        Sessions::follower(sessions, key.as_deref()).ok_or_else(too_many_followers)
+    }
+}
+
+/// How many times the wait of a long poll a stream of Durable Streams lasts: a minute.
+const STREAM: u32 = 3;
+
+impl Reading<'_> {
+    /// The lines up to the end. `is_now`: the client asked for the end itself, of which no cache
+    /// may keep anything.
+    fn at_hand(&self, is_now: bool) -> Response<ResponseBody> {
+        let (start, end, id) = (self.start, self.end, self.session.id);
+        let tag = format!("\"{id}:{start}:{end}\"");
+        let known = self.headers.get("if-none-match");
+        let is_known = known
+            .and_then(|known| known.to_str().ok())
+            .is_some_and(|known| known.split(',').any(|known| known.trim() == tag));
+        let mut response = if is_known && !is_now {
+            let mut response = lines(Content::Whole(Bytes::new()), CACHED);
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response
+        } else {
+            let sessions = Rc::clone(self.sessions);
+            let body = FollowBody::new(Some(end - start), move |out| async move {
+                let mut at = start;
+                while at < end {
+                    let read = sessions.store.read(id, at, PIECE);
+                    let mut bytes = read.map_err(io::Error::other)?;
+                    let rest = usize::try_from(end - at).unwrap_or(usize::MAX);
+                    bytes.truncate(rest);
+                    if bytes.is_empty() {
+                        return Err(io::Error::other("the session was cut"));
+                    }
+                    at += bytes.len() as u64;
+                    out.send(bytes).await;
+                }
+                Ok(())
+            });
+            lines(
+                Content::Follow(body),
+                if is_now { "no-store" } else { CACHED },
+            )
+        };
+        durable::headers(response.headers_mut(), end, true);
+        if let Some(tag) = HeaderValue::from_str(&tag).ok().filter(|_| !is_now) {
+            response.headers_mut().insert("etag", tag);
+        }
+        response
+    }
+}
+
+/// A cache asks again, with the tag, before it uses an answer: the next one may be longer.
+const CACHED: &str = "private, no-cache";
+
+/// A response of lines.
+fn lines(content: Content, cache: &'static str) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::new(content));
+    let headers = response.headers_mut();
+    headers.insert("content-type", HeaderValue::from_static(LINES));
+    headers.insert("cache-control", HeaderValue::from_static(cache));
+    let policy = HeaderValue::from_static("same-origin");
+    headers.insert("cross-origin-resource-policy", policy);
+    response
+}
+
+/// Whether a line ends before this offset.
+fn is_line_end(sessions: &Sessions, id: SessionId, offset: u64) -> Result<bool, Refusal> {
+    let Some(before) = offset.checked_sub(1) else {
+        return Ok(true);
+    };
+    let bytes = sessions.store.read(id, before, 1).map_err(stored)?;
+    Ok(bytes.first() == Some(&b'\n'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(query: &str, headers: &[(&'static str, &str)]) -> Result<EventsQuery, String> {
+        let headers = headers
+            .iter()
+            .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
+            .collect();
+        EventsQuery::read(query, &headers).map_err(|refusal| refusal.failure.message)
+    }
+
+    #[test]
+    fn what_a_query_asks_for() {
+        let sse = [("accept", "text/event-stream")];
+        let last = [sse[0], ("last-event-id", "12")];
+        let own = Live::Follow(LineForm::Events);
+        let durable = |cursor| Live::Follow(LineForm::Durable(cursor));
+        for (query, headers, from, live) in [
+            ("", &[][..], From::Byte(0), Live::No),
+            ("offset=-1", &[], From::Byte(0), Live::No),
+            ("offset=now&x=y", &[], From::Now, Live::No),
+            ("offset=00000000000000000017", &[], From::Byte(17), Live::No),
+            (
+                "live=ndjson",
+                &[],
+                From::Byte(0),
+                Live::Follow(LineForm::Lines),
+            ),
+            (
+                "offset=3&live=long-poll",
+                &[],
+                From::Byte(3),
+                Live::LongPoll,
+            ),
+            ("offset=3&live=sse", &[], From::Byte(3), durable(None)),
+            (
+                "offset=3&live=sse&cursor=7",
+                &sse,
+                From::Byte(3),
+                durable(Some(7)),
+            ),
+            ("", &sse, From::Byte(0), own),
+            ("offset=now", &sse, From::Now, own),
+            ("offset=3", &last, From::Byte(12), own),
+            ("offset=3&live=sse", &last, From::Byte(3), durable(None)),
+        ] {
+            let query_read = read(query, headers).unwrap();
+            assert_eq!((query_read.from, query_read.live), (from, live), "{query}");
+        }
+        for wrong in [
+            "offset=",
+            "offset=1&offset=2",
+            "offset=1,2",
+            "offset=%31",
+            "offset=+1",
+            "offset=-2",
+            "offset=99999999999999999999",
+            "offset=Now",
+            "live=",
+            "live=SSE",
+            "live=sse",
+            "live=long-poll",
+        ] {
+            assert!(read(wrong, &[]).is_err(), "{wrong}");
+        }
+        for last in ["", "x", "-1", "now", "\u{e9}"] {
+            assert!(
+                read("", &[sse[0], ("last-event-id", last)]).is_err(),
+                "{last}"
+            );
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! A body that is read from sessions while the client takes it, and the forms in which the lines of
+//! a session are sent.
+
+use super::durable;
+use crate::life::ServiceEnd;
+use crate::sessions::{FollowerPlace, SessionReader};
+use hyper::body::Bytes;
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+
+/// A body that a future writes piece by piece. The future goes on when the client has taken the
+/// piece before, and dropping the body ends it.
+pub(crate) struct FollowBody {
+    work: Pin<Box<dyn Future<Output = io::Result<()>>>>,
+    outlet: Rc<Outlet>,
+    ended: Option<io::Result<()>>,
+    /// How many bytes are still to come, where that is known.
+    pub length: Option<u64>,
+}
+
+/// Where the future of a [`FollowBody`] leaves its bytes.
+#[derive(Default)]
+pub(super) struct Outlet(RefCell<Vec<u8>>);
+
+impl Outlet {
+    /// Sends bytes, and waits until they are taken.
+    pub(super) async fn send(&self, bytes: Vec<u8>) {
+        *self.0.borrow_mut() = bytes;
+        // Whoever takes the bytes polls the future again, so that it needs no waker.
+        poll_fn(|_| match self.0.borrow().is_empty() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+        .await;
+    }
+}
+
+impl FollowBody {
+    /// The body that `work` writes into the outlet. An error of it breaks the connection.
+    pub(super) fn new<W>(length: Option<u64>, work: impl FnOnce(Rc<Outlet>) -> W) -> FollowBody
+    where
+        W: Future<Output = io::Result<()>> + 'static,
+    {
+        let outlet = Rc::<Outlet>::default();
+        FollowBody {
+            work: Box::pin(work(Rc::clone(&outlet))),
+            outlet,
+            ended: None,
+            length,
+        }
+    }
+
+    /// The next bytes; `None` after the last.
+    pub(crate) fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
+        if self.ended.is_none()
+            && let Poll::Ready(ended) = self.work.as_mut().poll(cx)
+        {
+            self.ended = Some(ended);
+        }
+        let bytes = self.outlet.0.take();
+        if !bytes.is_empty() {
+            self.length = self
+                .length
+                .map(|length| length.saturating_sub(bytes.len() as u64));
+            return Poll::Ready(Ok(Some(bytes.into())));
+        }
+        match self.ended.replace(Ok(())) {
+            Some(Ok(())) => Poll::Ready(Ok(None)),
+            Some(Err(error)) => Poll::Ready(Err(error)),
+            None => {
+                self.ended = None;
+                Poll::Pending
+            }
+        }
+    }
+}
+
+/// The form in which lines are sent that are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LineForm {
+    /// As they are.
+    Lines,
+    /// Server-sent events: the line, with the offset behind it as the id.
+    Events,
+    /// Server-sent events of Durable Streams. The client sent this cursor.
+    Durable(Option<u64>),
+}
+
+/// How a session is followed.
+pub(super) struct Following {
+    /// Reads from the first offset on.
+    pub reader: SessionReader,
+    /// The client's place among those that follow.
+    pub _place: FollowerPlace,
+    /// What is sent.
+    pub form: LineForm,
+    /// How often a pause gets a sign of life.
+    pub keep_alive: Duration,
+    /// After which time the answer ends, at the next pause.
+    pub most: Option<Duration>,
+    /// The end of the service, which is that of the answer too.
+    pub ending: ServiceEnd,
+}
+
+impl Following {
+    /// Sends what is there and what comes, until the session is removed, the service ends, or the
+    /// time is over.
+    pub(super) async fn run(mut self, out: Rc<Outlet>) -> io::Result<()> {
+        let last = self.most.map(|most| Instant::now() + most);
+        let mut offset = self.reader.offset;
+        // A removed session is the end of its stream.
+        let Ok(mut lines) = self.reader.at_hand() else {
+            return Ok(());
+        };
+        let mut is_new = true;
+        loop {
+            let behind = offset + lines.len() as u64;
+            let Ok(next) = self.reader.at_hand() else {
+                return Ok(());
+            };
+            let is_end = next.is_empty();
+            if !lines.is_empty() || is_new {
+                let bytes = self.form.write(offset, &lines, is_end);
+                drop(lines);
+                if !bytes.is_empty() {
+                    out.send(bytes).await;
+                }
+            }
+            is_new = false;
+            offset = behind;
+            lines = match is_end {
+                false => next,
+                true => match self.wait(last, &out).await {
+                    Some(lines) => lines,
+                    None => return Ok(()),
+                },
+            };
+        }
+    }
+
+    /// The next lines; `None` at the end of the answer.
+    async fn wait(&mut self, last: Option<Instant>, out: &Outlet) -> Option<Vec<u8>> {
+        loop {
+            let alive = Instant::now() + self.keep_alive;
+            let until = last.map_or(alive, |last| last.min(alive));
+            let next = tokio::select! {
+                biased;
+                () = self.ending.begun() => return None,
+                next = timeout_at(until, self.reader.next()) => next,
+            };
+            match next {
+                Ok(lines) => return lines.ok(),
+                Err(_) if last.is_some_and(|last| last <= Instant::now()) => return None,
+                // A sign of life in plain lines would change the bytes.
+                Err(_) if self.form == LineForm::Lines => {}
+                Err(_) => out.send(b": keep-alive\n\n".to_vec()).await,
+            }
+        }
+    }
+}
+
+impl LineForm {
+    /// The bytes for these lines, which begin at `offset`. `is_end`: no more are there now.
+    fn write(self, offset: u64, lines: &[u8], is_end: bool) -> Vec<u8> {
+        match self {
+            LineForm::Lines => lines.to_vec(),
+            LineForm::Events => {
+                let mut out = Vec::with_capacity(lines.len() + lines.len() / 4);
+                let mut behind = offset;
+                for line in lines.split_inclusive(|byte| *byte == b'\n') {
+                    behind += line.len() as u64;
+                    out.extend_from_slice(format!("id: {behind}\n").as_bytes());
+                    data(&mut out, line.trim_ascii_end());
+                }
+                out
+            }
+            LineForm::Durable(cursor) => {
+                let mut out = Vec::with_capacity(lines.len() + 128);
+                if !lines.is_empty() {
+                    out.extend_from_slice(b"event: data\n");
+                    data(&mut out, lines);
+                }
+                let behind = offset + lines.len() as u64;
+                durable::control(&mut out, behind, cursor, is_end);
+                out
+            }
+        }
+    }
+}
+
+/// Appends the data of a server-sent event. Every line end begins a line of its own there
+/// (<https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation>),
+/// and what is not UTF-8 is replaced, since the stream is UTF-8.
+pub(super) fn data(out: &mut Vec<u8>, bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let text = match text.contains('\r') {
+        true => text.replace("\r\n", "\n").replace('\r', "\n").into(),
+        false => text,
+    };
+    for line in text.split('\n') {
+        out.extend_from_slice(b"data:");
+        // One space after the colon is not a part of the data.
+        if line.starts_with(' ') {
+            out.push(b' ');
+        }
+        out.extend_from_slice(line.as_bytes());
+        out.push(b'\n');
+    }
+    out.push(b'\n');
+}

@@ -1,0 +1,197 @@
+//! `GET /v1/sessions` and `GET /v1/sessions/{id}`.
+
+use super::{stored, unknown};
+use crate::http::response::{KeptBytes, Refusal, RequestRecord, ResponseBody, whole};
+use crate::http::service::{Admitted, Service};
+use crate::sessions::{self, IndexedSession, forget, indexed_sessions};
+use hyper::body::{Bytes, Incoming};
+use hyper::{Request, Response, StatusCode};
+use serde_json::{Value, json};
+use std::cmp::Reverse;
+use std::path::Path;
+use std::rc::Rc;
+use store::{SessionId, SessionScan, StoreError};
+
+/// The sessions of a page, unless the client asks for another number, and at most.
+const PAGE: (usize, usize) = (20, 100);
+
+/// The forms of a session.
+const FORMATS: &str = "json or text";
+
+impl Service {
+    /// A page of the sessions of the client's key, the newest first.
+    pub(in crate::http) async fn list_sessions(
+        self: &Rc<Self>,
+        request: Request<Incoming>,
+        admitted: &Admitted,
+        exchange: &mut RequestRecord,
+    ) -> Result<Response<ResponseBody>, Refusal> {
+        exchange.begin_answer();
+        let folder = self.all_sessions()?.store.path().to_owned();
+        let wanted = Page::read(request.uri().query().unwrap_or_default())?;
+        let key = self.key_hash(admitted.key);
+        let page = blocking(move || wanted.list(&folder, key.as_deref())).await??;
+        Ok(whole(StatusCode::OK, "application/json", page.to_string()))
+    }
+
+    /// One session.
+    pub(in crate::http) async fn read_session(
+        self: &Rc<Self>,
+        request: Request<Incoming>,
+        admitted: &Admitted,
+        exchange: &mut RequestRecord,
+    ) -> Result<Response<ResponseBody>, Refusal> {
+        exchange.begin_answer();
+        let (sessions, session) = self.session(request.uri().path(), admitted)?;
+        let is_text = match parameter(request.uri().query().unwrap_or_default(), "format") {
+            None | Some("json") => false,
+            Some("text") => true,
+            Some(other) => {
+                let message = format!("format={}: unknown, use {FORMATS}", event::cut(other, 40));
+                return Err(Refusal::new(400, "invalid_request_error", message));
+            }
+        };
+        let mut share = self.pipe.budget.share();
+        let folder = sessions.store.path().to_owned();
+        let id = session.id;
+        let length = store::Store::end(&sessions.store, id).map_err(stored)?;
+        // What a session is made into is not longer than its lines.
+        if !share.keep(usize::try_from(length).unwrap_or(usize::MAX)) {
+            return Err(Refusal::memory());
+        }
+        let read = move || -> Result<Vec<u8>, Refusal> {
+            let scan = open(&folder)?;
+            let indexed = IndexedSession::read(&scan, id).ok_or_else(unknown)?;
+            match is_text {
+                true => sessions::text(&scan, &indexed).map_err(stored),
+                false => {
+                    let session = sessions::whole(&scan, &indexed).map_err(stored)?;
+                    Ok(Value::Object(session).to_string().into_bytes())
+                }
+            }
+        };
+        let bytes = blocking(read).await??;
+        share.keep(bytes.len());
+        let kind = match is_text {
+            true => "text/plain; charset=utf-8",
+            false => "application/json",
+        };
+        let kept = KeptBytes {
+            bytes,
+            _share: share,
+        };
+        Ok(whole(StatusCode::OK, kind, Bytes::from_owner(kept)))
+    }
+}
+
+/// Which sessions are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Page {
+    limit: usize,
+    /// The last one of the page before.
+    after: Option<SessionId>,
+}
+
+impl Page {
+    /// # Errors
+    /// 400 for a limit that is not a number from 1 to 100, 404 for an id that is not one.
+    fn read(query: &str) -> Result<Page, Refusal> {
+        let limit = match parameter(query, "limit") {
+            None => Some(PAGE.0),
+            Some(typed) => typed
+                .parse()
+                .ok()
+                .filter(|limit| (1..=PAGE.1).contains(limit)),
+        };
+        let limit = limit.ok_or_else(|| {
+            let message = format!("limit: not a number from 1 to {}", PAGE.1);
+            Refusal::new(400, "invalid_request_error", message)
+        })?;
+        let after = match parameter(query, "after") {
+            None => None,
+            Some(typed) => Some(SessionId::of(typed).ok_or_else(unknown)?),
+        };
+        Ok(Page { limit, after })
+    }
+
+    /// The page as JSON.
+    ///
+    /// # Errors
+    /// 404 where the session before the page is not there.
+    fn list(self, folder: &Path, key: Option<&str>) -> Result<Value, Refusal> {
+        let scan = open(folder)?;
+        // Twice: where the index turns out to be wrong, the folder is read.
+        if let Some(page) = self.try_list(&scan, key)? {
+            return Ok(page);
+        }
+        forget(&scan);
+        let page = self.try_list(&scan, key)?;
+        page.ok_or_else(|| Refusal::new(503, "sessions_changed", "the sessions change, try again"))
+    }
+
+    /// The same; `None` where the first line of a session is not what the index says.
+    fn try_list(self, scan: &SessionScan, key: Option<&str>) -> Result<Option<Value>, Refusal> {
+        let all = indexed_sessions(scan).map_err(|error| stored(error.into()))?;
+        let mut own: Vec<IndexedSession> = all
+            .into_iter()
+            .filter(|session| session.is_of(key))
+            .collect();
+        own.sort_unstable_by_key(|session| Reverse((session.created, session.id)));
+        let first = match self.after {
+            None => 0,
+            Some(after) => {
+                let at = own.iter().position(|session| session.id == after);
+                at.ok_or_else(unknown)? + 1
+            }
+        };
+        let mut rest = own[first..].iter();
+        let mut page: Vec<Value> = Vec::new();
+        while page.len() < self.limit
+            && let Some(indexed) = rest.next()
+        {
+            match IndexedSession::read(scan, indexed.id) {
+                // Removed since the folder was read.
+                None if scan.stored(indexed.id).is_err() => continue,
+                Some(own) if own == *indexed => {}
+                _ => return Ok(None),
+            }
+            match sessions::summary(scan, indexed) {
+                Ok(summary) => page.push(Value::Object(summary)),
+                Err(StoreError::Unknown) => {}
+                Err(error) => return Err(stored(error)),
+            }
+        }
+        let id = |session: Option<&Value>| session.map(|session| session["id"].clone());
+        Ok(Some(json!({
+            "object": "list",
+            "data": page,
+            "first_id": id(page.first()),
+            "last_id": id(page.last()),
+            "has_more": rest.next().is_some(),
+        })))
+    }
+}
+
+/// The value of a parameter; the first one, where there are several.
+fn parameter<'q>(query: &'q str, name: &str) -> Option<&'q str> {
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    pairs
+        .find(|(known, _)| *known == name)
+        .map(|(_, value)| value)
+}
+
+/// The folder, for a thread that may wait for the disk.
+pub(super) fn open(folder: &Path) -> Result<SessionScan, Refusal> {
+    SessionScan::open(folder).map_err(|error| {
+        let message = format!("the sessions cannot be read: {error:#}");
+        Refusal::new(500, "sessions_not_read", message)
+    })
+}
+
+/// What `work` gives, which a thread does that may wait for the disk.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Refusal> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| Refusal::new(500, "internal_error", "the sessions were not read"))
+}

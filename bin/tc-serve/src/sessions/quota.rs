@@ -1,0 +1,142 @@
+//! How much of each thing a key may have: sessions, bytes of one, and followers.
+
+use super::Sessions;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use store::{SessionId, Store, StoreError};
+use tokio::sync::Notify;
+
+/// Limits of each key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SessionLimits {
+    /// How many sessions.
+    pub sessions: usize,
+    /// How many bytes each.
+    pub bytes: u64,
+    /// How many clients that follow, at once.
+    pub followers: usize,
+}
+
+/// The hash of a key; `None` where no key is asked for.
+type KeyHash = Option<String>;
+
+/// What each key has.
+pub(super) struct Quota {
+    pub limits: SessionLimits,
+    /// How many sessions, as far as the folder was counted.
+    counts: RefCell<HashMap<KeyHash, usize>>,
+    /// How many began since the last count began.
+    begun: RefCell<HashMap<KeyHash, usize>>,
+    followers: RefCell<HashMap<KeyHash, usize>>,
+    /// How many sessions began since the folder was looked at.
+    news: Cell<usize>,
+    /// The folder is to be looked at.
+    pub is_due: Notify,
+}
+
+/// After how many new sessions the folder is looked at, if anything is to be removed from it.
+const DUE: usize = 256;
+
+impl Quota {
+    pub(super) fn new(limits: SessionLimits) -> Quota {
+        Quota {
+            limits,
+            counts: RefCell::default(),
+            begun: RefCell::default(),
+            followers: RefCell::default(),
+            news: Cell::new(0),
+            is_due: Notify::new(),
+        }
+    }
+
+    /// A count of the folder begins.
+    pub(super) fn begin_count(&self) {
+        self.begun.borrow_mut().clear();
+        self.news.set(0);
+    }
+
+    /// What was counted.
+    pub(super) fn counted(&self, mut counts: HashMap<KeyHash, usize>) {
+        for (key, begun) in self.begun.borrow().iter() {
+            *counts.entry(key.clone()).or_default() += begun;
+        }
+        *self.counts.borrow_mut() = counts;
+    }
+}
+
+impl Sessions {
+    /// Whether the client whose key has this hash may begin one more session. Where not, the folder
+    /// is counted again: sessions may have been removed by other means.
+    pub(crate) fn may_begin(&self, key: Option<&str>) -> bool {
+        let key = key.map(str::to_owned);
+        let count = self.quota.counts.borrow().get(&key).copied();
+        let may = count.unwrap_or_default() < self.quota.limits.sessions;
+        if !may {
+            self.quota.is_due.notify_one();
+        }
+        may
+    }
+
+    /// Notes that a session of this key has begun.
+    pub(crate) fn begun(&self, key: Option<&str>) {
+        let quota = &self.quota;
+        for counts in [&quota.counts, &quota.begun] {
+            let mut counts = counts.borrow_mut();
+            *counts.entry(key.map(str::to_owned)).or_default() += 1;
+        }
+        quota.news.set(quota.news.get() + 1);
+        if quota.news.get() >= DUE {
+            quota.is_due.notify_one();
+        }
+    }
+
+    /// Removes a session of this key.
+    ///
+    /// # Errors
+    /// As [`Store::remove`].
+    pub(crate) fn remove(&self, id: SessionId, key: Option<&str>) -> Result<(), StoreError> {
+        self.store.remove(id)?;
+        let mut counts = self.quota.counts.borrow_mut();
+        if let Some(count) = counts.get_mut(&key.map(str::to_owned)) {
+            *count = count.saturating_sub(1);
+        }
+        Ok(())
+    }
+
+    /// Whether a session that ends at `end` may become longer.
+    pub(crate) fn may_grow(&self, end: u64) -> bool {
+        end < self.quota.limits.bytes
+    }
+
+    /// A place for one more client with this key that follows; `None` where all are taken.
+    pub(crate) fn follower(sessions: &Rc<Sessions>, key: Option<&str>) -> Option<FollowerPlace> {
+        let mut all = sessions.quota.followers.borrow_mut();
+        let key = key.map(str::to_owned);
+        let count = all.entry(key.clone()).or_default();
+        if *count >= sessions.quota.limits.followers {
+            return None;
+        }
+        *count += 1;
+        let sessions = Rc::clone(sessions);
+        Some(FollowerPlace { sessions, key })
+    }
+}
+
+/// The place of a client that follows, which is free again when this is dropped.
+pub(crate) struct FollowerPlace {
+    sessions: Rc<Sessions>,
+    key: KeyHash,
+}
+
+impl Drop for FollowerPlace {
+    fn drop(&mut self) {
+        let mut all = self.sessions.quota.followers.borrow_mut();
+        if let Some(count) = all.get_mut(&self.key) {
+            *count -= 1;
+            if *count == 0 {
+                all.remove(&self.key);
+            }
+        }
+    }
+}
