@@ -162,7 +162,11 @@ fn talk(request: &Value) -> Vec<String> {
         let calls = message["tool_calls"].as_array();
         let ids = calls.into_iter().flatten().map(|call| {
             let arguments = call["function"]["arguments"].as_str();
-            format!(" {}{}", call["id"].as_str().unwrap(), arguments.unwrap())
+            format!(
+                " {}{}",
+                call["id"].as_str().expect("an id"),
+                arguments.expect("arguments")
+            )
         });
         let text = match &message["content"] {
             Value::String(text) => text.clone(),

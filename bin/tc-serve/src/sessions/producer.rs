@@ -134,7 +134,7 @@ impl WaitingClient {
 impl WaitingClient {
     /// The client has all that it gets, though the response may go on: what a stream cannot take back
     /// ends it as failed, and the whole answer may be complete.
-    pub(crate) fn is_served(mut self) {
+    pub(crate) fn served(mut self) {
         self.cancels = false;
     }
 }
