@@ -4,6 +4,7 @@
 
 mod ask;
 mod figures;
+mod follow;
 mod leave;
 mod memory;
 mod mock;
@@ -22,6 +23,7 @@ Usage:
   load memory [--streams N] [--requests N]                    memory of tc-serve
   load stalled [--readers N] [--events N]                     what readers that stall cost the others
   load leave                                                  from a client that leaves to the upstream's close
+  load follow [--followers N] [--lines N] [--sessions N]      followers of sessions: memory, lateness, resuming
   load mock PORT                                              the mock upstream alone
   load proxy PORT UPSTREAM_PORT                               the byte-copying proxy alone
 
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
             ["run", rest @ ..] => rounds::run(&rounds::Plan::of(rest)).await,
             ["memory", rest @ ..] => memory::run(rest).await,
             ["stalled", rest @ ..] => stalled::run(rest).await,
+            ["follow", rest @ ..] => follow::run(rest).await,
             ["leave"] => leave::run().await,
             _ => Err(USAGE.into()),
         }

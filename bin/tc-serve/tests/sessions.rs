@@ -877,3 +877,110 @@ fn the_end_of_the_service_ends_all_that_is_followed() {
     let (status, _) = sessions.service.ended();
     assert_eq!(status.code(), Some(143));
 }
+
+#[test]
+fn sessions_of_a_key_and_their_bytes_have_limits() {
+    let sessions = Sessions::new(&["--max-sessions", "2", "--max-session", "300"]);
+    let ask = |more: &str| {
+        let body = format!(r#"{{"model":"m","input":"hi"{more}}}"#);
+        sessions.service.post("/v1/responses", &body)
+    };
+    let first = ask("");
+    assert_eq!((first.status, ask("").status), (200, 200));
+    let refused = ask("");
+    assert!(
+        refused.status == 429 && refused.body.contains("too_many_sessions"),
+        "{refused:?}"
+    );
+    assert_eq!(ask(r#","store":false"#).status, 200);
+    let body: serde_json::Value = serde_json::from_str(&first.body).expect("JSON");
+    let next = ask(&format!(r#","previous_response_id":{}"#, body["id"]));
+    assert!(
+        next.status == 413 && next.body.contains("session_too_long"),
+        "{next:?}"
+    );
+    let listed = sessions.json("/v1/sessions");
+    assert_eq!(listed["data"].as_array().map(Vec::len), Some(2));
+    let path = format!(
+        "/v1/sessions/{}",
+        listed["data"][0]["id"].as_str().expect("an id")
+    );
+    assert_eq!(sessions.service.ask("DELETE", &path, "", "").status, 204);
+    assert_eq!(ask("").status, 200);
+    // One that was removed by hand counts no more, once the folder was looked at.
+    for folder in std::fs::read_dir(sessions.path())
+        .expect("a folder")
+        .flatten()
+    {
+        for file in std::fs::read_dir(folder.path())
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            std::fs::remove_file(file.path()).expect("a removal");
+        }
+    }
+    let begun = std::time::Instant::now();
+    while ask("").status != 200 {
+        assert!(begun.elapsed() < PATIENCE, "the removed sessions count");
+    }
+}
+
+#[test]
+fn a_reader_of_all_sessions_that_falls_behind_misses_nothing() {
+    let sessions = Sessions::new(&["--reader-timeout", "1h"]);
+    sessions.write(ID, &head(ID, None, 1));
+    let mut all = sessions.service.send("GET", "/v1/sessions/events", "", "");
+    all.until("\r\n\r\n");
+    // More than the sockets hold, so that the service waits for this reader; then more changes, each
+    // of another session than the one before, than it keeps.
+    let long = format!(
+        "{{\"type\":\"long\",\"text\":\"{}\"}}\n",
+        "x".repeat(16 << 20)
+    );
+    sessions.write(ID, &long);
+    let ids = [0, 1].map(|n| format!("3f{n:030x}"));
+    for (n, id) in ids.iter().enumerate() {
+        sessions.write(id, &head(id, None, n as u64));
+    }
+    const CHANGES: usize = 3000;
+    for n in 0..CHANGES {
+        for id in &ids {
+            sessions.write(id, &format!("{{\"type\":\"n\",\"n\":{n}}}\n"));
+        }
+    }
+    // The service has seen all changes once a follower of the last session has its last line.
+    let path = format!("/v1/sessions/{}/events?live=ndjson", ids[1]);
+    let mut one = sessions.service.send("GET", &path, "", "");
+    one.until(&format!("\"n\":{}}}\n", CHANGES - 1));
+    let mut text = String::new();
+    let mut reader = std::io::BufReader::new(all.stream.try_clone().expect("a descriptor"));
+    let mut next = [Some(0), Some(0)];
+    while next.iter().any(Option::is_some) {
+        let mut line = Vec::new();
+        std::io::BufRead::read_until(&mut reader, b'\n', &mut line).expect("a line");
+        assert!(!line.is_empty(), "the stream ended");
+        let line = String::from_utf8_lossy(&line);
+        if line.len() < 200 {
+            text.push_str(&line);
+        }
+        for (id, next) in ids.iter().zip(&mut next) {
+            if line.contains(id.as_str())
+                && let Some((_, n)) = line.split_once("\"n\":")
+            {
+                let n: usize = n
+                    .trim_end()
+                    .trim_end_matches('}')
+                    .parse()
+                    .expect("a number");
+                assert_eq!(Some(n), *next, "a line is missing or comes twice");
+                *next = Some(n + 1).filter(|next| *next < CHANGES);
+            }
+        }
+    }
+    assert!(
+        text.contains("{\"lagged\":"),
+        "{}",
+        &text[..text.len().min(2000)]
+    );
+}
