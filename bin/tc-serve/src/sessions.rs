@@ -10,7 +10,7 @@ mod place;
 mod producer;
 mod view;
 
-pub(crate) use outline::{Outline, ResponseId, ResponseOutline};
+pub(crate) use outline::{CONTENT, Outline, REASONING, ResponseId, ResponseOutline};
 pub(crate) use place::{PlaceError, SessionPlace, WantedPlace, WantedSession, line};
 pub(crate) use producer::{
     Made, RunningResponse, SessionWriter, WaitingClient, not_written, one_turn, produce,
