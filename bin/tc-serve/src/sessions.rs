@@ -16,7 +16,7 @@ mod view;
 
 pub(crate) use digest::{summary, text, whole};
 pub(crate) use index::{IndexedSession, forget, sessions as indexed_sessions};
-pub(crate) use outline::{Outline, ResponseId, ResponseOutline};
+pub(crate) use outline::{CONTENT, Outline, REASONING, ResponseId, ResponseOutline};
 pub(crate) use place::{PlaceError, SessionPlace, WantedPlace, WantedSession, line};
 pub(crate) use producer::{
     Made, RunningResponse, SessionWriter, WaitingClient, not_written, one_turn, produce,

@@ -830,7 +830,12 @@ fn any_front_goes_on_with_what_another_one_began() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), 10);
-    // Page by page, in both orders.
+    pages(&kept, session, items);
+    assert_eq!(kept.response(&second)["status"], "completed");
+}
+
+/// Reads all items page by page, in both orders.
+fn pages(kept: &Kept, session: &str, items: &[Value]) {
     let page = |query: &str| kept.get(&format!("{CONVERSATIONS}/conv_{session}/items?{query}"));
     for order in ["asc", "desc"] {
         let mut seen = Vec::new();
@@ -859,5 +864,67 @@ fn any_front_goes_on_with_what_another_one_began() {
     ] {
         assert_eq!(page(query).status, 400, "{query}");
     }
-    assert_eq!(kept.response(&second)["status"], "completed");
+}
+
+#[test]
+fn a_deleted_item_is_in_no_list_and_reaches_no_model() {
+    let mut kept = Kept::new();
+    let tools = json!([{"type": "function", "name": "f", "parameters": {"type": "object"}}]);
+    let begin =
+        json!({"items": [{"role": "user", "content": "Hi"}, {"role": "user", "content": "Hi"}]});
+    let conversation = value(&kept.post(CONVERSATIONS, "", &begin));
+    let path = format!(
+        "{CONVERSATIONS}/{}",
+        conversation["id"].as_str().expect("an id")
+    );
+    let in_it = |input: Value| json!({"model": "m", "input": input, "tools": tools, "conversation": conversation["id"]});
+    let mut client = kept.send(RESPONSES, "", &in_it("one".into()));
+    call_tool(kept.upstream.next(), "call_1");
+    client.rest();
+    let result = json!([{"type": "function_call_output", "call_id": "call_1", "output": "22"}]);
+    kept.respond(&in_it(result), "It is 22.");
+    let items = |kept: &Kept| {
+        let list = value(&kept.get(&format!("{path}/items?order=asc")));
+        list["data"].as_array().expect("items").clone()
+    };
+    let delete = |kept: &Kept, item: &Value| {
+        let id = item["id"].as_str().expect("an id");
+        let path = format!("{path}/items/{id}");
+        let deleted = kept.service.ask("DELETE", &path, "", "");
+        assert_eq!(value(&deleted), conversation, "{item}");
+        assert_eq!(kept.service.ask("DELETE", &path, "", "").status, 404);
+        assert_eq!(kept.get(&path).status, 404);
+    };
+    let all = items(&kept);
+    let kinds: Vec<&str> = all
+        .iter()
+        .map(|item| item["type"].as_str().expect("a type"))
+        .collect();
+    let wanted = [
+        "message",
+        "message",
+        "message",
+        "function_call",
+        "function_call_output",
+        "message",
+    ];
+    assert_eq!(kinds, wanted);
+    // One of two equal ones, and a call with its result.
+    for place in [0, 3, 4] {
+        delete(&kept, &all[place]);
+    }
+    let left = [1, 2, 5].map(|place: usize| all[place].clone());
+    assert_eq!(items(&kept), left);
+    kept.restart();
+    assert_eq!(items(&kept), left);
+    let (_, request) = kept.respond(&in_it("two".into()), "2");
+    assert_eq!(
+        talk(&request),
+        ["user: Hi", "user: one", "assistant: It is 22.", "user: two"]
+    );
+    for item in &left {
+        delete(&kept, item);
+    }
+    let (_, request) = kept.respond(&in_it("three".into()), "3");
+    assert_eq!(talk(&request), ["user: two", "assistant: 2", "user: three"]);
 }

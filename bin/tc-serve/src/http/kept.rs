@@ -12,14 +12,16 @@ use super::stored::{
 };
 use crate::pipe::{Pipe, PipeOutput, TextSearch};
 use crate::sessions::{
-    PlaceError, ResponseId, ResponseOutline, Sessions, WaitingClient, line, random_id,
+    CONTENT, PlaceError, REASONING, ResponseId, ResponseOutline, Sessions, WaitingClient, line,
+    random_id,
 };
-use api::{AnswerForm, Api, Conversation, Front, RunningStatus, response_items};
+use api::{AnswerForm, Api, Conversation, Front, Message, RunningStatus, response_items};
 use event::payload::{ResponseEnd, ResponseStatus, Session};
 use event::{Event, Json, Kind, Scanner};
 use hyper::body::{Bytes, Incoming};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::{Map, Value, json};
+use std::ops::Range;
 use std::rc::Rc;
 use store::{SessionId, StoreError};
 
@@ -78,7 +80,8 @@ impl KeptPath {
             | KeptPath::Call(_)
             | KeptPath::Say
             | KeptPath::CancelSession => &[Method::POST],
-            KeptPath::InputItems | KeptPath::Item => &[Method::GET],
+            KeptPath::InputItems => &[Method::GET],
+            KeptPath::Item => &[Method::GET, Method::DELETE],
             KeptPath::Items => &[Method::GET, Method::POST],
             KeptPath::Conversation => &[Method::GET, Method::POST, Method::DELETE],
         }
@@ -156,7 +159,11 @@ impl Service {
                 let body = self.object(request).await?;
                 asked.add_items(self, &body)
             }
-            (KeptPath::Items, _) => asked.page(asked.items(self)?),
+            (KeptPath::Items, _) => {
+                let items = asked.items(self)?;
+                asked.page(items.into_iter().map(|item| item.item).collect())
+            }
+            (KeptPath::Item, Method::DELETE) => asked.delete_item(self),
             (_, _) => asked.one_item(self),
         }
     }
@@ -304,6 +311,7 @@ impl AskedFor {
             id: name.as_str().into(),
             status: ResponseStatus::Deleted.name().into(),
             timestamp: Some(store::now()),
+            ..ResponseEnd::default()
         };
         let appended = writer.event(&end.into());
         appended.map_err(|error| refused(PlaceError::Store(error), None))?;
@@ -497,6 +505,7 @@ impl AskedFor {
         let lines = item_lines(body)?;
         self.append(id, |_| (lines.into_bytes(), ()))?;
         let added = self.items(service)?.split_off(before);
+        let added: Vec<Value> = added.into_iter().map(|item| item.item).collect();
         let ends = (added.first().cloned(), added.last().cloned());
         let [first, last] =
             [ends.0, ends.1].map(|item| item.and_then(|item| item.get("id").cloned()));
@@ -506,43 +515,129 @@ impl AskedFor {
     }
 
     fn one_item(&self, service: &Service) -> Result<Response<ResponseBody>, Refusal> {
-        let items = self.items(service)?;
-        let found = items
-            .iter()
-            .find(|item| item.get("id").is_some_and(|id| *id == self.item));
-        match found {
-            Some(item) => Ok(object(item)),
-            None => Err(Refusal::new(
-                404,
-                "item_not_found",
-                "the conversation has no such item",
-            )),
-        }
+        Ok(object(&self.item(service)?.item))
+    }
+
+    /// The item that the path names.
+    fn item(&self, service: &Service) -> Result<ConversationItem, Refusal> {
+        let mut items = self.items(service)?.into_iter();
+        let found = items.find(|item| item.item.get("id").is_some_and(|id| *id == self.item));
+        let unknown = "the conversation has no such item";
+        found.ok_or_else(|| Refusal::new(404, "item_not_found", unknown))
+    }
+
+    /// Takes an item out of its conversation: no list has it any more, and no model gets it.
+    fn delete_item(&self, service: &Service) -> Result<Response<ResponseBody>, Refusal> {
+        let id = self.session()?;
+        let item = self.item(service)?;
+        let Some((offset, part)) = self.origin(id, &item)? else {
+            let why = "an item of this kind cannot be deleted alone";
+            return Err(Refusal::new(400, "invalid_request_error", why));
+        };
+        let end = ResponseEnd {
+            id: self.item.as_str().into(),
+            status: ResponseStatus::Deleted.name().into(),
+            timestamp: Some(store::now()),
+            message: Some(offset),
+            part: part.as_deref().map(Into::into),
+        };
+        self.append(id, |_| (line(&end.into()), ()))?;
+        self.conversation()
+    }
+
+    /// The message that an item was made of, by its offset, and which part of it; `None` for an item
+    /// that is of no message.
+    fn origin(
+        &self,
+        id: SessionId,
+        item: &ConversationItem,
+    ) -> Result<Option<(u64, Option<String>)>, Refusal> {
+        let mut deleted = Vec::new();
+        let mut found = Vec::new();
+        let read = self
+            .sessions
+            .each_line(id, 0, |event, place| match event.kind() {
+                Kind::ResponseEnd => {
+                    let end = ResponseEnd::read(event);
+                    let part = end.part.map(|part| part.str().into_owned());
+                    deleted.extend(end.message.map(|offset| (offset, part)));
+                }
+                Kind::Message if item.place.contains(&place.start) && !is_once(event) => {
+                    let (talk, _) = Conversation::read(&event.raw());
+                    let message = talk.messages.first();
+                    let part = message.and_then(|message| part_of(message, &item.item));
+                    found.extend(part.map(|part| (place.start, part)));
+                }
+                _ => {}
+            });
+        read.map_err(|error| refused(error.into(), None))?;
+        // Of two messages with the same text one is as good as the other.
+        let mut found = found.into_iter();
+        Ok(found.find(|origin| !deleted.contains(origin)))
     }
 
     /// All items of a conversation: what went into each response, and what came out of it, under the
     /// ids that its client has seen.
-    fn items(&self, service: &Service) -> Result<Vec<Value>, Refusal> {
+    fn items(&self, service: &Service) -> Result<Vec<ConversationItem>, Refusal> {
         let id = self.session()?;
-        let mut parts: Vec<ItemsPart> = vec![ItemsPart::default()];
+        let (parts, deleted) = self.parts(id)?;
+        let mut items = Vec::new();
+        for part in parts {
+            let prefix = part
+                .response
+                .map_or_else(|| format!("{id}{:x}", part.place.start), input_prefix);
+            let (talk, _) = Conversation::read(&part.talk);
+            let mut all = response_items(&talk.messages, &prefix);
+            if let Some(response) = part.response {
+                let mut stored = StoredResponse::read(&self.sessions, response)?;
+                stored.front = Some(Front::Responses);
+                let (end, status) = (part.place.end, RunningStatus::InProgress);
+                let body = service.so_far(&self.sessions, &stored, end, status)?;
+                let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+                let output = body.get("output").and_then(Value::as_array);
+                all.extend(output.cloned().unwrap_or_default());
+            }
+            items.extend(all.into_iter().map(|item| ConversationItem {
+                item,
+                place: part.place.clone(),
+            }));
+        }
+        let is_left = |item: &ConversationItem| {
+            let id = item.item.get("id").and_then(Value::as_str);
+            !deleted.iter().any(|deleted| Some(deleted.as_str()) == id)
+        };
+        items.retain(is_left);
+        Ok(items)
+    }
+
+    /// The parts of a conversation, and the ids of what was deleted.
+    fn parts(&self, id: SessionId) -> Result<(Vec<ItemsPart>, Vec<String>), Refusal> {
+        let mut parts = vec![ItemsPart::new(0, None)];
+        let mut deleted = Vec::new();
+        let begin = |parts: &mut Vec<ItemsPart>, at: u64, part: ItemsPart| {
+            if let Some(last) = parts.last_mut() {
+                last.place.end = at;
+            }
+            parts.push(part);
+        };
         let read = self
             .sessions
             .each_line(id, 0, |event, place| match event.kind() {
-                Kind::Response => parts.push(ItemsPart {
-                    response: Some(ResponseId {
+                Kind::Response => {
+                    let response = ResponseId {
                         session: id,
                         offset: place.start,
-                    }),
-                    ..ItemsPart::default()
-                }),
+                    };
+                    let part = ItemsPart::new(place.start, Some(response));
+                    begin(&mut parts, place.start, part);
+                }
                 Kind::ResponseEnd => {
-                    if let Some(part) = parts.last_mut() {
-                        part.end = place.end;
+                    let end = ResponseEnd::read(event);
+                    if end.status == ResponseStatus::Deleted.name() {
+                        deleted.push(end.id.str().into_owned());
                     }
-                    parts.push(ItemsPart {
-                        first: place.start,
-                        ..ItemsPart::default()
-                    });
+                    let part = ItemsPart::new(place.start, None);
+                    begin(&mut parts, place.end, part);
                 }
                 Kind::Message if !is_once(event) => {
                     if let Some(part) = parts.last_mut()
@@ -553,51 +648,75 @@ impl AskedFor {
                     }
                 }
                 kind if kind.begins_stream() => {
-                    parts
-                        .last_mut()
-                        .into_iter()
-                        .for_each(|part| part.has_output = true);
+                    if let Some(part) = parts.last_mut() {
+                        part.has_output = true;
+                    }
                 }
                 _ => {}
             });
         read.map_err(|error| refused(error.into(), None))?;
-        let mut items = Vec::new();
-        for part in parts {
-            let prefix = part
-                .response
-                .map_or_else(|| format!("{id}{:x}", part.first), input_prefix);
-            let (talk, _) = Conversation::read(&part.talk);
-            items.extend(response_items(&talk.messages, &prefix));
-            if let Some(response) = part.response {
-                let mut stored = StoredResponse::read(&self.sessions, response)?;
-                stored.front = Some(Front::Responses);
-                let end = if part.end == 0 { u64::MAX } else { part.end };
-                let status = RunningStatus::InProgress;
-                let body = service.so_far(&self.sessions, &stored, end, status)?;
-                let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-                items.extend(
-                    body.get("output")
-                        .and_then(Value::as_array)
-                        .cloned()
-                        .unwrap_or_default(),
-                );
-            }
-        }
-        Ok(items)
+        Ok((parts, deleted))
     }
 }
 
+/// An item of a conversation, and the part of the session that it comes from.
+struct ConversationItem {
+    item: Value,
+    place: Range<u64>,
+}
+
 /// A part of a conversation: a response, or messages that were put in between.
-#[derive(Default)]
 struct ItemsPart {
     response: Option<ResponseId>,
-    /// The offset of its first line, of which the ids of its items are made.
-    first: u64,
-    /// The offset behind its last line; 0 while it goes on.
-    end: u64,
+    /// Of the offset of its first line the ids of its items are made.
+    place: Range<u64>,
     talk: String,
     /// Whether the answer has begun.
     has_output: bool,
+}
+
+impl ItemsPart {
+    fn new(start: u64, response: Option<ResponseId>) -> ItemsPart {
+        ItemsPart {
+            response,
+            place: start..u64::MAX,
+            talk: String::new(),
+            has_output: false,
+        }
+    }
+}
+
+/// Which part of a message an item is; `Some(None)` for all of it, and `None` where the item is of
+/// another message.
+fn part_of(message: &Message, item: &Value) -> Option<Option<String>> {
+    let text = |name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default();
+    let texts = |name: &str| {
+        let parts = item.get(name).and_then(Value::as_array);
+        let parts = parts.into_iter().flatten();
+        let texts = parts.filter_map(|part| part.get("text")?.as_str());
+        texts.collect::<String>()
+    };
+    let call = text("call_id");
+    match text("type") {
+        "message" => {
+            let is_same = message.role() == text("role") && message.text() == texts("content");
+            let is_whole = message.calls().is_empty() && message.reasoning().is_empty();
+            is_same.then(|| (!is_whole).then(|| CONTENT.to_owned()))
+        }
+        "reasoning" => {
+            let reasoning = message.reasoning();
+            let is_same = reasoning == texts("summary") || reasoning == texts("content");
+            (is_same && !reasoning.is_empty()).then(|| Some(REASONING.to_owned()))
+        }
+        "function_call" | "custom_tool_call" => {
+            let has_call = message.calls().iter().any(|known| known.id == call);
+            has_call.then(|| Some(call.to_owned()))
+        }
+        "function_call_output" | "custom_tool_call_output" => {
+            (message.tool_call_id() == call).then_some(None)
+        }
+        _ => None,
+    }
 }
 
 /// The `metadata` of a body, as JSON.

@@ -198,9 +198,8 @@ impl Sessions {
         }
         let mut writer = SessionWriter::new(self, &session, lease, end);
         let mut outline = self.outline(id, end)?;
-        if let Some(response) = outline.active() {
-            let cut = response.id.clone();
-            writer.interrupt(&cut)?;
+        if let Some(left) = outline.active().cloned() {
+            writer.end_left(&left)?;
             outline = self.outline(id, writer.end)?;
         }
         Ok((writer, outline))

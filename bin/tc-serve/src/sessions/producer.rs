@@ -1,6 +1,6 @@
 //! One response while it is made: its events go into the session's file, whoever reads them there.
 
-use super::{LiveSession, Outline, ResponseId, Sessions, line};
+use super::{LiveSession, Outline, ResponseId, ResponseOutline, Sessions, line};
 use crate::pipe::Pipe;
 use crate::tools::next_lines;
 use api::FailedAnswer;
@@ -134,7 +134,7 @@ impl WaitingClient {
 impl WaitingClient {
     /// The client has all that it gets, though the response may go on: what a stream cannot take back
     /// ends it as failed, and the whole answer may be complete.
-    pub(crate) fn served(mut self) {
+    pub(crate) fn leave_served(mut self) {
         self.cancels = false;
     }
 }
@@ -264,6 +264,20 @@ impl SessionWriter {
         self.append(&line(payload))
     }
 
+    /// Ends a response that a service which was killed, or had no room on its disk, has left without
+    /// its end. One whose answer is whole lacks that line alone.
+    ///
+    /// # Errors
+    /// As [`SessionWriter::append`].
+    pub(crate) fn end_left(&mut self, left: &ResponseOutline) -> Result<(), StoreError> {
+        match left.reason.filter(|_| !left.is_open) {
+            Some(
+                reason @ (FinishReason::Stop | FinishReason::Length | FinishReason::ContentFilter),
+            ) => self.end_response(&left.id, status(Some(reason))),
+            _ => self.interrupt(&left.id),
+        }
+    }
+
     /// Ends a response that was cut when a service ended: what a client has seen of it cannot be
     /// taken back, and nobody writes the rest.
     ///
@@ -296,6 +310,7 @@ impl SessionWriter {
             id: id.into(),
             status: status.name().into(),
             timestamp: Some(store::now()),
+            ..ResponseEnd::default()
         };
         self.event(&end.into())
     }

@@ -53,7 +53,7 @@ impl ResponseView {
             pipe.room().await;
             if pipe.is_done() {
                 if let Some((_, client)) = self.running.take() {
-                    client.served();
+                    client.leave_served();
                 }
                 return;
             }
