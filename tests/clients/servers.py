@@ -14,13 +14,13 @@ def start_mock(indexes):
     return mock, f"http://127.0.0.1:{mock.stdout.readline().strip()}"
 
 
-def start_server(bin, api, base, name):
-    """A tc-serve before the provider at `base`, and its address: the line that it writes to standard output."""
+def start_server(bin, api, base, name, *options):
+    """A tc-serve with these options before the provider at `base`, and its address: the line that it writes to standard output."""
     environment = {**os.environ, **{f"{name}_API_KEY": "none" for name in ("OPENAI", "ANTHROPIC", "GEMINI", "MISTRAL", "COHERE", "CO")}}
     path = os.path.join(root, "target", f"clients-{name}.log")
     with open(path, "w") as errors:
         server = subprocess.Popen(
-            [os.path.join(bin, "tc-serve"), "--listen", "127.0.0.1:0", "--api", api, "--base-url", base, "--retries", "0"],
+            [os.path.join(bin, "tc-serve"), "--listen", "127.0.0.1:0", "--api", api, "--base-url", base, "--retries", "0", *options],
             stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL, env=environment, text=True)
     found = re.search(r"http://[\w.:\[\]]+", server.stdout.readline())
     if not found:

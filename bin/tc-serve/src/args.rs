@@ -21,7 +21,7 @@ Examples:
   Any pipeline as a service:
     tc-serve -- 'llm-stream -m gpt-5-mini | tag-parse | tc-accumulate'
   The agent loop as a service, with tools that it runs itself:
-    tc-serve -- 'react -t tools.json -m gpt-5-mini'
+    tc-serve --model gpt-5-mini --sessions DIR --tools tools.json --mode auto
   For other machines, with a key that clients have to send:
     tc-serve --listen 0.0.0.0:8790 --key-file keys.txt --allow-host box.lan
 

@@ -16,8 +16,8 @@ mod view;
 
 pub(crate) use digest::{summary, text, whole};
 pub(crate) use index::{IndexedSession, forget, sessions as indexed_sessions};
-pub(crate) use outline::{Outline, ResponseId, ResponseOutline};
-pub(crate) use place::{PlaceError, SessionPlace, WantedSession, line};
+pub(crate) use outline::{CONTENT, Outline, REASONING, ResponseId, ResponseOutline};
+pub(crate) use place::{PlaceError, SessionPlace, WantedPlace, WantedSession, line};
 pub(crate) use producer::{
     Made, RunningResponse, SessionWriter, WaitingClient, not_written, one_turn, produce,
 };
@@ -230,10 +230,24 @@ impl Sessions {
     pub(crate) fn each_line(
         &self,
         id: SessionId,
-        mut offset: u64,
+        offset: u64,
+        take: impl FnMut(&Event<'_>, Range<u64>),
+    ) -> Result<(), StoreError> {
+        self.each_line_of(id, offset..u64::MAX, take)
+    }
+
+    /// The same for the events between two offsets, which are ends of lines.
+    ///
+    /// # Errors
+    /// As [`Sessions::each_line`].
+    pub(crate) fn each_line_of(
+        &self,
+        id: SessionId,
+        place: Range<u64>,
         mut take: impl FnMut(&Event<'_>, Range<u64>),
     ) -> Result<(), StoreError> {
         let mut scanner = Scanner::default();
+        let mut offset = place.start;
         loop {
             let bytes = self.store.read(id, offset, PIECE)?;
             if bytes.is_empty() {
@@ -241,6 +255,9 @@ impl Sessions {
             }
             for line in bytes.split_inclusive(|byte| *byte == b'\n') {
                 let behind = offset + line.len() as u64;
+                if behind > place.end {
+                    return Ok(());
+                }
                 let text = std::str::from_utf8(line.trim_ascii_end());
                 if let Some(event) = text.ok().and_then(|text| scanner.read(text).ok()) {
                     take(&event, offset..behind);
@@ -256,11 +273,7 @@ impl Sessions {
     /// [`StoreError::Unknown`] and [`StoreError::Io`].
     pub(crate) fn outline(&self, id: SessionId, until: u64) -> Result<Outline, StoreError> {
         let mut outline = Outline::default();
-        self.each_line(id, 0, |event, place| {
-            if place.end <= until {
-                outline.push(event, place);
-            }
-        })?;
+        self.each_line_of(id, 0..until, |event, place| outline.push(event, place))?;
         Ok(outline)
     }
 }

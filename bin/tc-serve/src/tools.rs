@@ -80,7 +80,7 @@ pub(crate) struct ToolArgs {
     #[arg(long, value_name = "DIR")]
     pub cache: Option<PathBuf>,
     /// As for tool-exec: how many calls run at once
-    #[arg(long, value_name = "N")]
+    #[arg(short, long, value_name = "N")]
     pub jobs: Option<String>,
     /// As --timeout of tool-exec: how long a call may take
     #[arg(long, value_name = "TIME")]

@@ -7,7 +7,7 @@
 use crate::files::{AppendedFile, FileId, lock};
 use crate::folder::PrivateFolder;
 use crate::scan::first_line;
-use rustix::fs::{OFlags, inotify};
+use rustix::fs::{FlockOperation, OFlags, flock, inotify};
 use rustix::io::Errno;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -176,13 +176,14 @@ type Watched = Rc<RefCell<HashMap<i32, u8>>>;
 pub struct Lease(AppendedFile);
 
 impl Lease {
-    /// Another handle of the file, by which another thread can wait until what was appended is on
-    /// disk.
+    /// Gives the lease back, and returns the file, by which another thread can wait until what was
+    /// appended is on disk.
     ///
     /// # Errors
-    /// When the process may open no further file.
-    pub fn file(&self) -> io::Result<File> {
-        self.0.file.try_clone()
+    /// When the system does not unlock the file; it is closed then.
+    pub fn release(self) -> io::Result<File> {
+        flock(&self.0.file, FlockOperation::NonBlockingUnlock)?;
+        Ok(self.0.file)
     }
 }
 

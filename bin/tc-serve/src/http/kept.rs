@@ -7,17 +7,21 @@ use super::body;
 use super::calls::CallVerb;
 use super::response::{Refusal, RequestRecord, ResponseBody, whole};
 use super::service::{Admitted, Service};
-use super::stored::{JSON, StoredResponse, conversation_id, named, refused, unknown_response};
+use super::stored::{
+    JSON, StoredResponse, conversation_id, member, named, refused, unknown_response,
+};
 use crate::pipe::{Pipe, PipeOutput, TextSearch};
 use crate::sessions::{
-    PlaceError, ResponseId, ResponseOutline, Sessions, WaitingClient, line, random_id,
+    CONTENT, PlaceError, REASONING, ResponseId, ResponseOutline, Sessions, WaitingClient, line,
+    random_id,
 };
-use api::{AnswerForm, Api, Conversation, Front, RunningStatus, response_items};
+use api::{AnswerForm, Api, Conversation, Front, Message, RunningStatus, response_items};
 use event::payload::{ResponseEnd, ResponseStatus, Session};
 use event::{Event, Json, Kind, Scanner};
 use hyper::body::{Bytes, Incoming};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::{Map, Value, json};
+use std::ops::Range;
 use std::rc::Rc;
 use store::{SessionId, StoreError};
 
@@ -76,7 +80,8 @@ impl KeptPath {
             | KeptPath::Call(_)
             | KeptPath::Say
             | KeptPath::CancelSession => &[Method::POST],
-            KeptPath::InputItems | KeptPath::Item => &[Method::GET],
+            KeptPath::InputItems => &[Method::GET],
+            KeptPath::Item => &[Method::GET, Method::DELETE],
             KeptPath::Items => &[Method::GET, Method::POST],
             KeptPath::Conversation => &[Method::GET, Method::POST, Method::DELETE],
         }
@@ -154,7 +159,11 @@ impl Service {
                 let body = self.object(request).await?;
                 asked.add_items(self, &body)
             }
-            (KeptPath::Items, _) => Ok(asked.page(asked.items(self)?)),
+            (KeptPath::Items, _) => {
+                let items = asked.items(self)?;
+                asked.page(items.into_iter().map(|item| item.item).collect())
+            }
+            (KeptPath::Item, Method::DELETE) => asked.delete_item(self),
             (_, _) => asked.one_item(self),
         }
     }
@@ -201,7 +210,7 @@ impl Service {
                 (true, false) if outline.reason.is_none() => RunningStatus::Queued,
                 _ => RunningStatus::InProgress,
             };
-            let body = self.so_far(&asked.sessions, &stored, status)?;
+            let body = self.so_far(&asked.sessions, &stored, u64::MAX, status)?;
             return Ok(named(whole(StatusCode::OK, JSON, body), id));
         }
         let form = if is_stream {
@@ -213,22 +222,25 @@ impl Service {
             let client = WaitingClient::new(&asked.sessions, &running);
             (running, client)
         });
-        let view = self.view(&asked.sessions, stored, form, false, client)?;
+        let mut view = self.view(&asked.sessions, stored, form, false, client)?;
+        view.begins_at_once = is_stream;
         self.respond_with(view, is_stream, exchange).await
     }
 
-    /// The response object as far as its answer is written.
+    /// The response object as far as its answer is written before the offset `end`.
     fn so_far(
         &self,
         sessions: &Sessions,
         stored: &StoredResponse,
+        end: u64,
         status: RunningStatus,
     ) -> Result<Vec<u8>, Refusal> {
         let encoder = self.encoder(stored, AnswerForm::Stream)?;
         let turns = self.turns(stored);
         let output = PipeOutput::Answer(Box::new(encoder));
         let pipe = Pipe::new(self.pipe.clone(), TextSearch::Done, turns, output);
-        let read = sessions.each_line(stored.id.session, stored.id.offset, |event, _| {
+        let place = stored.id.offset..end;
+        let read = sessions.each_line_of(stored.id.session, place, |event, _| {
             pipe.push(event);
             // What the client gets is the object at the end.
             drop(pipe.take());
@@ -244,10 +256,13 @@ impl Service {
         admitted: &Admitted,
         exchange: &mut RequestRecord,
     ) -> Result<Response<ResponseBody>, Refusal> {
-        let (id, _) = asked.find()?;
+        let (id, outline) = asked.find()?;
         if let Some(running) = asked.running(id) {
             running.cancel(&self.client_name(admitted.key));
             running.ended().await;
+        } else if outline.status.is_none() {
+            // Another process makes it, and cannot be asked.
+            return Err(refused(PlaceError::Busy(None), None));
         }
         self.response(asked, exchange).await
     }
@@ -296,6 +311,7 @@ impl AskedFor {
             id: name.as_str().into(),
             status: ResponseStatus::Deleted.name().into(),
             timestamp: Some(store::now()),
+            ..ResponseEnd::default()
         };
         let appended = writer.event(&end.into());
         appended.map_err(|error| refused(PlaceError::Store(error), None))?;
@@ -320,31 +336,47 @@ impl AskedFor {
         });
         read.map_err(|error| refused(error.into(), None))?;
         let (talk, _) = Conversation::read(&talk);
-        Ok(self.page(response_items(&talk.messages, &id.to_string())))
+        self.page(response_items(&talk.messages, &input_prefix(id)))
     }
 
     /// One page of a list: `limit`, `order` and `after` of the query say which.
-    fn page(&self, mut items: Vec<Value>) -> Response<ResponseBody> {
-        let limit = self.query.get("limit").and_then(|limit| limit.parse().ok());
-        let limit = limit.unwrap_or(20_usize).clamp(1, 100);
-        if self.query.get("order") != Some("asc") {
-            items.reverse();
+    ///
+    /// # Errors
+    /// 400 for a value that has no meaning. An unknown `after` is one: a client that goes from page to
+    /// page would begin again at the first.
+    fn page(&self, mut items: Vec<Value>) -> Result<Response<ResponseBody>, Refusal> {
+        let limit = match self.query.get("limit").map(str::parse::<usize>) {
+            None => 20,
+            Some(Ok(limit @ 1..=100)) => limit,
+            Some(_) => return Err(member("limit", "use a number from 1 to 100")),
+        };
+        match self.query.get("order") {
+            Some("asc") => {}
+            None | Some("desc") => items.reverse(),
+            Some(_) => return Err(member("order", "use asc or desc")),
         }
         let id = |item: &Value| item.get("id").and_then(Value::as_str).map(str::to_owned);
-        if let Some(after) = self.query.get("after") {
+        if let Some(after) = self.query.get("after").filter(|after| !after.is_empty()) {
             let place = items
                 .iter()
                 .position(|item| id(item).as_deref() == Some(after));
-            items.drain(..place.map_or(0, |place| place + 1));
+            let place = place.ok_or_else(|| member("after", "the list has no such item"))?;
+            items.drain(..=place);
         }
         let has_more = items.len() > limit;
         items.truncate(limit);
         let first = items.first().and_then(id);
         let last = items.last().and_then(id);
-        object(&json!({
+        Ok(object(&json!({
             "object": "list", "data": items, "first_id": first, "last_id": last, "has_more": has_more
-        }))
+        })))
     }
+}
+
+/// What the ids of a request's items are made of. Those of the answer's have the id of the response
+/// alone.
+fn input_prefix(id: ResponseId) -> String {
+    format!("{id}i")
 }
 
 /// Whether an event is one of those that a request becomes, at the beginning of a response.
@@ -456,7 +488,8 @@ impl AskedFor {
     fn delete_conversation(&self) -> Result<Response<ResponseBody>, Refusal> {
         let id = self.session()?;
         let removed = self.sessions.remove(id, self.key.as_deref());
-        removed.map_err(|error| refused(error.into(), None))?;
+        let live = self.sessions.live(id);
+        removed.map_err(|error| refused(self.sessions.busy(&live, error), None))?;
         Ok(object(
             &json!({"id": self.id, "object": "conversation.deleted", "deleted": true}),
         ))
@@ -472,6 +505,7 @@ impl AskedFor {
         let lines = item_lines(body)?;
         self.append(id, |_| (lines.into_bytes(), ()))?;
         let added = self.items(service)?.split_off(before);
+        let added: Vec<Value> = added.into_iter().map(|item| item.item).collect();
         let ends = (added.first().cloned(), added.last().cloned());
         let [first, last] =
             [ends.0, ends.1].map(|item| item.and_then(|item| item.get("id").cloned()));
@@ -481,39 +515,130 @@ impl AskedFor {
     }
 
     fn one_item(&self, service: &Service) -> Result<Response<ResponseBody>, Refusal> {
-        let items = self.items(service)?;
-        let found = items
-            .iter()
-            .find(|item| item.get("id").is_some_and(|id| *id == self.item));
-        match found {
-            Some(item) => Ok(object(item)),
-            None => Err(Refusal::new(
-                404,
-                "item_not_found",
-                "the conversation has no such item",
-            )),
-        }
+        Ok(object(&self.item(service)?.item))
+    }
+
+    /// The item that the path names.
+    fn item(&self, service: &Service) -> Result<ConversationItem, Refusal> {
+        let mut items = self.items(service)?.into_iter();
+        let found = items.find(|item| item.item.get("id").is_some_and(|id| *id == self.item));
+        let unknown = "the conversation has no such item";
+        found.ok_or_else(|| Refusal::new(404, "item_not_found", unknown))
+    }
+
+    /// Takes an item out of its conversation: no list has it any more, and no model gets it.
+    fn delete_item(&self, service: &Service) -> Result<Response<ResponseBody>, Refusal> {
+        let id = self.session()?;
+        let item = self.item(service)?;
+        let Some((offset, part)) = self.origin(id, &item)? else {
+            let why = "an item of this kind cannot be deleted alone";
+            return Err(Refusal::new(400, "invalid_request_error", why));
+        };
+        let end = ResponseEnd {
+            id: self.item.as_str().into(),
+            status: ResponseStatus::Deleted.name().into(),
+            timestamp: Some(store::now()),
+            message: Some(offset),
+            part: part.as_deref().map(Into::into),
+        };
+        self.append(id, |_| (line(&end.into()), ()))?;
+        self.conversation()
+    }
+
+    /// The message that an item was made of, by its offset, and which part of it; `None` for an item
+    /// that is of no message.
+    fn origin(
+        &self,
+        id: SessionId,
+        item: &ConversationItem,
+    ) -> Result<Option<(u64, Option<String>)>, Refusal> {
+        let mut deleted = Vec::new();
+        let mut found = Vec::new();
+        let read = self
+            .sessions
+            .each_line(id, 0, |event, place| match event.kind() {
+                Kind::ResponseEnd => {
+                    let end = ResponseEnd::read(event);
+                    let part = end.part.map(|part| part.str().into_owned());
+                    deleted.extend(end.message.map(|offset| (offset, part)));
+                }
+                Kind::Message if item.place.contains(&place.start) && !is_once(event) => {
+                    let (talk, _) = Conversation::read(&event.raw());
+                    let message = talk.messages.first();
+                    let part = message.and_then(|message| part_of(message, &item.item));
+                    found.extend(part.map(|part| (place.start, part)));
+                }
+                _ => {}
+            });
+        read.map_err(|error| refused(error.into(), None))?;
+        // Of two messages with the same text one is as good as the other.
+        let mut found = found.into_iter();
+        Ok(found.find(|origin| !deleted.contains(origin)))
     }
 
     /// All items of a conversation: what went into each response, and what came out of it, under the
     /// ids that its client has seen.
-    fn items(&self, service: &Service) -> Result<Vec<Value>, Refusal> {
+    fn items(&self, service: &Service) -> Result<Vec<ConversationItem>, Refusal> {
         let id = self.session()?;
-        let mut parts: Vec<ItemsPart> = vec![ItemsPart::default()];
+        let (parts, deleted) = self.parts(id)?;
+        let mut items = Vec::new();
+        for part in parts {
+            let prefix = part
+                .response
+                .map_or_else(|| format!("{id}{:x}", part.place.start), input_prefix);
+            let (talk, _) = Conversation::read(&part.talk);
+            let mut all = response_items(&talk.messages, &prefix);
+            if let Some(response) = part.response {
+                let mut stored = StoredResponse::read(&self.sessions, response)?;
+                stored.front = Some(Front::Responses);
+                let (end, status) = (part.place.end, RunningStatus::InProgress);
+                let body = service.so_far(&self.sessions, &stored, end, status)?;
+                let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+                let output = body.get("output").and_then(Value::as_array);
+                all.extend(output.cloned().unwrap_or_default());
+            }
+            items.extend(all.into_iter().map(|item| ConversationItem {
+                item,
+                place: part.place.clone(),
+            }));
+        }
+        let is_left = |item: &ConversationItem| {
+            let id = item.item.get("id").and_then(Value::as_str);
+            !deleted.iter().any(|deleted| Some(deleted.as_str()) == id)
+        };
+        items.retain(is_left);
+        Ok(items)
+    }
+
+    /// The parts of a conversation, and the ids of what was deleted.
+    fn parts(&self, id: SessionId) -> Result<(Vec<ItemsPart>, Vec<String>), Refusal> {
+        let mut parts = vec![ItemsPart::new(0, None)];
+        let mut deleted = Vec::new();
+        let begin = |parts: &mut Vec<ItemsPart>, at: u64, part: ItemsPart| {
+            if let Some(last) = parts.last_mut() {
+                last.place.end = at;
+            }
+            parts.push(part);
+        };
         let read = self
             .sessions
             .each_line(id, 0, |event, place| match event.kind() {
-                Kind::Response => parts.push(ItemsPart {
-                    response: Some(ResponseId {
+                Kind::Response => {
+                    let response = ResponseId {
                         session: id,
                         offset: place.start,
-                    }),
-                    ..ItemsPart::default()
-                }),
-                Kind::ResponseEnd => parts.push(ItemsPart {
-                    first: place.start,
-                    ..ItemsPart::default()
-                }),
+                    };
+                    let part = ItemsPart::new(place.start, Some(response));
+                    begin(&mut parts, place.start, part);
+                }
+                Kind::ResponseEnd => {
+                    let end = ResponseEnd::read(event);
+                    if end.status == ResponseStatus::Deleted.name() {
+                        deleted.push(end.id.str().into_owned());
+                    }
+                    let part = ItemsPart::new(place.start, None);
+                    begin(&mut parts, place.end, part);
+                }
                 Kind::Message if !is_once(event) => {
                     if let Some(part) = parts.last_mut()
                         && (part.response.is_none() || !part.has_output)
@@ -523,48 +648,75 @@ impl AskedFor {
                     }
                 }
                 kind if kind.begins_stream() => {
-                    parts
-                        .last_mut()
-                        .into_iter()
-                        .for_each(|part| part.has_output = true);
+                    if let Some(part) = parts.last_mut() {
+                        part.has_output = true;
+                    }
                 }
                 _ => {}
             });
         read.map_err(|error| refused(error.into(), None))?;
-        let mut items = Vec::new();
-        for part in parts {
-            let prefix = part.response.map_or_else(
-                || format!("{id}{:x}", part.first),
-                |response| response.to_string(),
-            );
-            let (talk, _) = Conversation::read(&part.talk);
-            items.extend(response_items(&talk.messages, &prefix));
-            if let Some(response) = part.response {
-                let mut stored = StoredResponse::read(&self.sessions, response)?;
-                stored.front = Some(Front::Responses);
-                let body = service.so_far(&self.sessions, &stored, RunningStatus::InProgress)?;
-                let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-                items.extend(
-                    body.get("output")
-                        .and_then(Value::as_array)
-                        .cloned()
-                        .unwrap_or_default(),
-                );
-            }
-        }
-        Ok(items)
+        Ok((parts, deleted))
     }
 }
 
+/// An item of a conversation, and the part of the session that it comes from.
+struct ConversationItem {
+    item: Value,
+    place: Range<u64>,
+}
+
 /// A part of a conversation: a response, or messages that were put in between.
-#[derive(Default)]
 struct ItemsPart {
     response: Option<ResponseId>,
-    /// The offset of its first line, of which the ids of its items are made.
-    first: u64,
+    /// Of the offset of its first line the ids of its items are made.
+    place: Range<u64>,
     talk: String,
     /// Whether the answer has begun.
     has_output: bool,
+}
+
+impl ItemsPart {
+    fn new(start: u64, response: Option<ResponseId>) -> ItemsPart {
+        ItemsPart {
+            response,
+            place: start..u64::MAX,
+            talk: String::new(),
+            has_output: false,
+        }
+    }
+}
+
+/// Which part of a message an item is; `Some(None)` for all of it, and `None` where the item is of
+/// another message.
+fn part_of(message: &Message, item: &Value) -> Option<Option<String>> {
+    let text = |name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default();
+    let texts = |name: &str| {
+        let parts = item.get(name).and_then(Value::as_array);
+        let parts = parts.into_iter().flatten();
+        let texts = parts.filter_map(|part| part.get("text")?.as_str());
+        texts.collect::<String>()
+    };
+    let call = text("call_id");
+    match text("type") {
+        "message" => {
+            let is_same = message.role() == text("role") && message.text() == texts("content");
+            let is_whole = message.calls().is_empty() && message.reasoning().is_empty();
+            is_same.then(|| (!is_whole).then(|| CONTENT.to_owned()))
+        }
+        "reasoning" => {
+            let reasoning = message.reasoning();
+            let is_same = reasoning == texts("summary") || reasoning == texts("content");
+            (is_same && !reasoning.is_empty()).then(|| Some(REASONING.to_owned()))
+        }
+        "function_call" | "custom_tool_call" => {
+            let has_call = message.calls().iter().any(|known| known.id == call);
+            has_call.then(|| Some(call.to_owned()))
+        }
+        "function_call_output" | "custom_tool_call_output" => {
+            (message.tool_call_id() == call).then_some(None)
+        }
+        _ => None,
+    }
 }
 
 /// The `metadata` of a body, as JSON.
@@ -660,7 +812,7 @@ impl Service {
         let mut stored = StoredResponse::read(sessions, response).ok()?;
         stored.front = Some(Front::Responses);
         let body = self
-            .so_far(sessions, &stored, RunningStatus::InProgress)
+            .so_far(sessions, &stored, u64::MAX, RunningStatus::InProgress)
             .ok()?;
         let body: Value = serde_json::from_slice(&body).ok()?;
         let items = body.get("output")?.as_array()?;

@@ -14,9 +14,9 @@ use crate::pipe::{ClientRequest, EventLines, Pipe, PipeOutput, TextSearch};
 use crate::places::KeyPlace;
 use crate::route::Endpoint;
 use crate::sessions::{
-    PlaceError, ResponseId, ResponseView, RunningResponse, SessionPlace, SessionReader,
-    SessionWriter, Sessions, WaitingClient, WantedSession, id_of_name, line, not_written, one_turn,
-    produce, random_id,
+    Outline, PlaceError, ResponseId, ResponseOutline, ResponseView, RunningResponse, SessionPlace,
+    SessionReader, SessionWriter, Sessions, WaitingClient, WantedPlace, WantedSession, id_of_name,
+    line, not_written, one_turn, produce, random_id,
 };
 use crate::tools::{ServiceTools, ToolsMode};
 use crate::turns::{StepMode, Turns};
@@ -148,16 +148,18 @@ impl Service {
                 id,
             ));
         }
-        let form = if is_stream {
-            AnswerForm::Stream
-        } else {
-            AnswerForm::Whole
+        let form = match (is_stream, is_background) {
+            (true, _) => AnswerForm::Stream,
+            (false, true) => AnswerForm::Object,
+            (false, false) => AnswerForm::Whole,
         };
         let running = running.map(|running| {
             let client = WaitingClient::new(sessions, &running);
             (running, client)
         });
-        let view = self.view(sessions, stored, form, is_sse, running)?;
+        let mut view = self.view(sessions, stored, form, is_sse, running)?;
+        // A client that loses the connection comes back by the id of the first event.
+        view.begins_at_once = is_background && is_stream;
         self.respond_with(view, is_stream, exchange).await
     }
 
@@ -176,9 +178,14 @@ impl Service {
             kind,
             id,
             source,
+            begins_at_once,
         } = view;
         let longest = is_stream.then_some(self.limits.status_timeout);
-        answering.until_known(longest).await;
+        if begins_at_once {
+            answering.pipe.begin();
+        } else {
+            answering.until_known(longest).await;
+        }
         answering.note(&mut exchange.line);
         let limits = source
             .map(|running| running.pipe().limits())
@@ -205,11 +212,11 @@ impl Service {
         self: &Rc<Self>,
         sessions: &Rc<Sessions>,
         asked: KeptRequest<'_>,
-        wanted: WantedSession,
+        wanted: WantedPlace,
         key: Option<String>,
     ) -> Result<Rc<RunningResponse>, Refusal> {
         let place = sessions.place(wanted, &asked.inbound, key.as_deref());
-        let place = place.map_err(|error| refused(error, Some(wanted)))?;
+        let place = place.map_err(|error| refused(error, Some(wanted.wanted)))?;
         let session = place.session.id;
         let is_new = place.is_new;
         let owner = key.clone();
@@ -511,6 +518,7 @@ impl Service {
             kind,
             id: stored.id,
             source,
+            begins_at_once: false,
         })
     }
 }
@@ -540,6 +548,8 @@ pub(super) struct AnswerView {
     pub id: ResponseId,
     /// The response, if it is made now.
     pub source: Option<Rc<RunningResponse>>,
+    /// Whether the status is 200 in any case: what fails then shows in the stream.
+    pub begins_at_once: bool,
 }
 
 /// How a stored answer is written.
@@ -622,8 +632,8 @@ enum SentBefore {
     Running(Rc<RunningResponse>),
     /// Its answer has ended.
     Ended(ResponseId),
-    /// It is new, and wants this session.
-    No(WantedSession),
+    /// It is new, and wants this place.
+    No(WantedPlace),
 }
 
 /// The header by which a client says that requests are one (OpenAI's SDKs send it with `POST`).
@@ -636,13 +646,12 @@ const MODE: &str = "x-toolpipe-mode";
 const RETRIES: &str = "x-stainless-retry-count";
 
 /// Finds what came of the same request, if the client has sent it before: with the same
-/// `Idempotency-Key`, or, while its answer is made, with the same body and a count of retries. An
-/// answer that was cancelled because its client had left is made anew.
+/// `Idempotency-Key`, or, while its answer is made, with the same body and a count of retries.
 ///
 /// # Errors
 /// 400 for members that contradict each other, 409 for a key that came with another body.
 fn sent_before(
-    sessions: &Sessions,
+    sessions: &Rc<Sessions>,
     asked: &KeptRequest<'_>,
     key: Option<&str>,
 ) -> Result<SentBefore, Refusal> {
@@ -663,43 +672,85 @@ fn sent_before(
             false => Err(other_body()),
         };
     }
-    let wanted = asked.wanted(sessions, key)?;
+    let mut place = asked.place(sessions, key)?;
     let Some(name) = name else {
-        return Ok(SentBefore::No(wanted));
+        return Ok(SentBefore::No(place));
     };
-    let mut tries = 0;
-    loop {
-        let (session, next) = match wanted {
-            WantedSession::New(_) => {
-                let id = id_of_name(key, "idempotency", &format!("{tries} {name}"));
-                (id, WantedSession::New(id))
-            }
-            WantedSession::After(id) => (id.session, wanted),
-            WantedSession::Of(id) | WantedSession::Repeated(id) => (id, wanted),
-        };
-        let known = sessions.open(session, key).and_then(|_| {
-            let end = sessions.store.end(session)?;
-            sessions.outline(session, end)
+    let asked_as = |session| Asked {
+        session,
+        key,
+        name,
+        hash: &hash,
+    };
+    if let Some(session) = place.wanted.session() {
+        let found = asked_as(session).answer(sessions)?;
+        if let Some(Some(id)) = found {
+            return Ok(SentBefore::Ended(id));
+        }
+    }
+    // A session that such a request begins has an id of its name, so that the session is found again.
+    for tries in 0_u64.. {
+        place.new = id_of_name(key, "idempotency", &format!("{tries} {name}"));
+        match asked_as(place.new).answer(sessions)? {
+            None => break,
+            Some(Some(id)) => return Ok(SentBefore::Ended(id)),
+            Some(None) => {}
+        }
+    }
+    Ok(SentBefore::No(place))
+}
+
+/// A request with an `Idempotency-Key`, and a session that may have its answer.
+struct Asked<'a> {
+    session: SessionId,
+    /// The hash of the client's key.
+    key: Option<&'a str>,
+    /// The `Idempotency-Key`.
+    name: &'a str,
+    /// The hash of the body.
+    hash: &'a str,
+}
+
+impl Asked<'_> {
+    /// The answer that the session has, if there is such a session. One that its client has left, or
+    /// that failed before anything of it was sent, is no answer: the client tries again to get one.
+    ///
+    /// # Errors
+    /// 409 for a key that came with another body, and while another process makes the answer.
+    fn answer(&self, sessions: &Rc<Sessions>) -> Result<Option<Option<ResponseId>>, Refusal> {
+        let known = sessions.open(self.session, self.key).and_then(|_| {
+            let end = sessions.store.end(self.session)?;
+            sessions.outline(self.session, end)
         });
-        let Ok(outline) = known else {
-            return Ok(SentBefore::No(next));
+        let Ok(mut outline) = known else {
+            return Ok(None);
         };
+        if self
+            .find(&outline)
+            .is_some_and(|found| found.status.is_none())
+        {
+            // The service that made it was killed, or is another process.
+            let written = sessions.write(self.session, self.key);
+            outline = written.map_err(|error| refused(error, None))?.1;
+        }
+        match self.find(&outline) {
+            None => Ok(Some(None)),
+            Some(found) if found.was_left() || found.has_failed_first() => Ok(Some(None)),
+            Some(found) if found.body_hash.as_deref() != Some(self.hash) => Err(other_body()),
+            Some(found) => match ResponseId::of(&found.id) {
+                Some(id) => Ok(Some(Some(id))),
+                None => Err(unknown_response()),
+            },
+        }
+    }
+
+    /// The last response to this key that was not deleted.
+    fn find<'o>(&self, outline: &'o Outline) -> Option<&'o ResponseOutline> {
         let mut responses = outline.responses.iter().rev();
-        let found = responses.find(|response| response.idempotency.as_deref() == Some(name));
-        match found {
-            Some(found) if found.was_left() => {}
-            Some(found) if found.body_hash.as_deref() != Some(&hash) => return Err(other_body()),
-            Some(found) if found.status.is_some() => {
-                return ResponseId::of(&found.id)
-                    .map(SentBefore::Ended)
-                    .ok_or_else(unknown_response);
-            }
-            _ => {}
-        }
-        match wanted {
-            WantedSession::New(_) => tries += 1,
-            _ => return Ok(SentBefore::No(next)),
-        }
+        responses.find(|response| {
+            response.idempotency.as_deref() == Some(self.name)
+                && outline.response(&response.id).is_some()
+        })
     }
 }
 
@@ -725,24 +776,22 @@ impl KeptRequest<'_> {
         hex(&Sha256::digest(&self.body))
     }
 
-    /// The session that the request wants.
+    /// The place that the request wants.
     ///
     /// # Errors
     /// 400 for members that contradict each other, 404 for an id that is none of ours.
-    fn wanted(&self, sessions: &Sessions, key: Option<&str>) -> Result<WantedSession, Refusal> {
-        if let Some(wanted) = referred(&self.inbound)? {
-            return Ok(wanted);
-        }
-        match self.header(SESSION).filter(|name| !name.is_empty()) {
-            None => Ok(WantedSession::New(
-                random_id().map_err(|error| not_written(&error))?,
-            )),
-            Some(name) => {
+    fn place(&self, sessions: &Sessions, key: Option<&str>) -> Result<WantedPlace, Refusal> {
+        let new = random_id().map_err(|error| not_written(&error))?;
+        let wanted = match (referred(&self.inbound)?, self.header(SESSION)) {
+            (Some(wanted), _) => wanted,
+            (None, None | Some("")) => WantedSession::New,
+            (None, Some(name)) => {
                 let own = SessionId::of(name).filter(|id| sessions.open(*id, key).is_ok());
                 let id = own.unwrap_or_else(|| id_of_name(key, "session", name));
-                Ok(WantedSession::Repeated(id))
+                WantedSession::Repeated(id)
             }
-        }
+        };
+        Ok(WantedPlace { wanted, new })
     }
 }
 
@@ -779,7 +828,8 @@ pub(super) fn conversation_id(session: SessionId) -> String {
     format!("conv_{session}")
 }
 
-fn member(name: &str, why: &str) -> Refusal {
+/// The refusal of a member or a parameter.
+pub(super) fn member(name: &str, why: &str) -> Refusal {
     let mut refusal = Refusal::new(400, "invalid_request_error", format!("{name}: {why}"));
     refusal.failure.param = Some(name.into());
     refusal
@@ -790,7 +840,7 @@ fn unknown(wanted: &WantedSession) -> Refusal {
     let (code, name) = match wanted {
         WantedSession::After(_) => ("previous_response_not_found", Some("previous_response_id")),
         WantedSession::Of(_) => ("conversation_not_found", Some("conversation")),
-        WantedSession::New(_) | WantedSession::Repeated(_) => ("session_not_found", None),
+        WantedSession::New | WantedSession::Repeated(_) => ("session_not_found", None),
     };
     let message = "it is not stored here, or was deleted";
     let mut refusal = Refusal::new(

@@ -8,6 +8,7 @@ use event::payload::{
     ToolResult, ToolUse,
 };
 use event::{Event, Kind, Scanner, Text};
+use serde_json::Value;
 use std::fmt;
 use std::ops::Range;
 use store::SessionId;
@@ -112,12 +113,20 @@ pub(crate) struct ResponseOutline {
     pub is_open: bool,
     /// How its last stream ended.
     pub reason: Option<FinishReason>,
+    /// Whether it has anything that a client may have seen, or a call that may have run.
+    pub has_content: bool,
 }
 
 impl ResponseOutline {
     /// Whether it was cancelled because its client had left.
     pub(crate) fn was_left(&self) -> bool {
         self.cancelled_by.as_deref() == Some(LEFT)
+    }
+
+    /// Whether it failed, or was cut, before there was anything of an answer.
+    pub(crate) fn has_failed_first(&self) -> bool {
+        let failed = [ResponseStatus::Failed, ResponseStatus::Interrupted].map(Some);
+        failed.contains(&self.status) && !self.has_content
     }
 }
 
@@ -155,6 +164,8 @@ pub(crate) struct Outline {
     pub end: u64,
     /// The lines that `api::Conversation` reads: messages, and which calls have run.
     pub talk: String,
+    /// The messages of `talk`: the offset of each in the session, and its place in `talk`.
+    messages: Vec<(u64, usize)>,
 }
 
 impl Outline {
@@ -190,6 +201,9 @@ impl Outline {
             event.kind(),
             Kind::Message | Kind::StreamStart | Kind::ToolUse | Kind::ToolResult | Kind::Response
         ) {
+            if event.kind() == Kind::Message {
+                self.messages.push((offset, self.talk.len()));
+            }
             self.talk.push_str(&event.raw());
             self.talk.push('\n');
         }
@@ -229,6 +243,7 @@ impl Outline {
             kind if kind.begins_stream() => {
                 if let Some(last) = self.responses.last_mut() {
                     last.is_open = true;
+                    last.has_content |= !matches!(kind, Kind::StreamStart | Kind::Error);
                 }
             }
             _ => {}
@@ -241,11 +256,33 @@ impl Outline {
         let status = ResponseStatus::of(&end.status.str());
         if status == Some(ResponseStatus::Deleted) {
             self.deleted.push(id.into_owned());
+            if let Some(offset) = end.message {
+                self.hide(offset, end.part.map(Text::str).as_deref());
+            }
         } else if let Some(response) = self.response_mut(&id)
             && response.status.is_none()
         {
             response.status = status;
             response.end = behind;
+        }
+    }
+
+    /// Takes a message out of the conversation, or a part of it.
+    fn hide(&mut self, offset: u64, part: Option<&str>) {
+        let Some(at) = self.messages.iter().position(|message| message.0 == offset) else {
+            return;
+        };
+        let start = self.messages[at].1;
+        let rest = &self.talk[start..];
+        let length = rest.find('\n').map_or(rest.len(), |feed| feed + 1);
+        let left = part.and_then(|part| without(&rest[..length], part));
+        let left = left.unwrap_or_default();
+        self.talk.replace_range(start..start + length, &left);
+        for (_, place) in &mut self.messages[at + 1..] {
+            *place = *place - length + left.len();
+        }
+        if left.is_empty() {
+            self.messages.remove(at);
         }
     }
 
@@ -286,6 +323,33 @@ impl Outline {
         (!self.deleted.iter().any(|deleted| deleted == id)).then_some(found)
     }
 }
+
+/// The line of a message without one of its parts; `None` where nothing of it is left.
+fn without(line: &str, part: &str) -> Option<String> {
+    let mut event: Value = serde_json::from_str(line).ok()?;
+    let message = event.get_mut("message")?.as_object_mut()?;
+    match part {
+        CONTENT | REASONING => _ = message.remove(part),
+        id => {
+            let calls = message.get_mut("tool_calls")?.as_array_mut()?;
+            calls.retain(|call| call.get("id").is_none_or(|known| known != id));
+            if calls.is_empty() {
+                message.remove("tool_calls");
+            }
+        }
+    }
+    let parts = [CONTENT, REASONING, "tool_calls"];
+    let is_left = parts.iter().any(|part| match message.get(*part) {
+        None | Some(Value::Null) => false,
+        Some(Value::String(text)) => !text.is_empty(),
+        Some(_) => true,
+    });
+    is_left.then(|| format!("{event}\n"))
+}
+
+/// The parts of a message that can be deleted, besides its calls.
+pub(crate) const CONTENT: &str = "content";
+pub(crate) const REASONING: &str = "reasoning";
 
 fn response(event: &Event<'_>, offset: u64) -> ResponseOutline {
     let response = Response::read(event);

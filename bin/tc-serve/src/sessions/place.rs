@@ -10,14 +10,34 @@ use store::{Lease, SessionId, Store, StoreError};
 /// What a request says of its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WantedSession {
-    /// A new one, of this id.
-    New(SessionId),
+    /// A new one.
+    New,
     /// The one of this response, which the request goes on from.
     After(ResponseId),
     /// This one, which the request goes on with.
     Of(SessionId),
     /// This one, of which the request repeats the beginning; a new one, if there is none.
     Repeated(SessionId),
+}
+
+impl WantedSession {
+    /// The session that the request names.
+    pub(crate) fn session(self) -> Option<SessionId> {
+        match self {
+            WantedSession::New => None,
+            WantedSession::After(response) => Some(response.session),
+            WantedSession::Of(id) | WantedSession::Repeated(id) => Some(id),
+        }
+    }
+}
+
+/// The session that a request wants, and the id of one that begins with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WantedPlace {
+    /// What the request says of its session.
+    pub wanted: WantedSession,
+    /// The id of a new session or a fork.
+    pub new: SessionId,
 }
 
 /// Why a request has no place.
@@ -39,7 +59,8 @@ impl From<StoreError> for PlaceError {
     fn from(error: StoreError) -> PlaceError {
         match error {
             StoreError::Unknown => PlaceError::Unknown,
-            StoreError::Busy => PlaceError::Busy(None),
+            // Another process has begun the session in this moment.
+            StoreError::Busy | StoreError::Exists => PlaceError::Busy(None),
             other => PlaceError::Store(other),
         }
     }
@@ -66,18 +87,18 @@ impl Sessions {
     /// See [`PlaceError`]; nothing is written then.
     pub(crate) fn place(
         self: &Rc<Self>,
-        wanted: WantedSession,
+        place: WantedPlace,
         request: &InboundRequest,
         key: Option<&str>,
     ) -> Result<SessionPlace, PlaceError> {
-        match wanted {
-            WantedSession::New(id) => self.begin(id, key, None, "", 0),
-            WantedSession::After(response) => self.after(response, key),
+        match place.wanted {
+            WantedSession::New => self.begin(place.new, key, None, "", 0),
+            WantedSession::After(response) => self.after(response, place.new, key),
             WantedSession::Of(id) => {
                 let (writer, outline) = self.write(id, key)?;
                 Ok(self.go_on(id, writer, &outline))
             }
-            WantedSession::Repeated(id) => self.repeated(id, request, key),
+            WantedSession::Repeated(id) => self.repeated(id, place.new, request, key),
         }
     }
 
@@ -90,12 +111,11 @@ impl Sessions {
         wanted: WantedSession,
         key: Option<&str>,
     ) -> Result<api::Conversation, PlaceError> {
-        let (id, response) = match wanted {
-            WantedSession::After(response) => (response.session, Some(response.to_string())),
-            WantedSession::New(id) | WantedSession::Of(id) | WantedSession::Repeated(id) => {
-                (id, None)
-            }
+        let response = match wanted {
+            WantedSession::After(response) => Some(response.to_string()),
+            _ => None,
         };
+        let id = wanted.session().ok_or(PlaceError::Unknown)?;
         let _session = self.open(id, key)?;
         let outline = self.outline(id, self.store.end(id)?)?;
         match response {
@@ -178,9 +198,8 @@ impl Sessions {
         }
         let mut writer = SessionWriter::new(self, &session, lease, end);
         let mut outline = self.outline(id, end)?;
-        if let Some(response) = outline.active() {
-            let cut = response.id.clone();
-            writer.interrupt(&cut)?;
+        if let Some(left) = outline.active().cloned() {
+            writer.end_left(&left)?;
             outline = self.outline(id, writer.end)?;
         }
         Ok((writer, outline))
@@ -188,7 +207,7 @@ impl Sessions {
 
     /// What it means that a session cannot be written: with the response that is made, where it is
     /// known.
-    fn busy(&self, session: &LiveSession, error: StoreError) -> PlaceError {
+    pub(crate) fn busy(&self, session: &LiveSession, error: StoreError) -> PlaceError {
         let running = session.running.borrow();
         match error {
             StoreError::Busy => {
@@ -217,6 +236,7 @@ impl Sessions {
     fn after(
         self: &Rc<Self>,
         response: ResponseId,
+        fork_id: SessionId,
         key: Option<&str>,
     ) -> Result<SessionPlace, PlaceError> {
         let id = response.session;
@@ -238,7 +258,7 @@ impl Sessions {
         let before = self.outline(id, known.end)?;
         let lines = before.message_lines(usize::MAX);
         let fork = Some((id, known.end));
-        let place = self.begin(super::random_id()?, key, fork, &lines, 0)?;
+        let place = self.begin(fork_id, key, fork, &lines, 0)?;
         Ok(SessionPlace {
             history: Some(before.conversation()),
             ..place
@@ -251,6 +271,7 @@ impl Sessions {
     fn repeated(
         self: &Rc<Self>,
         id: SessionId,
+        fork_id: SessionId,
         request: &InboundRequest,
         key: Option<&str>,
     ) -> Result<SessionPlace, PlaceError> {
@@ -270,7 +291,7 @@ impl Sessions {
             let end = writer.end;
             drop(writer);
             let lines = outline.message_lines(known);
-            return self.begin(super::random_id()?, key, Some((id, end)), &lines, first);
+            return self.begin(fork_id, key, Some((id, end)), &lines, first);
         }
         Ok(SessionPlace {
             session: self.live(id),

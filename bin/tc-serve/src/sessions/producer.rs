@@ -1,6 +1,6 @@
 //! One response while it is made: its events go into the session's file, whoever reads them there.
 
-use super::{LiveSession, Outline, ResponseId, Sessions, line};
+use super::{LiveSession, Outline, ResponseId, ResponseOutline, Sessions, line};
 use crate::pipe::Pipe;
 use crate::tools::next_lines;
 use api::FailedAnswer;
@@ -112,22 +112,41 @@ impl RunningResponse {
 
 /// A client that waits for a response. When the last one leaves, a response that is not in the
 /// background is cancelled.
-pub(crate) struct WaitingClient(Rc<Sessions>, Rc<RunningResponse>);
+pub(crate) struct WaitingClient {
+    sessions: Rc<Sessions>,
+    running: Rc<RunningResponse>,
+    /// Whether the response is cancelled when this client leaves as the last.
+    cancels: bool,
+}
 
 impl WaitingClient {
     /// One more client.
     pub(crate) fn new(sessions: &Rc<Sessions>, running: &Rc<RunningResponse>) -> WaitingClient {
         running.clients.set(running.clients.get() + 1);
-        WaitingClient(Rc::clone(sessions), Rc::clone(running))
+        WaitingClient {
+            sessions: Rc::clone(sessions),
+            running: Rc::clone(running),
+            cancels: true,
+        }
+    }
+}
+
+impl WaitingClient {
+    /// The client has all that it gets, though the response may go on: what a stream cannot take back
+    /// ends it as failed, and the whole answer may be complete.
+    pub(crate) fn leave_served(mut self) {
+        self.cancels = false;
     }
 }
 
 impl Drop for WaitingClient {
     fn drop(&mut self) {
-        let WaitingClient(sessions, running) = self;
+        let WaitingClient {
+            sessions, running, ..
+        } = self;
         let left = running.clients.get() - 1;
         running.clients.set(left);
-        if left == 0 && !running.is_background {
+        if left == 0 && self.cancels && !running.is_background {
             running.cancel(LEFT);
         }
         if left == 0 {
@@ -245,6 +264,20 @@ impl SessionWriter {
         self.append(&line(payload))
     }
 
+    /// Ends a response that a service which was killed, or had no room on its disk, has left without
+    /// its end. One whose answer is whole lacks that line alone.
+    ///
+    /// # Errors
+    /// As [`SessionWriter::append`].
+    pub(crate) fn end_left(&mut self, left: &ResponseOutline) -> Result<(), StoreError> {
+        match left.reason.filter(|_| !left.is_open) {
+            Some(
+                reason @ (FinishReason::Stop | FinishReason::Length | FinishReason::ContentFilter),
+            ) => self.end_response(&left.id, status(Some(reason))),
+            _ => self.interrupt(&left.id),
+        }
+    }
+
     /// Ends a response that was cut when a service ended: what a client has seen of it cannot be
     /// taken back, and nobody writes the rest.
     ///
@@ -277,17 +310,21 @@ impl SessionWriter {
             id: id.into(),
             status: status.name().into(),
             timestamp: Some(store::now()),
+            ..ResponseEnd::default()
         };
         self.event(&end.into())
     }
 
-    /// Waits until all that was appended is on disk.
-    async fn sync(&self) {
-        let Some(Ok(file)) = self.lease.as_ref().map(Lease::file) else {
-            return;
-        };
-        // A disk that fails now fails the next append, too.
-        let _ = tokio::task::spawn_blocking(move || file.sync_data()).await;
+    /// Lets others write to the session. What this returns is waited for until all that was appended
+    /// is on disk.
+    fn release(self) -> impl Future<Output = ()> + use<> {
+        let file = self.lease.map(Lease::release);
+        async {
+            if let Some(Ok(file)) = file {
+                // A disk that fails now fails the next append, too.
+                let _ = tokio::task::spawn_blocking(move || file.sync_data()).await;
+            }
+        }
     }
 }
 
@@ -339,13 +376,14 @@ pub(crate) async fn produce(
         *running.failure.borrow_mut() = Some(not_written(&error));
     }
     let session = Rc::clone(&writer.session);
-    // The next request finds a session that nobody writes.
-    drop(writer);
+    // A client that has seen the end goes on at once, and finds a session that nobody writes.
+    let on_disk = writer.release();
     session.running.take();
     running.has_ended.set(true);
     running.changed.notify_waiters();
     session.notify();
     sessions.clean_up(&running);
+    on_disk.await;
     producers.send_modify(|count| *count -= 1);
 }
 
@@ -384,9 +422,7 @@ async fn end(
         Made::Whole | Made::Left => status(running.pipe().reason()),
     };
     writer.end_response(&id, status)?;
-    writer.take_in()?;
-    writer.sync().await;
-    Ok(())
+    writer.take_in()
 }
 
 /// Makes a response of what `work` pushes into its pipe.

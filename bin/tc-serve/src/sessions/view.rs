@@ -52,6 +52,9 @@ impl ResponseView {
             }
             pipe.room().await;
             if pipe.is_done() {
+                if let Some((_, client)) = self.running.take() {
+                    client.leave_served();
+                }
                 return;
             }
         }

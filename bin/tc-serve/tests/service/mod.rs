@@ -48,7 +48,21 @@ impl Service {
     }
 
     fn with_key(key: Option<&str>, options: &[&str]) -> Service {
-        let mut command = Command::new(testkit::program("tc-serve"));
+        Service::run(Command::new(testkit::program("tc-serve")), key, options)
+    }
+
+    /// A service in front of a provider that gets an error, and no signal, where a file would become
+    /// longer than the limit of the process.
+    pub(crate) fn of_limited(upstream: &str, options: &[&str]) -> Service {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"])
+            .arg(testkit::program("tc-serve"));
+        let options = [&["--base-url", upstream], options].concat();
+        Service::run(command, None, &options)
+    }
+
+    fn run(mut command: Command, key: Option<&str>, options: &[&str]) -> Service {
         if !options.contains(&"--unix") && !options.contains(&"--listen") {
             command.args(["--listen", "127.0.0.1:0"]);
         }

@@ -72,14 +72,21 @@ words! {
 }
 
 payload! {
-    /// A response has ended; with the status `deleted`, a response that ended earlier is deleted.
+    /// A response has ended; with the status `deleted`, a response that ended earlier is deleted, or
+    /// an item of the conversation.
     ResponseEnd<'a> {
-        /// The id of the response.
+        /// The id of the response, or of the item.
         id: Text<'a>,
         /// `completed`, `incomplete`, `failed`, `cancelled`, `interrupted` or `deleted`.
         status: Text<'a> = ResponseStatus::SCHEMA,
         /// Milliseconds since 1970.
         timestamp: Option<u64>,
+        /// The offset in the session of the message that a deleted item was made of. The model does
+        /// not get it any more.
+        message: Option<u64>,
+        /// What of that message is deleted, if not all of it: `content`, `reasoning` or the id of a
+        /// call.
+        part: Option<Text<'a>>,
     }
 }
 
