@@ -27,7 +27,7 @@ pub(crate) use view::ResponseView;
 
 use event::{Event, Scanner};
 use sha2::{Digest, Sha256};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::ffi::OsStr;
@@ -69,6 +69,11 @@ pub(crate) struct LiveSession {
     pub inbox: RefCell<Vec<u8>>,
     /// Held by whoever gives an answer to a call that waits.
     pub deciding: Arc<Mutex<()>>,
+    /// What this service appended last, and its offset: who follows the session takes it from here,
+    /// not from the file.
+    last: RefCell<(u64, Vec<u8>)>,
+    /// Whether this service holds the lease, so that nobody else writes.
+    is_own: Cell<bool>,
 }
 
 impl Sessions {
@@ -164,7 +169,9 @@ impl Sessions {
         let live = self.live.borrow();
         match change {
             Change::Of(id) => {
-                if let Some(session) = live.get(&id).and_then(Weak::upgrade) {
+                let session = live.get(&id).and_then(Weak::upgrade);
+                // Its own writer tells those who follow it at once.
+                if let Some(session) = session.filter(|session| !session.is_own.get()) {
                     session.changed.notify_waiters();
                 }
             }
@@ -214,6 +221,8 @@ impl Sessions {
             running: RefCell::default(),
             inbox: RefCell::default(),
             deciding: Arc::default(),
+            last: RefCell::default(),
+            is_own: Cell::new(false),
         });
         live.insert(id, Rc::downgrade(&session));
         session
@@ -312,6 +321,13 @@ impl SessionReader {
     /// # Errors
     /// [`StoreError::Unknown`] once the session is removed, and as [`Store::read`].
     pub(crate) fn at_hand(&mut self) -> Result<Vec<u8>, StoreError> {
+        if let (begin, lines) = &*self.session.last.borrow()
+            && *begin == self.offset
+            && !lines.is_empty()
+        {
+            self.offset += lines.len() as u64;
+            return Ok(lines.clone());
+        }
         let bytes = self
             .sessions
             .store
@@ -335,6 +351,15 @@ impl SessionReader {
 }
 
 impl LiveSession {
+    /// Hands what this service has appended at `begin` to those who follow the session.
+    fn appended(&self, begin: u64, lines: &[u8]) {
+        let last = &mut *self.last.borrow_mut();
+        last.0 = begin;
+        last.1.clear();
+        last.1.extend_from_slice(lines);
+        self.changed.notify_waiters();
+    }
+
     /// Waits until `look` finds something in the session, at each change of it.
     ///
     /// # Errors
