@@ -34,6 +34,7 @@ use std::ffi::OsStr;
 use std::ops::Range;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
+use std::time::Duration;
 use store::{Change, FolderStore, PrivateFolder, SessionId, Store, StoreError};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -41,6 +42,9 @@ use tokio::sync::{Mutex, Notify, broadcast, watch};
 
 /// How many bytes of a session are read at once.
 pub(crate) const PIECE: usize = 64 << 10;
+
+/// How long changes are collected. What this service writes itself is told at once.
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// How many changes of sessions a reader of all of them may be behind.
 const NEWS: usize = 4096;
@@ -109,6 +113,8 @@ impl Sessions {
             for change in changes.get_ref().take()? {
                 self.changed(change);
             }
+            // The many writes of one answer are told once.
+            tokio::time::sleep(PAUSE).await;
         }
     }
 
@@ -321,12 +327,16 @@ impl SessionReader {
     /// # Errors
     /// [`StoreError::Unknown`] once the session is removed, and as [`Store::read`].
     pub(crate) fn at_hand(&mut self) -> Result<Vec<u8>, StoreError> {
-        if let (begin, lines) = &*self.session.last.borrow()
-            && *begin == self.offset
-            && !lines.is_empty()
         {
-            self.offset += lines.len() as u64;
-            return Ok(lines.clone());
+            let (begin, lines) = &*self.session.last.borrow();
+            if *begin == self.offset && !lines.is_empty() {
+                self.offset += lines.len() as u64;
+                return Ok(lines.clone());
+            }
+            let end = begin + lines.len() as u64;
+            if self.session.is_own.get() && !lines.is_empty() && end == self.offset {
+                return Ok(Vec::new());
+            }
         }
         let bytes = self
             .sessions
