@@ -27,13 +27,14 @@ pub(crate) use view::ResponseView;
 
 use event::{Event, Scanner};
 use sha2::{Digest, Sha256};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::ops::Range;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
+use std::time::Duration;
 use store::{Change, FolderStore, PrivateFolder, SessionId, Store, StoreError};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -41,6 +42,9 @@ use tokio::sync::{Mutex, Notify, broadcast, watch};
 
 /// How many bytes of a session are read at once.
 pub(crate) const PIECE: usize = 64 << 10;
+
+/// How long changes are collected. What this service writes itself is told at once.
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// How many changes of sessions a reader of all of them may be behind.
 const NEWS: usize = 4096;
@@ -71,6 +75,8 @@ pub(crate) struct LiveSession {
     pub inbox: RefCell<Vec<u8>>,
     /// Held by whoever gives an answer to a call that waits.
     pub deciding: Arc<Mutex<()>>,
+    /// Whether this service holds the lease, so that nobody else writes.
+    is_own: Cell<bool>,
 }
 
 impl Sessions {
@@ -106,6 +112,8 @@ impl Sessions {
             for change in changes.get_ref().take()? {
                 self.changed(change);
             }
+            // The many writes of one answer are told once.
+            tokio::time::sleep(PAUSE).await;
         }
     }
 
@@ -166,7 +174,9 @@ impl Sessions {
         let live = self.live.borrow();
         match change {
             Change::Of(id) => {
-                if let Some(session) = live.get(&id).and_then(Weak::upgrade) {
+                let session = live.get(&id).and_then(Weak::upgrade);
+                // Its own writer tells those who follow it at once.
+                if let Some(session) = session.filter(|session| !session.is_own.get()) {
                     session.notify();
                 }
             }
@@ -217,6 +227,7 @@ impl Sessions {
             running: RefCell::default(),
             inbox: RefCell::default(),
             deciding: Arc::default(),
+            is_own: Cell::new(false),
         });
         live.insert(id, Rc::downgrade(&session));
         session
@@ -341,6 +352,24 @@ impl LiveSession {
     /// Wakes those who follow the session, which has changed.
     fn notify(&self) {
         self.pieces.borrow_mut().clear();
+        self.changed.notify_waiters();
+    }
+
+    /// This service has the lease from now on. What others wrote before is told now: later the system's
+    /// word of it is passed over.
+    fn own(&self) {
+        self.is_own.set(true);
+        self.notify();
+    }
+
+    /// Hands what this service has appended at `begin` to those who follow the session: they take it
+    /// from here, and know without the file that nothing is behind it yet.
+    fn appended(&self, begin: u64, lines: &[u8]) {
+        let mut pieces = self.pieces.borrow_mut();
+        pieces.clear();
+        pieces.push((begin, lines.to_vec()));
+        pieces.push((begin + lines.len() as u64, Vec::new()));
+        drop(pieces);
         self.changed.notify_waiters();
     }
 

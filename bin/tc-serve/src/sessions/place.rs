@@ -240,17 +240,26 @@ impl Sessions {
         key: Option<&str>,
     ) -> Result<SessionPlace, PlaceError> {
         let id = response.session;
-        let session = self.open(id, key)?;
         let name = response.to_string();
-        let outline = self.outline(id, self.store.end(id)?)?;
-        let known = outline.response(&name).ok_or(PlaceError::Unknown)?;
-        let is_last = outline.responses.last().is_some_and(|last| last.id == name);
-        if is_last {
-            let (writer, outline) = self.write(id, key)?;
-            if outline.responses.last().is_some_and(|last| last.id == name) {
-                return Ok(self.go_on(id, writer, &outline));
+        let session = self.open(id, key)?;
+        // The last response of a session that nobody writes is the usual one, so the session is read
+        // once for it.
+        let outline = match self.write(id, key) {
+            Ok((writer, outline)) => {
+                let known = outline.response(&name).ok_or(PlaceError::Unknown)?;
+                if outline
+                    .responses
+                    .last()
+                    .is_some_and(|last| last.id == known.id)
+                {
+                    return Ok(self.go_on(id, writer, &outline));
+                }
+                outline
             }
-        }
+            Err(PlaceError::Busy(_)) => self.outline(id, u64::MAX)?,
+            Err(error) => return Err(error),
+        };
+        let known = outline.response(&name).ok_or(PlaceError::Unknown)?;
         if known.end == 0 {
             drop(session);
             return Err(PlaceError::Busy(Some(name)));

@@ -191,6 +191,7 @@ impl SessionWriter {
         lease: Lease,
         end: u64,
     ) -> SessionWriter {
+        session.own();
         SessionWriter {
             sessions: Rc::clone(sessions),
             session: Rc::clone(session),
@@ -207,6 +208,7 @@ impl SessionWriter {
     /// Lets another process write to the session.
     pub(crate) fn hand_over(&mut self) {
         self.lease = None;
+        self.session.is_own.set(false);
     }
 
     /// Takes the lease back once nobody else has it.
@@ -216,7 +218,10 @@ impl SessionWriter {
     pub(crate) async fn take_back(&mut self) -> Result<(), StoreError> {
         while self.lease.is_none() {
             match self.sessions.store.lease(self.session.id) {
-                Ok((lease, end)) => (self.lease, self.end) = (Some(lease), end),
+                Ok((lease, end)) => {
+                    (self.lease, self.end) = (Some(lease), end);
+                    self.session.own();
+                }
                 Err(StoreError::Busy) => tokio::time::sleep(RETRY).await,
                 Err(error) => return Err(error),
             }
@@ -241,9 +246,9 @@ impl SessionWriter {
             return Ok(());
         }
         let lease = self.lease.as_mut().ok_or(StoreError::Busy)?;
-        self.end = self.sessions.store.append(lease, self.end, lines)?;
-        // The system tells, too, but later.
-        self.session.notify();
+        let begin = self.end;
+        self.end = self.sessions.store.append(lease, begin, lines)?;
+        self.session.appended(begin, lines);
         Ok(())
     }
 
@@ -317,14 +322,20 @@ impl SessionWriter {
 
     /// Lets others write to the session. What this returns is waited for until all that was appended
     /// is on disk.
-    fn release(self) -> impl Future<Output = ()> + use<> {
-        let file = self.lease.map(Lease::release);
+    fn release(mut self) -> impl Future<Output = ()> + use<> {
+        let file = self.lease.take().map(Lease::release);
         async {
             if let Some(Ok(file)) = file {
                 // A disk that fails now fails the next append, too.
                 let _ = tokio::task::spawn_blocking(move || file.sync_data()).await;
             }
         }
+    }
+}
+
+impl Drop for SessionWriter {
+    fn drop(&mut self) {
+        self.session.is_own.set(false);
     }
 }
 

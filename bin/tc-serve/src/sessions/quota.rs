@@ -33,6 +33,9 @@ pub(super) struct Quota {
     news: Cell<usize>,
     /// The folder is to be looked at.
     pub is_due: Notify,
+    /// Whether anything is to be removed from it. If not, new sessions are counted as they begin, and
+    /// to read the names of all of them again and again would take memory and time for nothing.
+    pub removes: Cell<bool>,
 }
 
 /// After how many new sessions the folder is looked at, if anything is to be removed from it.
@@ -47,6 +50,7 @@ impl Quota {
             followers: RefCell::default(),
             news: Cell::new(0),
             is_due: Notify::new(),
+            removes: Cell::new(false),
         }
     }
 
@@ -86,7 +90,7 @@ impl Sessions {
             *counts.entry(key.map(str::to_owned)).or_default() += 1;
         }
         quota.news.set(quota.news.get() + 1);
-        if quota.news.get() >= DUE {
+        if quota.removes.get() && quota.news.get() >= DUE {
             quota.is_due.notify_one();
         }
     }

@@ -98,6 +98,7 @@ impl Sessions {
     /// Counts the sessions of each key, and removes what these rules remove: now, after each minute,
     /// and after a number of new sessions.
     pub(crate) async fn keep_house(self: Rc<Self>, rules: Vec<Retain>) {
+        self.quota.removes.set(!rules.is_empty());
         loop {
             self.quota.begin_count();
             let path = self.store.path().to_owned();
