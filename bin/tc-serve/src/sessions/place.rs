@@ -177,7 +177,7 @@ impl Sessions {
             return Err(PlaceError::TooMany);
         }
         let lease = self.store.create(id, lines)?;
-        self.begun(key);
+        self.begun(id, key);
         Ok(lease)
     }
 

@@ -1,6 +1,6 @@
 //! How much of each thing a key may have: sessions, bytes of one, and followers.
 
-use super::Sessions;
+use super::{IndexedSession, Sessions};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -27,7 +27,9 @@ pub(super) struct Quota {
     /// How many sessions, as far as the folder was counted.
     counts: RefCell<HashMap<KeyHash, usize>>,
     /// How many began since the last count began.
-    begun: RefCell<HashMap<KeyHash, usize>>,
+    begun: RefCell<Vec<IndexedSession>>,
+    /// Whether a count goes on.
+    is_counting: Cell<bool>,
     followers: RefCell<HashMap<KeyHash, usize>>,
     /// How many sessions began since the folder was looked at.
     news: Cell<usize>,
@@ -47,6 +49,7 @@ impl Quota {
             limits,
             counts: RefCell::default(),
             begun: RefCell::default(),
+            is_counting: Cell::new(false),
             followers: RefCell::default(),
             news: Cell::new(0),
             is_due: Notify::new(),
@@ -57,14 +60,21 @@ impl Quota {
     /// A count of the folder begins.
     pub(super) fn begin_count(&self) {
         self.begun.borrow_mut().clear();
+        self.is_counting.set(true);
         self.news.set(0);
     }
 
     /// What was counted.
-    pub(super) fn counted(&self, mut counts: HashMap<KeyHash, usize>) {
-        for (key, begun) in self.begun.borrow().iter() {
-            *counts.entry(key.clone()).or_default() += begun;
+    pub(super) fn counted(&self, mut found: Vec<IndexedSession>) {
+        // One that began meanwhile may have been found, too.
+        found.append(&mut self.begun.borrow_mut());
+        found.sort_unstable_by_key(|session| session.id);
+        found.dedup_by_key(|session| session.id);
+        let mut counts = HashMap::new();
+        for session in found {
+            *counts.entry(session.key).or_default() += 1;
         }
+        self.is_counting.set(false);
         *self.counts.borrow_mut() = counts;
     }
 }
@@ -83,12 +93,15 @@ impl Sessions {
     }
 
     /// Notes that a session of this key has begun.
-    pub(crate) fn begun(&self, key: Option<&str>) {
+    pub(crate) fn begun(&self, id: SessionId, key: Option<&str>) {
         let quota = &self.quota;
-        for counts in [&quota.counts, &quota.begun] {
-            let mut counts = counts.borrow_mut();
-            *counts.entry(key.map(str::to_owned)).or_default() += 1;
+        let key = key.map(str::to_owned);
+        if quota.is_counting.get() {
+            let (key, created) = (key.clone(), 0);
+            let begun = IndexedSession { id, key, created };
+            quota.begun.borrow_mut().push(begun);
         }
+        *quota.counts.borrow_mut().entry(key).or_default() += 1;
         quota.news.set(quota.news.get() + 1);
         if quota.removes.get() && quota.news.get() >= DUE {
             quota.is_due.notify_one();

@@ -1,7 +1,6 @@
 //! `--retain`: which sessions are removed, and the work in the background that does it.
 
-use super::{Sessions, index};
-use std::collections::HashMap;
+use super::{IndexedSession, Sessions, index};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -77,8 +76,8 @@ fn removed(mut all: Vec<StoredSession>, rules: &[Retain], now: i128) -> Vec<Stor
 /// How often the folder is looked at, if anything is to be removed from it.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// Removes what these rules remove, and counts the sessions of each key.
-fn look(path: &Path, rules: &[Retain]) -> anyhow::Result<HashMap<Option<String>, usize>> {
+/// Removes what these rules remove, and returns the sessions that are left.
+fn look(path: &Path, rules: &[Retain]) -> anyhow::Result<Vec<IndexedSession>> {
     let scan = SessionScan::open(path)?;
     if !rules.is_empty() {
         let now = i128::try_from(store::since_1970().as_nanos()).unwrap_or(i128::MAX);
@@ -87,11 +86,7 @@ fn look(path: &Path, rules: &[Retain]) -> anyhow::Result<HashMap<Option<String>,
             let _ = scan.remove(session.id);
         }
     }
-    let mut counts = HashMap::new();
-    for session in index::sessions(&scan)? {
-        *counts.entry(session.key).or_default() += 1;
-    }
-    Ok(counts)
+    Ok(index::sessions(&scan)?)
 }
 
 impl Sessions {
@@ -105,8 +100,8 @@ impl Sessions {
             let known = rules.clone();
             let looked = tokio::task::spawn_blocking(move || look(&path, &known)).await;
             // A folder that cannot be read now is looked at again.
-            if let Ok(Ok(counts)) = looked {
-                self.quota.counted(counts);
+            if let Ok(Ok(found)) = looked {
+                self.quota.counted(found);
             }
             let due = self.quota.is_due.notified();
             if rules.is_empty() {
