@@ -377,11 +377,17 @@ impl Pipe {
         for (_, mut machine) in machines.iter_mut().flat_map(Demux::drain) {
             machine.finish(&mut end.after(None));
         }
-        if let PipeOutput::Answer(encoder) = &mut end.output {
-            if let Some(turns) = &mut end.turns {
-                turns.finish(&mut |event| event.write(encoder, &mut end.bytes));
+        match (&mut end.output, &mut end.turns) {
+            (PipeOutput::Answer(encoder), turns) => {
+                if let Some(turns) = turns {
+                    turns.finish(&mut |event| event.write(encoder, &mut end.bytes));
+                }
+                encoder.finish(&mut end.bytes);
             }
-            encoder.finish(&mut end.bytes);
+            (PipeOutput::Events(lines), Some(turns)) if turns.hides() => {
+                turns.finish(&mut |event| lines.push(event.event(), &mut end.bytes));
+            }
+            (PipeOutput::Events(_), _) => {}
         }
         // A complete answer does not fail for lack of memory.
         share.keep(end.bytes.len());
@@ -578,6 +584,11 @@ impl PipeEnd {
                 turns.push(event, &mut |event| event.write(encoder, &mut self.bytes))
             }
             (PipeOutput::Answer(encoder), None) => encoder.push(event, &mut self.bytes),
+            (PipeOutput::Events(lines), Some(turns)) if turns.hides() => {
+                turns.push(event, &mut |event| {
+                    lines.push(event.event(), &mut self.bytes)
+                });
+            }
             (PipeOutput::Events(lines), _) => lines.push(event, &mut self.bytes),
         }
     }

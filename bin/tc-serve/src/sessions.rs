@@ -12,17 +12,19 @@ mod place;
 mod producer;
 mod quota;
 mod retain;
+mod run_file;
 mod view;
 
 pub(crate) use digest::{summary, text, whole};
 pub(crate) use index::{IndexedSession, forget, sessions as indexed_sessions};
-pub(crate) use outline::{CONTENT, Outline, REASONING, ResponseId, ResponseOutline};
+pub(crate) use outline::{CONTENT, Outline, PendingCall, REASONING, ResponseId, ResponseOutline};
 pub(crate) use place::{PlaceError, SessionPlace, WantedPlace, WantedSession, line};
 pub(crate) use producer::{
     Made, RunningResponse, SessionWriter, WaitingClient, not_written, one_turn, produce,
 };
 pub(crate) use quota::{FollowerPlace, SessionLimits};
 pub(crate) use retain::Retain;
+pub(crate) use run_file::RunFile;
 pub(crate) use view::ResponseView;
 
 use event::{Event, Scanner};
@@ -73,7 +75,7 @@ pub(crate) struct LiveSession {
     pub running: RefCell<Option<Rc<RunningResponse>>>,
     /// What a person has said while a response is made: `message` lines for the next turn.
     pub inbox: RefCell<Vec<u8>>,
-    /// Held by whoever gives an answer to a call that waits.
+    /// Held by a turn of the loop, and by whoever gives an answer to a call that waits.
     pub deciding: Arc<Mutex<()>>,
     /// Whether this service holds the lease, so that nobody else writes.
     is_own: Cell<bool>,

@@ -201,27 +201,26 @@ impl ServiceTools {
         }))
     }
 
-    /// Starts `tool-exec` on the session in the file `log`, with these words more.
+    /// Starts `tool-exec` on a session, with the options that give a person's answer.
     ///
     /// # Errors
     /// The message for a client.
-    async fn start(
-        &self,
-        log: &Path,
-        id: &str,
-        key: KeyPlace,
-        more: &[OsString],
-    ) -> Result<RunningCommand> {
+    async fn start(&self, turn: ToolTurn<'_>, answer: &[OsString]) -> Result<RunningCommand> {
         let place = self
             .places
-            .take(key)
+            .take(turn.key)
             .await
             .context("all processes are taken, try again")?;
         let mut words = self.words.clone();
-        words.extend(["--log".into(), log.into()]);
-        words.extend_from_slice(more);
-        let notes = RequestLog::new(self.notices.clone(), id);
-        RunningCommand::start(&words, id, notes, place, self.grace)
+        words.extend(["--log".into(), turn.log.into()]);
+        for name in turn.leave {
+            words.extend(["--leave".into(), name.into()]);
+        }
+        words.extend(["--progress".into(), "--cancel-on".into()]);
+        words.push(turn.cancels.into());
+        words.extend_from_slice(answer);
+        let notes = RequestLog::new(self.notices.clone(), turn.id);
+        RunningCommand::start(&words, turn.id, notes, place, self.grace)
             .context("tool-exec cannot be started")
     }
 
@@ -237,14 +236,7 @@ impl ServiceTools {
         pipe: &Pipe,
         work: impl Future<Output = ()>,
     ) -> Result<TurnEnd> {
-        let mut more: Vec<OsString> = vec!["--progress".into()];
-        for name in turn.leave {
-            more.extend(["--leave".into(), name.into()]);
-        }
-        if let Some(cancels) = turn.cancels {
-            more.extend(["--cancel-on".into(), cancels.into()]);
-        }
-        let mut running = self.start(turn.log, turn.id, turn.key, &more).await?;
+        let mut running = self.start(turn, &[]).await?;
         let stdin = running.stdin.take();
         let feed = async move {
             let mut work = pin!(work);
@@ -270,11 +262,7 @@ impl ServiceTools {
     /// # Errors
     /// As for [`ServiceTools::turn`].
     pub(crate) async fn decide(&self, turn: ToolTurn<'_>, answer: &[OsString]) -> Result<TurnEnd> {
-        let mut more = answer.to_vec();
-        for name in turn.leave {
-            more.extend(["--leave".into(), name.into()]);
-        }
-        let mut running = self.start(turn.log, turn.id, turn.key, &more).await?;
+        let mut running = self.start(turn, answer).await?;
         drop(running.stdin.take());
         self.ended(&mut running, std::future::ready(())).await
     }
@@ -313,7 +301,7 @@ pub(crate) struct ToolTurn<'t> {
     /// The names of the client's tools.
     pub leave: &'t [String],
     /// The file of cancellations.
-    pub cancels: Option<&'t Path>,
+    pub cancels: &'t Path,
 }
 
 /// The next lines that `work` pushes into `pipe`, and whether it has ended: then they are the last.

@@ -38,7 +38,14 @@ pub enum TurnEvent<'e> {
     Step(&'e Event<'e>),
 }
 
-impl TurnEvent<'_> {
+impl<'e> TurnEvent<'e> {
+    /// The event itself.
+    pub fn event(self) -> &'e Event<'e> {
+        match self {
+            TurnEvent::Answer(event) | TurnEvent::Step(event) => event,
+        }
+    }
+
     /// Writes the event into the answer.
     pub fn write(self, encoder: &mut Encoder, out: &mut Vec<u8>) {
         match self {
@@ -120,6 +127,11 @@ impl Turns {
         self.kept
     }
 
+    /// Whether the turns before the last are hidden ([`StepMode::Hidden`]).
+    pub fn hides(&self) -> bool {
+        self.mode == StepMode::Hidden
+    }
+
     /// Whether the last turn has ended, and not as failed.
     pub fn is_whole(&self) -> bool {
         self.is_done || self.end.is_some()
@@ -159,12 +171,19 @@ impl Turns {
                 }
             }
             Kind::ToolResult => self.result(event, take),
-            Kind::Message => Message::read(event).message.with(|message| {
-                if message.get_str("role").as_deref() == Some("tool") {
-                    let id = message.get_str("tool_call_id");
-                    self.settle(|other| Some(other) == id.as_deref());
+            Kind::Message => {
+                let message = Message::read(event);
+                message.message.with(|message| {
+                    if message.get_str("role").as_deref() == Some("tool") {
+                        let id = message.get_str("tool_call_id");
+                        self.settle(|other| Some(other) == id.as_deref());
+                    }
+                });
+                // The fronts read none; who reads events gets the last one of the model.
+                if self.hides() && message.is_of("assistant") {
+                    self.say(event, take);
                 }
-            }),
+            }
             Kind::SessionStats => self.take_stats(&SessionStats::read(event)),
             Kind::StreamEnd => {
                 let reason = StreamEnd::read(event).finish_reason;
@@ -188,13 +207,16 @@ impl Turns {
             | Kind::Details
             | Kind::ServerItem
             | Kind::Warning => self.say(event, take),
+            Kind::Error | Kind::Response | Kind::Request => take(TurnEvent::Answer(event)),
+            // The fronts read none of these; who reads events gets those of the last turn.
+            _ if self.hides() => self.say(event, take),
             _ => take(TurnEvent::Answer(event)),
         }
     }
 
     /// Hands on an event of what the model says, or holds it.
     fn say(&mut self, event: &Event<'_>, take: &mut TakeEvent<'_>) {
-        if self.mode == StepMode::Hidden {
+        if self.hides() {
             let line = event.raw().into_owned();
             self.kept += line.len() + size_of::<String>();
             return self.held.push(line);

@@ -5,14 +5,15 @@ use super::kept::KeptPath;
 use super::response::{Refusal, ResponseBody, whole};
 use super::service::{Admitted, Service};
 use super::stored::{JSON, StoredResponse, refused};
-use crate::sessions::{LiveSession, Outline, ResponseId, Sessions, line};
+use crate::sessions::{
+    LiveSession, Outline, PendingCall, ResponseId, RunFile, RunningResponse, Sessions, line,
+};
 use crate::tools::{ServiceTools, ToolTurn};
 use event::{Json, Raw, payload};
 use hyper::body::Incoming;
 use hyper::{Request, Response, StatusCode};
 use serde_json::{Map, Value, json};
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::rc::Rc;
 use std::sync::Arc;
 use store::SessionId;
@@ -125,15 +126,11 @@ impl PersonAsks {
         verb: CallVerb,
     ) -> Result<Response<ResponseBody>, Refusal> {
         let hash = self.text("hash").unwrap_or_default().to_owned();
+        // Who is late does not wait for the call that the first answer runs.
+        self.waiting(&self.outline()?, &hash)?;
         let one_at_a_time = Arc::clone(&self.session.deciding).lock_owned().await;
         let outline = self.outline()?;
-        let pending = outline
-            .pending
-            .iter()
-            .find(|call| self.is_call(&call.tool_id));
-        let Some(call) = pending.filter(|call| call.hash == hash) else {
-            return Err(self.not_waiting(&outline, pending.map(|call| call.hash.as_str()), &hash));
-        };
+        let call = self.waiting(&outline, &hash)?;
         let tools = service.tools.as_ref().ok_or_else(|| {
             let message =
                 "the service runs no tools; start it with --tools, or answer with tool-exec";
@@ -147,6 +144,7 @@ impl PersonAsks {
             leave: self.client_tools(&outline),
             id: admitted.id.clone(),
             key: admitted.key,
+            response: self.session.running.borrow().clone(),
         };
         let id = call.tool_id.clone();
         let running = tokio::task::spawn_local(async move {
@@ -163,12 +161,46 @@ impl PersonAsks {
             _ = running => found(&self.outline()?, &id, &hash),
         };
         match answered {
-            Some(event) => Ok(whole(StatusCode::OK, JSON, event)),
+            Some(event) if self.is_own(&event) => Ok(whole(StatusCode::OK, JSON, event)),
+            // Somebody has answered in a terminal meanwhile.
+            Some(event) => Err(answered_before(&event)),
             None => {
                 let message = "the answer was not taken: another process works on the session, or tool-exec has failed";
                 Err(Refusal::new(409, "session_busy", message))
             }
         }
+    }
+
+    /// The call of the path, if it waits for an answer and has this hash.
+    ///
+    /// # Errors
+    /// 404 for a call that is not there, 409 for one that is answered or has another hash.
+    fn waiting<'o>(&self, outline: &'o Outline, hash: &str) -> Result<&'o PendingCall, Refusal> {
+        let mut answers = outline.answered.iter();
+        if let Some((.., first)) = answers.find(|(id, known, _)| self.is_call(id) && known == hash)
+        {
+            return Err(answered_before(first));
+        }
+        let mut pending = outline.pending.iter();
+        match pending.find(|call| self.is_call(&call.tool_id)) {
+            Some(call) if call.hash == hash => Ok(call),
+            Some(call) => {
+                let message = format!(
+                    "the call that waits under this id has the hash {}; look at it again",
+                    call.hash
+                );
+                Err(Refusal::new(409, "hash_differs", message))
+            }
+            None => {
+                let message = "no such call waits in this session";
+                Err(Refusal::new(404, "call_not_found", message))
+            }
+        }
+    }
+
+    /// Whether an `approval` event is the answer of this client.
+    fn is_own(&self, event: &str) -> bool {
+        member(event, "source") == "http" && member(event, "by") == self.by
     }
 
     /// The options of `tool-exec` that give the answer.
@@ -202,32 +234,6 @@ impl PersonAsks {
         stored.map(|stored| stored.tools).unwrap_or_default()
     }
 
-    /// Why a call does not wait for this answer.
-    fn not_waiting(&self, outline: &Outline, waiting: Option<&str>, hash: &str) -> Refusal {
-        if let Some(waiting) = waiting {
-            let message = format!(
-                "the call that waits under this id has the hash {waiting}; look at it again"
-            );
-            return Refusal::new(409, "hash_differs", message);
-        }
-        let mut answers = outline.answered.iter();
-        let first = answers.find(|(id, known, _)| self.is_call(id) && known == hash);
-        let Some((_, _, line)) = first else {
-            return Refusal::new(404, "call_not_found", "no such call waits in this session");
-        };
-        let raw = Raw::parse(line).ok();
-        let text = |name: &str| {
-            let found = raw.as_ref().and_then(|raw| raw.get_str(name));
-            found.unwrap_or_default().into_owned()
-        };
-        let message = format!(
-            "the call was {} before, by {}",
-            text("decision"),
-            text("by")
-        );
-        Refusal::new(409, "already_answered", message)
-    }
-
     /// Cancels a call that runs.
     fn cancel_call(&self) -> Result<Response<ResponseBody>, Refusal> {
         let outline = self.outline()?;
@@ -235,14 +241,7 @@ impl PersonAsks {
         let not_running = || Refusal::new(409, "call_not_running", "no such call runs now");
         let id = running.ok_or_else(not_running)?;
         let log = self.sessions.store.path_of(self.session.id);
-        // The file is there while a turn runs: a late cancellation hits no later call.
-        let file = std::fs::OpenOptions::new()
-            .append(true)
-            .open(log.with_extension("cancel"));
-        let mut line = id.clone();
-        line.push('\n');
-        let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
-        written.map_err(|_| not_running())?;
+        RunFile::cancel_call(&log, id).map_err(|_| not_running())?;
         Ok(object(&json!({"tool_id": id, "status": "cancelling"})))
     }
 
@@ -301,6 +300,23 @@ impl PersonAsks {
     }
 }
 
+/// The text of a member of an event.
+fn member(line: &str, name: &str) -> String {
+    let raw = Raw::parse(line).ok();
+    let text = raw.as_ref().and_then(|raw| raw.get_str(name));
+    text.unwrap_or_default().into_owned()
+}
+
+/// The refusal of an answer to a call that has one.
+fn answered_before(first: &str) -> Refusal {
+    let message = format!(
+        "the call was {} before, by {}",
+        member(first, "decision"),
+        member(first, "by")
+    );
+    Refusal::new(409, "already_answered", message)
+}
+
 /// The `approval` event of a call, if it is answered.
 fn found(outline: &Outline, id: &str, hash: &str) -> Option<String> {
     let mut answers = outline.answered.iter();
@@ -316,17 +332,32 @@ struct Decision {
     leave: Vec<String>,
     id: String,
     key: crate::places::KeyPlace,
+    /// The response that waits for the answer.
+    response: Option<Rc<RunningResponse>>,
 }
 
 impl Decision {
+    /// Gives the answer. The call that it lets run ends with the response.
     async fn run(self) -> anyhow::Result<()> {
+        // Where a response waits, it has the file already.
+        let own = RunFile::take(&self.log).ok();
+        let cancels = own.as_ref().map(|run| run.path.clone());
+        let cancels = cancels.unwrap_or_else(|| RunFile::path_of(&self.log));
         let turn = ToolTurn {
             log: &self.log,
             id: &self.id,
             key: self.key,
             leave: &self.leave,
-            cancels: None,
+            cancels: &cancels,
         };
-        self.tools.decide(turn, &self.words).await.map(drop)
+        let decided = self.tools.decide(turn, &self.words);
+        match &self.response {
+            None => decided.await.map(drop),
+            Some(response) => tokio::select! {
+                biased;
+                () = response.cancelled() => Ok(()),
+                decided = decided => decided.map(drop),
+            },
+        }
     }
 }

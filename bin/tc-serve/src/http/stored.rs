@@ -14,9 +14,9 @@ use crate::pipe::{ClientRequest, EventLines, Pipe, PipeOutput, TextSearch};
 use crate::places::KeyPlace;
 use crate::route::Endpoint;
 use crate::sessions::{
-    Outline, PlaceError, ResponseId, ResponseOutline, ResponseView, RunningResponse, SessionPlace,
-    SessionReader, SessionWriter, Sessions, WaitingClient, WantedPlace, WantedSession, id_of_name,
-    line, not_written, one_turn, produce, random_id,
+    Outline, PlaceError, ResponseId, ResponseOutline, ResponseView, RunFile, RunningResponse,
+    SessionPlace, SessionReader, SessionWriter, Sessions, WaitingClient, WantedPlace,
+    WantedSession, id_of_name, line, not_written, one_turn, produce, random_id,
 };
 use crate::tools::{ServiceTools, ToolsMode};
 use crate::turns::{StepMode, Turns};
@@ -66,7 +66,8 @@ impl Service {
     ) -> Option<Rc<Sessions>> {
         let sessions = self.sessions.as_ref()?;
         let is_kept = self.is_stored(admitted, headers, inbound)
-            || self.tools_for(headers).is_ok_and(|tools| tools.is_some());
+            // A mode that is unknown is refused where the answer begins.
+            || self.tools_for(headers).map_or(true, |tools| tools.is_some());
         is_kept.then(|| Rc::clone(sessions))
     }
 
@@ -335,9 +336,21 @@ impl Service {
             return;
         };
         for id in sessions.left() {
-            // A session that cannot be read now is looked at when somebody asks for it.
-            if let Some(tools) = &self.tools {
-                let _ = self.go_on_with(sessions, tools, id);
+            // Another service may have it.
+            if let Some(tools) = &self.tools
+                && !RunFile::is_held(&sessions.store.path_of(id))
+            {
+                let (service, sessions) = (Rc::clone(self), Rc::clone(sessions));
+                let tools = Rc::clone(tools);
+                tokio::task::spawn_local(async move {
+                    // The tools of a service that was killed may still run: they end their turn.
+                    let session = sessions.live(id);
+                    let mut writer = SessionWriter::waiting(&sessions, &session);
+                    // A session that cannot be read now is looked at when somebody asks for it.
+                    if writer.take_back().await.is_ok() {
+                        let _ = service.go_on_with(&sessions, &tools, writer);
+                    }
+                });
             }
         }
     }
@@ -346,13 +359,15 @@ impl Service {
         self: &Rc<Self>,
         sessions: &Rc<Sessions>,
         tools: &Rc<ServiceTools>,
-        id: SessionId,
+        mut writer: SessionWriter,
     ) -> Result<(), Refusal> {
         let failed = |error: StoreError| refused(error.into(), None);
-        let (lease, end) = sessions.store.lease(id).map_err(failed)?;
-        let session = sessions.live(id);
-        let mut writer = SessionWriter::new(sessions, &session, lease, end);
-        let outline = sessions.outline(id, end).map_err(failed)?;
+        let session = Rc::clone(&writer.session);
+        let id = session.id;
+        if RunFile::is_held(&sessions.store.path_of(id)) {
+            return Ok(());
+        }
+        let outline = sessions.outline(id, writer.end).map_err(failed)?;
         let Some(left) = outline.active() else {
             sessions.forget_left(id);
             return Ok(());

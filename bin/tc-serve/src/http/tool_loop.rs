@@ -4,12 +4,12 @@
 use super::service::Service;
 use crate::pipe::{ClientRequest, EventLines, PipeOutput};
 use crate::places::KeyPlace;
-use crate::sessions::{Made, RunningResponse, SessionWriter};
+use crate::sessions::{Made, Outline, RunFile, RunningResponse, SessionWriter};
 use crate::tools::{ServiceTools, ToolTurn, TurnEnd};
 use api::{Api, InboundRequest};
 use event::payload::FinishReason;
-use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 use store::StoreError;
 
 /// A loop over the turns of one response.
@@ -110,10 +110,13 @@ impl ToolLoop {
         writer: &mut SessionWriter,
         mut step: LoopStep,
     ) -> Result<Made, StoreError> {
-        let mut asked = 0;
+        let log = writer.sessions().store.path_of(writer.session.id);
+        let run = RunFile::take(&log)?;
+        // What was asked before the service was stopped counts, too.
+        let mut asked = turns_of(&writer.outline()?);
         loop {
             asked += u32::from(matches!(step, LoopStep::Ask(_)));
-            match self.turn(running, writer, step).await? {
+            match self.turn(running, writer, &run, step).await? {
                 TurnEnd::Failed => return Ok(Made::Failed),
                 TurnEnd::Pending if self.wait(writer).await? => return Ok(Made::Left),
                 TurnEnd::Pending | TurnEnd::Again | TurnEnd::Answered => {}
@@ -178,19 +181,20 @@ impl ToolLoop {
         &self,
         running: &RunningResponse,
         writer: &mut SessionWriter,
+        run: &RunFile,
         step: LoopStep,
     ) -> Result<TurnEnd, StoreError> {
-        let session = writer.session.id;
-        let sessions = writer.sessions();
-        let log = sessions.store.path_of(session);
-        let cancels = CancelFile::make(log.with_extension("cancel"))?;
+        // An answer to a call that waits is given once the turn's other calls have ended.
+        let _turn = Arc::clone(&writer.session.deciding).lock_owned().await;
+        let log = writer.sessions().store.path_of(writer.session.id);
+        run.clear()?;
         let id = running.id.to_string();
         let turn = ToolTurn {
             log: &log,
             id: &id,
             key: self.request.key,
             leave: &self.leave,
-            cancels: Some(&cancels.0),
+            cancels: &run.path,
         };
         let ended = match step {
             LoopStep::Ask(request) => {
@@ -260,27 +264,7 @@ fn has_failed(running: &RunningResponse) -> bool {
     running.pipe().reason().is_none_or(FinishReason::is_failure)
 }
 
-/// The file whose lines cancel calls of a turn. It is removed with the turn.
-struct CancelFile(PathBuf);
-
-impl CancelFile {
-    /// Makes the file, empty.
-    fn make(path: PathBuf) -> Result<CancelFile, StoreError> {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        let mut options = std::fs::OpenOptions::new();
-        options
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&path)?;
-        Ok(CancelFile(path))
-    }
-}
-
-impl Drop for CancelFile {
-    fn drop(&mut self) {
-        // It may have been removed with the session.
-        let _ = std::fs::remove_file(&self.0);
-    }
+/// How many turns of the open response have begun.
+fn turns_of(outline: &Outline) -> u32 {
+    outline.active().map_or(0, |response| response.turns)
 }

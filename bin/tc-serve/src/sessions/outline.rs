@@ -113,6 +113,8 @@ pub(crate) struct ResponseOutline {
     pub is_open: bool,
     /// How its last stream ended.
     pub reason: Option<FinishReason>,
+    /// How many turns of it have begun.
+    pub turns: u32,
     /// Whether it has anything that a client may have seen, or a call that may have run.
     pub has_content: bool,
 }
@@ -154,7 +156,8 @@ pub(crate) struct Outline {
     pub pending: Vec<PendingCall>,
     /// The ids of the calls that have started, and have no result.
     pub started: Vec<String>,
-    /// The answers of persons: the id and the hash of each call, and the `approval` event.
+    /// The answers of persons to calls that have not waited again since: the id and the hash of
+    /// each call, and the `approval` event.
     pub answered: Vec<(String, String, String)>,
     /// Whether a result since the last message of the model is the final answer.
     pub is_final: bool,
@@ -243,6 +246,7 @@ impl Outline {
             kind if kind.begins_stream() => {
                 if let Some(last) = self.responses.last_mut() {
                     last.is_open = true;
+                    last.turns += u32::from(kind == Kind::StreamStart);
                     last.has_content |= !matches!(kind, Kind::StreamStart | Kind::Error);
                 }
             }
@@ -300,6 +304,9 @@ impl Outline {
         self.started.retain(|started| *started != id);
         self.is_final |= result.return_directly && result.status == Status::Success.name();
         if result.status == Status::Pending.name() {
+            // A provider may give its ids again, and a call that was cut waits again: an earlier
+            // answer is not one to this question.
+            self.answered.retain(|(answered, ..)| *answered != id);
             let text = |text: Option<Text<'_>>| text.map(|text| text.str().into_owned());
             self.pending.push(PendingCall {
                 tool_id: id.into_owned(),

@@ -1,6 +1,6 @@
 //! Where the answer to a request goes: which session, from which message on, and with what history.
 
-use super::{LiveSession, Outline, ResponseId, SessionWriter, Sessions};
+use super::{LiveSession, Outline, ResponseId, RunFile, SessionWriter, Sessions};
 use api::InboundRequest;
 use event::payload::{self, Session};
 use event::{Json, Payload};
@@ -193,6 +193,10 @@ impl Sessions {
         let session = self.open(id, key)?;
         let leased = self.store.lease(id);
         let (lease, end) = leased.map_err(|error| self.busy(&session, error))?;
+        if RunFile::is_held(&self.store.path_of(id)) {
+            // The response waits for a person, or is between two turns.
+            return Err(self.busy(&session, StoreError::Busy));
+        }
         if !self.may_grow(end) {
             return Err(PlaceError::TooLong);
         }

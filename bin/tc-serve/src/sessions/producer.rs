@@ -89,6 +89,11 @@ impl RunningResponse {
         self.cancelled.borrow().is_some()
     }
 
+    /// Waits until somebody has cancelled it.
+    pub(crate) async fn cancelled(&self) {
+        self.until(RunningResponse::is_cancelled).await;
+    }
+
     /// Waits until it has ended, and all of it is in the session.
     pub(crate) async fn ended(&self) {
         self.until(|running| running.has_ended.get()).await;
@@ -209,6 +214,16 @@ impl SessionWriter {
     pub(crate) fn hand_over(&mut self) {
         self.lease = None;
         self.session.is_own.set(false);
+    }
+
+    /// A writer without the lease, which another process has.
+    pub(crate) fn waiting(sessions: &Rc<Sessions>, session: &Rc<LiveSession>) -> SessionWriter {
+        SessionWriter {
+            sessions: Rc::clone(sessions),
+            session: Rc::clone(session),
+            lease: None,
+            end: 0,
+        }
     }
 
     /// Takes the lease back once nobody else has it.
@@ -372,7 +387,7 @@ pub(crate) async fn produce(
     producers.send_modify(|count| *count += 1);
     let made = tokio::select! {
         biased;
-        () = running.until(RunningResponse::is_cancelled) => Ok(Made::Failed),
+        () = running.cancelled() => Ok(Made::Failed),
         made = make(&running, &mut writer) => made,
     };
     let ended = async {
@@ -420,8 +435,9 @@ async fn end(
             .outline()?
             .responses
             .last()
-            .is_some_and(|last| last.is_open)
+            .is_none_or(|last| last.is_open || last.reason != Some(FinishReason::Cancelled))
         {
+            // The turn may have ended before its calls: the answer has not.
             writer.event(&end.into())?;
         }
     } else if made == Made::Left {
@@ -430,7 +446,11 @@ async fn end(
     let status = match made {
         _ if running.is_cancelled() => ResponseStatus::Cancelled,
         Made::Failed => ResponseStatus::Failed,
-        Made::Whole | Made::Left => status(running.pipe().reason()),
+        Made::Whole | Made::Left => match running.pipe().reason() {
+            // The service was killed behind the last turn.
+            None => status(writer.outline()?.active().and_then(|left| left.reason)),
+            reason => status(reason),
+        },
     };
     writer.end_response(&id, status)?;
     writer.take_in()

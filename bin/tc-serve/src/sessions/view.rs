@@ -43,6 +43,10 @@ impl ResponseView {
                     }
                     is_own
                 };
+                if is_end && let Some((running, _)) = &self.running {
+                    // Who has the end may ask again at once, and finds a session that nobody writes.
+                    running.ended().await;
+                }
                 release(&mut held, pipe);
                 match event.kind() {
                     _ if is_end => return,

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, unused_imports, reason = "each test uses a part of it")]
 
+pub(crate) mod agent;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};

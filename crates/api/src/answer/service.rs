@@ -114,22 +114,27 @@ impl ServiceCalls {
     }
 
     fn result(&mut self, result: &ToolResult<'_>, take: &mut dyn FnMut(&Step<'_>)) {
-        let Some(call) = self.take(&result.tool_id.str()) else {
-            return;
-        };
+        let id = result.tool_id.str();
         if result.status == Status::Pending.name() {
+            // It stays open: a person may let it run while the answer goes on.
+            let Some(call) = self.open.iter().find(|call| call.id == id) else {
+                return;
+            };
             let ServiceCall {
                 id,
                 name,
                 arguments,
                 ..
-            } = &call;
+            } = call;
             return take(&Step::Service(ServiceStep::Pending {
                 id,
                 name,
                 arguments,
             }));
         }
+        let Some(call) = self.take(&id) else {
+            return;
+        };
         let is_error = result.status != Status::Success.name();
         call.end(&result.output.str(), is_error, take);
     }

@@ -76,7 +76,7 @@ pub(crate) enum Step<'a> {
 }
 
 /// What happens to a call that the service itself runs: `Begin`, `Arguments`, `Called`, then
-/// `Result` or `Pending`. `Arguments` may be missing, and need not add up to what `Called` has.
+/// `Pending` where it waits for a person, and `Result`. `Arguments` may be missing, and need not add up to what `Called` has.
 /// `id` is the id of the call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ServiceStep<'a> {
@@ -96,7 +96,7 @@ pub(crate) enum ServiceStep<'a> {
         output: &'a str,
         is_error: bool,
     },
-    /// It waits for a person.
+    /// It waits for a person. Its `Result` follows if a person answers before the answer ends.
     Pending {
         id: &'a str,
         name: &'a str,

@@ -3,8 +3,9 @@
 //! open at a time. Source of the format: `response_output_item.py` and
 //! `response_mcp_call_*_event.py` in openai-python.
 //!
-//! A call that waits has no `done` event: the AI SDK takes that for its result. In the output the
-//! call is `incomplete`, with the id of the request for approval.
+//! A call that waits stays open until its result. One that still waits when the response ends has
+//! no `done` event: the AI SDK takes that for its result. In the output that call is `incomplete`,
+//! with the id of the request for approval.
 
 use crate::answer::service::SERVICE;
 use event::Object;
@@ -27,6 +28,8 @@ pub(crate) struct ServiceItem {
     pub index: usize,
     pub name: String,
     pub arguments: String,
+    /// The id of the request for its approval, if it has waited for one.
+    pub approval: Option<String>,
 }
 
 /// How far the call of an item has come.
@@ -37,10 +40,8 @@ pub(crate) enum ServiceItemState<'a> {
     Ended(&'a str),
     /// It failed, with what the tool says of it.
     Failed(&'a str),
-    /// It was cut.
+    /// It was cut, or still waits when the response ends.
     Cut,
-    /// It waits for the approval of this id.
-    Waits(&'a str),
 }
 
 impl ServiceItemState<'_> {
@@ -49,7 +50,7 @@ impl ServiceItemState<'_> {
             ServiceItemState::Open => "in_progress",
             ServiceItemState::Ended(_) => "completed",
             ServiceItemState::Failed(_) => "failed",
-            ServiceItemState::Cut | ServiceItemState::Waits(_) => "incomplete",
+            ServiceItemState::Cut => "incomplete",
         }
     }
 }
@@ -62,6 +63,7 @@ impl ServiceItem {
                 .map(String::len)
                 .iter()
                 .sum::<usize>()
+            + self.approval.as_ref().map_or(0, String::len)
     }
 
     /// The item as JSON.
@@ -70,9 +72,9 @@ impl ServiceItem {
             o.str("type", "mcp_call")
                 .str("id", &self.id)
                 .str("status", state.name());
-            match state {
-                ServiceItemState::Waits(id) => o.str("approval_request_id", id),
-                _ => o.raw("approval_request_id", "null"),
+            match &self.approval {
+                Some(id) => o.str("approval_request_id", id),
+                None => o.raw("approval_request_id", "null"),
             };
             self.named(o);
             match state {

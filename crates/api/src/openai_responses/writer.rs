@@ -247,10 +247,7 @@ impl ResponsesWriter {
                     let item = open.remove(place);
                     self.service_end(&item, output, is_error);
                 }
-                ServiceStep::Pending { .. } => {
-                    let item = open.remove(place);
-                    self.service_waits(&item);
-                }
+                ServiceStep::Pending { .. } => self.service_waits(item),
             }
         }
         self.service = open;
@@ -279,6 +276,7 @@ impl ResponsesWriter {
             index,
             name: name.to_owned(),
             arguments: String::new(),
+            approval: None,
         };
         let json = item.json(ServiceItemState::Open);
         self.whole_item("response.output_item.added", index, &json);
@@ -301,16 +299,18 @@ impl ResponsesWriter {
         self.output.set(item.index, json);
     }
 
-    /// Asks for the approval of a call.
-    fn service_waits(&mut self, item: &ServiceItem) {
+    /// Asks for the approval of a call, once.
+    fn service_waits(&mut self, item: &mut ServiceItem) {
+        if item.approval.is_some() {
+            return;
+        }
         self.close(ItemStatus::Completed);
         let index = self.output.add();
         let id = self
             .service_ids
             .make(service::APPROVAL, &item.call_id, index);
-        let waiting = item.json(ServiceItemState::Waits(&id));
-        self.output.set(item.index, waiting);
         let request = item.request(&id);
+        item.approval = Some(id);
         for name in ["response.output_item.added", "response.output_item.done"] {
             self.whole_item(name, index, &request);
         }
@@ -595,7 +595,12 @@ impl ResponsesWriter {
 
     fn end(&mut self, reason: FinishReason) {
         for item in std::mem::take(&mut self.service) {
-            self.service_end(&item, "the call was not run", true);
+            match item.approval {
+                Some(_) => self
+                    .output
+                    .set(item.index, item.json(ServiceItemState::Cut)),
+                None => self.service_end(&item, "the call was not run", true),
+            }
         }
         let is_cut_call = self.open.as_ref().is_some_and(Item::is_call);
         if is_cut_call {

@@ -1,0 +1,86 @@
+//! The file beside a session whose response is made by a loop over tools. Between two turns nobody
+//! holds the lease of the session, since a person may answer a call in a terminal. The lock of this
+//! file says that the response goes on all the same; it ends with the process that holds it.
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use store::StoreError;
+
+/// The file of a response that is made. It is removed when this is dropped.
+#[derive(Debug)]
+pub(crate) struct RunFile {
+    file: File,
+    /// Its path, for `tool-exec`, which reads the ids of calls to cancel from it.
+    pub path: PathBuf,
+}
+
+impl RunFile {
+    /// Makes the file of the session in the file `log`, and locks it.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`] while another process makes a response of this session;
+    /// [`StoreError::Io`].
+    pub(crate) fn take(log: &Path) -> Result<RunFile, StoreError> {
+        let path = RunFile::path_of(log);
+        loop {
+            let file = OpenOptions::new()
+                .append(true)
+                .create(true)
+                .mode(0o600)
+                .open(&path)?;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {}
+                Err(Errno::WOULDBLOCK) => return Err(StoreError::Busy),
+                Err(error) => return Err(io::Error::from(error).into()),
+            }
+            // The one who had it may have removed it meanwhile.
+            let now = std::fs::metadata(&path).map(|now| now.ino()).ok();
+            if now == Some(file.metadata()?.ino()) {
+                return Ok(RunFile { file, path });
+            }
+        }
+    }
+
+    /// The path of the file of the session in the file `log`.
+    pub(crate) fn path_of(log: &Path) -> PathBuf {
+        log.with_extension("run")
+    }
+
+    /// Whether a response of the session in the file `log` is made now, here or by another process.
+    pub(crate) fn is_held(log: &Path) -> bool {
+        let file = File::open(RunFile::path_of(log));
+        let locked = |file: &File| flock(file, FlockOperation::NonBlockingLockShared);
+        file.is_ok_and(|file| locked(&file) == Err(Errno::WOULDBLOCK))
+    }
+
+    /// Forgets which calls were cancelled: what follows may have calls of the same ids.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub(crate) fn clear(&self) -> io::Result<()> {
+        self.file.set_len(0)
+    }
+
+    /// Cancels the call `id` of the session in the file `log`.
+    ///
+    /// # Errors
+    /// Those of the file; it is not there while no call runs.
+    pub(crate) fn cancel_call(log: &Path, id: &str) -> io::Result<()> {
+        use std::io::Write as _;
+        let mut file = OpenOptions::new()
+            .append(true)
+            .open(RunFile::path_of(log))?;
+        file.write_all(format!("{id}\n").as_bytes())
+    }
+}
+
+impl Drop for RunFile {
+    fn drop(&mut self) {
+        // What is left of it is not locked, and says nothing.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
