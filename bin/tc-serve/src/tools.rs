@@ -304,24 +304,37 @@ pub(crate) struct ToolTurn<'t> {
     pub cancels: &'t Path,
 }
 
+/// How many bytes of lines are put together before they are handed on.
+const BATCH: usize = 16 << 10;
+
 /// The next lines that `work` pushes into `pipe`, and whether it has ended: then they are the last.
+/// Lines that are at hand come together: each piece costs a write, and the source has the next one
+/// when another task had its turn.
 pub(crate) async fn next_lines(
     mut work: Pin<&mut impl Future<Output = ()>>,
     pipe: &Pipe,
 ) -> (Vec<u8>, bool) {
-    poll_fn(|cx| {
-        let is_done = work.as_mut().poll(cx).is_ready();
-        if is_done {
-            pipe.finish();
+    let mut lines = Vec::new();
+    loop {
+        let before = lines.len();
+        let is_done = poll_fn(|cx| {
+            let is_done = work.as_mut().poll(cx).is_ready();
+            if is_done {
+                pipe.finish();
+            }
+            lines.append(&mut pipe.take());
+            if lines.is_empty() && !is_done {
+                Poll::Pending
+            } else {
+                Poll::Ready(is_done)
+            }
+        })
+        .await;
+        if is_done || lines.len() == before || lines.len() > BATCH {
+            return (lines, is_done);
         }
-        let lines = pipe.take();
-        if lines.is_empty() && !is_done {
-            Poll::Pending
-        } else {
-            Poll::Ready((lines, is_done))
-        }
-    })
-    .await
+        tokio::task::yield_now().await;
+    }
 }
 
 /// The variable in which `tool-exec` finds the servers of tools that run beside it.

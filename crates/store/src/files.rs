@@ -194,6 +194,18 @@ impl AppendedFile {
     /// When the disk is full or broken.
     pub fn append<'p>(&mut self, pieces: impl Iterator<Item = &'p [u8]>) -> io::Result<()> {
         let before = self.file.metadata()?.len();
+        self.append_at(before, pieces)
+    }
+
+    /// As [`AppendedFile::append`], to a file that has this length.
+    ///
+    /// # Errors
+    /// As [`AppendedFile::append`].
+    pub(crate) fn append_at<'p>(
+        &mut self,
+        before: u64,
+        pieces: impl Iterator<Item = &'p [u8]>,
+    ) -> io::Result<()> {
         let mut written = 0;
         for mut piece in pieces {
             while !piece.is_empty() {

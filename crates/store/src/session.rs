@@ -317,7 +317,7 @@ impl Store for FolderStore {
         if end != expected {
             return Err(StoreError::Moved(end));
         }
-        lease.0.append([lines].into_iter())?;
+        lease.0.append_at(end, [lines].into_iter())?;
         Ok(end + lines.len() as u64)
     }
 
