@@ -283,8 +283,8 @@ fn killed(seed: u64, whole: &mut u64) -> String {
             let is_of = |event: &&Value| event["tool_id"] == format!("c{number}");
             let all = events.iter().filter(is_of);
             let answered = all.clone().any(|event| event["decision"] == "answered");
-            let results = all.filter(|event| event["type"] == "tool_result");
-            let result = results.last().map(|event| event["status"].clone());
+            let mut results = all.filter(|event| event["type"] == "tool_result");
+            let result = results.next_back().map(|event| event["status"].clone());
             let is_there = ran.contains_key(call)
                 || answered
                 || result.as_ref().is_some_and(|status| *status != "success");

@@ -93,11 +93,10 @@ impl ToolLoop {
         writer: &mut SessionWriter,
     ) -> Result<Made, StoreError> {
         let talk = writer.outline()?.open_conversation();
-        let is_of_model = talk
-            .messages
-            .last()
-            .is_some_and(|last| last.role() == "assistant");
-        let step = match is_of_model {
+        // Some calls of the last turn may have their results, and others not.
+        let mut messages = talk.messages.iter().rev();
+        let before = messages.find(|message| message.role() != "tool");
+        let step = match before.is_some_and(|message| message.role() == "assistant") {
             true => LoopStep::Resume,
             false => LoopStep::Ask(Box::new(self.next(talk))),
         };
