@@ -208,6 +208,8 @@ impl Turns {
             | Kind::ServerItem
             | Kind::Warning => self.say(event, take),
             Kind::Error | Kind::Response | Kind::Request => take(TurnEvent::Answer(event)),
+            // These are of the calls in the middle.
+            Kind::Approval | Kind::ToolUse | Kind::ToolProgress if self.hides() => {}
             // The fronts read none of these; who reads events gets those of the last turn.
             _ if self.hides() => self.say(event, take),
             _ => take(TurnEvent::Answer(event)),
