@@ -217,21 +217,3 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
         .build()
         .map_err(Failure::limit("the runtime cannot be started"))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_have_at_most_three_decimals() {
-        for (micros, text) in [
-            (0, "0"),
-            (1_500, "1.5"),
-            (2_000, "2"),
-            (100_000, "100"),
-            (7, "0.007"),
-        ] {
-            assert_eq!(millis(Duration::from_micros(micros)), text);
-        }
-    }
-}

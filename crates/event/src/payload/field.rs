@@ -390,3 +390,21 @@ macro_rules! or {
     (($given:expr) $($other:tt)+) => { $given };
 }
 pub(crate) use or;
+
+#[cfg(test)]
+mod tests {
+    use super::Millis;
+
+    #[test]
+    fn times_have_at_most_three_decimals() {
+        for (micros, text) in [
+            (0, "0"),
+            (1_500, "1.5"),
+            (2_000, "2"),
+            (100_000, "100"),
+            (7, "0.007"),
+        ] {
+            assert_eq!(Millis { micros }.to_string(), text);
+        }
+    }
+}
