@@ -64,6 +64,13 @@ fn a_call_that_waits_keeps_the_response_open_and_runs_once() {
     let next = json!({"model": "m", "previous_response_id": id, "input": "And?"});
     let busy = agent.service.post("/v1/responses", &next.to_string());
     assert!(busy.status == 409 && busy.body.contains(&id), "{busy:?}");
+    // Nor is a session removed whose call waits.
+    for path in ["sessions/", "conversations/conv_"] {
+        let refused = agent
+            .service
+            .ask("DELETE", &format!("/v1/{path}{session}"), "", "");
+        assert_eq!(refused.status, 409, "{path}: {refused:?}");
+    }
     let (status, body) = agent.answers(&session, "c1", "approve", &json!({"hash": "0000"}));
     assert_eq!(
         (status, &body["error"]["code"]),

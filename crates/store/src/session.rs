@@ -40,6 +40,11 @@ impl SessionId {
             .map(|number| SessionId(number.to_be_bytes()))
     }
 
+    /// The path of its file in the folder of the sessions.
+    pub fn path(self) -> PathBuf {
+        Path::new(&self.folder()).join(self.file())
+    }
+
     /// The name of its folder.
     pub(crate) fn folder(self) -> OsString {
         format!("{:02x}", self.0[0]).into()
@@ -227,7 +232,7 @@ impl FolderStore {
 
     /// The path of a session's file.
     pub fn path_of(&self, id: SessionId) -> std::path::PathBuf {
-        self.root.path().join(id.folder()).join(id.file())
+        self.root.path().join(id.path())
     }
 
     /// The folder above the folders of the sessions, for a cache of what the sessions hold.

@@ -1,6 +1,6 @@
 //! How much of each thing a key may have: sessions, bytes of one, and followers.
 
-use super::{IndexedSession, Sessions};
+use super::{IndexedSession, RunFile, Sessions};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -111,8 +111,11 @@ impl Sessions {
     /// Removes a session of this key.
     ///
     /// # Errors
-    /// As [`Store::remove`].
+    /// As [`Store::remove`]; [`StoreError::Busy`] also while a call of it waits for a person.
     pub(crate) fn remove(&self, id: SessionId, key: Option<&str>) -> Result<(), StoreError> {
+        if RunFile::is_held(&self.store.path_of(id)) {
+            return Err(StoreError::Busy);
+        }
         self.store.remove(id)?;
         let mut counts = self.quota.counts.borrow_mut();
         if let Some(count) = counts.get_mut(&key.map(str::to_owned)) {

@@ -1,6 +1,6 @@
 //! `--retain`: which sessions are removed, and the work in the background that does it.
 
-use super::{IndexedSession, Sessions, index};
+use super::{IndexedSession, RunFile, Sessions, index};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -82,8 +82,11 @@ fn look(path: &Path, rules: &[Retain]) -> anyhow::Result<Vec<IndexedSession>> {
     if !rules.is_empty() {
         let now = i128::try_from(store::since_1970().as_nanos()).unwrap_or(i128::MAX);
         for session in removed(scan.list()?, rules, now) {
-            // One that is written now is busy; it is not the oldest the next time.
-            let _ = scan.remove(session.id);
+            // One that is written now is busy; it is not the oldest the next time. One whose call waits
+            // for a person is kept, however long.
+            if !RunFile::is_held(&path.join(session.id.path())) {
+                let _ = scan.remove(session.id);
+            }
         }
     }
     Ok(index::sessions(&scan)?)
