@@ -222,7 +222,8 @@ fn whole(front: Front, body: &Value) -> Got {
         Front::Responses => {
             got.end = body["status"]
                 .as_str()
-                .filter(|s| *s != "failed")
+                // A whole answer that was cancelled is an object, too.
+                .filter(|s| !matches!(*s, "failed" | "cancelled"))
                 .map(str::to_owned);
             for item in body["output"].as_array().into_iter().flatten() {
                 if item["type"] == "function_call" {
