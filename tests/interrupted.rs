@@ -35,8 +35,9 @@ fn calls(kind: &str) -> String {
 
 const CALLS: usize = 40;
 
-/// Starts a command over the file `input`, and returns it when it has read all of the file, by its
-/// file position, and has taken over the signals: from then on it computes.
+/// Starts a command over the file `input`, and returns it when it computes: when it has read all of
+/// the file, by its file position, has taken over the signals, and has used more processor time than
+/// it takes to read.
 fn start(command: &str, folder: &Path, input: &str) -> Child {
     let path = folder.join("input");
     fs::write(&path, input).expect("written");
@@ -50,10 +51,25 @@ fn start(command: &str, folder: &Path, input: &str) -> Child {
     let all = format!("pos:\t{}\n", input.len());
     let proc =
         |file: &str| fs::read_to_string(format!("/proc/{}/{file}", child.id())).expect("it runs");
-    while !proc("fdinfo/0").starts_with(&all) || caught(&proc("status")) & SIGNALS != SIGNALS {
+    while !proc("fdinfo/0").starts_with(&all)
+        || caught(&proc("status")) & SIGNALS != SIGNALS
+        || ticks(&proc("stat")) < COMPUTES
+    {
         std::thread::yield_now();
     }
     child
+}
+
+/// The processor time, in hundredths of a second, behind which a command validates: it starts and
+/// reads in a few of them.
+const COMPUTES: u64 = 40;
+
+/// The processor time of a process in its own code, in hundredths of a second: the fourteenth field
+/// of proc_pid_stat(5), and the twelfth behind the name, which may hold spaces.
+fn ticks(stat: &str) -> u64 {
+    let fields = stat.rsplit(')').next().unwrap_or_default();
+    let ticks = fields.split_whitespace().nth(11);
+    ticks.and_then(|ticks| ticks.parse().ok()).expect("a number")
 }
 
 /// SIGINT and SIGTERM in a set of signals.
