@@ -69,7 +69,9 @@ const COMPUTES: u64 = 40;
 fn ticks(stat: &str) -> u64 {
     let fields = stat.rsplit(')').next().unwrap_or_default();
     let ticks = fields.split_whitespace().nth(11);
-    ticks.and_then(|ticks| ticks.parse().ok()).expect("a number")
+    ticks
+        .and_then(|ticks| ticks.parse().ok())
+        .expect("a number")
 }
 
 /// SIGINT and SIGTERM in a set of signals.

@@ -5,7 +5,9 @@ mod calls;
 mod gate;
 mod kept;
 mod pass;
+mod query;
 mod questions;
+mod refusals;
 mod response;
 mod service;
 mod sessions;
@@ -23,7 +25,7 @@ use crate::upstream::Upstream;
 use hyper::body::Incoming;
 use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri};
-use questions::asks_upstream;
+use query::Query;
 use response::{Refusal, RequestRecord, ResponseBody, whole};
 use service::Admitted;
 use std::convert::Infallible;
@@ -96,7 +98,7 @@ impl Service {
     /// What a request is for, and the provider's path where it is passed.
     fn route(&self, uri: &Uri) -> (Endpoint, Option<String>) {
         match Endpoint::of(uri.path()) {
-            Endpoint::Health if asks_upstream(uri.query()) => (Endpoint::UpstreamHealth, None),
+            Endpoint::Health if Query::of(uri).has("upstream") => (Endpoint::UpstreamHealth, None),
             Endpoint::Kept(_) if self.sessions.is_some() => (Endpoint::of(uri.path()), None),
             Endpoint::Unknown | Endpoint::Kept(_)
                 if self.source.upstream().is_some_and(Upstream::passes) =>

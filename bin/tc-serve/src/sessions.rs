@@ -7,6 +7,7 @@
 
 mod digest;
 mod index;
+mod lines;
 mod outline;
 mod place;
 mod producer;
@@ -235,49 +236,22 @@ impl Sessions {
         session
     }
 
-    /// Hands `take` each event from `offset` on, with its place in bytes, as far as the session is
-    /// written.
+    /// Hands `take` each event between two offsets, which are ends of lines, with its place in bytes,
+    /// as far as the session is written.
     ///
     /// # Errors
     /// [`StoreError::Unknown`] and [`StoreError::Io`].
-    pub(crate) fn each_line(
-        &self,
-        id: SessionId,
-        offset: u64,
-        take: impl FnMut(&Event<'_>, Range<u64>),
-    ) -> Result<(), StoreError> {
-        self.each_line_of(id, offset..u64::MAX, take)
-    }
-
-    /// The same for the events between two offsets, which are ends of lines.
-    ///
-    /// # Errors
-    /// As [`Sessions::each_line`].
-    pub(crate) fn each_line_of(
+    pub(crate) fn each_event(
         &self,
         id: SessionId,
         place: Range<u64>,
         mut take: impl FnMut(&Event<'_>, Range<u64>),
     ) -> Result<(), StoreError> {
+        let read = |offset| self.store.read(id, offset, PIECE);
         let mut scanner = Scanner::default();
-        let mut offset = place.start;
-        loop {
-            let bytes = self.store.read(id, offset, PIECE)?;
-            if bytes.is_empty() {
-                return Ok(());
-            }
-            for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-                let behind = offset + line.len() as u64;
-                if behind > place.end {
-                    return Ok(());
-                }
-                let text = std::str::from_utf8(line.trim_ascii_end());
-                if let Some(event) = text.ok().and_then(|text| scanner.read(text).ok()) {
-                    take(&event, offset..behind);
-                }
-                offset = behind;
-            }
-        }
+        lines::each(read, place, |line, place| {
+            lines::event(&mut scanner, line, |event| take(event, place));
+        })
     }
 
     /// What the session holds up to the offset `until`, which is a line's end.
@@ -286,7 +260,7 @@ impl Sessions {
     /// [`StoreError::Unknown`] and [`StoreError::Io`].
     pub(crate) fn outline(&self, id: SessionId, until: u64) -> Result<Outline, StoreError> {
         let mut outline = Outline::default();
-        self.each_line_of(id, 0..until, |event, place| outline.push(event, place))?;
+        self.each_event(id, 0..until, |event, place| outline.push(event, place))?;
         Ok(outline)
     }
 }

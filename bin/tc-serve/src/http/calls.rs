@@ -2,9 +2,10 @@
 //! response, and says something meanwhile.
 
 use super::kept::KeptPath;
+use super::refusals::Named;
 use super::response::{Refusal, ResponseBody, whole};
 use super::service::{Admitted, Service};
-use super::stored::{JSON, StoredResponse, refused};
+use super::stored::{JSON, StoredResponse};
 use crate::sessions::{
     LiveSession, Outline, PendingCall, ResponseId, RunFile, RunningResponse, Sessions, line,
 };
@@ -16,7 +17,6 @@ use serde_json::{Map, Value, json};
 use std::ffi::OsString;
 use std::rc::Rc;
 use std::sync::Arc;
-use store::SessionId;
 
 /// What a person does with a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,18 +66,11 @@ impl Service {
         admitted: &Admitted,
         path: KeptPath,
     ) -> Result<Response<ResponseBody>, Refusal> {
-        let sessions = self.sessions.as_ref().ok_or_else(unknown)?;
-        let bare = crate::route::unversioned(request.uri().path());
-        let segment = |at: usize| bare.split('/').nth(at).unwrap_or_default().to_owned();
-        let id = SessionId::of(&segment(2)).ok_or_else(unknown)?;
+        let path_of_call = request.uri().path().to_owned();
+        let (sessions, session) = self.session(&path_of_call, admitted)?;
+        let bare = crate::route::unversioned(&path_of_call);
+        let call = bare.split('/').nth(4).unwrap_or_default().to_owned();
         let key = self.key_hash(admitted.key);
-        let session = sessions
-            .open(id, key.as_deref())
-            .map_err(|error| match error {
-                store::StoreError::Unknown => unknown(),
-                other => refused(other.into(), None),
-            })?;
-        let call = segment(4);
         let asked = PersonAsks {
             sessions: Rc::clone(sessions),
             session,
@@ -94,10 +87,6 @@ impl Service {
     }
 }
 
-fn unknown() -> Refusal {
-    Refusal::new(404, "session_not_found", "no such session is stored here")
-}
-
 fn object(value: &Value) -> Response<ResponseBody> {
     whole(StatusCode::OK, JSON, value.to_string())
 }
@@ -105,7 +94,7 @@ fn object(value: &Value) -> Response<ResponseBody> {
 impl PersonAsks {
     fn outline(&self) -> Result<Outline, Refusal> {
         let outline = self.sessions.outline(self.session.id, u64::MAX);
-        outline.map_err(|error| refused(error.into(), None))
+        outline.map_err(|error| Named::Session.refuse(error))
     }
 
     fn text(&self, name: &str) -> Option<&str> {
@@ -157,7 +146,7 @@ impl PersonAsks {
             Ok(found(&outline, &id, &hash))
         });
         let answered = tokio::select! {
-            answered = answered => answered.map(Some).map_err(|error| refused(error.into(), None))?,
+            answered = answered => answered.map(Some).map_err(|error| Named::Session.refuse(error))?,
             _ = running => found(&self.outline()?, &id, &hash),
         };
         match answered {
@@ -249,7 +238,7 @@ impl PersonAsks {
     async fn cancel(&self) -> Result<Response<ResponseBody>, Refusal> {
         let named = self
             .text("response_id")
-            .map(|id| ResponseId::of(id).ok_or_else(unknown));
+            .map(|id| ResponseId::of(id).ok_or_else(|| Named::Response.unknown()));
         let named = named.transpose()?;
         let running = self.session.running.borrow().clone();
         let running = running.filter(|running| named.is_none_or(|id| id == running.id));
@@ -289,10 +278,10 @@ impl PersonAsks {
             self.session.inbox.borrow_mut().extend(line);
         } else {
             let written = self.sessions.write(self.session.id, key);
-            let (mut writer, _) = written.map_err(|error| refused(error, None))?;
+            let (mut writer, _) = written.map_err(|error| Named::Session.refuse(error))?;
             writer
                 .append(&line)
-                .map_err(|error| refused(error.into(), None))?;
+                .map_err(|error| Named::Session.refuse(error))?;
         }
         Ok(object(
             &json!({"id": self.session.id.to_string(), "queued": is_running}),

@@ -5,11 +5,11 @@
 
 use super::body;
 use super::calls::CallVerb;
+use super::query::Query;
+use super::refusals::{Named, member};
 use super::response::{Refusal, RequestRecord, ResponseBody, whole};
 use super::service::{Admitted, Service};
-use super::stored::{
-    JSON, StoredResponse, conversation_id, member, named, refused, unknown_response,
-};
+use super::stored::{JSON, StoredResponse, conversation_id, with_session};
 use crate::pipe::{Pipe, PipeOutput, TextSearch};
 use crate::sessions::{
     CONTENT, PlaceError, REASONING, ResponseId, ResponseOutline, Sessions, WaitingClient, line,
@@ -19,7 +19,7 @@ use api::{AnswerForm, Api, Conversation, Front, Message, RunningStatus, response
 use event::payload::{ResponseEnd, ResponseStatus, Session};
 use event::{Event, Json, Kind, Scanner};
 use hyper::body::{Bytes, Incoming};
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode, Uri};
 use serde_json::{Map, Value, json};
 use std::ops::Range;
 use std::rc::Rc;
@@ -97,18 +97,8 @@ struct AskedFor {
     id: String,
     /// The segment that names an item.
     item: String,
-    query: Query,
-}
-
-/// The pairs of a query.
-struct Query(String);
-
-impl Query {
-    /// The value of the first pair of this name.
-    fn get(&self, name: &str) -> Option<&str> {
-        let mut pairs = self.0.split('&').filter_map(|pair| pair.split_once('='));
-        pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
-    }
+    /// The address.
+    uri: Uri,
 }
 
 impl Service {
@@ -129,7 +119,10 @@ impl Service {
         ) {
             return self.person(request, admitted, path).await;
         }
-        let sessions = self.sessions.as_ref().ok_or_else(unknown_response)?;
+        let sessions = self
+            .sessions
+            .as_ref()
+            .ok_or_else(|| Named::Response.unknown())?;
         let bare = crate::route::unversioned(request.uri().path());
         let segment = |at: usize| bare.split('/').nth(at).unwrap_or_default().to_owned();
         let asked = AskedFor {
@@ -137,7 +130,7 @@ impl Service {
             key: self.key_hash(admitted.key),
             id: segment(2),
             item: segment(4),
-            query: Query(request.uri().query().unwrap_or_default().to_owned()),
+            uri: request.uri().clone(),
         };
         let method = request.method().clone();
         match (path, method) {
@@ -194,24 +187,19 @@ impl Service {
         let mut stored = StoredResponse::read(&asked.sessions, id)?;
         stored.front = Some(Front::Responses);
         let running = asked.running(id);
-        let is_stream = asked.query.get("stream") == Some("true");
+        let query = Query::of(&asked.uri);
+        let is_stream = query.get("stream") == Some("true");
         if is_stream {
-            let after = asked
-                .query
-                .get("starting_after")
-                .map(str::parse::<u64>)
-                .transpose();
-            stored.options.starting_after = after.map_err(|_| {
-                let why = "starting_after: not a sequence number";
-                Refusal::new(400, "invalid_request_error", why)
-            })?;
+            let after = query.get("starting_after").map(str::parse).transpose();
+            let after = after.map_err(|_| member("starting_after", "not a sequence number"))?;
+            stored.options.starting_after = after;
         } else if outline.status.is_none() {
             let status = match (outline.is_background, outline.is_open) {
                 (true, false) if outline.reason.is_none() => RunningStatus::Queued,
                 _ => RunningStatus::InProgress,
             };
             let body = self.so_far(&asked.sessions, &stored, u64::MAX, status)?;
-            return Ok(named(whole(StatusCode::OK, JSON, body), id));
+            return Ok(with_session(whole(StatusCode::OK, JSON, body), id));
         }
         let form = if is_stream {
             AnswerForm::Stream
@@ -240,13 +228,14 @@ impl Service {
         let output = PipeOutput::Answer(Box::new(encoder));
         let pipe = Pipe::new(self.pipe.clone(), TextSearch::Done, turns, output);
         let place = stored.id.offset..end;
-        let read = sessions.each_line_of(stored.id.session, place, |event, _| {
+        let read = sessions.each_event(stored.id.session, place, |event, _| {
             pipe.push(event);
             // What the client gets is the object at the end.
             drop(pipe.take());
         });
-        read.map_err(|error| refused(error.into(), None))?;
-        pipe.snapshot(status).ok_or_else(unknown_response)
+        read.map_err(|error| Named::Response.refuse(error))?;
+        pipe.snapshot(status)
+            .ok_or_else(|| Named::Response.unknown())
     }
 
     /// Cancels a response, and returns it as it is then. One that has ended stays as it is.
@@ -262,7 +251,7 @@ impl Service {
             running.ended().await;
         } else if outline.status.is_none() {
             // Another process makes it, and cannot be asked.
-            return Err(refused(PlaceError::Busy(None), None));
+            return Err(Named::Response.refuse(PlaceError::Busy(None)));
         }
         self.response(asked, exchange).await
     }
@@ -272,9 +261,12 @@ impl AskedFor {
     /// The response that the path names. One that a service which was killed has left without its
     /// end is ended here.
     fn find(&self) -> Result<(ResponseId, ResponseOutline), Refusal> {
-        let bare = self.id.strip_prefix("resp_").ok_or_else(unknown_response)?;
-        let id = ResponseId::of(bare).ok_or_else(unknown_response)?;
-        let fail = |error: StoreError| refused(error.into(), None);
+        let bare = self
+            .id
+            .strip_prefix("resp_")
+            .ok_or_else(|| Named::Response.unknown())?;
+        let id = ResponseId::of(bare).ok_or_else(|| Named::Response.unknown())?;
+        let fail = |error: StoreError| Named::Response.refuse(error);
         let sessions = &self.sessions;
         let key = self.key.as_deref();
         let _session = sessions.open(id.session, key).map_err(fail)?;
@@ -287,10 +279,12 @@ impl AskedFor {
             match sessions.write(id.session, key) {
                 // Another process makes it.
                 Err(PlaceError::Busy(_)) => {}
-                written => outline = written.map_err(|error| refused(error, None))?.1,
+                written => outline = written.map_err(|error| Named::Response.refuse(error))?.1,
             }
         }
-        let known = outline.response(bare).ok_or_else(unknown_response)?;
+        let known = outline
+            .response(bare)
+            .ok_or_else(|| Named::Response.unknown())?;
         Ok((id, known.clone()))
     }
 
@@ -306,7 +300,7 @@ impl AskedFor {
         let (id, _) = self.find()?;
         let name = id.to_string();
         let written = self.sessions.write(id.session, self.key.as_deref());
-        let (mut writer, _) = written.map_err(|error| refused(error, None))?;
+        let (mut writer, _) = written.map_err(|error| Named::Response.refuse(error))?;
         let end = ResponseEnd {
             id: name.as_str().into(),
             status: ResponseStatus::Deleted.name().into(),
@@ -314,7 +308,7 @@ impl AskedFor {
             ..ResponseEnd::default()
         };
         let appended = writer.event(&end.into());
-        appended.map_err(|error| refused(PlaceError::Store(error), None))?;
+        appended.map_err(|error| Named::Response.refuse(error))?;
         Ok(object(
             &json!({"id": self.id, "object": "response", "deleted": true}),
         ))
@@ -326,15 +320,17 @@ impl AskedFor {
         let mut talk = String::new();
         let mut is_input = true;
         let mut seen = 0;
-        let read = self.sessions.each_line(id.session, id.offset, |event, _| {
-            seen += u32::from(event.kind() == Kind::Response);
-            is_input &= seen < 2 && is_of_request(event);
-            if is_input && event.kind() == Kind::Message && !is_once(event) {
-                talk.push_str(&event.raw());
-                talk.push('\n');
-            }
-        });
-        read.map_err(|error| refused(error.into(), None))?;
+        let read = self
+            .sessions
+            .each_event(id.session, id.offset..u64::MAX, |event, _| {
+                seen += u32::from(event.kind() == Kind::Response);
+                is_input &= seen < 2 && is_of_request(event);
+                if is_input && event.kind() == Kind::Message && !is_once(event) {
+                    talk.push_str(&event.raw());
+                    talk.push('\n');
+                }
+            });
+        read.map_err(|error| Named::Response.refuse(error))?;
         let (talk, _) = Conversation::read(&talk);
         self.page(response_items(&talk.messages, &input_prefix(id)))
     }
@@ -345,18 +341,15 @@ impl AskedFor {
     /// 400 for a value that has no meaning. An unknown `after` is one: a client that goes from page to
     /// page would begin again at the first.
     fn page(&self, mut items: Vec<Value>) -> Result<Response<ResponseBody>, Refusal> {
-        let limit = match self.query.get("limit").map(str::parse::<usize>) {
-            None => 20,
-            Some(Ok(limit @ 1..=100)) => limit,
-            Some(_) => return Err(member("limit", "use a number from 1 to 100")),
-        };
-        match self.query.get("order") {
+        let query = Query::of(&self.uri);
+        let limit = query.limit()?;
+        match query.get("order") {
             Some("asc") => {}
             None | Some("desc") => items.reverse(),
             Some(_) => return Err(member("order", "use asc or desc")),
         }
         let id = |item: &Value| item.get("id").and_then(Value::as_str).map(str::to_owned);
-        if let Some(after) = self.query.get("after").filter(|after| !after.is_empty()) {
+        if let Some(after) = query.get("after").filter(|after| !after.is_empty()) {
             let place = items
                 .iter()
                 .position(|item| id(item).as_deref() == Some(after));
@@ -404,27 +397,18 @@ const ITEMS: usize = 1000;
 impl AskedFor {
     /// The session that the path names as a conversation.
     fn session(&self) -> Result<SessionId, Refusal> {
-        let unknown = || {
-            Refusal::new(
-                404,
-                "conversation_not_found",
-                "no such conversation is stored here",
-            )
-        };
         let id = self.id.strip_prefix("conv_").and_then(SessionId::of);
-        let id = id.ok_or_else(unknown)?;
+        let id = id.ok_or_else(|| Named::Conversation.unknown())?;
         let opened = self.sessions.open(id, self.key.as_deref());
-        opened.map(|_| id).map_err(|error| match error {
-            StoreError::Unknown => unknown(),
-            other => refused(other.into(), None),
-        })
+        opened.map_err(|error| Named::Conversation.refuse(error))?;
+        Ok(id)
     }
 
     fn new_conversation(
         &self,
         body: Map<String, Value>,
     ) -> Result<Response<ResponseBody>, Refusal> {
-        let failed = |error: StoreError| refused(PlaceError::Store(error), None);
+        let failed = |error: StoreError| Named::Conversation.refuse(error);
         let id = random_id().map_err(failed)?;
         let created = store::now();
         let metadata = metadata(&body)?;
@@ -439,14 +423,14 @@ impl AskedFor {
         let mut lines = line(&begin.into());
         lines.extend(item_lines(&body)?.into_bytes());
         let created_now = self.sessions.create(id, self.key.as_deref(), &lines);
-        created_now.map_err(|error| refused(error, None))?;
+        created_now.map_err(|error| Named::Response.refuse(error))?;
         Ok(shown_conversation(id, created, metadata.as_deref()))
     }
 
     fn conversation(&self) -> Result<Response<ResponseBody>, Refusal> {
         let id = self.session()?;
         let outline = self.sessions.outline(id, u64::MAX);
-        let head = outline.map_err(|error| refused(error.into(), None))?.head;
+        let head = outline.map_err(|error| Named::Response.refuse(error))?.head;
         Ok(shown_conversation(
             id,
             head.created,
@@ -478,10 +462,10 @@ impl AskedFor {
         lines: impl FnOnce(&crate::sessions::Outline) -> (Vec<u8>, T),
     ) -> Result<T, Refusal> {
         let written = self.sessions.write(id, self.key.as_deref());
-        let (mut writer, outline) = written.map_err(|error| refused(error, None))?;
+        let (mut writer, outline) = written.map_err(|error| Named::Response.refuse(error))?;
         let (lines, value) = lines(&outline);
         let appended = writer.append(&lines);
-        appended.map_err(|error| refused(PlaceError::Store(error), None))?;
+        appended.map_err(|error| Named::Response.refuse(error))?;
         Ok(value)
     }
 
@@ -489,7 +473,7 @@ impl AskedFor {
         let id = self.session()?;
         let removed = self.sessions.remove(id, self.key.as_deref());
         let live = self.sessions.live(id);
-        removed.map_err(|error| refused(self.sessions.busy(&live, error), None))?;
+        removed.map_err(|error| Named::Conversation.refuse(self.sessions.busy(&live, error)))?;
         Ok(object(
             &json!({"id": self.id, "object": "conversation.deleted", "deleted": true}),
         ))
@@ -556,7 +540,7 @@ impl AskedFor {
         let mut found = Vec::new();
         let read = self
             .sessions
-            .each_line(id, 0, |event, place| match event.kind() {
+            .each_event(id, 0..u64::MAX, |event, place| match event.kind() {
                 Kind::ResponseEnd => {
                     let end = ResponseEnd::read(event);
                     let part = end.part.map(|part| part.str().into_owned());
@@ -570,7 +554,7 @@ impl AskedFor {
                 }
                 _ => {}
             });
-        read.map_err(|error| refused(error.into(), None))?;
+        read.map_err(|error| Named::Response.refuse(error))?;
         // Of two messages with the same text one is as good as the other.
         let mut found = found.into_iter();
         Ok(found.find(|origin| !deleted.contains(origin)))
@@ -622,7 +606,7 @@ impl AskedFor {
         };
         let read = self
             .sessions
-            .each_line(id, 0, |event, place| match event.kind() {
+            .each_event(id, 0..u64::MAX, |event, place| match event.kind() {
                 Kind::Response => {
                     let response = ResponseId {
                         session: id,
@@ -654,7 +638,7 @@ impl AskedFor {
                 }
                 _ => {}
             });
-        read.map_err(|error| refused(error.into(), None))?;
+        read.map_err(|error| Named::Response.refuse(error))?;
         Ok((parts, deleted))
     }
 }

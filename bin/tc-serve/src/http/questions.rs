@@ -41,15 +41,6 @@ impl Service {
     }
 }
 
-/// Whether the query asks for the provider, too: `upstream`, with or without a value.
-pub(super) fn asks_upstream(query: Option<&str>) -> bool {
-    query.is_some_and(|query| {
-        query
-            .split('&')
-            .any(|pair| pair.split('=').next() == Some("upstream"))
-    })
-}
-
 impl Service {
     /// The list of models, or one of them.
     pub(super) async fn models(

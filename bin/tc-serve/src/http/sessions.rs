@@ -9,15 +9,16 @@ mod list;
 
 pub(crate) use follow::FollowBody;
 
+use super::refusals::Named;
 use super::response::{Refusal, ResponseBody};
 use super::service::{Admitted, Service};
 use crate::route::session_of;
-use crate::sessions::{LiveSession, Sessions, not_written};
+use crate::sessions::{LiveSession, PlaceError, Sessions};
 use hyper::body::Bytes;
 use hyper::header::HeaderValue;
 use hyper::{Response, StatusCode};
 use std::rc::Rc;
-use store::{SessionId, StoreError};
+use store::SessionId;
 
 /// The media type of lines.
 const LINES: &str = "application/x-ndjson; charset=utf-8";
@@ -46,8 +47,8 @@ impl Service {
         let sessions = self.all_sessions()?;
         let id = session_of(path).and_then(SessionId::of);
         let key = self.key_hash(admitted.key);
-        let open = |id| sessions.open(id, key.as_deref()).map_err(stored);
-        Ok((sessions, open(id.ok_or_else(unknown)?)?))
+        let open = |id| sessions.open(id, key.as_deref()).map_err(refused);
+        Ok((sessions, open(id.ok_or_else(|| Named::Session.unknown())?)?))
     }
 
     /// Removes a session.
@@ -58,16 +59,13 @@ impl Service {
     ) -> Result<Response<ResponseBody>, Refusal> {
         let (sessions, session) = self.session(path, admitted)?;
         if let Some(running) = &*session.running.borrow() {
-            let message = format!(
-                "the response {} is being made for this session; cancel it, or wait for its end",
-                running.id
-            );
-            return Err(Refusal::new(409, "session_busy", message));
+            let id = Some(running.id.to_string());
+            return Err(refused(PlaceError::Busy(id)));
         }
         let key = self.key_hash(admitted.key);
         sessions
             .remove(session.id, key.as_deref())
-            .map_err(stored)?;
+            .map_err(refused)?;
         let content = super::response::Content::Whole(Bytes::new());
         let mut response = Response::new(ResponseBody::new(content));
         *response.status_mut() = StatusCode::NO_CONTENT;
@@ -77,43 +75,7 @@ impl Service {
     }
 }
 
-/// The refusal of an id that is not one of the client's sessions.
-fn unknown() -> Refusal {
-    let message = "there is no such session; GET /v1/sessions lists those of your key";
-    Refusal::new(404, "session_not_found", message)
-}
-
-/// The refusal where the store does not do what it is asked.
-fn stored(error: StoreError) -> Refusal {
-    match error {
-        StoreError::Unknown => unknown(),
-        StoreError::Busy => Refusal::new(
-            409,
-            "session_busy",
-            "somebody writes to this session; wait until the answer has ended",
-        ),
-        StoreError::Moved(end) => {
-            let message = format!("the session ends at byte {end}");
-            Refusal::new(400, "offset_behind_end", message)
-        }
-        other => not_written(&other).into(),
-    }
-}
-
-/// The refusal of one follower too many.
-fn too_many_followers() -> Refusal {
-    let message = "too many clients of this key follow sessions; close some, follow all sessions with one GET /v1/sessions/events, or raise --max-followers";
-    Refusal::full(429, "too_many_followers", message)
-}
-
-/// The refusal of one session too many.
-pub(super) fn too_many_sessions() -> Refusal {
-    let message = "this key has as many sessions as --max-sessions allows; remove some with DELETE /v1/sessions/ID, send store: false, or let --retain remove old ones";
-    Refusal::full(429, "too_many_sessions", message)
-}
-
-/// The refusal of a request to a session that may not become longer.
-pub(super) fn session_too_long() -> Refusal {
-    let message = "this session is as long as --max-session allows; begin another";
-    Refusal::new(413, "session_too_long", message)
+/// The refusal of a request about a session that cannot be read or written.
+fn refused(error: impl Into<PlaceError>) -> Refusal {
+    Named::Session.refuse(error)
 }

@@ -3,9 +3,9 @@
 //! <https://platform.openai.com/docs/api-reference/responses/create>.
 
 use super::body;
+use super::refusals::{Named, member};
 use super::response::{Answering, Refusal, RequestRecord, ResponseBody, whole};
 use super::service::{Admitted, Service};
-use super::sessions::{session_too_long, too_many_sessions};
 use super::tool_loop::{ToolLoop, TurnRequest};
 use super::turn::{EVENT_STREAM, accepts_sse, client_retries, forwarded, respond};
 use crate::budget::Share;
@@ -14,9 +14,9 @@ use crate::pipe::{ClientRequest, EventLines, Pipe, PipeOutput, TextSearch};
 use crate::places::KeyPlace;
 use crate::route::Endpoint;
 use crate::sessions::{
-    Outline, PlaceError, ResponseId, ResponseOutline, ResponseView, RunFile, RunningResponse,
-    SessionPlace, SessionReader, SessionWriter, Sessions, WaitingClient, WantedPlace,
-    WantedSession, id_of_name, line, not_written, one_turn, produce, random_id,
+    Outline, ResponseId, ResponseOutline, ResponseView, RunFile, RunningResponse, SessionPlace,
+    SessionReader, SessionWriter, Sessions, WaitingClient, WantedPlace, WantedSession, id_of_name,
+    line, not_written, one_turn, produce, random_id,
 };
 use crate::tools::{ServiceTools, ToolsMode};
 use crate::turns::{StepMode, Turns};
@@ -113,14 +113,16 @@ impl Service {
             return Ok(());
         };
         let history = sessions.history(wanted, key.as_deref());
-        inbound.continue_from(history.map_err(|error| refused(error, Some(wanted)))?);
+        inbound.continue_from(history.map_err(|error| named(wanted).refuse(error))?);
         Ok(())
     }
 
     /// Answers a request whose answer is kept.
     ///
     /// # Errors
-    /// What is wrong with the request, or why there is no place for it.
+    /// 400 for a request that the service or its source does not take, 404 for a session that is not
+    /// the client's, 409 for one that is written now, 413 and 429 at the limits of sessions, and the
+    /// failure of the answer, if nothing of it was sent.
     pub(super) async fn kept_turn(
         self: &Rc<Self>,
         sessions: &Rc<Sessions>,
@@ -144,7 +146,7 @@ impl Service {
             let body = self
                 .encoder(&stored, AnswerForm::Stream)?
                 .snapshot(RunningStatus::Queued);
-            return Ok(named(
+            return Ok(with_session(
                 whole(StatusCode::OK, JSON, body.unwrap_or_default()),
                 id,
             ));
@@ -201,14 +203,14 @@ impl Service {
         }
         let mut response = respond(answering, is_stream, kind);
         response.headers_mut().extend(limits);
-        Ok(named(response, id))
+        Ok(with_session(response, id))
     }
 
     /// Begins the response to a request: what a replay needs is in the session before anybody is
     /// asked.
     ///
     /// # Errors
-    /// Why there is no place for it.
+    /// As [`Service::kept_turn`], up to the first event.
     fn begin(
         self: &Rc<Self>,
         sessions: &Rc<Sessions>,
@@ -217,7 +219,7 @@ impl Service {
         key: Option<String>,
     ) -> Result<Rc<RunningResponse>, Refusal> {
         let place = sessions.place(wanted, &asked.inbound, key.as_deref());
-        let place = place.map_err(|error| refused(error, Some(wanted.wanted)))?;
+        let place = place.map_err(|error| named(wanted.wanted).refuse(error))?;
         let session = place.session.id;
         let is_new = place.is_new;
         let owner = key.clone();
@@ -361,7 +363,7 @@ impl Service {
         tools: &Rc<ServiceTools>,
         mut writer: SessionWriter,
     ) -> Result<(), Refusal> {
-        let failed = |error: StoreError| refused(error.into(), None);
+        let failed = |error: StoreError| Named::Response.refuse(error);
         let session = Rc::clone(&writer.session);
         let id = session.id;
         if RunFile::is_held(&sessions.store.path_of(id)) {
@@ -372,13 +374,13 @@ impl Service {
             sessions.forget_left(id);
             return Ok(());
         };
-        let response = ResponseId::of(&left.id).ok_or_else(unknown_response)?;
+        let response = ResponseId::of(&left.id).ok_or_else(unknown)?;
         if left.is_open || !left.is_background {
             sessions.forget_left(id);
             return writer.interrupt(&left.id).map_err(failed);
         }
         let stored = StoredResponse::read(sessions, response)?;
-        let mut inbound = stored.request.ok_or_else(unknown_response)?;
+        let mut inbound = stored.request.ok_or_else(unknown)?;
         inbound.offer(&tools.list);
         let turns = ToolLoop {
             service: Rc::clone(self),
@@ -478,13 +480,13 @@ impl Service {
     /// The encoder of a stored answer.
     ///
     /// # Errors
-    /// 400 for the events of `/v1/events`, which are no answer of a front.
+    /// 404 for an answer of `/v1/events`: it has no other form than events.
     pub(super) fn encoder(
         &self,
         stored: &StoredResponse,
         form: AnswerForm,
     ) -> Result<Encoder, Refusal> {
-        let front = stored.front.ok_or_else(unknown_response)?;
+        let front = stored.front.ok_or_else(unknown)?;
         Ok(Encoder::new(front, form, stored.options.clone()))
     }
 
@@ -605,25 +607,25 @@ impl StoredResponse {
             let more = sessions
                 .store
                 .read(id.session, at, 1)
-                .map_err(|_| unknown_response())?;
+                .map_err(|_| unknown())?;
             if more.is_empty() {
                 break;
             }
             lines.extend(more);
         }
-        let text = String::from_utf8(lines).map_err(|_| unknown_response())?;
+        let text = String::from_utf8(lines).map_err(|_| unknown())?;
         let mut lines = text.lines();
         let mut scanner = Scanner::default();
         let response = lines.next().and_then(|line| scanner.read(line).ok());
         let response = response.filter(|event| event.kind() == Kind::Response);
-        let response = ResponseEvent::read(&response.ok_or_else(unknown_response)?);
+        let response = ResponseEvent::read(&response.ok_or_else(unknown)?);
         if response.id.str() != id.to_string() {
-            return Err(unknown_response());
+            return Err(unknown());
         }
         let front = response.front.str();
         let options = response.answer.map(|answer| answer.text().into_owned());
         let stored = options.and_then(|json| serde_json::from_str::<StoredOptions>(&json).ok());
-        let stored = stored.ok_or_else(unknown_response)?;
+        let stored = stored.ok_or_else(unknown)?;
         let request = lines.next().and_then(api::request_event);
         let request = request.map(|(_, request)| request);
         let tools = request.as_ref().and_then(|request| request.tools.clone());
@@ -664,7 +666,7 @@ const RETRIES: &str = "x-stainless-retry-count";
 /// `Idempotency-Key`, or, while its answer is made, with the same body and a count of retries.
 ///
 /// # Errors
-/// 400 for members that contradict each other, 409 for a key that came with another body.
+/// 400 for a response and a conversation in one request, 409 for a key that came with another body.
 fn sent_before(
     sessions: &Rc<Sessions>,
     asked: &KeptRequest<'_>,
@@ -698,18 +700,17 @@ fn sent_before(
         hash: &hash,
     };
     if let Some(session) = place.wanted.session() {
-        let found = asked_as(session).answer(sessions)?;
-        if let Some(Some(id)) = found {
+        if let Found::Answer(id) = asked_as(session).look(sessions)? {
             return Ok(SentBefore::Ended(id));
         }
     }
     // A session that such a request begins has an id of its name, so that the session is found again.
     for tries in 0_u64.. {
         place.new = id_of_name(key, "idempotency", &format!("{tries} {name}"));
-        match asked_as(place.new).answer(sessions)? {
-            None => break,
-            Some(Some(id)) => return Ok(SentBefore::Ended(id)),
-            Some(None) => {}
+        match asked_as(place.new).look(sessions)? {
+            Found::NoSession => break,
+            Found::NoAnswer => {}
+            Found::Answer(id) => return Ok(SentBefore::Ended(id)),
         }
     }
     Ok(SentBefore::No(place))
@@ -726,19 +727,29 @@ struct Asked<'a> {
     hash: &'a str,
 }
 
+/// What a session has of an answer.
+enum Found {
+    /// There is no such session.
+    NoSession,
+    /// The session has no such answer.
+    NoAnswer,
+    /// The session has this one.
+    Answer(ResponseId),
+}
+
 impl Asked<'_> {
-    /// The answer that the session has, if there is such a session. One that its client has left, or
-    /// that failed before anything of it was sent, is no answer: the client tries again to get one.
+    /// Looks for the answer in the session. An answer that its client has left, or that failed before
+    /// anything of it was sent, does not count: the client tries again to get one.
     ///
     /// # Errors
     /// 409 for a key that came with another body, and while another process makes the answer.
-    fn answer(&self, sessions: &Rc<Sessions>) -> Result<Option<Option<ResponseId>>, Refusal> {
+    fn look(&self, sessions: &Rc<Sessions>) -> Result<Found, Refusal> {
         let known = sessions.open(self.session, self.key).and_then(|_| {
             let end = sessions.store.end(self.session)?;
             sessions.outline(self.session, end)
         });
         let Ok(mut outline) = known else {
-            return Ok(None);
+            return Ok(Found::NoSession);
         };
         if self
             .find(&outline)
@@ -746,15 +757,15 @@ impl Asked<'_> {
         {
             // The service that made it was killed, or is another process.
             let written = sessions.write(self.session, self.key);
-            outline = written.map_err(|error| refused(error, None))?.1;
+            outline = written.map_err(|error| Named::Response.refuse(error))?.1;
         }
         match self.find(&outline) {
-            None => Ok(Some(None)),
-            Some(found) if found.was_left() || found.has_failed_first() => Ok(Some(None)),
+            None => Ok(Found::NoAnswer),
+            Some(found) if found.was_left() || found.has_failed_first() => Ok(Found::NoAnswer),
             Some(found) if found.body_hash.as_deref() != Some(self.hash) => Err(other_body()),
             Some(found) => match ResponseId::of(&found.id) {
-                Some(id) => Ok(Some(Some(id))),
-                None => Err(unknown_response()),
+                Some(id) => Ok(Found::Answer(id)),
+                None => Err(unknown()),
             },
         }
     }
@@ -794,7 +805,7 @@ impl KeptRequest<'_> {
     /// The place that the request wants.
     ///
     /// # Errors
-    /// 400 for members that contradict each other, 404 for an id that is none of ours.
+    /// As [`referred`].
     fn place(&self, sessions: &Sessions, key: Option<&str>) -> Result<WantedPlace, Refusal> {
         let new = random_id().map_err(|error| not_written(&error))?;
         let wanted = match (referred(&self.inbound)?, self.header(SESSION)) {
@@ -813,7 +824,7 @@ impl KeptRequest<'_> {
 /// The session that a request of OpenAI Responses refers to.
 ///
 /// # Errors
-/// 400 where it refers to two, 404 for an id that is none of ours.
+/// 400 for a response and a conversation in one request, 404 for an id that no session of this service can have.
 fn referred(inbound: &InboundRequest) -> Result<Option<WantedSession>, Refusal> {
     match (inbound.previous_response_id(), inbound.conversation_id()) {
         (Some(_), Some(_)) => Err(member(
@@ -822,72 +833,32 @@ fn referred(inbound: &InboundRequest) -> Result<Option<WantedSession>, Refusal> 
         )),
         (Some(id), None) => match ResponseId::of(id) {
             Some(id) => Ok(Some(WantedSession::After(id))),
-            None => Err(unknown(&WantedSession::After(NOWHERE))),
+            None => Err(Named::PreviousResponse.unknown()),
         },
         (None, Some(id)) => match id.strip_prefix("conv_").and_then(SessionId::of) {
             Some(id) => Ok(Some(WantedSession::Of(id))),
-            None => Err(unknown(&WantedSession::Of(NOWHERE.session))),
+            None => Err(Named::Conversation.unknown()),
         },
         (None, None) => Ok(None),
     }
 }
 
-/// The place of ids that are none of ours.
-const NOWHERE: ResponseId = ResponseId {
-    session: SessionId([0; 16]),
-    offset: 0,
-};
+/// What the request names of this session.
+fn named(wanted: WantedSession) -> Named {
+    match wanted {
+        WantedSession::After(_) => Named::PreviousResponse,
+        WantedSession::Of(_) => Named::Conversation,
+        WantedSession::New | WantedSession::Repeated(_) => Named::Session,
+    }
+}
+
+fn unknown() -> Refusal {
+    Named::Response.unknown()
+}
 
 /// The id of a session as a conversation.
 pub(super) fn conversation_id(session: SessionId) -> String {
     format!("conv_{session}")
-}
-
-/// The refusal of a member or a parameter.
-pub(super) fn member(name: &str, why: &str) -> Refusal {
-    let mut refusal = Refusal::new(400, "invalid_request_error", format!("{name}: {why}"));
-    refusal.failure.param = Some(name.into());
-    refusal
-}
-
-/// A session that is not there, in the words of the member that names it.
-fn unknown(wanted: &WantedSession) -> Refusal {
-    let (code, name) = match wanted {
-        WantedSession::After(_) => ("previous_response_not_found", Some("previous_response_id")),
-        WantedSession::Of(_) => ("conversation_not_found", Some("conversation")),
-        WantedSession::New | WantedSession::Repeated(_) => ("session_not_found", None),
-    };
-    let message = "it is not stored here, or was deleted";
-    let mut refusal = Refusal::new(
-        404,
-        code,
-        name.unwrap_or(SESSION).to_owned() + ": " + message,
-    );
-    refusal.failure.param = name.map(Into::into);
-    refusal
-}
-
-/// The refusal of a response that is not stored.
-pub(super) fn unknown_response() -> Refusal {
-    Refusal::new(404, "response_not_found", "no such response is stored here")
-}
-
-/// The refusal of a request that finds no place.
-pub(super) fn refused(error: PlaceError, wanted: Option<WantedSession>) -> Refusal {
-    match error {
-        PlaceError::Unknown => wanted.as_ref().map_or_else(unknown_response, unknown),
-        PlaceError::Busy(running) => {
-            let by = running.map_or_else(
-                || "another process".to_owned(),
-                |id| format!("the response resp_{id}"),
-            );
-            let message = format!("{by} writes to the session now; wait for it, or cancel it");
-            Refusal::new(409, "session_busy", message)
-        }
-        PlaceError::TooMany => too_many_sessions(),
-        PlaceError::TooLong => session_too_long(),
-        PlaceError::Store(error) => not_written(&error).into(),
-    }
 }
 
 fn session_header(id: ResponseId) -> Option<(HeaderName, HeaderValue)> {
@@ -896,7 +867,7 @@ fn session_header(id: ResponseId) -> Option<(HeaderName, HeaderValue)> {
 }
 
 /// The response with the id of its session.
-pub(super) fn named(
+pub(super) fn with_session(
     mut response: Response<ResponseBody>,
     id: ResponseId,
 ) -> Response<ResponseBody> {

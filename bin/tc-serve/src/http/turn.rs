@@ -204,10 +204,7 @@ pub(super) fn respond(
     let mut response = if is_stream {
         answering.pipe.begin();
         let mut response = Response::new(ResponseBody::new(Content::Stream(answering)));
-        let headers = response.headers_mut();
-        headers.insert("content-type", HeaderValue::from_static(kind));
-        headers.insert("cache-control", HeaderValue::from_static("no-cache"));
-        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        stream_headers(response.headers_mut(), kind);
         response
     } else {
         let (bytes, share) = answering.pipe.take_whole();
@@ -233,6 +230,13 @@ fn now() -> u64 {
 
 /// The media type of server-sent events.
 pub(super) const EVENT_STREAM: &str = "text/event-stream; charset=utf-8";
+
+/// Adds the headers of an answer that is sent piece by piece: no proxy may hold its pieces back.
+pub(super) fn stream_headers(headers: &mut HeaderMap, kind: &'static str) {
+    headers.insert("content-type", HeaderValue::from_static(kind));
+    headers.insert("cache-control", HeaderValue::from_static("no-cache"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+}
 
 /// Whether a client wants server-sent events.
 pub(super) fn accepts_sse(headers: &HeaderMap) -> bool {

@@ -1,6 +1,7 @@
 //! A session as a list has it: what it holds, in short.
 
 use super::index::IndexedSession;
+use super::lines;
 use super::outline::Outline;
 use event::payload::{Message, ToolCall, ToolResult};
 use event::{Event, Kind, Scanner};
@@ -139,10 +140,11 @@ fn digest(
         messages: messages.then(Vec::new),
         ..Digest::default()
     };
+    let mut scanner = Scanner::default();
     each_line(scan, indexed.id, |line, place| {
         digest.end = place.end;
         if !is_piece(line) {
-            read(line, |event| {
+            lines::event(&mut scanner, line, |event| {
                 digest.outline.push(event, place);
                 digest.event(event);
             });
@@ -151,33 +153,13 @@ fn digest(
     Ok(digest)
 }
 
-/// Hands `look` each line of a session, and its place.
+/// Hands `take` each line of a session, and its place.
 fn each_line(
     scan: &SessionScan,
     id: SessionId,
-    mut look: impl FnMut(&[u8], Range<u64>),
+    take: impl FnMut(&[u8], Range<u64>),
 ) -> Result<(), StoreError> {
-    let mut at = 0;
-    loop {
-        let bytes = scan.read(id, at, super::PIECE)?;
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let behind = at + line.len() as u64;
-            look(line, at..behind);
-            at = behind;
-        }
-    }
-}
-
-/// Hands `look` the event of a line, if it is one.
-fn read(line: &[u8], look: impl FnOnce(&Event<'_>)) {
-    let mut scanner = Scanner::default();
-    let line = std::str::from_utf8(line.trim_ascii_end()).ok();
-    if let Some(event) = line.and_then(|line| scanner.read(line).ok()) {
-        look(&event);
-    }
+    lines::each(|at| scan.read(id, at, super::PIECE), 0..u64::MAX, take)
 }
 
 /// Whether a line as the service writes it is a piece of an answer. Most lines are, and no list needs
@@ -228,8 +210,9 @@ pub(crate) fn text(scan: &SessionScan, indexed: &IndexedSession) -> Result<Vec<u
     use event::View as _;
     let mut view = view::text(false, false);
     let mut text = Vec::new();
+    let mut scanner = Scanner::default();
     each_line(scan, indexed.id, |line, _| {
-        read(line, |event| view.push(event, &mut text));
+        lines::event(&mut scanner, line, |event| view.push(event, &mut text));
     })?;
     view.finish(&mut text);
     Ok(text)

@@ -1,16 +1,15 @@
 //! `GET /v1/sessions/events`: what is written to any session of a key, from now on.
 
-use super::events::accepts_events;
 use super::follow::{FollowBody, Outlet, data};
 use super::list::{blocking, open};
-use super::{LINES, stored};
+use super::{LINES, refused};
 use crate::http::response::{Content, Refusal, RequestRecord, ResponseBody};
 use crate::http::service::{Admitted, Service};
+use crate::http::turn::{EVENT_STREAM, accepts_sse, stream_headers};
 use crate::life::ServiceEnd;
 use crate::sessions::{FollowerPlace, PIECE, Sessions, indexed_sessions};
 use event::Raw;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::HeaderValue;
 use hyper::{Method, Request, Response};
 use std::collections::HashMap;
 use std::io;
@@ -31,7 +30,7 @@ impl Service {
     ) -> Result<Response<ResponseBody>, Refusal> {
         exchange.begin_answer();
         let sessions = self.all_sessions()?;
-        let is_sse = accepts_events(request.headers());
+        let is_sse = accepts_sse(request.headers());
         let content = if request.method() == Method::HEAD {
             Content::Whole(Bytes::new())
         } else {
@@ -53,11 +52,10 @@ impl Service {
             Content::Follow(FollowBody::new(None, |out| watching.run(out)))
         };
         let mut response = Response::new(ResponseBody::new(content));
-        let headers = response.headers_mut();
-        let kind = if is_sse { "text/event-stream" } else { LINES };
-        headers.insert("content-type", HeaderValue::from_static(kind));
-        headers.insert("cache-control", HeaderValue::from_static("no-cache"));
-        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        stream_headers(
+            response.headers_mut(),
+            if is_sse { EVENT_STREAM } else { LINES },
+        );
         Ok(response)
     }
 }
@@ -70,7 +68,7 @@ async fn ends(folder: &Path, key: Option<String>) -> Result<Ends, Refusal> {
     let folder = folder.to_owned();
     let read = move || -> Result<Ends, Refusal> {
         let scan = open(&folder)?;
-        let all = indexed_sessions(&scan).map_err(|error| stored(error.into()))?;
+        let all = indexed_sessions(&scan).map_err(|error| refused(StoreError::from(error)))?;
         let own = all.iter().filter(|session| session.is_of(key.as_deref()));
         let ends =
             own.filter_map(|session| Some((session.id, scan.stored(session.id).ok()?.bytes)));

@@ -2,9 +2,12 @@
 
 use super::durable;
 use super::follow::{FollowBody, Following, LineForm};
-use super::{LINES, stored, too_many_followers};
+use super::{LINES, refused};
+use crate::http::query::Query;
+use crate::http::refusals::too_many_followers;
 use crate::http::response::{Content, Refusal, RequestRecord, ResponseBody};
 use crate::http::service::{Admitted, Service};
+use crate::http::turn::{EVENT_STREAM, accepts_sse, stream_headers};
 use crate::sessions::{LiveSession, PIECE, SessionReader, Sessions};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::HeaderValue;
@@ -25,11 +28,11 @@ enum From {
 /// How the answer goes on at the end of what is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Live {
-    /// Not at all.
+    /// The answer ends there.
     No,
-    /// It waits for the next lines, if there are none.
+    /// With no lines at hand, the answer waits for the next ones.
     LongPoll,
-    /// It follows in this form.
+    /// The answer has all further lines, too, in this form.
     Follow(LineForm),
 }
 
@@ -46,26 +49,17 @@ impl EventsQuery {
     ///
     /// # Errors
     /// 400 for an offset or a form that does not exist.
-    fn read(query: &str, headers: &HeaderMap) -> Result<EventsQuery, Refusal> {
+    fn read(query: Query<'_>, headers: &HeaderMap) -> Result<EventsQuery, Refusal> {
         let wrong = |message: String| Refusal::new(400, "invalid_request_error", message);
-        let value = |name: &str| {
-            let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-            pairs
-                .filter(|(known, _)| *known == name)
-                .map(|(_, value)| value)
-                .collect::<Vec<_>>()
-        };
         let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
-        let cursor = value("cursor")
-            .first()
-            .and_then(|cursor| cursor.parse().ok());
-        let offsets = value("offset");
-        let live = match value("live").first() {
-            None if accepts_events(headers) => Live::Follow(LineForm::Events),
+        let cursor = query.get("cursor").and_then(|cursor| cursor.parse().ok());
+        let offsets: Vec<&str> = query.all("offset").collect();
+        let live = match query.get("live") {
+            None if accepts_sse(headers) => Live::Follow(LineForm::Events),
             None => Live::No,
-            Some(&"ndjson") => Live::Follow(LineForm::Lines),
-            Some(&"long-poll") => Live::LongPoll,
-            Some(&"sse") => Live::Follow(LineForm::Durable(cursor)),
+            Some("ndjson") => Live::Follow(LineForm::Lines),
+            Some("long-poll") => Live::LongPoll,
+            Some("sse") => Live::Follow(LineForm::Durable(cursor)),
             Some(other) => {
                 let other = event::cut(other, 40);
                 return Err(wrong(format!(
@@ -104,14 +98,6 @@ fn offset(text: &str) -> Option<u64> {
     text.parse().ok().filter(|_| is_number)
 }
 
-/// Whether a client wants server-sent events.
-pub(super) fn accepts_events(headers: &HeaderMap) -> bool {
-    let accepts = headers
-        .get("accept")
-        .and_then(|accept| accept.to_str().ok());
-    accepts.is_some_and(|accepts| accepts.contains("text/event-stream"))
-}
-
 /// A session that is read: its id, and what the client asked for.
 struct Reading<'r> {
     sessions: &'r Rc<Sessions>,
@@ -134,9 +120,8 @@ impl Service {
     ) -> Result<Response<ResponseBody>, Refusal> {
         exchange.begin_answer();
         let (sessions, session) = self.session(request.uri().path(), admitted)?;
-        let query =
-            EventsQuery::read(request.uri().query().unwrap_or_default(), request.headers())?;
-        let end = sessions.store.end(session.id).map_err(stored)?;
+        let query = EventsQuery::read(Query::of(request.uri()), request.headers())?;
+        let end = sessions.store.end(session.id).map_err(refused)?;
         let start = match query.from {
             From::Byte(start) => start,
             From::Now => end,
@@ -176,7 +161,7 @@ impl Service {
             let mut reader = SessionReader::new(reading.sessions, &reading.session, reading.start);
             tokio::select! {
                 biased;
-                next = reader.next() => { next.map_err(stored)?; }
+                next = reader.next() => { next.map_err(refused)?; }
                 () = self.ending.begun() => {}
                 () = tokio::time::sleep(self.limits.poll_time) => {}
             }
@@ -225,12 +210,11 @@ impl Service {
         };
         let body = FollowBody::new(None, |out| following.run(out));
         let mut response = lines(Content::Follow(body), "no-cache");
-        let headers = response.headers_mut();
-        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-        if form != LineForm::Lines {
-            let kind = HeaderValue::from_static("text/event-stream");
-            headers.insert("content-type", kind);
-        }
+        let kind = match form {
+            LineForm::Lines => LINES,
+            LineForm::Events | LineForm::Durable(_) => EVENT_STREAM,
+        };
+        stream_headers(response.headers_mut(), kind);
         Ok(response)
     }
 
@@ -311,7 +295,7 @@ fn is_line_end(sessions: &Sessions, id: SessionId, offset: u64) -> Result<bool, 
     let Some(before) = offset.checked_sub(1) else {
         return Ok(true);
     };
-    let bytes = sessions.store.read(id, before, 1).map_err(stored)?;
+    let bytes = sessions.store.read(id, before, 1).map_err(refused)?;
     Ok(bytes.first() == Some(&b'\n'))
 }
 
@@ -324,7 +308,7 @@ mod tests {
             .iter()
             .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
             .collect();
-        EventsQuery::read(query, &headers).map_err(|refusal| refusal.failure.message)
+        EventsQuery::read(Query(query), &headers).map_err(|refusal| refusal.failure.message)
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! `GET /v1/sessions` and `GET /v1/sessions/{id}`.
 
-use super::{stored, unknown};
+use super::refused;
+use crate::http::query::Query;
+use crate::http::refusals::Named;
 use crate::http::response::{KeptBytes, Refusal, RequestRecord, ResponseBody, whole};
 use crate::http::service::{Admitted, Service};
 use crate::sessions::{self, IndexedSession, forget, indexed_sessions};
@@ -11,9 +13,6 @@ use std::cmp::Reverse;
 use std::path::Path;
 use std::rc::Rc;
 use store::{SessionId, SessionScan, StoreError};
-
-/// The sessions of a page, unless the client asks for another number, and at most.
-const PAGE: (usize, usize) = (20, 100);
 
 /// The forms of a session.
 const FORMATS: &str = "json or text";
@@ -28,7 +27,7 @@ impl Service {
     ) -> Result<Response<ResponseBody>, Refusal> {
         exchange.begin_answer();
         let folder = self.all_sessions()?.store.path().to_owned();
-        let wanted = Page::read(request.uri().query().unwrap_or_default())?;
+        let wanted = Page::read(Query::of(request.uri()))?;
         let key = self.key_hash(admitted.key);
         let page = blocking(move || wanted.list(&folder, key.as_deref())).await??;
         Ok(whole(StatusCode::OK, "application/json", page.to_string()))
@@ -43,7 +42,7 @@ impl Service {
     ) -> Result<Response<ResponseBody>, Refusal> {
         exchange.begin_answer();
         let (sessions, session) = self.session(request.uri().path(), admitted)?;
-        let is_text = match parameter(request.uri().query().unwrap_or_default(), "format") {
+        let is_text = match Query::of(request.uri()).get("format") {
             None | Some("json") => false,
             Some("text") => true,
             Some(other) => {
@@ -54,18 +53,19 @@ impl Service {
         let mut share = self.pipe.budget.share();
         let folder = sessions.store.path().to_owned();
         let id = session.id;
-        let length = store::Store::end(&sessions.store, id).map_err(stored)?;
+        let length = store::Store::end(&sessions.store, id).map_err(refused)?;
         // What a session is made into is not longer than its lines.
         if !share.keep(usize::try_from(length).unwrap_or(usize::MAX)) {
             return Err(Refusal::memory());
         }
         let read = move || -> Result<Vec<u8>, Refusal> {
             let scan = open(&folder)?;
-            let indexed = IndexedSession::read(&scan, id).ok_or_else(unknown)?;
+            let indexed =
+                IndexedSession::read(&scan, id).ok_or_else(|| Named::Session.unknown())?;
             match is_text {
-                true => sessions::text(&scan, &indexed).map_err(stored),
+                true => sessions::text(&scan, &indexed).map_err(refused),
                 false => {
-                    let session = sessions::whole(&scan, &indexed).map_err(stored)?;
+                    let session = sessions::whole(&scan, &indexed).map_err(refused)?;
                     Ok(Value::Object(session).to_string().into_bytes())
                 }
             }
@@ -94,22 +94,12 @@ struct Page {
 
 impl Page {
     /// # Errors
-    /// 400 for a limit that is not a number from 1 to 100, 404 for an id that is not one.
-    fn read(query: &str) -> Result<Page, Refusal> {
-        let limit = match parameter(query, "limit") {
-            None => Some(PAGE.0),
-            Some(typed) => typed
-                .parse()
-                .ok()
-                .filter(|limit| (1..=PAGE.1).contains(limit)),
-        };
-        let limit = limit.ok_or_else(|| {
-            let message = format!("limit: not a number from 1 to {}", PAGE.1);
-            Refusal::new(400, "invalid_request_error", message)
-        })?;
-        let after = match parameter(query, "after") {
+    /// Those of [`Query::limit`], and 404 for an id that is not one.
+    fn read(query: Query<'_>) -> Result<Page, Refusal> {
+        let limit = query.limit()?;
+        let after = match query.get("after") {
             None => None,
-            Some(typed) => Some(SessionId::of(typed).ok_or_else(unknown)?),
+            Some(typed) => Some(SessionId::of(typed).ok_or_else(|| Named::Session.unknown())?),
         };
         Ok(Page { limit, after })
     }
@@ -131,7 +121,7 @@ impl Page {
 
     /// The same; `None` where the first line of a session is not what the index says.
     fn try_list(self, scan: &SessionScan, key: Option<&str>) -> Result<Option<Value>, Refusal> {
-        let all = indexed_sessions(scan).map_err(|error| stored(error.into()))?;
+        let all = indexed_sessions(scan).map_err(|error| refused(StoreError::from(error)))?;
         let mut own: Vec<IndexedSession> = all
             .into_iter()
             .filter(|session| session.is_of(key))
@@ -141,7 +131,7 @@ impl Page {
             None => 0,
             Some(after) => {
                 let at = own.iter().position(|session| session.id == after);
-                at.ok_or_else(unknown)? + 1
+                at.ok_or_else(|| Named::Session.unknown())? + 1
             }
         };
         let mut rest = own[first..].iter();
@@ -158,7 +148,7 @@ impl Page {
             match sessions::summary(scan, indexed) {
                 Ok(summary) => page.push(Value::Object(summary)),
                 Err(StoreError::Unknown) => {}
-                Err(error) => return Err(stored(error)),
+                Err(error) => return Err(refused(error)),
             }
         }
         let id = |session: Option<&Value>| session.map(|session| session["id"].clone());
@@ -170,14 +160,6 @@ impl Page {
             "has_more": rest.next().is_some(),
         })))
     }
-}
-
-/// The value of a parameter; the first one, where there are several.
-fn parameter<'q>(query: &'q str, name: &str) -> Option<&'q str> {
-    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    pairs
-        .find(|(known, _)| *known == name)
-        .map(|(_, value)| value)
 }
 
 /// The folder, for a thread that may wait for the disk.

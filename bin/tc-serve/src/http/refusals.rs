@@ -1,0 +1,81 @@
+//! Why a request about a session is refused.
+
+use super::response::Refusal;
+use crate::sessions::{PlaceError, not_written};
+use store::StoreError;
+
+/// What a request names. Its refusals say what is not here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Named {
+    /// A session.
+    Session,
+    /// A response.
+    Response,
+    /// The response that the request goes on from.
+    PreviousResponse,
+    /// A conversation.
+    Conversation,
+}
+
+impl Named {
+    /// The refusal of what is not here for this client: another key may have it, or nobody.
+    pub(super) fn unknown(self) -> Refusal {
+        let (what, code, member) = match self {
+            Named::Session => ("session", "session_not_found", None),
+            Named::Response => ("response", "response_not_found", None),
+            Named::PreviousResponse => {
+                let member = "previous_response_id";
+                ("response", "previous_response_not_found", Some(member))
+            }
+            Named::Conversation => {
+                let member = "conversation";
+                ("conversation", "conversation_not_found", Some(member))
+            }
+        };
+        let message = format!("no such {what} is stored here for your key");
+        let mut refusal = Refusal::new(404, code, message);
+        refusal.failure.param = member.map(Into::into);
+        refusal
+    }
+
+    /// The refusal of a request whose session or response cannot be read or written.
+    pub(super) fn refuse(self, error: impl Into<PlaceError>) -> Refusal {
+        match error.into() {
+            PlaceError::Unknown => self.unknown(),
+            PlaceError::Busy(running) => {
+                let by = running.map_or_else(
+                    || "another process".to_owned(),
+                    |id| format!("the response resp_{id}"),
+                );
+                let message = format!("{by} writes to the session now; wait for it, or cancel it");
+                Refusal::new(409, "session_busy", message)
+            }
+            PlaceError::TooMany => {
+                let message = "this key has as many sessions as --max-sessions allows; remove some with DELETE /v1/sessions/ID, send store: false, or let --retain remove old ones";
+                Refusal::full(429, "too_many_sessions", message)
+            }
+            PlaceError::TooLong => {
+                let message = "this session is as long as --max-session allows; begin another";
+                Refusal::new(413, "session_too_long", message)
+            }
+            PlaceError::Store(StoreError::Moved(end)) => {
+                let message = format!("the session ends at byte {end}");
+                Refusal::new(400, "offset_behind_end", message)
+            }
+            PlaceError::Store(error) => not_written(&error).into(),
+        }
+    }
+}
+
+/// The refusal of one follower too many.
+pub(super) fn too_many_followers() -> Refusal {
+    let message = "too many clients of this key follow sessions; close some, follow all sessions with one GET /v1/sessions/events, or raise --max-followers";
+    Refusal::full(429, "too_many_followers", message)
+}
+
+/// The refusal of a member, a parameter or a header of the request.
+pub(super) fn member(name: &str, why: &str) -> Refusal {
+    let mut refusal = Refusal::new(400, "invalid_request_error", format!("{name}: {why}"));
+    refusal.failure.param = Some(name.into());
+    refusal
+}
