@@ -46,28 +46,22 @@ impl Endpoint {
     /// URL with and without it.
     pub(crate) fn of(path: &str) -> Endpoint {
         let rest = unversioned(path);
-        match rest {
-            "" => Endpoint::Root,
-            "/health" => Endpoint::Health,
-            "/models" => Endpoint::Models,
-            "/events" => Endpoint::Events,
-            "/messages/count_tokens" => Endpoint::CountTokens,
-            "/sessions" => Endpoint::Sessions,
-            "/sessions/events" => Endpoint::AllEvents,
-            _ if session_of(rest).is_some() => match rest.strip_suffix("/events") {
-                Some(_) => Endpoint::SessionEvents,
-                None => Endpoint::Session,
-            },
-            _ if rest
-                .strip_prefix("/models/")
-                .is_some_and(|name| !name.is_empty()) =>
-            {
-                Endpoint::Model
-            }
+        let segments: Vec<&str> = rest.split('/').skip(1).collect();
+        match segments[..] {
+            [] => Endpoint::Root,
+            ["health"] => Endpoint::Health,
+            ["models"] => Endpoint::Models,
+            ["models", ..] => Endpoint::Model,
+            ["events"] => Endpoint::Events,
+            ["messages", "count_tokens"] => Endpoint::CountTokens,
+            ["sessions"] => Endpoint::Sessions,
+            ["sessions", "events"] => Endpoint::AllEvents,
+            ["sessions", _] => Endpoint::Session,
+            ["sessions", _, "events"] => Endpoint::SessionEvents,
             _ => {
                 let path = |front: Front| front.path().strip_prefix("/v1").unwrap_or(front.path());
                 let front = Front::ALL.into_iter().find(|front| path(*front) == rest);
-                let kept = || KeptPath::of(rest).map(Endpoint::Kept);
+                let kept = || KeptPath::of(&segments).map(Endpoint::Kept);
                 front
                     .map(Endpoint::Answer)
                     .or_else(kept)
@@ -132,11 +126,9 @@ impl Endpoint {
     }
 }
 
-/// What is in the place of the id of a session in the path of one or of its lines; it may be no id.
-pub(crate) fn session_of(path: &str) -> Option<&str> {
-    let id = unversioned(path).strip_prefix("/sessions/")?;
-    let id = id.strip_suffix("/events").unwrap_or(id);
-    (!id.contains('/')).then_some(id)
+/// A segment of a path, counted from 0 behind the version; empty where there is none.
+pub(crate) fn segment(path: &str, at: usize) -> &str {
+    unversioned(path).split('/').nth(at + 1).unwrap_or_default()
 }
 
 /// `path` without `/v1` before it, however often it is there, and without a slash at its end.

@@ -6,6 +6,7 @@ use super::refusals::Named;
 use super::response::{Refusal, ResponseBody, whole};
 use super::service::{Admitted, Service};
 use super::stored::{JSON, StoredResponse};
+use crate::route::segment;
 use crate::sessions::{
     LiveSession, Outline, PendingCall, ResponseId, RunFile, RunningResponse, Sessions, line,
 };
@@ -66,10 +67,8 @@ impl Service {
         admitted: &Admitted,
         path: KeptPath,
     ) -> Result<Response<ResponseBody>, Refusal> {
-        let path_of_call = request.uri().path().to_owned();
-        let (sessions, session) = self.session(&path_of_call, admitted)?;
-        let bare = crate::route::unversioned(&path_of_call);
-        let call = bare.split('/').nth(4).unwrap_or_default().to_owned();
+        let (sessions, session) = self.session(request.uri().path(), admitted)?;
+        let call = segment(request.uri().path(), 3).to_owned();
         let key = self.key_hash(admitted.key);
         let asked = PersonAsks {
             sessions: Rc::clone(sessions),

@@ -11,6 +11,7 @@ use super::response::{Refusal, RequestRecord, ResponseBody, whole};
 use super::service::{Admitted, Service};
 use super::stored::{JSON, StoredResponse, conversation_id, with_session};
 use crate::pipe::{Pipe, PipeOutput, TextSearch};
+use crate::route::segment;
 use crate::sessions::{
     CONTENT, PlaceError, REASONING, ResponseId, ResponseOutline, Sessions, WaitingClient, line,
     random_id,
@@ -51,10 +52,9 @@ pub(crate) enum KeptPath {
 }
 
 impl KeptPath {
-    /// What a path without its version is for.
-    pub(crate) fn of(path: &str) -> Option<KeptPath> {
-        let segments: Vec<&str> = path.split('/').skip(1).collect();
-        Some(match segments[..] {
+    /// What the path of these segments, without a version, is for.
+    pub(crate) fn of(segments: &[&str]) -> Option<KeptPath> {
+        Some(match *segments {
             // Of these the service has none of its own.
             ["responses", "compact" | "input_tokens"] => return None,
             ["responses", _] => KeptPath::Response,
@@ -123,13 +123,12 @@ impl Service {
             .sessions
             .as_ref()
             .ok_or_else(|| Named::Response.unknown())?;
-        let bare = crate::route::unversioned(request.uri().path());
-        let segment = |at: usize| bare.split('/').nth(at).unwrap_or_default().to_owned();
+        let path_typed = request.uri().path();
         let asked = AskedFor {
             sessions: Rc::clone(sessions),
             key: self.key_hash(admitted.key),
-            id: segment(2),
-            item: segment(4),
+            id: segment(path_typed, 1).to_owned(),
+            item: segment(path_typed, 3).to_owned(),
             uri: request.uri().clone(),
         };
         let method = request.method().clone();

@@ -12,7 +12,7 @@ pub(crate) use follow::FollowBody;
 use super::refusals::Named;
 use super::response::{Refusal, ResponseBody};
 use super::service::{Admitted, Service};
-use crate::route::session_of;
+use crate::route::segment;
 use crate::sessions::{LiveSession, PlaceError, Sessions};
 use hyper::body::Bytes;
 use hyper::header::HeaderValue;
@@ -45,7 +45,7 @@ impl Service {
         admitted: &Admitted,
     ) -> Result<(&Rc<Sessions>, Rc<LiveSession>), Refusal> {
         let sessions = self.all_sessions()?;
-        let id = session_of(path).and_then(SessionId::of);
+        let id = SessionId::of(segment(path, 1));
         let key = self.key_hash(admitted.key);
         let open = |id| sessions.open(id, key.as_deref()).map_err(refused);
         Ok((sessions, open(id.ok_or_else(|| Named::Session.unknown())?)?))
