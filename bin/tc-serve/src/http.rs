@@ -2,13 +2,16 @@
 
 mod body;
 mod calls;
+mod conversations;
 mod gate;
 mod kept;
+mod kept_turn;
 mod pass;
 mod query;
 mod questions;
 mod refusals;
 mod response;
+mod sent_before;
 mod service;
 mod sessions;
 mod stored;

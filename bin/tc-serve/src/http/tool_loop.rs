@@ -1,12 +1,17 @@
 //! A request that the service answers with tools of its own: the model is asked, its calls run, and
 //! it is asked again with their results, until it answers without a call of the service's.
 
+use super::refusals::Named;
+use super::response::Refusal;
 use super::service::Service;
+use super::stored::StoredResponse;
 use crate::pipe::{ClientRequest, EventLines, PipeOutput};
 use crate::places::KeyPlace;
-use crate::sessions::{Made, Outline, RunFile, RunningResponse, SessionWriter};
+use crate::sessions::{
+    Made, Outline, ResponseId, RunFile, RunningResponse, SessionWriter, Sessions, produce,
+};
 use crate::tools::{ServiceTools, ToolTurn, TurnEnd};
-use api::{Api, InboundRequest};
+use api::{Api, Front, InboundRequest};
 use event::payload::FinishReason;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -266,4 +271,88 @@ fn has_failed(running: &RunningResponse) -> bool {
 /// How many turns of the open response have begun.
 fn turns_of(outline: &Outline) -> u32 {
     outline.active().map_or(0, |response| response.turns)
+}
+
+// Loops that were left when a service ended.
+
+impl Service {
+    /// Goes on with the responses in the background that were left between two turns when a service
+    /// ended.
+    pub(crate) fn go_on(self: &Rc<Self>) {
+        let Some(sessions) = &self.sessions else {
+            return;
+        };
+        for id in sessions.left() {
+            // Another service may have it.
+            if let Some(tools) = &self.tools
+                && !RunFile::is_held(&sessions.store.path_of(id))
+            {
+                let (service, sessions) = (Rc::clone(self), Rc::clone(sessions));
+                let tools = Rc::clone(tools);
+                tokio::task::spawn_local(async move {
+                    // The tools of a service that was killed may still run: they end their turn.
+                    let session = sessions.live(id);
+                    let mut writer = SessionWriter::waiting(&sessions, &session);
+                    // A session that cannot be read now is looked at when somebody asks for it.
+                    if writer.take_back().await.is_ok() {
+                        let _ = service.go_on_with(&sessions, &tools, writer);
+                    }
+                });
+            }
+        }
+    }
+
+    fn go_on_with(
+        self: &Rc<Self>,
+        sessions: &Rc<Sessions>,
+        tools: &Rc<ServiceTools>,
+        mut writer: SessionWriter,
+    ) -> Result<(), Refusal> {
+        let failed = |error: StoreError| Named::Response.refuse(error);
+        let session = Rc::clone(&writer.session);
+        let id = session.id;
+        if RunFile::is_held(&sessions.store.path_of(id)) {
+            return Ok(());
+        }
+        let outline = sessions.outline(id, writer.end).map_err(failed)?;
+        let Some(left) = outline.active() else {
+            sessions.forget_left(id);
+            return Ok(());
+        };
+        let response = ResponseId::of(&left.id).ok_or_else(|| Named::Response.unknown())?;
+        if left.is_open || !left.is_background {
+            sessions.forget_left(id);
+            return writer.interrupt(&left.id).map_err(failed);
+        }
+        let stored = StoredResponse::read(sessions, response)?;
+        let mut inbound = stored.request.ok_or_else(|| Named::Response.unknown())?;
+        inbound.offer(&tools.list);
+        let turns = ToolLoop {
+            service: Rc::clone(self),
+            tools: Rc::clone(tools),
+            request: TurnRequest {
+                key: None,
+                id: self.new_id(),
+                api: stored.front.unwrap_or(Front::Chat).api(),
+                inbound,
+                retries: false,
+                headers: Vec::new(),
+            },
+            leave: stored.tools,
+            is_background: true,
+        };
+        let request = turns.next(outline.open_conversation());
+        let pipe = self.pipe_for(&request, None, PipeOutput::Events(EventLines::kept()));
+        let mut running = RunningResponse::new(response, outline.head.key.clone(), pipe);
+        running.is_background = true;
+        running.idempotency.clone_from(&left.idempotency);
+        running.body_hash = left.body_hash.clone().unwrap_or_default();
+        let running = Rc::new(running);
+        *session.running.borrow_mut() = Some(Rc::clone(&running));
+        let make = async move |running: &RunningResponse, writer: &mut SessionWriter| {
+            turns.resume(running, writer).await
+        };
+        tokio::task::spawn_local(produce(running, writer, make));
+        Ok(())
+    }
 }

@@ -1,9 +1,9 @@
 //! A request for an answer, or for its events.
 
 use super::body;
+use super::kept_turn::KeptRequest;
 use super::response::{Answering, Content, KeptBytes, Refusal, RequestRecord, ResponseBody, whole};
 use super::service::{Admitted, Service};
-use super::stored::KeptRequest;
 use crate::budget::FULL_MS;
 use crate::pipe::{ClientRequest, Pipe, PipeOutput, TextSearch};
 use crate::route::Endpoint;

@@ -1,0 +1,421 @@
+//! A request whose answer is kept: its place in a session, and the response that is made there. Source
+//! of the members: OpenAI's <https://platform.openai.com/docs/api-reference/responses/create>.
+
+use super::body;
+use super::refusals::{Named, member};
+use super::response::{Refusal, RequestRecord, ResponseBody, whole};
+use super::sent_before::{IDEMPOTENCY, SentBefore, sent_before};
+use super::service::{Admitted, Service};
+use super::stored::{
+    EVENTS, JSON, SESSION, StoredOptions, StoredResponse, conversation_id, with_session,
+};
+use super::tool_loop::{ToolLoop, TurnRequest};
+use super::turn::{accepts_sse, client_retries, forwarded};
+use crate::budget::Share;
+use crate::keys::hex;
+use crate::pipe::{ClientRequest, EventLines, PipeOutput};
+use crate::places::KeyPlace;
+use crate::route::Endpoint;
+use crate::sessions::{
+    ResponseId, RunningResponse, SessionPlace, SessionWriter, Sessions, WaitingClient, WantedPlace,
+    WantedSession, id_of_name, line, not_written, one_turn, produce, random_id,
+};
+use crate::tools::{ServiceTools, ToolsMode};
+use api::{AnswerForm, AnswerOptions, Front, InboundRequest, RunningStatus};
+use event::Json;
+use event::payload::Response as ResponseEvent;
+use hyper::body::Bytes;
+use hyper::{HeaderMap, Response, StatusCode};
+use sha2::{Digest, Sha256};
+use std::rc::Rc;
+use store::SessionId;
+
+/// A request whose answer is kept.
+pub(super) struct KeptRequest<'r> {
+    /// What is known of its head.
+    pub admitted: &'r Admitted,
+    /// Its headers.
+    pub headers: &'r HeaderMap,
+    /// Its body, read.
+    pub inbound: InboundRequest,
+    /// Its body.
+    pub body: Bytes,
+    /// What the service keeps of it in memory.
+    pub share: Share,
+}
+
+/// The header in which a client says what it wants to see of calls that the service runs.
+const MODE: &str = "x-toolpipe-mode";
+
+impl Service {
+    /// The sessions, if the answer to this request is kept: one of OpenAI Responses unless the
+    /// client says no, and any other whose client names a session.
+    pub(super) fn keeps(
+        &self,
+        admitted: &Admitted,
+        headers: &HeaderMap,
+        inbound: &InboundRequest,
+    ) -> Option<Rc<Sessions>> {
+        let sessions = self.sessions.as_ref()?;
+        let is_kept = self.is_stored(admitted, headers, inbound)
+            // A mode that is unknown is refused where the answer begins.
+            || self.tools_for(headers).map_or(true, |tools| tools.is_some());
+        is_kept.then(|| Rc::clone(sessions))
+    }
+
+    /// Whether the client wants that the answer is kept. Where the service runs tools, an answer is
+    /// written down that the client does not want kept, and removed after its end.
+    fn is_stored(
+        &self,
+        admitted: &Admitted,
+        headers: &HeaderMap,
+        inbound: &InboundRequest,
+    ) -> bool {
+        headers.contains_key(SESSION)
+            || (admitted.route == Endpoint::Answer(Front::Responses)
+                && inbound.store() != Some(false))
+    }
+
+    /// The hash of a client's key, by which its sessions are its own.
+    pub(super) fn key_hash(&self, key: KeyPlace) -> Option<String> {
+        key.map(|place| self.keys.borrow().hash(place))
+    }
+
+    /// Puts the history that a request refers to before its messages, for a request whose own answer
+    /// is not kept.
+    ///
+    /// # Errors
+    /// 404 for a response or a conversation that is not kept here for this client.
+    pub(super) fn recall(
+        &self,
+        admitted: &Admitted,
+        inbound: &mut InboundRequest,
+    ) -> Result<(), Refusal> {
+        let Some(sessions) = &self.sessions else {
+            return Ok(());
+        };
+        if inbound.background() {
+            return Err(member(
+                "background",
+                "an answer in the background has to be stored; leave out \"store\": false",
+            ));
+        }
+        let key = self.key_hash(admitted.key);
+        let Some(wanted) = referred(inbound)? else {
+            return Ok(());
+        };
+        let history = sessions.history(wanted, key.as_deref());
+        inbound.continue_from(history.map_err(|error| named(wanted).refuse(error))?);
+        Ok(())
+    }
+
+    /// Answers a request whose answer is kept.
+    ///
+    /// # Errors
+    /// 400 for a request that the service or its source does not take, 404 for a session that is not
+    /// the client's, 409 for one that is written now, 413 and 429 at the limits of sessions, and the
+    /// failure of the answer, if nothing of it was sent.
+    pub(super) async fn kept_turn(
+        self: &Rc<Self>,
+        sessions: &Rc<Sessions>,
+        asked: KeptRequest<'_>,
+        exchange: &mut RequestRecord,
+    ) -> Result<Response<ResponseBody>, Refusal> {
+        let key = self.key_hash(asked.admitted.key);
+        let is_background = asked.inbound.background();
+        let is_stream = asked.inbound.streams || asked.admitted.route == Endpoint::Events;
+        let is_sse = accepts_sse(asked.headers);
+        let (id, running) = match sent_before(sessions, &asked, key.as_deref())? {
+            SentBefore::Running(running) => (running.id, Some(running)),
+            SentBefore::Ended(id) => (id, None),
+            SentBefore::No(wanted) => {
+                let running = self.begin(sessions, asked, wanted, key)?;
+                (running.id, Some(running))
+            }
+        };
+        let stored = StoredResponse::read(sessions, id)?;
+        if is_background && !is_stream && running.is_some() {
+            let body = self
+                .encoder(&stored, AnswerForm::Stream)?
+                .snapshot(RunningStatus::Queued);
+            return Ok(with_session(
+                whole(StatusCode::OK, JSON, body.unwrap_or_default()),
+                id,
+            ));
+        }
+        let form = match (is_stream, is_background) {
+            (true, _) => AnswerForm::Stream,
+            (false, true) => AnswerForm::Object,
+            (false, false) => AnswerForm::Whole,
+        };
+        let running = running.map(|running| {
+            let client = WaitingClient::new(sessions, &running);
+            (running, client)
+        });
+        let mut view = self.view(sessions, stored, form, is_sse, running)?;
+        // A client that loses the connection comes back by the id of the first event.
+        view.begins_at_once = is_background && is_stream;
+        self.respond_with(view, is_stream, exchange).await
+    }
+
+    /// Begins the response to a request: what a replay needs is in the session before anybody is
+    /// asked.
+    ///
+    /// # Errors
+    /// As [`Service::kept_turn`], up to the first event.
+    fn begin(
+        self: &Rc<Self>,
+        sessions: &Rc<Sessions>,
+        asked: KeptRequest<'_>,
+        wanted: WantedPlace,
+        key: Option<String>,
+    ) -> Result<Rc<RunningResponse>, Refusal> {
+        let place = sessions.place(wanted, &asked.inbound, key.as_deref());
+        let place = place.map_err(|error| named(wanted.wanted).refuse(error))?;
+        let session = place.session.id;
+        let is_new = place.is_new;
+        let owner = key.clone();
+        let begun = self.begin_in(asked, place, key);
+        if begun.is_err() && is_new {
+            // Nothing came of it. What cannot be removed now is an empty session.
+            let _ = sessions.remove(session, owner.as_deref());
+        }
+        begun
+    }
+
+    fn begin_in(
+        self: &Rc<Self>,
+        asked: KeptRequest<'_>,
+        place: SessionPlace,
+        key: Option<String>,
+    ) -> Result<Rc<RunningResponse>, Refusal> {
+        let is_new = place.is_new;
+        let SessionPlace {
+            session,
+            mut writer,
+            first,
+            history,
+            ..
+        } = place;
+        let id = ResponseId {
+            session: session.id,
+            offset: writer.end,
+        };
+        let body_hash = asked.body_hash();
+        let idempotency = asked.header(IDEMPOTENCY).map(str::to_owned);
+        let is_background = asked.inbound.background();
+        let front = asked.front();
+        let api = front.unwrap_or(Front::Chat).api();
+        let is_temporary = is_new && !self.is_stored(asked.admitted, asked.headers, &asked.inbound);
+        let tools = self.tools_for(asked.headers)?;
+        let mode = tools.as_ref().map(|(_, mode)| *mode);
+        let mut lines = self.response_line(id, &asked, &body_hash, mode)?;
+        let mut inbound = asked.inbound;
+        lines.extend(inbound.session_lines(api, None, first).into_bytes());
+        inbound.keep_here();
+        if let Some(history) = history {
+            inbound.continue_from(history);
+        }
+        self.source.check(api, &inbound).map_err(body::refused)?;
+        let names = inbound
+            .tools
+            .iter()
+            .flat_map(|tools| tools.names().map(str::to_owned));
+        let leave: Vec<String> = names.collect();
+        let tools = tools.map(|(tools, _)| {
+            inbound.offer(&tools.list);
+            (tools, leave)
+        });
+        writer.append(&lines).map_err(|error| not_written(&error))?;
+        let request = ClientRequest {
+            share: asked.share,
+            key: asked.admitted.key,
+            id: asked.admitted.id.clone(),
+            api,
+            request: inbound,
+            retries: client_retries(asked.headers),
+            headers: forwarded(api, asked.headers),
+        };
+        let pipe = self.pipe_for(&request, None, PipeOutput::Events(EventLines::kept()));
+        let mut running = RunningResponse::new(id, key, pipe);
+        running.is_background = is_background;
+        running.is_temporary = is_temporary;
+        running.idempotency = idempotency;
+        running.body_hash = body_hash;
+        let running = Rc::new(running);
+        *session.running.borrow_mut() = Some(Rc::clone(&running));
+        if is_background && tools.is_some() {
+            self.sessions
+                .iter()
+                .for_each(|sessions| sessions.remember_left(session.id));
+        }
+        self.make(&running, writer, request, tools);
+        Ok(running)
+    }
+
+    /// Starts the task that makes a response: of one turn, or, with `tools` that the service runs, of
+    /// as many as it takes.
+    fn make(
+        self: &Rc<Self>,
+        running: &Rc<RunningResponse>,
+        writer: SessionWriter,
+        mut request: ClientRequest,
+        tools: Option<(Rc<ServiceTools>, Vec<String>)>,
+    ) {
+        let Some((tools, leave)) = tools else {
+            let work = self.work(request, &running.pipe());
+            let make = async move |running: &RunningResponse, writer: &mut SessionWriter| {
+                one_turn(running, writer, work).await
+            };
+            tokio::task::spawn_local(produce(Rc::clone(running), writer, make));
+            return;
+        };
+        let turns = ToolLoop {
+            service: Rc::clone(self),
+            tools,
+            request: TurnRequest::of(&mut request),
+            leave,
+            is_background: running.is_background,
+        };
+        let make = async move |running: &RunningResponse, writer: &mut SessionWriter| {
+            turns.run(running, writer, request).await
+        };
+        tokio::task::spawn_local(produce(Rc::clone(running), writer, make));
+    }
+
+    /// The mode that a request wants, and the tools that the service runs for it.
+    ///
+    /// # Errors
+    /// 400 for a mode that is unknown.
+    pub(super) fn tools_for(
+        &self,
+        headers: &HeaderMap,
+    ) -> Result<Option<(Rc<ServiceTools>, ToolsMode)>, Refusal> {
+        let Some(tools) = &self.tools else {
+            return Ok(None);
+        };
+        let mode = match headers
+            .get(MODE)
+            .map(|mode| mode.to_str().unwrap_or_default())
+        {
+            None => tools.mode,
+            Some(word) => ToolsMode::of(word)
+                .ok_or_else(|| member(MODE, "not one of standard, auto, pass"))?,
+        };
+        Ok((mode != ToolsMode::Pass).then(|| (Rc::clone(tools), mode)))
+    }
+
+    /// The `response` event of a request.
+    fn response_line(
+        &self,
+        id: ResponseId,
+        asked: &KeptRequest<'_>,
+        body_hash: &str,
+        mode: Option<ToolsMode>,
+    ) -> Result<Vec<u8>, Refusal> {
+        let inbound = &asked.inbound;
+        let front = asked.front();
+        let name = id.to_string();
+        let options = AnswerOptions {
+            keeps_ids: false,
+            is_stored: true,
+            is_background: inbound.background(),
+            shows_steps: mode == Some(ToolsMode::Standard),
+            conversation: inbound
+                .conversation_id()
+                .map(|_| conversation_id(id.session)),
+            ..self.answer_options(front.unwrap_or(Front::Chat), &name, inbound, &asked.body)
+        };
+        let stored = StoredOptions {
+            options,
+            mode: mode.map(|mode| mode.name().to_owned()),
+        };
+        let answer = serde_json::to_string(&stored)
+            .map_err(|error| Refusal::new(500, "internal_error", error.to_string()))?;
+        let event = ResponseEvent {
+            id: name.as_str().into(),
+            front: front.map_or(EVENTS, Front::name).into(),
+            api: self
+                .source
+                .upstream()
+                .map(|upstream| upstream.api().name().into()),
+            model: inbound.model.as_deref().map(Into::into),
+            background: inbound.background(),
+            idempotency: asked.header(IDEMPOTENCY).map(Into::into),
+            body_hash: Some(body_hash.into()),
+            answer: Some(Json::of(&answer)),
+            timestamp: Some(store::now()),
+        };
+        Ok(line(&event.into()))
+    }
+}
+
+impl KeptRequest<'_> {
+    /// The text of a header.
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The front that asks; `None` for events.
+    pub(super) fn front(&self) -> Option<Front> {
+        self.admitted.route.front()
+    }
+
+    /// The hash of the body, in hexadecimal.
+    pub(super) fn body_hash(&self) -> String {
+        hex(&Sha256::digest(&self.body))
+    }
+
+    /// The place that the request wants.
+    ///
+    /// # Errors
+    /// As [`referred`].
+    pub(super) fn place(
+        &self,
+        sessions: &Sessions,
+        key: Option<&str>,
+    ) -> Result<WantedPlace, Refusal> {
+        let new = random_id().map_err(|error| not_written(&error))?;
+        let wanted = match (referred(&self.inbound)?, self.header(SESSION)) {
+            (Some(wanted), _) => wanted,
+            (None, None | Some("")) => WantedSession::New,
+            (None, Some(name)) => {
+                let own = SessionId::of(name).filter(|id| sessions.open(*id, key).is_ok());
+                let id = own.unwrap_or_else(|| id_of_name(key, "session", name));
+                WantedSession::Repeated(id)
+            }
+        };
+        Ok(WantedPlace { wanted, new })
+    }
+}
+
+/// The session that a request of OpenAI Responses refers to.
+///
+/// # Errors
+/// 400 for a response and a conversation in one request, 404 for an id that no session of this service can have.
+fn referred(inbound: &InboundRequest) -> Result<Option<WantedSession>, Refusal> {
+    match (inbound.previous_response_id(), inbound.conversation_id()) {
+        (Some(_), Some(_)) => Err(member(
+            "previous_response_id",
+            "it cannot be given together with conversation",
+        )),
+        (Some(id), None) => match ResponseId::of(id) {
+            Some(id) => Ok(Some(WantedSession::After(id))),
+            None => Err(Named::PreviousResponse.unknown()),
+        },
+        (None, Some(id)) => match id.strip_prefix("conv_").and_then(SessionId::of) {
+            Some(id) => Ok(Some(WantedSession::Of(id))),
+            None => Err(Named::Conversation.unknown()),
+        },
+        (None, None) => Ok(None),
+    }
+}
+
+/// What the request names of this session.
+fn named(wanted: WantedSession) -> Named {
+    match wanted {
+        WantedSession::After(_) => Named::PreviousResponse,
+        WantedSession::Of(_) => Named::Conversation,
+        WantedSession::New | WantedSession::Repeated(_) => Named::Session,
+    }
+}
