@@ -19,6 +19,7 @@ mod tool_loop;
 mod turn;
 
 pub(crate) use kept::KeptPath;
+pub(crate) use response::ResponseBody;
 pub(crate) use service::Service;
 
 use crate::life::ConnectionPhase;
@@ -29,7 +30,7 @@ use hyper::body::Incoming;
 use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use query::Query;
-use response::{Refusal, RequestRecord, ResponseBody, whole};
+use response::{Refusal, RequestRecord, whole};
 use service::Admitted;
 use std::convert::Infallible;
 use std::net::IpAddr;

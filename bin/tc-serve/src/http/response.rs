@@ -35,6 +35,8 @@ pub(crate) enum Content {
     Passed(PassedBody),
     /// What is read from sessions.
     Follow(FollowBody),
+    /// Somebody else sends it.
+    Elsewhere,
     /// Nothing more.
     Ended,
 }
@@ -105,6 +107,16 @@ impl ResponseBody {
         ResponseBody { content, exchange }
     }
 
+    /// Whether the body comes over hours, as the session is written that it shows.
+    pub(crate) fn is_long(&self) -> bool {
+        matches!(&self.content, Content::Follow(body) if body.length.is_none())
+    }
+
+    /// Takes the body, which somebody else sends than who has this one.
+    pub(crate) fn take(&mut self) -> ResponseBody {
+        std::mem::replace(self, ResponseBody::new(Content::Elsewhere))
+    }
+
     /// Keeps the exchange until this body has ended.
     pub(crate) fn carry(&mut self, exchange: RequestRecord) {
         self.exchange = Some(exchange);
@@ -154,6 +166,7 @@ impl Body for ResponseBody {
                     return Poll::Ready(Some(Err(error)));
                 }
             },
+            Content::Elsewhere => return Poll::Pending,
             Content::Ended => None,
         };
         this.note(bytes.as_ref().map_or(0, Bytes::len));
@@ -169,7 +182,9 @@ impl Body for ResponseBody {
     fn is_end_stream(&self) -> bool {
         match &self.content {
             Content::Whole(bytes) => bytes.is_empty(),
-            Content::Stream(_) | Content::Passed(_) | Content::Follow(_) => false,
+            Content::Stream(_) | Content::Passed(_) | Content::Follow(_) | Content::Elsewhere => {
+                false
+            }
             Content::Ended => true,
         }
     }
@@ -177,7 +192,7 @@ impl Body for ResponseBody {
     fn size_hint(&self) -> SizeHint {
         match &self.content {
             Content::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Content::Stream(_) | Content::Passed(_) => SizeHint::default(),
+            Content::Stream(_) | Content::Passed(_) | Content::Elsewhere => SizeHint::default(),
             Content::Follow(body) => body
                 .length
                 .map_or_else(SizeHint::default, SizeHint::with_exact),

@@ -1,15 +1,21 @@
 //! The connections of clients.
 
-use super::listener::{Accepted, Listener};
+use super::listener::{Accepted, Listener, Wire};
 use super::timed::TimedWire;
 use crate::args::LimitArgs;
-use crate::http::Service;
+use crate::http::{ResponseBody, Service};
 use crate::life::{ConnectionPhase, ServiceEnd};
+use hyper::Version;
+use hyper::body::Body as _;
+use hyper::header::HeaderValue;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use rustix::io::Errno;
-use std::pin::pin;
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io::{self, Write as _};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
@@ -74,12 +80,25 @@ impl Connections {
             let phase = Rc::new(ConnectionPhase::new(&limits));
             let Accepted { wire, local } = accepted;
             let wire = TimedWire::new(wire, Rc::clone(&phase), limits.reader_timeout);
+            let long = Rc::new(RefCell::new(None));
             let answer = service_fn(|request| {
                 let service = Rc::clone(&service);
                 let phase = Rc::clone(&phase);
-                // hyper keeps the future's memory as long as the connection, also while the body of
-                // an answer is followed; this box is gone once the head of the answer is there.
-                async move { Box::pin(service.answer(request, phase, local)).await }
+                let long = Rc::clone(&long);
+                let has_chunks = request.version() == Version::HTTP_11;
+                // hyper keeps the future's memory as long as the connection; this box is gone once
+                // the head of the answer is there.
+                async move {
+                    let answered = Box::pin(service.answer(request, phase, local)).await;
+                    answered.map(|mut response| {
+                        if has_chunks && response.body().is_long() {
+                            *long.borrow_mut() = Some(response.body_mut().take());
+                            let close = HeaderValue::from_static("close");
+                            response.headers_mut().insert("connection", close);
+                        }
+                        response
+                    })
+                }
             });
             let mut builder = http1::Builder::new();
             // `TimedWire` has the limits on time. A client that closes its side has left.
@@ -88,21 +107,27 @@ impl Connections {
                 .half_close(false)
                 .max_buf_size(64 << 10)
                 .max_header_size(HEAD);
-            let mut connection = pin!(builder.serve_connection(TokioIo::new(wire.clone()), answer));
+            let connection = builder.serve_connection(TokioIo::new(wire.clone()), answer);
+            let mut connection = Box::pin(connection);
             let mut is_last = false;
-            loop {
+            let body = loop {
                 // An error here means that the client broke HTTP or has left. hyper has sent what
                 // can still be sent, so the error is dropped.
                 tokio::select! {
                     biased;
                     _ = connection.as_mut() => return,
                     () = wire.left() => return,
+                    body = poll_fn(|_| wire.when_written(|| long.take())) => break body,
                     () = wire.overrun(), if !is_last => {}
                     () = ending.begun(), if !is_last => {}
                 }
                 connection.as_mut().graceful_shutdown();
                 is_last = true;
-            }
+            };
+            // The two buffers of hyper are most of what a client costs that follows a session.
+            drop(connection);
+            // A client that does not take the rest has left.
+            let _ = send_chunks(wire, body).await;
         });
     }
 
@@ -117,8 +142,33 @@ impl Connections {
     }
 }
 
+/// Sends the body of a response whose head says that it comes in chunks, and closes the connection.
+/// Source of the format: [RFC 9112, section 7.1](https://www.rfc-editor.org/rfc/rfc9112#section-7.1).
+async fn send_chunks(mut wire: TimedWire<Box<dyn Wire>>, mut body: ResponseBody) -> io::Result<()> {
+    loop {
+        let next = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx));
+        let bytes = tokio::select! {
+            biased;
+            () = wire.left() => return Ok(()),
+            next = next => next.transpose()?,
+        };
+        let bytes = bytes.and_then(|frame| frame.into_data().ok());
+        let bytes = bytes.unwrap_or_default();
+        // What is sent once may be long, and a follower waits for hours: nothing is kept of it.
+        let mut chunk = Vec::with_capacity(bytes.len() + 16);
+        // An empty chunk is the end.
+        write!(chunk, "{:x}\r\n", bytes.len())?;
+        chunk.extend_from_slice(&bytes);
+        chunk.extend_from_slice(b"\r\n");
+        wire.write_all(&chunk).await?;
+        if bytes.is_empty() {
+            return wire.shutdown().await;
+        }
+    }
+}
+
 /// Whether the system has no more descriptors or memory.
-fn is_full(error: &std::io::Error) -> bool {
+fn is_full(error: &io::Error) -> bool {
     matches!(
         Errno::from_io_error(error),
         Some(Errno::NFILE | Errno::MFILE | Errno::NOBUFS | Errno::NOMEM)

@@ -106,6 +106,15 @@ impl<S: AsyncRead + Unpin> TimedWire<S> {
     }
 }
 
+impl<S> TimedWire<S> {
+    /// What `take` gives, once all is written that was to be written.
+    pub(super) fn when_written<T>(&self, take: impl FnOnce() -> Option<T>) -> Poll<T> {
+        let is_written = !self.0.borrow().writing.is_running;
+        let taken = is_written.then(take).flatten();
+        taken.map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
 impl<S: AsyncRead + Unpin> TimedState<S> {
     fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if !self.phase.is_answering() {
