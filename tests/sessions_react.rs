@@ -173,17 +173,8 @@ fn passed_turns_have_the_events_of_reacts_first_turn() {
         .unwrap();
     let agent = Agent::of(&tools(), model(turns()), &["--mode", "pass"]);
     for front in FRONTS {
-        let tools = match front.path {
-            "/v1/messages" => json!([{"name": "look", "input_schema": {"type": "object"}}]),
-            "/v1/responses" => {
-                json!([{"type": "function", "name": "look", "parameters": {"type": "object"}}])
-            }
-            _ => {
-                json!([{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}])
-            }
-        };
         let headers = format!("{}x-session-id: {front:?}\r\n", testkit::JSON);
-        let body = front.body("Hi", &json!({"tools": tools}));
+        let body = front.body("Hi", &json!({"tools": front.tools("look")}));
         let answer = agent.service.ask("POST", front.path, &headers, &body);
         let got = bare(agent.events(&service::agent::session_of(&answer)));
         let at = got

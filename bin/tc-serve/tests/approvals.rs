@@ -346,12 +346,7 @@ fn a_call_that_runs_is_cancelled_by_its_id_and_the_model_hears_of_it() {
             let hash = agent.waits(&session, "c1");
             let (status, body) = agent.answers(&session, "c1", "cancel", &json!({}));
             assert_eq!(status, 409, "{body}");
-            assert_eq!(
-                agent
-                    .answers(&session, "c1", "approve", &json!({"hash": hash}))
-                    .0,
-                200
-            );
+            agent.approves(&session, "c1", &hash);
         }
         pid(&agent);
         let (status, body) = agent.answers(&session, "c1", "cancel", &json!({}));
@@ -379,12 +374,7 @@ fn a_cancelled_response_ends_its_tools_and_a_late_cancel_hits_nothing() {
         let (id, session) = agent.begin("Hi");
         if class == "danger" {
             let hash = agent.waits(&session, "c1");
-            assert_eq!(
-                agent
-                    .answers(&session, "c1", "approve", &json!({"hash": hash}))
-                    .0,
-                200
-            );
+            agent.approves(&session, "c1", &hash);
         }
         pid(&agent);
         for _ in 0..2 {

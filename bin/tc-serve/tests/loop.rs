@@ -95,16 +95,7 @@ fn pass_hands_every_call_to_the_client_and_runs_none() {
     let turns = vec![Turn::says("Well.").calls("c1", "look", "x")];
     let agent = Agent::new(&[ran], turns, &["--mode", "pass"]);
     for front in FRONTS {
-        let tools = match front.path {
-            "/v1/messages" => json!([{"name": "look", "input_schema": {"type": "object"}}]),
-            "/v1/responses" => {
-                json!([{"type": "function", "name": "look", "parameters": {"type": "object"}}])
-            }
-            _ => {
-                json!([{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}])
-            }
-        };
-        let body = front.body("Hi", &json!({"tools": tools}));
+        let body = front.body("Hi", &json!({"tools": front.tools("look")}));
         let answer = agent.service.post(front.path, &body);
         assert!(answer.body.contains("look"), "{front:?} {answer:?}");
         assert!(!answer.body.contains("mcp"), "{front:?} {answer:?}");

@@ -54,6 +54,16 @@ impl Asking {
         }
         body.to_string()
     }
+
+    /// A tool of the client's, as the front's API has it.
+    pub(crate) fn tools(self, name: &str) -> Value {
+        let any = json!({"type": "object"});
+        match self.path {
+            "/v1/messages" => json!([{"name": name, "input_schema": any}]),
+            "/v1/responses" => json!([{"type": "function", "name": name, "parameters": any}]),
+            _ => json!([{"type": "function", "function": {"name": name, "parameters": any}}]),
+        }
+    }
 }
 
 /// A tool that runs `script` by `sh`, with its argument `text` as `$1`. `@/` is the folder of the
@@ -275,6 +285,12 @@ impl Agent {
     pub(crate) fn ended(&self, session: &str) -> String {
         let end = self.event(session, |event| event["type"] == "response_end");
         end["status"].as_str().expect("a status").to_owned()
+    }
+
+    /// Approves a call that waits.
+    pub(crate) fn approves(&self, session: &str, call: &str, hash: &str) {
+        let (status, body) = self.answers(session, call, "approve", &json!({"hash": hash}));
+        assert_eq!(status, 200, "{body}");
     }
 
     /// Gives a person's answer to a call: the status, and the body.

@@ -211,6 +211,19 @@ impl AnswerSteps {
 
     /// Emits what a whole answer has so far, as one that was cut.
     fn release(&mut self, take: &mut TakeStep<'_>) {
+        // A call that no client can use is left out: the answer has failed anyhow.
+        let _ = self.each_choice(take, |choice, out| {
+            let _ = choice.end(FinishReason::Length, None, out);
+            Ok(())
+        });
+    }
+
+    /// Hands `end` each choice with what takes its steps, up to the first trouble.
+    fn each_choice(
+        &mut self,
+        take: &mut TakeStep<'_>,
+        mut end: impl FnMut(&mut ChoiceSteps, &mut StepEmitter<'_, '_>) -> Result<(), AnswerTrouble>,
+    ) -> Result<(), AnswerTrouble> {
         let AnswerSteps {
             model,
             has_begun,
@@ -226,9 +239,9 @@ impl AnswerSteps {
                 has_content,
                 take,
             };
-            // A call that no client can use is left out: the answer has failed anyhow.
-            let _ = choice.end(FinishReason::Length, None, &mut out);
+            end(choice, &mut out)?;
         }
+        Ok(())
     }
 
     fn feed(
@@ -314,30 +327,14 @@ impl AnswerSteps {
         }
         let is_whole = self.is_whole;
         self.choices.place(0, || ChoiceSteps::new(is_whole));
-        let AnswerSteps {
-            model,
-            has_begun,
-            has_content,
-            choices,
-            dropped,
-            ..
-        } = self;
-        let mut trouble = None;
-        for (number, choice) in choices.by_number() {
-            let mut out = StepEmitter {
-                model,
-                number,
-                has_begun,
-                has_content,
-                take,
-            };
-            if let Err(first) = choice.end(reason, provider, &mut out) {
-                trouble = Some(first);
-                break;
-            }
-            choice.left_out(dropped);
-        }
-        if let Some(trouble) = trouble {
+        let mut dropped = std::mem::take(&mut self.dropped);
+        let ended = self.each_choice(take, |choice, out| {
+            choice.end(reason, provider, out)?;
+            choice.left_out(&mut dropped);
+            Ok(())
+        });
+        self.dropped = dropped;
+        if let Err(trouble) = ended {
             return self.fail(trouble.failure(), take);
         }
         // Nothing waits any more.
