@@ -60,6 +60,11 @@ impl Keys {
         hex(&self.hashes[place])
     }
 
+    /// The place of the key with this hash, as [`Keys::hash`] gives it.
+    pub(crate) fn place_of(&self, hash: &str) -> Option<usize> {
+        self.hashes.iter().position(|known| hex(known) == hash)
+    }
+
     /// The beginning of a key's hash, by which a log names it.
     pub(crate) fn name(&self, place: usize) -> String {
         hex(&self.hashes[place][..4])
@@ -127,6 +132,8 @@ mod tests {
         assert_eq!(keys.find("0123456789abcde"), None);
         assert_eq!(keys.find(""), None);
         assert_eq!(keys.name(0).len(), 8);
+        assert_eq!(keys.place_of(&keys.hash(1)), Some(1));
+        assert_eq!(keys.place_of(&keys.name(1)), None);
         for wrong in ["", "# only\n", "short\n", "0123456789abcdef with spaces"] {
             assert!(read_keys(wrong).is_err(), "{wrong:?}");
         }

@@ -327,11 +327,13 @@ impl Service {
         let stored = StoredResponse::read(sessions, response)?;
         let mut inbound = stored.request.ok_or_else(|| Named::Response.unknown())?;
         inbound.offer(&tools.list);
+        let owner = outline.head.key.as_deref();
+        let key = owner.and_then(|hash| self.keys.borrow().place_of(hash));
         let turns = ToolLoop {
             service: Rc::clone(self),
             tools: Rc::clone(tools),
             request: TurnRequest {
-                key: None,
+                key,
                 id: self.new_id(),
                 api: stored.front.unwrap_or(Front::Chat).api(),
                 inbound,
