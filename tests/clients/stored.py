@@ -213,6 +213,24 @@ def node(client):
         raise AssertionError(ran.stderr.strip() or ran.stdout.strip())
 
 
+def approvals(client):
+    """The service runs the tool once the client has approved the call in its next request."""
+    asks = client.with_options(default_headers={"x-toolpipe-pending": "end"})
+    for approve, said in (True, "4 degrees"), (False, "refused the call"):
+        first = asks.responses.create(model="m", input="Weather?")
+        request = first.output[-1]
+        same((first.status, request.type, request.name), ("completed", "mcp_approval_request", "get_weather"))
+        answer = {"type": "mcp_approval_response", "approval_request_id": request.id, "approve": approve}
+        with client.responses.stream(model="m", input=[answer], previous_response_id=first.id) as stream:
+            kinds = [event.type for event in stream]
+            second = stream.get_final_response()
+        ended = "response.mcp_call.completed" if approve else "response.mcp_call.failed"
+        if ended not in kinds or said not in second.output_text:
+            raise AssertionError(f"{ended} or {said!r} is missing: {kinds} {second.output_text!r}")
+        same([item.type for item in second.output], ["mcp_call", "message"])
+        refused(lambda: client.responses.create(model="m", input=[answer], previous_response_id=second.id), openai.BadRequestError)
+
+
 def many_turns(client, turns):
     """Chained turns with a call each, as fast as the client goes."""
     last, times = None, []
@@ -235,20 +253,26 @@ def main():
     o = parser.parse_args()
     provider = Server(("127.0.0.1", 0), Model)
     threading.Thread(target=provider.serve_forever, daemon=True).start()
-    checks, failed = [chain, streams, background, conversations, agents_sdk, node, lambda client: many_turns(client, o.turns)], 0
+    checks = [chain, streams, background, conversations, agents_sdk, node, lambda client: many_turns(client, o.turns)]
+    count = failed = 0
     with tempfile.TemporaryDirectory() as folder:
-        server, base = start_server(o.bin, "openai-chat", f"http://127.0.0.1:{provider.server_port}", "stored", "--sessions", f"{folder}/sessions")
-        try:
-            client = openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0)
-            for check in checks:
-                try:
-                    check(client)
-                except (AssertionError, openai.OpenAIError, agents.AgentsException) as error:
-                    print(f"{check.__name__}: {error}")
-                    failed += 1
-        finally:
-            server.kill()
-    print(f"{len(checks)} checks of stored answers, {failed} failed")
+        own = TOOL["name"], TOOL["parameters"], {"command": ["printf", "4 degrees"], "class": "danger"}
+        with open(f"{folder}/tools.json", "w") as file:
+            json.dump([dict(zip(("name", "parameters", "exec"), own))], file)
+        for options, some in ([], checks), (["--tools", f"{folder}/tools.json"], [approvals]):
+            server, base = start_server(o.bin, "openai-chat", f"http://127.0.0.1:{provider.server_port}", "stored", "--sessions", f"{folder}/sessions", *options)
+            try:
+                client = openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0)
+                for check in some:
+                    count += 1
+                    try:
+                        check(client)
+                    except (AssertionError, openai.OpenAIError, agents.AgentsException) as error:
+                        print(f"{check.__name__}: {error}")
+                        failed += 1
+            finally:
+                server.kill()
+    print(f"{count} checks of stored answers, {failed} failed")
     return 1 if failed else 0
 
 

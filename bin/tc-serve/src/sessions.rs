@@ -28,7 +28,8 @@ pub(crate) use retain::Retain;
 pub(crate) use run_file::RunFile;
 pub(crate) use view::ResponseView;
 
-use event::{Event, Scanner};
+use crate::pipe::Pipe;
+use event::{Event, Kind, Scanner};
 use sha2::{Digest, Sha256};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -254,6 +255,28 @@ impl Sessions {
         })
     }
 
+    /// Pushes the calls at these offsets of a session.
+    ///
+    /// # Errors
+    /// [`StoreError::Unknown`] and [`StoreError::Io`].
+    pub(crate) fn calls(
+        &self,
+        id: SessionId,
+        offsets: &[u64],
+        pipe: &Pipe,
+    ) -> Result<(), StoreError> {
+        for offset in offsets {
+            let line = self.store.read(id, *offset, 1)?;
+            let line = line.split(|byte| *byte == b'\n').next();
+            lines::event(&mut Scanner::default(), line.unwrap_or_default(), |event| {
+                if event.kind() == Kind::ToolCall {
+                    pipe.push(event);
+                }
+            });
+        }
+        Ok(())
+    }
+
     /// What the session holds up to the offset `until`, which is a line's end.
     ///
     /// # Errors
@@ -295,6 +318,14 @@ impl SessionReader {
             session: Rc::clone(session),
             offset,
         }
+    }
+
+    /// Pushes the calls at these offsets.
+    ///
+    /// # Errors
+    /// As [`Store::read`].
+    fn calls(&self, offsets: &[u64], pipe: &Pipe) -> Result<(), StoreError> {
+        self.sessions.calls(self.session.id, offsets, pipe)
     }
 
     /// The next whole lines that are there, some [`PIECE`] bytes; empty at the end.

@@ -28,9 +28,11 @@ fn turns() -> Vec<Turn> {
 }
 
 fn output(agent: &Agent, id: &str) -> Value {
-    let answer = agent
-        .service
-        .ask("GET", &format!("/v1/responses/{id}"), "", "");
+    let path = format!("/v1/responses/{id}");
+    json_of(&agent.service.ask("GET", &path, "", ""))
+}
+
+fn json_of(answer: &service::Response) -> Value {
     serde_json::from_str(&answer.body).unwrap_or_else(|_| panic!("{answer:?}"))
 }
 
@@ -178,6 +180,86 @@ fn clients_in_the_foreground_wait_on_every_front_in_both_modes() {
             }
         }
     }
+}
+
+/// A client of OpenAI Responses that answers calls as OpenAI has it: the answer ends with a request
+/// for approval, and the next request brings the approval.
+#[test]
+fn a_client_answers_a_call_in_its_next_request() {
+    for (mode, streams, approve) in [
+        ("standard", false, true),
+        ("standard", true, false),
+        ("auto", false, true),
+    ] {
+        let agent = Agent::new(&[remove()], turns(), &["--mode", mode]);
+        let headers = format!("{}x-toolpipe-pending: end\r\n", testkit::JSON);
+        let body = json!({"model": "m", "input": "Hi"}).to_string();
+        let first = json_of(&agent.service.ask("POST", "/v1/responses", &headers, &body));
+        assert_eq!(first["status"], "completed", "{mode} {first:#}");
+        let waits = first["output"].as_array().unwrap().last().unwrap().clone();
+        assert_eq!(waits["type"], "mcp_approval_request", "{mode} {first:#}");
+        assert_eq!(agent.folder.read("ran"), "");
+        let answer = |id: &Value, approve: bool| {
+            let approval = json!({"type": "mcp_approval_response", "approval_request_id": id, "approve": approve});
+            let say = json!({"role": "user", "content": "Thanks."});
+            json!({"model": "m", "previous_response_id": first["id"], "input": [approval, say], "stream": streams})
+                .to_string()
+        };
+        let wrong = answer(&json!("mcpr_c2"), approve);
+        let wrong = agent.service.post("/v1/responses", &wrong);
+        assert!(
+            wrong.status == 400 && wrong.body.contains("c2 does not wait"),
+            "{wrong:?}"
+        );
+        let right = answer(&waits["id"], approve);
+        let second = agent.service.post("/v1/responses", &right);
+        assert!(second.body.contains("It is gone."), "{mode} {second:?}");
+        let ran = if approve { "x\n" } else { "" };
+        assert_eq!(agent.folder.read("ran"), ran, "{mode}");
+        // The answer has the call with its result, as the stored one has.
+        let id = session_and_id(&agent, &second).1;
+        let stored = output(&agent, &id);
+        let calls = items(&stored);
+        match (mode, approve) {
+            ("auto", _) => assert_eq!(calls, ["message completed"], "{stored:#}"),
+            (_, true) => assert_eq!(
+                calls,
+                ["mcp_call completed", "message completed"],
+                "{stored:#}"
+            ),
+            (_, false) => assert_eq!(
+                calls,
+                ["mcp_call failed", "message completed"],
+                "{stored:#}"
+            ),
+        }
+        if !streams {
+            assert_eq!(json_of(&second)["output"], stored["output"]);
+        }
+        // What the client said beside its answer comes behind the result of the call.
+        let (session, _) = session_and_id(&agent, &second);
+        let roles: Vec<String> = agent
+            .events(&session)
+            .iter()
+            .filter(|event| event["type"] == "message")
+            .map(|event| event["message"]["role"].as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(roles, ["user", "assistant", "tool", "user", "assistant"]);
+        let again = agent.service.post("/v1/responses", &right);
+        assert_eq!(again.status, 400, "{again:?}");
+    }
+}
+
+/// The session and the id of the last response in an answer.
+fn session_and_id(agent: &Agent, answer: &service::Response) -> (String, String) {
+    let session = service::agent::session_of(answer);
+    let events = agent.events(&session);
+    let last = events
+        .iter()
+        .rev()
+        .find(|event| event["type"] == "response");
+    let id = last.unwrap()["id"].as_str().unwrap().to_owned();
+    (session, format!("resp_{id}"))
 }
 
 #[test]

@@ -223,6 +223,8 @@ impl Service {
         let output = PipeOutput::Answer(Box::new(encoder));
         let pipe = Pipe::new(self.pipe.clone(), TextSearch::Done, turns, output);
         let place = stored.id.offset..end;
+        let read = sessions.calls(stored.id.session, &stored.calls, &pipe);
+        read.map_err(|error| Named::Response.refuse(error))?;
         let read = sessions.each_event(stored.id.session, place, |event, _| {
             pipe.push(event);
             // What the client gets is the object at the end.

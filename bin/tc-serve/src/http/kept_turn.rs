@@ -9,7 +9,7 @@ use super::service::{Admitted, Service};
 use super::stored::{
     EVENTS, JSON, SESSION, StoredOptions, StoredResponse, conversation_id, with_session,
 };
-use super::tool_loop::{ToolLoop, TurnRequest};
+use super::tool_loop::{LoopStep, ToolLoop, TurnRequest};
 use super::turn::{accepts_sse, client_retries, forwarded};
 use crate::budget::Share;
 use crate::keys::hex;
@@ -17,8 +17,8 @@ use crate::pipe::{ClientRequest, EventLines, PipeOutput};
 use crate::places::KeyPlace;
 use crate::route::Endpoint;
 use crate::sessions::{
-    ResponseId, RunningResponse, SessionPlace, SessionWriter, Sessions, WaitingClient, WantedPlace,
-    WantedSession, id_of_name, line, not_written, one_turn, produce, random_id,
+    PendingCall, ResponseId, RunningResponse, SessionPlace, SessionWriter, Sessions, WaitingClient,
+    WantedPlace, WantedSession, id_of_name, line, not_written, one_turn, produce, random_id,
 };
 use crate::tools::{ServiceTools, ToolsMode};
 use api::{AnswerForm, AnswerOptions, Front, InboundRequest, RunningStatus};
@@ -27,8 +27,28 @@ use event::payload::Response as ResponseEvent;
 use hyper::body::Bytes;
 use hyper::{HeaderMap, Response, StatusCode};
 use sha2::{Digest, Sha256};
+use std::ffi::OsString;
 use std::rc::Rc;
 use store::SessionId;
+
+/// What the service needs to answer a request with its own tools.
+struct OwnTools {
+    tools: Rc<ServiceTools>,
+    /// The names of the client's tools.
+    leave: Vec<String>,
+    /// The options of `tool-exec` that give the client's answers to calls that wait.
+    answers: Vec<OsString>,
+    /// Whether the response ends where a call waits for a person.
+    ends_for_a_person: bool,
+}
+
+/// The client's answers to calls that wait.
+struct PersonAnswers {
+    /// As options of `tool-exec`.
+    words: Vec<OsString>,
+    /// The offsets of the calls.
+    calls: Vec<u64>,
+}
 
 /// A request whose answer is kept.
 pub(super) struct KeptRequest<'r> {
@@ -46,6 +66,10 @@ pub(super) struct KeptRequest<'r> {
 
 /// The header in which a client says what it wants to see of calls that the service runs.
 const MODE: &str = "x-toolpipe-mode";
+
+/// The header in which a client says what becomes of its answer when a call waits for a person: the
+/// answer waits, too (`wait`), or ends, and the client answers the call in its next request (`end`).
+const PENDING: &str = "x-toolpipe-pending";
 
 impl Service {
     /// The sessions, if the answer to this request is kept: one of OpenAI Responses unless the
@@ -195,6 +219,7 @@ impl Service {
             mut writer,
             first,
             history,
+            pending,
             ..
         } = place;
         let id = ResponseId {
@@ -208,10 +233,31 @@ impl Service {
         let api = front.unwrap_or(Front::Chat).api();
         let is_temporary = is_new && !self.is_stored(asked.admitted, asked.headers, &asked.inbound);
         let tools = self.tools_for(asked.headers)?;
-        let mode = tools.as_ref().map(|(_, mode)| *mode);
-        let mut lines = self.response_line(id, &asked, &body_hash, mode)?;
+        // Who runs no tools has no call that waits.
+        let waiting = tools.as_ref().map(|_| &pending[..]).unwrap_or_default();
+        let answers = asked.answers(waiting, &self.client_name(asked.admitted.key))?;
+        let ends_for_a_person = asked.ends_for_a_person()?;
+        let options = StoredOptions {
+            options: self.stored_options(id, &asked, tools.is_some()),
+            mode: tools.as_ref().map(|(_, mode)| mode.name().to_owned()),
+            calls: answers.calls,
+        };
+        let mut lines = self.response_line(id, &asked, &body_hash, &options)?;
         let mut inbound = asked.inbound;
-        lines.extend(inbound.session_lines(api, None, first).into_bytes());
+        let said = inbound.session_lines(api, None, first).into_bytes();
+        // What the client says beside its answers comes behind the results of the calls.
+        let at_once = match answers.words.is_empty() {
+            true => said.len(),
+            false => said
+                .iter()
+                .position(|byte| *byte == b'\n')
+                .map_or(0, |at| at + 1),
+        };
+        lines.extend_from_slice(&said[..at_once]);
+        session
+            .inbox
+            .borrow_mut()
+            .extend_from_slice(&said[at_once..]);
         inbound.keep_here();
         if let Some(history) = history {
             inbound.continue_from(history);
@@ -222,9 +268,14 @@ impl Service {
             .iter()
             .flat_map(|tools| tools.names().map(str::to_owned));
         let leave: Vec<String> = names.collect();
-        let tools = tools.map(|(tools, _)| {
+        let own = tools.map(|(tools, _)| {
             inbound.offer(&tools.list);
-            (tools, leave)
+            OwnTools {
+                tools,
+                leave,
+                answers: answers.words,
+                ends_for_a_person,
+            }
         });
         writer.append(&lines).map_err(|error| not_written(&error))?;
         let request = ClientRequest {
@@ -239,30 +290,31 @@ impl Service {
         let pipe = self.pipe_for(&request, None, PipeOutput::Events(EventLines::kept()));
         let mut running = RunningResponse::new(id, key, pipe);
         running.is_background = is_background;
-        running.is_temporary = is_temporary;
+        // A call that waits there is answered later.
+        running.is_temporary = is_temporary && !ends_for_a_person;
         running.idempotency = idempotency;
         running.body_hash = body_hash;
         let running = Rc::new(running);
         *session.running.borrow_mut() = Some(Rc::clone(&running));
-        if is_background && tools.is_some() {
+        if is_background && own.is_some() {
             self.sessions
                 .iter()
                 .for_each(|sessions| sessions.remember_left(session.id));
         }
-        self.make(&running, writer, request, tools);
+        self.make(&running, writer, request, own);
         Ok(running)
     }
 
-    /// Starts the task that makes a response: of one turn, or, with `tools` that the service runs, of
+    /// Starts the task that makes a response: of one turn, or, with tools that the service runs, of
     /// as many as it takes.
     fn make(
         self: &Rc<Self>,
         running: &Rc<RunningResponse>,
         writer: SessionWriter,
         mut request: ClientRequest,
-        tools: Option<(Rc<ServiceTools>, Vec<String>)>,
+        own: Option<OwnTools>,
     ) {
-        let Some((tools, leave)) = tools else {
+        let Some(own) = own else {
             let work = self.work(request, &running.pipe());
             let make = async move |running: &RunningResponse, writer: &mut SessionWriter| {
                 one_turn(running, writer, work).await
@@ -272,13 +324,18 @@ impl Service {
         };
         let turns = ToolLoop {
             service: Rc::clone(self),
-            tools,
+            tools: own.tools,
             request: TurnRequest::of(&mut request),
-            leave,
+            leave: own.leave,
             is_background: running.is_background,
+            ends_for_a_person: own.ends_for_a_person,
+        };
+        let first = match own.answers.is_empty() {
+            true => LoopStep::Ask(Box::new(request)),
+            false => LoopStep::Decide(own.answers),
         };
         let make = async move |running: &RunningResponse, writer: &mut SessionWriter| {
-            turns.run(running, writer, request).await
+            turns.run(running, writer, first).await
         };
         tokio::task::spawn_local(produce(Rc::clone(running), writer, make));
     }
@@ -305,32 +362,38 @@ impl Service {
         Ok((mode != ToolsMode::Pass).then(|| (Rc::clone(tools), mode)))
     }
 
+    /// What the answer says besides what the model writes.
+    fn stored_options(
+        &self,
+        id: ResponseId,
+        asked: &KeptRequest<'_>,
+        runs_tools: bool,
+    ) -> AnswerOptions {
+        let inbound = &asked.inbound;
+        let front = asked.front().unwrap_or(Front::Chat);
+        let conversation = inbound.conversation_id();
+        AnswerOptions {
+            keeps_ids: false,
+            is_stored: true,
+            is_background: inbound.background(),
+            shows_steps: runs_tools,
+            conversation: conversation.map(|_| conversation_id(id.session)),
+            ..self.answer_options(front, &id.to_string(), inbound, &asked.body)
+        }
+    }
+
     /// The `response` event of a request.
     fn response_line(
         &self,
         id: ResponseId,
         asked: &KeptRequest<'_>,
         body_hash: &str,
-        mode: Option<ToolsMode>,
+        options: &StoredOptions,
     ) -> Result<Vec<u8>, Refusal> {
         let inbound = &asked.inbound;
         let front = asked.front();
         let name = id.to_string();
-        let options = AnswerOptions {
-            keeps_ids: false,
-            is_stored: true,
-            is_background: inbound.background(),
-            shows_steps: mode == Some(ToolsMode::Standard),
-            conversation: inbound
-                .conversation_id()
-                .map(|_| conversation_id(id.session)),
-            ..self.answer_options(front.unwrap_or(Front::Chat), &name, inbound, &asked.body)
-        };
-        let stored = StoredOptions {
-            options,
-            mode: mode.map(|mode| mode.name().to_owned()),
-        };
-        let answer = serde_json::to_string(&stored)
+        let answer = serde_json::to_string(options)
             .map_err(|error| Refusal::new(500, "internal_error", error.to_string()))?;
         let event = ResponseEvent {
             id: name.as_str().into(),
@@ -359,6 +422,52 @@ impl KeptRequest<'_> {
     /// The front that asks; `None` for events.
     pub(super) fn front(&self) -> Option<Front> {
         self.admitted.route.front()
+    }
+
+    /// Whether the answer ends where a call waits for a person: the client says so, or answers such
+    /// a call.
+    ///
+    /// # Errors
+    /// 400 for a word that has no meaning.
+    fn ends_for_a_person(&self) -> Result<bool, Refusal> {
+        match self.header(PENDING) {
+            None => Ok(!self.inbound.approvals.is_empty()),
+            Some("wait") => Ok(false),
+            Some("end") => Ok(true),
+            Some(_) => Err(member(PENDING, "not one of wait, end")),
+        }
+    }
+
+    /// The client's answers to calls that wait, in the name of `by`.
+    ///
+    /// # Errors
+    /// 400 for an answer to a call that does not wait.
+    fn answers(&self, pending: &[PendingCall], by: &str) -> Result<PersonAnswers, Refusal> {
+        let mut answers = PersonAnswers {
+            words: Vec::new(),
+            calls: Vec::new(),
+        };
+        for approval in &self.inbound.approvals {
+            let call = pending.iter().find(|call| approval.is_of(&call.tool_id));
+            let call = call.ok_or_else(|| {
+                let why = format!(
+                    "the call {} does not wait for an answer in the session that the request goes on with",
+                    event::cut(&approval.call_id, 100)
+                );
+                member("input", &why)
+            })?;
+            let option = match approval.is_approved {
+                true => "--approve-call",
+                false => "--deny-call",
+            };
+            let name = format!("{}:{}", call.tool_id, call.hash);
+            answers.words.extend([option.into(), name.into()]);
+            answers.calls.extend(call.offset);
+        }
+        if !answers.words.is_empty() {
+            answers.words.extend(["--answered-by".into(), by.into()]);
+        }
+        Ok(answers)
     }
 
     /// The hash of the body, in hexadecimal.

@@ -118,6 +118,7 @@ impl Service {
         let view = ResponseView {
             reader: SessionReader::new(sessions, &session, stored.id.offset),
             id: stored.id,
+            calls: stored.calls,
             running,
             completed,
         };
@@ -169,6 +170,9 @@ pub(super) struct StoredOptions {
     /// What the client sees of calls that the service runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
+    /// The offsets of the calls of earlier responses that this one goes on with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<u64>,
 }
 
 /// What a session holds of a response before its events.
@@ -183,6 +187,8 @@ pub(super) struct StoredResponse {
     pub tools: Vec<String>,
     /// What the client sees of calls that the service runs; `None` where it runs none.
     pub mode: Option<ToolsMode>,
+    /// The offsets of the calls of earlier responses that this one goes on with.
+    pub calls: Vec<u64>,
     /// What the client asked for, without its messages.
     pub request: Option<InboundRequest>,
 }
@@ -225,6 +231,7 @@ impl StoredResponse {
             id,
             front: Front::ALL.into_iter().find(|known| known.name() == front),
             options: stored.options,
+            calls: stored.calls,
             mode: stored.mode.as_deref().and_then(ToolsMode::of),
             request,
             tools: tools

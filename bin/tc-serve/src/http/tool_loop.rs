@@ -13,6 +13,7 @@ use crate::sessions::{
 use crate::tools::{ServiceTools, ToolTurn, TurnEnd};
 use api::{Api, Front, InboundRequest};
 use event::payload::FinishReason;
+use std::ffi::OsString;
 use std::rc::Rc;
 use std::sync::Arc;
 use store::StoreError;
@@ -29,6 +30,9 @@ pub(super) struct ToolLoop {
     pub leave: Vec<String>,
     /// Whether the response goes on when the service begins again.
     pub is_background: bool,
+    /// Whether the response ends where only calls are left that wait for a person: the client answers
+    /// them in its next request.
+    pub ends_for_a_person: bool,
 }
 
 /// What the request of every turn has.
@@ -66,50 +70,21 @@ impl TurnRequest {
 }
 
 /// How the loop goes on.
-enum LoopStep {
+pub(super) enum LoopStep {
     /// The model is asked with this request.
     Ask(Box<ClientRequest>),
-    /// The calls of the last turn are looked after, as after a crash.
-    Resume,
+    /// The calls of the last turn are looked after, with these options of `tool-exec` that give a
+    /// person's answers.
+    Decide(Vec<OsString>),
 }
 
 impl ToolLoop {
-    /// Runs the loop from the first request on.
+    /// Runs the loop from this step on.
     ///
     /// # Errors
     /// Failures of the session.
     pub(super) async fn run(
         self,
-        running: &RunningResponse,
-        writer: &mut SessionWriter,
-        first: ClientRequest,
-    ) -> Result<Made, StoreError> {
-        self.turns(running, writer, LoopStep::Ask(Box::new(first)))
-            .await
-    }
-
-    /// Goes on with a loop that was cut between two turns.
-    ///
-    /// # Errors
-    /// As [`ToolLoop::run`].
-    pub(super) async fn resume(
-        self,
-        running: &RunningResponse,
-        writer: &mut SessionWriter,
-    ) -> Result<Made, StoreError> {
-        let talk = writer.outline()?.open_conversation();
-        // Some calls of the last turn may have their results, and others not.
-        let mut messages = talk.messages.iter().rev();
-        let before = messages.find(|message| message.role() != "tool");
-        let step = match before.is_some_and(|message| message.role() == "assistant") {
-            true => LoopStep::Resume,
-            false => LoopStep::Ask(Box::new(self.next(talk))),
-        };
-        self.turns(running, writer, step).await
-    }
-
-    async fn turns(
-        &self,
         running: &RunningResponse,
         writer: &mut SessionWriter,
         mut step: LoopStep,
@@ -122,6 +97,7 @@ impl ToolLoop {
             asked += u32::from(matches!(step, LoopStep::Ask(_)));
             match self.turn(running, writer, &run, step).await? {
                 TurnEnd::Failed => return Ok(Made::Failed),
+                TurnEnd::Pending if self.ends_for_a_person => return Ok(Made::Whole),
                 TurnEnd::Pending if self.wait(writer).await? => return Ok(Made::Left),
                 TurnEnd::Pending | TurnEnd::Again | TurnEnd::Answered => {}
             }
@@ -141,6 +117,26 @@ impl ToolLoop {
             }
             step = LoopStep::Ask(Box::new(self.next(talk)));
         }
+    }
+
+    /// Goes on with a loop that was cut between two turns.
+    ///
+    /// # Errors
+    /// As [`ToolLoop::run`].
+    pub(super) async fn resume(
+        self,
+        running: &RunningResponse,
+        writer: &mut SessionWriter,
+    ) -> Result<Made, StoreError> {
+        let talk = writer.outline()?.open_conversation();
+        // Some calls of the last turn may have their results, and others not.
+        let mut messages = talk.messages.iter().rev();
+        let before = messages.find(|message| message.role() != "tool");
+        let step = match before.is_some_and(|message| message.role() == "assistant") {
+            true => LoopStep::Decide(Vec::new()),
+            false => LoopStep::Ask(Box::new(self.next(talk))),
+        };
+        self.run(running, writer, step).await
     }
 
     /// Whether the last message of the model needs no further turn: it has no calls, or calls of the
@@ -209,9 +205,9 @@ impl ToolLoop {
                 writer.hand_over();
                 self.tools.turn(turn, &pipe, work).await
             }
-            LoopStep::Resume => {
+            LoopStep::Decide(answers) => {
                 writer.hand_over();
-                self.tools.decide(turn, &[]).await
+                self.tools.decide(turn, &answers).await
             }
         };
         writer.take_back().await?;
@@ -342,6 +338,7 @@ impl Service {
             },
             leave: stored.tools,
             is_background: true,
+            ends_for_a_person: false,
         };
         let request = turns.next(outline.open_conversation());
         let pipe = self.pipe_for(&request, None, PipeOutput::Events(EventLines::kept()));

@@ -5,7 +5,7 @@ use super::producer::LEFT;
 use api::Conversation;
 use event::payload::{
     self, Approval, Cancel, FinishReason, Response, ResponseEnd, ResponseStatus, Status, StreamEnd,
-    ToolResult, ToolUse,
+    ToolCall, ToolResult, ToolUse,
 };
 use event::{Event, Kind, Scanner, Text};
 use serde_json::Value;
@@ -143,6 +143,8 @@ pub(crate) struct PendingCall {
     pub hash: String,
     /// The line of its `tool_result` event.
     pub line: String,
+    /// The offset of its `tool_call` event.
+    pub offset: Option<u64>,
 }
 
 /// What a session holds. Lines are pushed in order.
@@ -154,6 +156,8 @@ pub(crate) struct Outline {
     pub responses: Vec<ResponseOutline>,
     /// The calls that wait.
     pub pending: Vec<PendingCall>,
+    /// The calls that have no result, by their ids, and the offset of each `tool_call` event.
+    called: Vec<(String, u64)>,
     /// The ids of the calls that have started, and have no result.
     pub started: Vec<String>,
     /// The answers of persons to calls that have not waited again since: the id and the hash of
@@ -230,6 +234,10 @@ impl Outline {
                     last.reason = Some(StreamEnd::read(event).finish_reason);
                 }
             }
+            Kind::ToolCall => {
+                let id = ToolCall::read(event).tool_id.str().into_owned();
+                self.called.push((id, offset));
+            }
             Kind::ToolUse => self
                 .started
                 .push(ToolUse::read(event).tool_id.str().into_owned()),
@@ -303,7 +311,11 @@ impl Outline {
         self.pending.retain(|call| call.tool_id != id);
         self.started.retain(|started| *started != id);
         self.is_final |= result.return_directly && result.status == Status::Success.name();
-        if result.status == Status::Pending.name() {
+        let offset = self.called.iter().rev().find(|(called, _)| *called == id);
+        let offset = offset.map(|(_, offset)| *offset);
+        if result.status != Status::Pending.name() {
+            self.called.retain(|(called, _)| *called != id);
+        } else {
             // A provider may give its ids again, and a call that was cut waits again: an earlier
             // answer is not one to this question.
             self.answered.retain(|(answered, ..)| *answered != id);
@@ -313,6 +325,7 @@ impl Outline {
                 tool_name: result.tool_name.str().into_owned(),
                 hash: text(result.hash).unwrap_or_default(),
                 line: event.raw().into_owned(),
+                offset,
             });
         }
     }

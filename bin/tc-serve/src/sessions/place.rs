@@ -1,6 +1,6 @@
 //! Where the answer to a request goes: which session, from which message on, and with what history.
 
-use super::{LiveSession, Outline, ResponseId, RunFile, SessionWriter, Sessions};
+use super::{LiveSession, Outline, PendingCall, ResponseId, RunFile, SessionWriter, Sessions};
 use api::InboundRequest;
 use event::payload::{self, Session};
 use event::{Json, Payload};
@@ -78,6 +78,8 @@ pub(crate) struct SessionPlace {
     pub history: Option<api::Conversation>,
     /// Whether the session begins with this request.
     pub is_new: bool,
+    /// The calls of the session that wait for a person.
+    pub pending: Vec<PendingCall>,
 }
 
 impl Sessions {
@@ -160,6 +162,7 @@ impl Sessions {
             first,
             history: None,
             is_new: true,
+            pending: Vec::new(),
         })
     }
 
@@ -233,6 +236,7 @@ impl Sessions {
             first: 0,
             history: Some(outline.conversation()),
             is_new: false,
+            pending: outline.pending.clone(),
         }
     }
 
@@ -312,6 +316,7 @@ impl Sessions {
             first,
             history: None,
             is_new: false,
+            pending: outline.pending,
         })
     }
 }

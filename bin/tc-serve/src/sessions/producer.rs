@@ -447,8 +447,11 @@ async fn end(
         _ if running.is_cancelled() => ResponseStatus::Cancelled,
         Made::Failed => ResponseStatus::Failed,
         Made::Whole | Made::Left => match running.pipe().reason() {
-            // The service was killed behind the last turn.
-            None => status(writer.outline()?.active().and_then(|left| left.reason)),
+            // The service was killed behind the last turn, or only calls were decided.
+            None => match writer.outline()?.active().and_then(|left| left.reason) {
+                None => ResponseStatus::Completed,
+                reason => status(reason),
+            },
             reason => status(reason),
         },
     };

@@ -14,6 +14,8 @@ pub(crate) struct ResponseView {
     pub reader: SessionReader,
     /// Which response.
     pub id: ResponseId,
+    /// The offsets of the calls of earlier responses that it goes on with.
+    pub calls: Vec<u64>,
     /// The response, if it is made now, and the place of this client among those that wait for it.
     pub running: Option<(Rc<RunningResponse>, WaitingClient)>,
     /// Gets the seconds since 1970 at which the response ended, before its last event.
@@ -27,6 +29,9 @@ impl ResponseView {
         let mut scanner = Scanner::default();
         // The end of a stream needs the time in the line behind it.
         let mut held = String::new();
+        if let Err(error) = self.reader.calls(&self.calls, pipe) {
+            return fail(pipe, &error.to_string());
+        }
         while let Some(lines) = self.next(pipe).await {
             for line in lines.split(|byte| *byte == b'\n') {
                 let Some(event) = std::str::from_utf8(line)

@@ -64,6 +64,17 @@ pub struct ClientApproval {
     pub reason: Option<String>,
 }
 
+impl ClientApproval {
+    /// Whether this is the answer to the call of this id. The id of a second request for the approval
+    /// of one call has its place in the output behind the id of the call.
+    pub fn is_of(&self, call: &str) -> bool {
+        self.call_id.strip_prefix(call).is_some_and(|rest| {
+            let place = rest.strip_prefix('_').map(str::parse::<u32>);
+            rest.is_empty() || matches!(place, Some(Ok(_)))
+        })
+    }
+}
+
 /// What of a conversation came of the `instructions` of OpenAI Responses, which hold for one
 /// request. A system or developer message of the input holds for the requests that follow, too.
 #[derive(Clone, Debug, Default)]
