@@ -357,7 +357,7 @@ const PIECES: (usize, usize) = (4, 4096);
 
 impl LiveSession {
     /// Wakes those who follow the session, which has changed.
-    fn notify(&self) {
+    pub(crate) fn notify(&self) {
         self.pieces.borrow_mut().clear();
         self.changed.notify_waiters();
     }

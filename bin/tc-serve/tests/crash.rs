@@ -8,7 +8,7 @@
 mod service;
 
 use serde_json::{Value, json};
-use service::agent::{Agent, Turn, model, tool};
+use service::agent::{Agent, Turn, WaitingCall, model, tool, waiting};
 use std::collections::HashMap;
 use std::io::Read;
 use std::net::TcpStream;
@@ -138,31 +138,14 @@ fn next(seed: &mut u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// The calls that wait, with their hashes, and whether they may have run.
-fn waiting(events: &[Value]) -> Vec<(String, String, bool)> {
-    let mut all: HashMap<String, (String, bool)> = HashMap::new();
-    let mut started = Vec::new();
-    for event in events {
-        let id = event["tool_id"].as_str().unwrap_or_default().to_owned();
-        match event["type"].as_str().unwrap_or_default() {
-            "tool_use" => started.push(id),
-            "tool_result" if event["status"] == "pending" => {
-                let hash = event["hash"].as_str().unwrap().to_owned();
-                let has_started = started.contains(&id);
-                all.insert(id, (hash, has_started));
-            }
-            "tool_result" => _ = all.remove(&id),
-            _ => {}
-        }
-    }
-    all.into_iter()
-        .map(|(id, (hash, has_started))| (id, hash, has_started))
-        .collect()
-}
-
 /// Answers the calls that wait: those that may have run get a result, and the others run.
 fn answer(agent: &Agent, session: &str) {
-    for (id, hash, has_started) in waiting(&agent.events(session)) {
+    for WaitingCall {
+        id,
+        hash,
+        has_started,
+    } in waiting(&agent.events(session))
+    {
         let verb = if has_started { "answer" } else { "approve" };
         let (status, body) = agent.answers(
             session,

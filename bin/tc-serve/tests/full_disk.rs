@@ -3,22 +3,13 @@
 
 mod service;
 
-use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
-use service::{JSON, Service, provider, streamed};
+use service::agent::{Agent, Turn, tool, waiting};
+use service::{Client, JSON, Response, Service, provider, streamed};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use testkit::Scratch;
-
-/// Lets no file of the service become longer than this.
-fn limit(service: &Service, bytes: Option<u64>) {
-    let process = Pid::from_raw(service.id().cast_signed()).expect("a process");
-    let limit = Rlimit {
-        current: bytes,
-        maximum: None,
-    };
-    prlimit(Some(process), Resource::Fsize, limit).expect("a limit");
-}
 
 fn sessions(folder: &Path) -> Vec<PathBuf> {
     let folders = testkit::folders(folder).into_iter();
@@ -44,8 +35,15 @@ fn a_full_disk_is_an_error_and_loses_nothing_that_was_sent() {
     });
     let folder = Scratch::new();
     let path = folder.path("sessions");
-    let options = ["--sessions", &path.display().to_string(), "--retries", "0"];
-    let service = Service::of_limited(&upstream.url, &options);
+    let sessions_folder = path.display().to_string();
+    let service = Service::limited(&[
+        "--base-url",
+        &upstream.url,
+        "--sessions",
+        &sessions_folder,
+        "--retries",
+        "0",
+    ]);
     let ask = |body: Value| service.ask("POST", "/v1/responses", JSON, &body.to_string());
     let first = json!({"model": "m", "input": "Hi", "stream": true});
     let whole = ask(first.clone());
@@ -56,9 +54,9 @@ fn a_full_disk_is_an_error_and_loses_nothing_that_was_sent() {
     let mut cut = 0;
     // Times in a session make it some bytes longer or shorter.
     for bytes in (0..length + 40).step_by(17) {
-        limit(&service, Some(bytes));
+        service.limit(Some(bytes));
         let response = ask(first.clone());
-        limit(&service, None);
+        service.limit(None);
         let files = sessions(&path);
         let Some(file) = files.first() else {
             // The first lines did not fit, and nothing is left of them.
@@ -96,4 +94,224 @@ fn a_full_disk_is_an_error_and_loses_nothing_that_was_sent() {
         std::fs::remove_file(file).expect("a file");
     }
     assert!(cut > 20, "{cut}");
+}
+
+/// A tool that leaves a line with its name and its argument.
+fn leaves(name: &str, class: &str) -> Value {
+    let script = format!("echo \"{name} $1\" >>@/ran; echo \"{name} $1 is done\"");
+    tool(name, class, &script, &Value::Null)
+}
+
+/// A service whose tools leave a line each, and whose model calls them in three turns.
+fn agent() -> Agent {
+    let tools = [
+        leaves("look", "read"),
+        leaves("put", "write"),
+        leaves("remove", "danger"),
+    ];
+    let turns = vec![
+        Turn::default()
+            .thinks("A lake.")
+            .then_says("Let me see.")
+            .calls("c1", "look", "a"),
+        Turn::says("Now.")
+            .calls("c2", "put", "b")
+            .calls("c3", "put", "c"),
+        Turn::says("And then.").calls("c4", "remove", "d"),
+        Turn::says("All is done."),
+        Turn::says("Yes."),
+    ];
+    Agent::new(&tools, turns, &["--retries", "0"])
+}
+
+/// What the calls leave, by their ids.
+const CALLS: [(&str, &str); 4] = [
+    ("c1", "look a"),
+    ("c2", "put b"),
+    ("c3", "put c"),
+    ("c4", "remove d"),
+];
+
+/// A client that has asked, while a person lets every call run that waits.
+struct Asked {
+    response: Response,
+    /// Follows the session from its first byte on.
+    follower: Option<Client>,
+    /// Whether an answer of the person could not be written, and room was made.
+    made_room: bool,
+}
+
+impl Asked {
+    fn new(agent: &Agent, body: &Value) -> Asked {
+        let body = body.to_string();
+        let mut client = agent.service.send("POST", "/v1/responses", JSON, &body);
+        let answer = std::thread::spawn(move || client.rest());
+        let (mut follower, mut made_room) = (None, false);
+        testkit::wait_until("the end of the answer", || {
+            let is_over = answer.is_finished();
+            for session in agent.sessions() {
+                if follower.is_none() {
+                    let path = format!("/v1/sessions/{session}/events?live=ndjson");
+                    follower = Some(agent.service.send("GET", &path, "", ""));
+                }
+                if !is_over && decide(agent, &session) {
+                    agent.service.limit(None);
+                    made_room = true;
+                }
+            }
+            is_over
+        });
+        Asked {
+            response: answer.join().expect("no panic"),
+            follower,
+            made_room,
+        }
+    }
+}
+
+/// Answers the calls that wait: one that has started gets a result. Returns whether an answer could
+/// not be written.
+fn decide(agent: &Agent, session: &str) -> bool {
+    let mut is_refused = false;
+    for call in waiting(&agent.events(session)) {
+        let verb = if call.has_started {
+            "answer"
+        } else {
+            "approve"
+        };
+        let body = json!({"hash": call.hash, "result": "it has run"});
+        let (status, answer) = agent.answers(session, &call.id, verb, &body);
+        // What was answered before may be carried out now, or wait for another answer.
+        is_refused |= answer["error"]["code"] == "session_busy";
+        assert!([200, 404, 409].contains(&status), "{status} {answer}");
+    }
+    is_refused
+}
+
+/// How often each call ran.
+fn ran(agent: &Agent) -> BTreeMap<String, usize> {
+    let mut all = BTreeMap::new();
+    for line in agent.folder.read("ran").lines() {
+        *all.entry(line.to_owned()).or_default() += 1;
+    }
+    all
+}
+
+#[test]
+fn a_full_disk_in_a_loop_over_tools_is_an_error_and_runs_no_call_twice() {
+    let mut agent = agent();
+    let whole = Asked::new(
+        &agent,
+        &json!({"model": "m", "input": "Hi", "stream": true}),
+    );
+    assert!(whole.response.body.contains("All is done."));
+    let lines = std::fs::read_to_string(agent.file(&agent.sessions()[0])).expect("a session");
+    let (mut end, mut cuts, mut rooms) = (0, BTreeSet::new(), 0);
+    for line in lines.lines() {
+        let full = full_at(&mut agent, end + line.len() as u64 / 2);
+        end += line.len() as u64 + 1;
+        match full {
+            FullDisk::Cut(lines) => _ = cuts.insert(lines),
+            FullDisk::MadeRoom => rooms += 1,
+            FullDisk::Nothing | FullDisk::Enough => {}
+        }
+    }
+    // Beyond the lines of the request, most of the limits cut another line; one is met by the answer
+    // of the person alone.
+    assert!(cuts.len() > 30 && rooms > 0, "{cuts:?} {rooms}");
+}
+
+/// How a session met its limit.
+enum FullDisk {
+    /// Nothing of it was written.
+    Nothing,
+    /// It has this number of lines.
+    Cut(usize),
+    /// A person made room.
+    MadeRoom,
+    /// It was short enough.
+    Enough,
+}
+
+/// One session on a disk that is full at this byte. It goes on once there is room.
+fn full_at(agent: &mut Agent, bytes: u64) -> FullDisk {
+    for session in agent.sessions() {
+        std::fs::remove_file(agent.file(&session)).expect("a file");
+    }
+    agent.folder.write("ran", "");
+    agent.service.limit(Some(bytes));
+    let asked = Asked::new(agent, &json!({"model": "m", "input": "Hi", "stream": true}));
+    agent.service.limit(None);
+    let response = &asked.response;
+    let sessions = agent.sessions();
+    let Some(session) = sessions.first() else {
+        // The first lines did not fit, and nothing is left of them.
+        assert_eq!(response.status, 507, "{bytes}: {response:?}");
+        return FullDisk::Nothing;
+    };
+    let text = std::fs::read_to_string(agent.file(session)).expect("a session");
+    assert!(text.ends_with('\n'), "{bytes}: {text}");
+    let events = testkit::events(&text);
+    for text in texts(&response.body) {
+        let kept = events.iter().any(|event| event["text"] == text.as_str());
+        assert!(kept, "{bytes}: {text} is not in {events:?}");
+    }
+    let is_whole = response.body.contains("response.completed");
+    let says = ["tool-exec has failed", "the session cannot be written"]
+        .iter()
+        .any(|says| response.body.contains(says));
+    assert!(is_whole != says, "{bytes}: {response:?}");
+    let started = |id: &str| {
+        let mut starts = events.iter().filter(|event| event["type"] == "tool_use");
+        starts.any(|event| event["tool_id"] == id)
+    };
+    let now = ran(agent);
+    for (id, call) in CALLS {
+        assert!(
+            started(id) || !now.contains_key(call),
+            "{bytes}: {call}\n{text}"
+        );
+    }
+    // The service begins again.
+    agent.service.signal(rustix::process::Signal::KILL);
+    let next = agent.another();
+    let (_, errors) = std::mem::replace(&mut agent.service, next).ended();
+    assert!(!errors.contains("panicked"), "{bytes}: {errors}");
+    let seen = asked.follower.map(|mut follower| follower.rest());
+    let seen = seen.expect("a session was there");
+    // A session that was removed again is unknown.
+    let is_prefix = seen.status != 200 || text.starts_with(&seen.body);
+    assert!(is_prefix, "{bytes}: {} is not in {text}", seen.body);
+    go_on(agent, session, bytes);
+    match (asked.made_room, is_whole) {
+        (true, _) => FullDisk::MadeRoom,
+        (_, true) => FullDisk::Enough,
+        _ => FullDisk::Cut(events.len()),
+    }
+}
+
+/// Asks the session again, which has room now.
+fn go_on(agent: &Agent, session: &str, bytes: u64) {
+    let id = format!(
+        "resp_{}",
+        agent.events(session)[1]["id"].as_str().expect("an id")
+    );
+    let object = agent
+        .service
+        .ask("GET", &format!("/v1/responses/{id}"), "", "");
+    let object: Value = serde_json::from_str(&object.body).expect("JSON");
+    let has_end = ["completed", "failed"].contains(&object["status"].as_str().unwrap_or_default());
+    assert!(has_end, "{bytes}: {object}");
+    let more = json!({"model": "m", "input": "On", "previous_response_id": id, "stream": true});
+    let asked = Asked::new(agent, &more);
+    let text = std::fs::read_to_string(agent.file(session)).expect("a session");
+    let is_whole = asked.response.body.contains("response.completed");
+    assert!(is_whole, "{bytes}: {:?}\n{text}", asked.response);
+    for (call, count) in ran(agent) {
+        let may_repeat = call.starts_with("look");
+        assert!(
+            may_repeat || count == 1,
+            "{bytes}: {call} ran {count} times\n{text}"
+        );
+    }
 }

@@ -79,6 +79,14 @@ fn memory_that_no_process_owns_counts_where_a_control_group_can_be_made() {
     if !needs::programs(&["/usr/bin/python3"]) {
         return;
     }
+    // First with room: files that are read for the first time count for the group that reads them,
+    // and near its limit the system drops and reads the program's own again and again.
+    let free = tool(
+        "hold",
+        &["/usr/bin/python3", "-c", SHARED],
+        json!({"limits": {"memory": "2G"}}),
+    );
+    assert_eq!(one(&free, &json!({})).outcome("i"), ("success", "held\n"));
     let limited = tool(
         "hold",
         &["/usr/bin/python3", "-c", SHARED],
@@ -92,12 +100,6 @@ fn memory_that_no_process_owns_counts_where_a_control_group_can_be_made() {
             && !output.contains("held"),
         "{output}"
     );
-    let free = tool(
-        "hold",
-        &["/usr/bin/python3", "-c", SHARED],
-        json!({"limits": {"memory": "2G"}}),
-    );
-    assert_eq!(one(&free, &json!({})).outcome("i"), ("success", "held\n"));
 }
 
 #[test]

@@ -187,17 +187,24 @@ impl AppendedFile {
         Ok(appended)
     }
 
-    /// Appends `pieces`, which end in a line feed together. After an error nothing of them is left
-    /// in the file.
+    /// Appends `pieces`, which end in a line feed together. After an error the lines that fitted stay:
+    /// whoever follows the file may have them already. Nothing is left of a line that was cut.
     ///
     /// # Errors
-    /// When the disk is full or broken.
-    pub fn append<'p>(&mut self, pieces: impl Iterator<Item = &'p [u8]>) -> io::Result<()> {
-        let before = self.file.metadata()?.len();
-        self.append_at(before, pieces)
+    /// When the disk is full or broken, with what stays.
+    pub fn append<'p>(
+        &mut self,
+        pieces: impl Iterator<Item = &'p [u8]>,
+    ) -> Result<(), FailedAppend> {
+        let before = self.length()?;
+        self.write(pieces).or_else(|(failed, written)| {
+            self.take_back(before, written, failed.kept)?;
+            Err(failed)
+        })
     }
 
-    /// As [`AppendedFile::append`], to a file that has this length.
+    /// As [`AppendedFile::append`], to a file that has this length. After an error nothing of the
+    /// pieces is left in the file.
     ///
     /// # Errors
     /// As [`AppendedFile::append`].
@@ -206,25 +213,46 @@ impl AppendedFile {
         before: u64,
         pieces: impl Iterator<Item = &'p [u8]>,
     ) -> io::Result<()> {
-        let mut written = 0;
+        self.write(pieces).or_else(|(failed, written)| {
+            self.take_back(before, written, 0)?;
+            Err(failed.error)
+        })
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    /// Writes `pieces`. An error comes with the number of bytes that were written before.
+    fn write<'p>(
+        &mut self,
+        pieces: impl Iterator<Item = &'p [u8]>,
+    ) -> Result<(), (FailedAppend, u64)> {
+        let (mut written, mut kept) = (0, 0);
         for mut piece in pieces {
             while !piece.is_empty() {
                 match self.file.write(piece) {
                     Ok(n) => {
+                        let feed = piece[..n].iter().rposition(|byte| *byte == b'\n');
+                        kept = feed.map_or(kept, |feed| written + feed as u64 + 1);
                         piece = &piece[n..];
                         written += n as u64;
                     }
                     Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                    Err(e) => {
-                        // Only what this call wrote is taken back: another program may have
-                        // appended to the file since.
-                        if written > 0 && self.file.metadata()?.len() == before + written {
-                            self.file.set_len(before)?;
-                        }
-                        return Err(e);
+                    Err(error) => {
+                        return Err((FailedAppend { kept, error }, written));
                     }
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Takes back all but the first `kept` of the bytes `written` behind `before`. Only what this
+    /// handle wrote is taken back: another program may have appended to the file since.
+    fn take_back(&self, before: u64, written: u64, kept: u64) -> io::Result<()> {
+        if written > kept && self.length()? == before + written {
+            self.file.set_len(before + kept)?;
         }
         Ok(())
     }
@@ -247,7 +275,7 @@ impl AppendedFile {
         let (line, number) = self.last_line(length)?;
         let is_complete = std::str::from_utf8(&line).is_ok_and(|line| Raw::parse(line).is_ok());
         if is_complete || line.len() > CARRIED {
-            return self.append([&b"\n"[..]].into_iter());
+            return Ok(self.append([&b"\n"[..]].into_iter())?);
         }
         let mut warning = Vec::new();
         let bad = BadLine {
@@ -263,8 +291,11 @@ impl AppendedFile {
         warning.push(b'\n');
         // The cut line is taken out, and put back where the warning does not fit.
         self.file.set_len(length - line.len() as u64)?;
-        self.append([&warning[..]].into_iter())
-            .or_else(|e| self.append([&line[..]].into_iter()).and(Err(e)))
+        if let Err(failed) = self.append([&warning[..]].into_iter()) {
+            self.append([&line[..]].into_iter())?;
+            return Err(failed.error);
+        }
+        Ok(())
     }
 
     /// The bytes after the last line feed, and the number of that line.
@@ -290,6 +321,27 @@ impl AppendedFile {
             line.extend_from_slice(new);
         }
         Ok((line, number))
+    }
+}
+
+/// Why lines were not appended whole.
+#[derive(Debug)]
+pub struct FailedAppend {
+    /// How many bytes of them are in the file all the same: whole lines.
+    pub kept: u64,
+    /// The error of the system.
+    pub error: io::Error,
+}
+
+impl From<io::Error> for FailedAppend {
+    fn from(error: io::Error) -> Self {
+        FailedAppend { kept: 0, error }
+    }
+}
+
+impl From<FailedAppend> for io::Error {
+    fn from(failed: FailedAppend) -> Self {
+        failed.error
     }
 }
 

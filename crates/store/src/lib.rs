@@ -11,7 +11,7 @@ mod folder;
 mod scan;
 mod session;
 
-pub use files::{AppendedFile, FileId, Locks, lines};
+pub use files::{AppendedFile, FailedAppend, FileId, Locks, lines};
 pub use folder::{PrivateFolder, StoreEntry};
 pub use scan::SessionScan;
 pub use session::{

@@ -262,7 +262,7 @@ pub fn runs(pid: &str) -> bool {
 }
 
 /// Waits until `done`; fails where that takes longer than [`PATIENCE`].
-pub fn wait_until(what: &str, done: impl Fn() -> bool) {
+pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let since = std::time::Instant::now();
     while !done() {
         assert!(since.elapsed() < PATIENCE, "{what}");

@@ -135,9 +135,12 @@ impl PersonAsks {
             response: self.session.running.borrow().clone(),
         };
         let id = call.tool_id.clone();
+        let session = Rc::clone(&self.session);
         let running = tokio::task::spawn_local(async move {
             let ended = decision.run().await;
             drop(one_at_a_time);
+            // Where it has failed the file says nothing, and a response waits for its result.
+            session.notify();
             ended
         });
         let answered = self.session.until(|| {

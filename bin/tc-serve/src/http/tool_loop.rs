@@ -78,6 +78,16 @@ pub(super) enum LoopStep {
     Decide(Vec<OsString>),
 }
 
+/// How the wait for persons ended.
+enum Waited {
+    /// No call waits any more.
+    Settled,
+    /// A call was answered, and what should have run it has failed.
+    NotRun,
+    /// The service ends.
+    Left,
+}
+
 impl ToolLoop {
     /// Runs the loop from this step on.
     ///
@@ -98,8 +108,15 @@ impl ToolLoop {
             match self.turn(running, writer, &run, step).await? {
                 TurnEnd::Failed => return Ok(Made::Failed),
                 TurnEnd::Pending if self.ends_for_a_person => return Ok(Made::Whole),
-                TurnEnd::Pending if self.wait(writer).await? => return Ok(Made::Left),
-                TurnEnd::Pending | TurnEnd::Again | TurnEnd::Answered => {}
+                TurnEnd::Pending => match self.wait(writer).await? {
+                    Waited::Settled => {}
+                    Waited::NotRun => {
+                        step = LoopStep::Decide(Vec::new());
+                        continue;
+                    }
+                    Waited::Left => return Ok(Made::Left),
+                },
+                TurnEnd::Again | TurnEnd::Answered => {}
             }
             writer.take_in()?;
             let outline = writer.outline()?;
@@ -224,29 +241,42 @@ impl ToolLoop {
         Ok(TurnEnd::Failed)
     }
 
-    /// Waits until persons have answered all calls that wait, here or in a terminal. Returns whether
-    /// the service ends before that, and goes on later.
-    async fn wait(&self, writer: &mut SessionWriter) -> Result<bool, StoreError> {
+    /// Waits until persons have answered all calls that wait, here or in a terminal.
+    async fn wait(&self, writer: &mut SessionWriter) -> Result<Waited, StoreError> {
         let session = Rc::clone(&writer.session);
-        writer.hand_over();
-        let answered = session.until(|| {
-            let outline = writer.outline()?;
-            Ok(outline.pending.is_empty().then_some(()))
-        });
-        let is_cut = tokio::select! {
-            biased;
-            answered = answered => {
-                answered?;
-                false
+        loop {
+            writer.hand_over();
+            let settled = session.until(|| {
+                let outline = writer.outline()?;
+                // Whoever answers a call here runs it, and holds this meanwhile.
+                let is_over = outline.pending.is_empty()
+                    || (outline.has_answered_call() && session.deciding.try_lock().is_ok());
+                Ok(is_over.then_some(()))
+            });
+            let is_cut = tokio::select! {
+                biased;
+                settled = settled => {
+                    settled?;
+                    false
+                }
+                () = self.service.ending.is_cut() => true,
+            };
+            // In a terminal a call may still run.
+            writer.take_back().await?;
+            if is_cut && !self.is_background {
+                self.shut_down(writer)?;
             }
-            () = self.service.ending.is_cut() => true,
-        };
-        writer.take_back().await?;
-        if is_cut && !self.is_background {
-            self.shut_down(writer)?;
-            return Ok(true);
+            if is_cut {
+                return Ok(Waited::Left);
+            }
+            let outline = writer.outline()?;
+            if outline.pending.is_empty() {
+                return Ok(Waited::Settled);
+            }
+            if outline.has_answered_call() {
+                return Ok(Waited::NotRun);
+            }
         }
-        Ok(is_cut)
     }
 
     /// What becomes of the response when the service ends between two turns.

@@ -330,6 +330,15 @@ impl Outline {
         }
     }
 
+    /// Whether a person has answered a call that still waits: its answer is being carried out, or that
+    /// has failed.
+    pub(crate) fn has_answered_call(&self) -> bool {
+        self.pending.iter().any(|call| {
+            let mut answers = self.answered.iter();
+            answers.any(|(id, hash, _)| (id, hash) == (&call.tool_id, &call.hash))
+        })
+    }
+
     /// The response that goes on, if one does.
     pub(crate) fn active(&self) -> Option<&ResponseOutline> {
         self.responses

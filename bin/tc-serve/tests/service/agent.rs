@@ -3,6 +3,7 @@
 use super::{JSON, PATIENCE, Response, SSE, Server, Service, answer, chunk, provider};
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::process::Command;
 use testkit::Scratch;
 
 /// A service that runs tools in a folder of its own.
@@ -104,10 +105,14 @@ impl Turn {
     }
 
     /// A call of a tool of [`tool`].
-    pub(crate) fn calls(mut self, id: &str, name: &str, text: &str) -> Turn {
-        let arguments = json!({"text": text}).to_string();
+    pub(crate) fn calls(self, id: &str, name: &str, text: &str) -> Turn {
+        self.calls_with(id, name, &json!({"text": text}))
+    }
+
+    /// A call with these arguments.
+    pub(crate) fn calls_with(mut self, id: &str, name: &str, arguments: &Value) -> Turn {
         let call = json!({"index": self.calls, "id": id, "type": "function",
-            "function": {"name": name, "arguments": arguments}});
+            "function": {"name": name, "arguments": arguments.to_string()}});
         self.calls += 1;
         self.delta(&json!({"tool_calls": [call]}))
     }
@@ -154,7 +159,7 @@ impl Agent {
         Agent::of(&json!(tools), model(turns), options)
     }
 
-    /// A service with this tools file and this model.
+    /// A service with this tools file, whose servers are locked first, and this model.
     pub(crate) fn of(tools: &Value, model: Server, options: &[&str]) -> Agent {
         let folder = Scratch::new();
         folder.write(
@@ -163,10 +168,16 @@ impl Agent {
                 .to_string()
                 .replace("@/", &format!("{}/", folder.display())),
         );
-        let [tools, sessions] = ["tools.json", "sessions"].map(|name| folder.path(name));
+        let [file, sessions] = ["tools.json", "sessions"].map(|name| folder.path(name));
+        if tools.get("mcpServers").is_some() {
+            let mut lock = Command::new(testkit::program("tool-exec"));
+            let locked = lock.arg("--tools").arg(&file).arg("--update-lock").output();
+            let locked = locked.expect("tool-exec starts");
+            assert!(locked.status.success(), "{locked:?}");
+        }
         let own = [
             "--tools",
-            &tools.display().to_string(),
+            &file.display().to_string(),
             "--sessions",
             &sessions.display().to_string(),
             "--base-url",
@@ -187,7 +198,7 @@ impl Agent {
     }
 
     fn start(options: &[String]) -> Service {
-        Service::start(&options.iter().map(String::as_str).collect::<Vec<_>>())
+        Service::limited(&options.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
     /// Starts another service on the same folder.
@@ -321,3 +332,37 @@ pub(crate) fn session_of(response: &Response) -> String {
 
 /// How long a test waits at most.
 pub(crate) const LONGEST: std::time::Duration = PATIENCE;
+
+/// A call that waits for a person.
+pub(crate) struct WaitingCall {
+    pub id: String,
+    pub hash: String,
+    /// Whether it may have run.
+    pub has_started: bool,
+}
+
+/// The calls that wait after these events.
+pub(crate) fn waiting(events: &[Value]) -> Vec<WaitingCall> {
+    let mut all: Vec<WaitingCall> = Vec::new();
+    let mut started = Vec::new();
+    for event in events {
+        let id = event["tool_id"].as_str().unwrap_or_default().to_owned();
+        match event["type"].as_str().unwrap_or_default() {
+            "tool_use" => started.push(id),
+            "tool_result" => {
+                all.retain(|call| call.id != id);
+                if event["status"] == "pending" {
+                    let hash = event["hash"].as_str().expect("a hash").to_owned();
+                    let has_started = started.contains(&id);
+                    all.push(WaitingCall {
+                        id,
+                        hash,
+                        has_started,
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+    all
+}

@@ -4,6 +4,7 @@
 
 pub(crate) mod agent;
 
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
@@ -53,15 +54,24 @@ impl Service {
         Service::run(Command::new(testkit::program("tc-serve")), key, options)
     }
 
-    /// A service in front of a provider that gets an error, and no signal, where a file would become
-    /// longer than the limit of the process.
-    pub(crate) fn of_limited(upstream: &str, options: &[&str]) -> Service {
+    /// A service that gets an error, and no signal, where a file would become longer than the limit
+    /// of the process ([`Service::limit`]).
+    pub(crate) fn limited(options: &[&str]) -> Service {
         let mut command = Command::new("sh");
         command
             .args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"])
             .arg(testkit::program("tc-serve"));
-        let options = [&["--base-url", upstream], options].concat();
-        Service::run(command, None, &options)
+        Service::run(command, None, options)
+    }
+
+    /// Lets no file of the service, and of what it starts from now on, become longer than this.
+    pub(crate) fn limit(&self, bytes: Option<u64>) {
+        let process = Pid::from_child(&self.process);
+        let limit = Rlimit {
+            current: bytes,
+            maximum: None,
+        };
+        prlimit(Some(process), Resource::Fsize, limit).expect("a limit");
     }
 
     fn run(mut command: Command, key: Option<&str>, options: &[&str]) -> Service {

@@ -3,7 +3,8 @@
 use ::store::{AppendedFile, FileId, Locks, lines};
 use anyhow::{Context, bail};
 use event::payload::{ToolResult, ToolUse};
-use event::{Payload, payload};
+use event::{Kind, Payload, Scanner, payload};
+use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::io::{Seek, SeekFrom};
@@ -128,8 +129,10 @@ impl Records {
     /// Returns whether the call may start.
     pub(crate) fn start(&self, intent: ToolUse<'_>, call: &RequestedCall) -> bool {
         let journal = self.journal.as_ref();
-        self.failure().is_none()
-            && journal.is_none_or(|journal| journal.record(&intent.into(), call))
+        self.log.as_ref().is_none_or(|log| log.has_start(call))
+            && journal.is_none_or(|journal| {
+                journal.failure().is_none() && journal.record(&intent.into(), call)
+            })
     }
 
     /// Records the result of a call. Returns whether it is in the log.
@@ -216,21 +219,51 @@ struct CallLogInner {
     /// Which file could not be written, and why. Then no further lines that passed follow: the log
     /// ends where it was whole, and the next run continues from there.
     failure: Option<(String, io::Error)>,
+    /// The ids of the calls whose `tool_use` stays in each file, of the lines that did not fit
+    /// together.
+    starts: HashSet<String>,
 }
 
 impl CallLogInner {
     /// Appends to each file, also where another one fails. Returns whether none has failed.
     fn append(&mut self, pieces: &[&[u8]], sync: bool) -> bool {
-        let mut is_written = true;
+        let mut failed = None;
+        let mut kept = u64::MAX;
         for file in &mut self.files {
-            let written = file.append(pieces.iter().copied());
-            if let Err(e) = written.and_then(|()| if sync { file.sync() } else { Ok(()) }) {
-                self.failure = Some((file.name.clone(), e));
-                is_written = false;
+            let mut written = file.append(pieces.iter().copied());
+            if written.is_ok() && sync {
+                written = file.sync().map_err(Into::into);
+            }
+            if let Err(failure) = written {
+                kept = kept.min(failure.kept);
+                failed = Some((file.name.clone(), failure.error));
             }
         }
+        let is_written = failed.is_none();
+        if self.failure.is_none() && !is_written {
+            self.starts = starts(&pieces.concat(), kept);
+        }
+        self.failure = failed.or(self.failure.take());
         is_written
     }
+}
+
+/// The ids of the calls that the first `kept` bytes of `lines` announce.
+fn starts(lines: &[u8], kept: u64) -> HashSet<String> {
+    let mut scanner = Scanner::default();
+    let kept = usize::try_from(kept).map_or(lines, |kept| &lines[..kept.min(lines.len())]);
+    let texts = kept
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| std::str::from_utf8(line).ok());
+    let mut ids = HashSet::new();
+    for text in texts {
+        if let Ok(event) = scanner.read(text)
+            && event.kind() == Kind::ToolUse
+        {
+            ids.insert(ToolUse::read(&event).tool_id.str().into_owned());
+        }
+    }
+    ids
 }
 
 impl CallLog {
@@ -240,6 +273,7 @@ impl CallLog {
             what,
             files,
             failure: None,
+            starts: HashSet::new(),
         };
         (!inner.files.is_empty()).then(|| CallLog(Arc::new(Mutex::new(inner))))
     }
@@ -272,6 +306,13 @@ impl CallLog {
         );
         line.push(b'\n');
         self.inner().append(&[&line], true)
+    }
+
+    /// Whether the start of a call whose `tool_use` was appended is in the log. Behind an error that
+    /// is asked once.
+    fn has_start(&self, call: &RequestedCall) -> bool {
+        let mut inner = self.inner();
+        inner.failure.is_none() || inner.starts.remove(call.id.as_ref())
     }
 
     /// The message for a file that could not be written, with what to do.

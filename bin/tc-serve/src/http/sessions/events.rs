@@ -212,7 +212,9 @@ impl Service {
         let mut response = lines(Content::Follow(body), "no-cache");
         let kind = match form {
             LineForm::Lines => LINES,
-            LineForm::Events | LineForm::Durable(_) => EVENT_STREAM,
+            LineForm::Events => EVENT_STREAM,
+            // Clients of Durable Streams compare the whole value.
+            LineForm::Durable(_) => "text/event-stream",
         };
         stream_headers(response.headers_mut(), kind);
         Ok(response)
