@@ -126,7 +126,8 @@ impl Endpoint {
     }
 }
 
-/// A segment of a path, counted from 0 behind the version; empty where there is none.
+/// One segment of a path without its version. The first segment has the number 0; a number behind the
+/// last segment gives "".
 pub(crate) fn segment(path: &str, at: usize) -> &str {
     unversioned(path).split('/').nth(at + 1).unwrap_or_default()
 }

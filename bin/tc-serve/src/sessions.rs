@@ -362,8 +362,8 @@ impl LiveSession {
         self.changed.notify_waiters();
     }
 
-    /// This service has the lease from now on. What others wrote before is told now: later the system's
-    /// word of it is passed over.
+    /// Notes that this service holds the lease. Followers look at the file once more, since the lines of
+    /// another writer may be new to them: from now on the notices of the system are ignored.
     fn own(&self) {
         self.is_own.set(true);
         self.notify();

@@ -101,7 +101,7 @@ fn pass_hands_every_call_to_the_client_and_runs_none() {
         assert!(!answer.body.contains("mcp"), "{front:?} {answer:?}");
     }
     assert_eq!(agent.folder.read("ran"), "");
-    // The header says it, too, and a word that is none is an error.
+    // The header sets the mode, too; an unknown mode is an error.
     let (tools, turns) = middle();
     let agent = Agent::new(&tools, turns, &[]);
     let ask = |mode: &str| {
@@ -309,7 +309,7 @@ fn a_large_result_is_whole_on_the_events_and_a_piece_for_the_model() {
 #[test]
 fn an_upstream_that_fails_in_a_later_turn_fails_the_answer() {
     let look = tool("look", "read", "echo looked", &Value::Null);
-    // There is no second turn: the provider answers with 500.
+    // The model has one turn: the provider answers the second request with 500.
     let agent = Agent::new(
         &[look],
         vec![Turn::says("Look.").calls("c1", "look", "x")],

@@ -139,7 +139,7 @@ impl PersonAsks {
         let running = tokio::task::spawn_local(async move {
             let ended = decision.run().await;
             drop(one_at_a_time);
-            // Where it has failed the file says nothing, and a response waits for its result.
+            // A decision that failed has written no line that would wake the waiting response.
             session.notify();
             ended
         });

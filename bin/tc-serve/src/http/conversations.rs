@@ -289,7 +289,7 @@ pub(super) struct ConversationItem {
 /// A part of a conversation: a response, or messages that were put in between.
 struct ItemsPart {
     response: Option<ResponseId>,
-    /// Of the offset of its first line the ids of its items are made.
+    /// Its place in the session. The ids of its items are made of the start.
     place: Range<u64>,
     talk: String,
     /// Whether the answer has begun.
@@ -307,7 +307,7 @@ impl ItemsPart {
     }
 }
 
-/// Which part of a message an item is; `Some(None)` for all of it, and `None` where the item is of
+/// Which part of a message an item is: `Some(None)` for the whole message, and `None` for an item of
 /// another message.
 fn part_of(message: &Message, item: &Value) -> Option<Option<String>> {
     let text = |name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default();

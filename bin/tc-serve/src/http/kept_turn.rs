@@ -54,11 +54,11 @@ struct PersonAnswers {
 pub(super) struct KeptRequest<'r> {
     /// What is known of its head.
     pub admitted: &'r Admitted,
-    /// Its headers.
+    /// The headers.
     pub headers: &'r HeaderMap,
-    /// Its body, read.
+    /// What the body says.
     pub inbound: InboundRequest,
-    /// Its body.
+    /// The bytes of the body.
     pub body: Bytes,
     /// What the service keeps of it in memory.
     pub share: Share,
@@ -67,8 +67,9 @@ pub(super) struct KeptRequest<'r> {
 /// The header in which a client says what it wants to see of calls that the service runs.
 const MODE: &str = "x-toolpipe-mode";
 
-/// The header in which a client says what becomes of its answer when a call waits for a person: the
-/// answer waits, too (`wait`), or ends, and the client answers the call in its next request (`end`).
+/// The header in which a client says what becomes of its answer when a call waits for a person.
+/// `wait`: the answer waits for the person. `end`: the answer ends, and the client approves or refuses
+/// the call in its next request.
 const PENDING: &str = "x-toolpipe-pending";
 
 impl Service {
@@ -233,7 +234,7 @@ impl Service {
         let api = front.unwrap_or(Front::Chat).api();
         let is_temporary = is_new && !self.is_stored(asked.admitted, asked.headers, &asked.inbound);
         let tools = self.tools_for(asked.headers)?;
-        // Who runs no tools has no call that waits.
+        // A request without tools of the service decides no call.
         let waiting = tools.as_ref().map(|_| &pending[..]).unwrap_or_default();
         let answers = asked.answers(waiting, &self.client_name(asked.admitted.key))?;
         let ends_for_a_person = asked.ends_for_a_person()?;
@@ -245,7 +246,7 @@ impl Service {
         let mut lines = self.response_line(id, &asked, &body_hash, &options)?;
         let mut inbound = asked.inbound;
         let said = inbound.session_lines(api, None, first).into_bytes();
-        // What the client says beside its answers comes behind the results of the calls.
+        // Messages beside the approvals are appended behind the results of the calls.
         let at_once = match answers.words.is_empty() {
             true => said.len(),
             false => said
@@ -254,10 +255,6 @@ impl Service {
                 .map_or(0, |at| at + 1),
         };
         lines.extend_from_slice(&said[..at_once]);
-        session
-            .inbox
-            .borrow_mut()
-            .extend_from_slice(&said[at_once..]);
         inbound.keep_here();
         if let Some(history) = history {
             inbound.continue_from(history);
@@ -278,6 +275,10 @@ impl Service {
             }
         });
         writer.append(&lines).map_err(|error| not_written(&error))?;
+        session
+            .inbox
+            .borrow_mut()
+            .extend_from_slice(&said[at_once..]);
         let request = ClientRequest {
             share: asked.share,
             key: asked.admitted.key,
@@ -290,7 +291,7 @@ impl Service {
         let pipe = self.pipe_for(&request, None, PipeOutput::Events(EventLines::kept()));
         let mut running = RunningResponse::new(id, key, pipe);
         running.is_background = is_background;
-        // A call that waits there is answered later.
+        // The client may decide a call of the session in a later request.
         running.is_temporary = is_temporary && !ends_for_a_person;
         running.idempotency = idempotency;
         running.body_hash = body_hash;

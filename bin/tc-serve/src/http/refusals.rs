@@ -4,7 +4,7 @@ use super::response::Refusal;
 use crate::sessions::{PlaceError, not_written};
 use store::StoreError;
 
-/// What a request names. Its refusals say what is not here.
+/// What a request names, so that a refusal can say what was not found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Named {
     /// A session.
@@ -18,7 +18,7 @@ pub(super) enum Named {
 }
 
 impl Named {
-    /// The refusal of what is not here for this client: another key may have it, or nobody.
+    /// The refusal of something that does not exist, or that belongs to another key.
     pub(super) fn unknown(self) -> Refusal {
         let (what, code, member) = match self {
             Named::Session => ("session", "session_not_found", None),

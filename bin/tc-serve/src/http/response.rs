@@ -35,7 +35,7 @@ pub(crate) enum Content {
     Passed(PassedBody),
     /// What is read from sessions.
     Follow(FollowBody),
-    /// Somebody else sends it.
+    /// Nothing: the connection has taken the body, and sends it without hyper.
     Elsewhere,
     /// Nothing more.
     Ended,
@@ -107,12 +107,13 @@ impl ResponseBody {
         ResponseBody { content, exchange }
     }
 
-    /// Whether the body comes over hours, as the session is written that it shows.
+    /// Whether the body follows sessions, and so may go on for hours.
     pub(crate) fn is_long(&self) -> bool {
         matches!(&self.content, Content::Follow(body) if body.length.is_none())
     }
 
-    /// Takes the body, which somebody else sends than who has this one.
+    /// Takes the body for the connection, which sends it without hyper. An empty one stays, that never
+    /// ends.
     pub(crate) fn take(&mut self) -> ResponseBody {
         std::mem::replace(self, ResponseBody::new(Content::Elsewhere))
     }

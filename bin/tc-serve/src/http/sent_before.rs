@@ -20,7 +20,8 @@ pub(super) enum SentBefore {
     No(WantedPlace),
 }
 
-/// The header by which a client says that requests are one (OpenAI's SDKs send it with `POST`).
+/// The header that has the same value in each attempt of one request (OpenAI's SDKs send it with
+/// `POST`).
 pub(super) const IDEMPOTENCY: &str = "idempotency-key";
 
 /// The header in which OpenAI's and Anthropic's SDKs count how often they have sent a request before.
@@ -68,7 +69,8 @@ pub(super) fn sent_before(
     {
         return Ok(SentBefore::Ended(id));
     }
-    // A session that such a request begins has an id of its name, so that the session is found again.
+    // The id of a session that begins with such a request is made of the key, so that the next attempt
+    // finds the session.
     for tries in 0_u64.. {
         place.new = id_of_name(key, "idempotency", &format!("{tries} {name}"));
         match asked_as(place.new).look(sessions)? {
@@ -93,11 +95,11 @@ struct Asked<'a> {
 
 /// What a session has of an answer.
 enum Found {
-    /// There is no such session.
+    /// No session has this id.
     NoSession,
-    /// The session has no such answer.
+    /// The session has no answer to the request.
     NoAnswer,
-    /// The session has this one.
+    /// The session has this answer.
     Answer(ResponseId),
 }
 

@@ -124,7 +124,7 @@ impl Connections {
                 connection.as_mut().graceful_shutdown();
                 is_last = true;
             };
-            // The two buffers of hyper are most of what a client costs that follows a session.
+            // Most of the memory of a follower is in the two buffers of hyper.
             drop(connection);
             // A client that does not take the rest has left.
             let _ = send_chunks(wire, body).await;

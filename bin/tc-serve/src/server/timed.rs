@@ -107,7 +107,7 @@ impl<S: AsyncRead + Unpin> TimedWire<S> {
 }
 
 impl<S> TimedWire<S> {
-    /// What `take` gives, once all is written that was to be written.
+    /// Ready with what `take` gives, as soon as no write waits for the client.
     pub(super) fn when_written<T>(&self, take: impl FnOnce() -> Option<T>) -> Poll<T> {
         let is_written = !self.0.borrow().writing.is_running;
         let taken = is_written.then(take).flatten();
