@@ -23,6 +23,10 @@ pub use surface::{FormRow, Surface, Terminal};
 pub use terminal::Term;
 pub use text::text;
 
+/// The style of texts, notes and cards of calls, which the report and the page of `tc-serve` share;
+/// its head has the elements and classes that it is for.
+pub const CARDS: &str = include_str!("cards.css");
+
 /// The views; the first one is the default. To add one: a file with the view and its row, its `mod`
 /// line and its line in this table.
 pub const FORMS: &[FormRow] = &[terminal::ROW, text::ROW, json::ROW];
