@@ -1,4 +1,4 @@
-//! The commands in README.md and those of the commands, docs/protocol.md, docs/tag-mode.md, docs/ci.md and docs/serve.md work
+//! The commands in README.md and those of the commands, docs/protocol.md, docs/tag-mode.md, docs/ci.md, docs/serve.md and docs/metrics.md work
 //! as they are written, and the demo prints `fixtures/demo.txt`, or `fixtures/demo-tag.txt` in tag
 //! mode and `fixtures/demo-serve.txt` for the service (`UPDATE=1 cargo test --test readme` rewrites
 //! them).
@@ -96,6 +96,7 @@ fn the_examples_of_the_docs_print_what_is_shown() {
         ("docs/tag-mode.md", 4),
         ("docs/ci.md", 4),
         ("docs/serve.md", 5),
+        ("docs/metrics.md", 1),
     ] {
         let text = std::fs::read_to_string(testkit::root().join(page)).expect(page);
         let blocks = blocks(&text, "console");

@@ -12,7 +12,7 @@ use crate::process::root;
 
 /// The programs beside bash and coreutils that tests run, and the packages of Debian that have
 /// them.
-const PROGRAMS: [(&str, &str); 17] = [
+const PROGRAMS: [(&str, &str); 18] = [
     ("bwrap", "bubblewrap"),
     ("cmp", "diffutils"),
     ("curl", "curl"),
@@ -23,6 +23,7 @@ const PROGRAMS: [(&str, &str); 17] = [
     ("jq", "jq"),
     ("node", "nodejs"),
     ("parallel", "parallel"),
+    ("promtool", "prometheus"),
     ("python3", "python3"),
     ("sed", "sed"),
     ("setpriv", "util-linux"),

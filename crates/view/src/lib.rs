@@ -11,6 +11,7 @@
 mod calls;
 mod escape;
 mod json;
+mod metrics;
 mod story;
 mod surface;
 mod terminal;
@@ -19,6 +20,7 @@ mod text;
 pub use escape::{columns, safe};
 pub use event::is_hidden;
 pub use json::JsonView;
+pub use metrics::{Metrics, OpenStreams, ServiceState};
 pub use surface::{FormRow, Surface, Terminal};
 pub use terminal::Term;
 pub use text::text;
@@ -29,4 +31,4 @@ pub const CARDS: &str = include_str!("cards.css");
 
 /// The views; the first one is the default. To add one: a file with the view and its row, its `mod`
 /// line and its line in this table.
-pub const FORMS: &[FormRow] = &[terminal::ROW, text::ROW, json::ROW];
+pub const FORMS: &[FormRow] = &[terminal::ROW, text::ROW, json::ROW, metrics::ROW];

@@ -1,0 +1,66 @@
+//! How long the calls of each tool ran.
+
+use super::times::{TimeForm, Times};
+use super::words::{OTHER, STATUSES, place};
+use std::collections::BTreeMap;
+
+/// How many names of tools labels may have.
+const NAMES: usize = 100;
+
+/// How long a name in a label may be, in bytes. OpenAI and Anthropic allow 64 and 128.
+const NAME: usize = 128;
+
+/// How long the calls of each tool ran, by their status. The name of a tool that has not run, which a
+/// model may have made up, is `other`, and so are all names after the first [`NAMES`].
+#[derive(Debug, Default)]
+pub(super) struct ToolTimes {
+    /// The names that labels have, each with the times for each of [`STATUSES`].
+    tools: BTreeMap<Box<str>, [Option<Box<Times>>; STATUSES.len()]>,
+}
+
+impl ToolTimes {
+    /// The label `tool` may have this name: a tool of this name runs, or is in the tools file.
+    pub(super) fn know(&mut self, name: &str) {
+        if self.tools.len() < NAMES && is_plain(name) && !self.tools.contains_key(name) {
+            self.tools.insert(name.into(), Default::default());
+        }
+    }
+
+    pub(super) fn add(&mut self, name: &str, status: &str, micros: u64, form: &mut TimeForm) {
+        if !self.tools.contains_key(name) {
+            self.tools.entry(OTHER.into()).or_default();
+        }
+        let known = if self.tools.contains_key(name) {
+            name
+        } else {
+            OTHER
+        };
+        let times = self.tools.get_mut(known);
+        if let Some(times) = times.and_then(|tool| tool.get_mut(place(STATUSES, status))) {
+            let times = times.get_or_insert_with(|| Box::new(Times::new(form)));
+            times.add(micros, form);
+        }
+    }
+
+    pub(super) fn all(&mut self) -> impl Iterator<Item = &mut Times> {
+        let all = self.tools.values_mut().flatten().flatten();
+        all.map(|times| &mut **times)
+    }
+
+    /// The labels of each series, with its times.
+    pub(super) fn series(&self) -> impl Iterator<Item = (String, &Times)> {
+        self.tools.iter().flat_map(|(name, statuses)| {
+            let statuses = STATUSES.iter().zip(statuses);
+            statuses.filter_map(move |(status, times)| {
+                let labels = format!("tool=\"{name}\",status=\"{status}\"");
+                times.as_deref().map(|times| (labels, times))
+            })
+        })
+    }
+}
+
+/// Whether a name is one that a label may have as it is: no text, and nothing to escape.
+fn is_plain(name: &str) -> bool {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-.:/".contains(c);
+    !name.is_empty() && name.len() <= NAME && name.chars().all(is_plain)
+}
