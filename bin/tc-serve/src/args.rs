@@ -165,6 +165,9 @@ pub(crate) struct SessionArgs {
     /// many times
     #[arg(long, value_name = "AGE|BYTES|COUNT", requires = "sessions", value_parser = Retain::of)]
     pub retain: Vec<Retain>,
+    /// Show no page of the sessions at /
+    #[arg(long)]
+    pub no_page: bool,
     /// How many sessions each key may have
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub max_sessions: usize,
@@ -240,6 +243,14 @@ pub(crate) struct ServeSettings {
     pub origins: Vec<String>,
     /// The paths that are passed to the provider as they are.
     pub passed: PassedPaths,
+}
+
+impl ServeSettings {
+    /// Whether there is a page at `/`: without sessions it would have nothing to show.
+    pub(crate) fn has_page(&self) -> bool {
+        let sessions = &self.args.sessions;
+        sessions.sessions.is_some() && !sessions.no_page
+    }
 }
 
 /// Where to listen.

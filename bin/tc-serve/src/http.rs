@@ -6,6 +6,7 @@ mod conversations;
 mod gate;
 mod kept;
 mod kept_turn;
+mod page;
 mod pass;
 mod query;
 mod questions;
@@ -133,9 +134,7 @@ impl Service {
             });
         }
         match admitted.route {
-            Endpoint::Root => Ok(text(
-                "tc-serve: POST /v1/chat/completions, /v1/responses or /v1/messages\n",
-            )),
+            Endpoint::Root => Ok(self.root(request.headers())),
             Endpoint::Health => Ok(text("ok\n")),
             Endpoint::Models => self.models(request.headers(), None).await,
             Endpoint::Model => {

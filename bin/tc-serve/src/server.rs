@@ -214,5 +214,10 @@ fn text(settings: &ServeSettings, address: &str) -> String {
   Open WebUI      OPENAI_API_BASE_URL={address}/v1 OPENAI_API_KEY={key} open-webui serve
 "
     );
+    if settings.has_page() {
+        // A fragment is not sent to any server. The page takes the key out of the address.
+        let fragment = made.map(|key| format!("#key={key}")).unwrap_or_default();
+        let _ = writeln!(text, "  Page            {address}/{fragment}");
+    }
     text
 }

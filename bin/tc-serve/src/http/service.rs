@@ -6,6 +6,7 @@ use crate::budget::MemoryBudget;
 use crate::keys::Keys;
 use crate::life::ServiceEnd;
 use crate::log::{LogLines, Notices};
+use crate::page::Page;
 use crate::pipe::PipeSettings;
 use crate::places::{AnswerSlots, KeyPlace};
 use crate::route::{Endpoint, PassedPaths};
@@ -26,6 +27,8 @@ pub(crate) struct Service {
     pub(super) source: Source,
     /// The sessions, where answers are kept.
     pub(super) sessions: Option<Rc<Sessions>>,
+    /// The page at `/`, where there is one.
+    pub(super) page: Option<Page>,
     /// The tools that the service runs itself.
     pub(super) tools: Option<Rc<ServiceTools>>,
     pub(super) pipe: PipeSettings,
@@ -88,6 +91,7 @@ impl Service {
         });
         let args = &settings.args;
         Ok(Service {
+            page: settings.has_page().then(Page::new),
             source,
             sessions,
             tools: tools.map(Rc::new),

@@ -1,0 +1,54 @@
+//! `GET /`: the page, or a line that says what this is.
+
+use super::response::{Content, ResponseBody, whole};
+use super::service::Service;
+use hyper::body::Bytes;
+use hyper::header::HeaderValue;
+use hyper::{HeaderMap, Response, StatusCode};
+
+/// What is at `/` where no answers are kept.
+const WITHOUT_SESSIONS: &str = "tc-serve: POST /v1/chat/completions, /v1/responses or /v1/messages\nStart it with --sessions DIR for a page of sessions here.\n";
+
+/// What is there with `--no-page`.
+const WITHOUT_PAGE: &str = "tc-serve: POST /v1/chat/completions, /v1/responses or /v1/messages\n";
+
+impl Service {
+    /// The page. It holds nothing of any session: its script asks with the client's key.
+    pub(super) fn root(&self, headers: &HeaderMap) -> Response<ResponseBody> {
+        let Some(page) = &self.page else {
+            let text = match self.sessions {
+                Some(_) => WITHOUT_PAGE,
+                None => WITHOUT_SESSIONS,
+            };
+            return whole(StatusCode::OK, "text/plain; charset=utf-8", text);
+        };
+        let known = headers.get("if-none-match").map(HeaderValue::as_bytes);
+        let mut response = match known == Some(page.tag.as_bytes()) {
+            true => {
+                let mut response = Response::new(ResponseBody::new(Content::Whole(Bytes::new())));
+                *response.status_mut() = StatusCode::NOT_MODIFIED;
+                response
+            }
+            false => whole(
+                StatusCode::OK,
+                "text/html; charset=utf-8",
+                page.html.clone(),
+            ),
+        };
+        let headers = response.headers_mut();
+        let values = [
+            ("content-security-policy", page.policy.as_str()),
+            ("etag", &page.tag),
+            ("referrer-policy", "no-referrer"),
+            ("cache-control", "no-cache"),
+            ("cross-origin-opener-policy", "same-origin"),
+            ("cross-origin-resource-policy", "same-origin"),
+        ];
+        for (name, value) in values {
+            if let Ok(value) = HeaderValue::from_str(value) {
+                headers.insert(name, value);
+            }
+        }
+        response
+    }
+}
