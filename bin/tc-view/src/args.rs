@@ -26,6 +26,9 @@ pub(crate) struct Args {
     /// write
     #[arg(short, long)]
     pub ignore_interrupts: bool,
+    /// Add messages, arguments, results and error messages to the spans of `otlp`
+    #[arg(long)]
+    contents: bool,
     #[command(flatten)]
     pub common: args::Common,
 }
@@ -36,6 +39,7 @@ Examples:
     tool-exec -t tools.json | tc-view
   tc-view chat.ndjson
   tc-view --format json chat.ndjson | jq -r .text
+  tc-view --format otlp chat.ndjson >trace.jsonl
 
 Without --color, the first of these that applies decides: NO_COLOR is not empty (never), CLICOLOR_FORCE is neither empty nor 0 (always), CLICOLOR is 0 (never).";
 
@@ -93,6 +97,7 @@ impl Args {
                 colour => Some(colour == Colour::Always),
             },
             no_time: self.common.no_time,
+            contents: self.contents,
         };
         (self.format.unwrap_or(FORMS[0]).view)(&surface)
     }

@@ -159,6 +159,11 @@ impl Stream {
         &mut self.turn.stats
     }
 
+    /// Sets when the stream begins, in milliseconds since 1970, before the push that begins it.
+    pub fn set_timestamp(&mut self, ms: u64) {
+        self.turn.options.timestamp = Some(ms);
+    }
+
     /// Ends the stream with an error of the caller's, such as a refused connection.
     pub fn error(&mut self, code: &str, message: &str, retryable: bool, out: &mut dyn Sink) {
         self.fail(&StreamFailure::new(code, message, retryable), out);

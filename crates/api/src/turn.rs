@@ -2,10 +2,12 @@
 
 use crate::failure::{StreamFailure, Words};
 use crate::members::minified;
+
 use event::payload::{
     ContentDelta, Details, Error, FinishReason, RefusalDelta, Retract, ServerItem, SessionStats,
     StreamEnd, StreamStart, Thinking, ToolCallDelta, Warning,
 };
+use event::trace::SpanContext;
 use event::{Choices, Json, Kind, Object, Payload, Raw, Sink, Surrogates};
 use redact::Redactor;
 use std::borrow::Cow;
@@ -622,6 +624,8 @@ impl EventWriter<'_> {
             }
         }
         let o = &state.options;
+        let traceparent = o.span.map(|span| span.to_string());
+        let parent_span = o.caller.map(SpanContext::span_id);
         let start = StreamStart {
             api: Some(state.api.into()),
             model: state.model.as_ref().or(o.model.as_ref()).map(Into::into),
@@ -633,6 +637,9 @@ impl EventWriter<'_> {
             prefill: o.prefill.as_ref().map(Into::into),
             attempt: o.attempt,
             fallback: o.fallback.then(|| "sync".into()),
+            timestamp: o.timestamp,
+            traceparent: traceparent.as_ref().map(Into::into),
+            parent_span: parent_span.as_ref().map(Into::into),
             ..StreamStart::default()
         };
         self.out.emit(0, start);
@@ -702,6 +709,12 @@ pub struct StreamOptions {
     pub max_frame: Option<usize>,
     /// The words of messages.
     pub words: Words,
+    /// When the stream began, in milliseconds since 1970; `None` for a recording.
+    pub timestamp: Option<u64>,
+    /// The span of this stream, whose `traceparent` the request has.
+    pub span: Option<SpanContext>,
+    /// The span that the span of this stream is below.
+    pub caller: Option<SpanContext>,
 }
 
 /// How the bytes of a response ended.

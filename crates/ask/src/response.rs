@@ -5,7 +5,7 @@ use super::trouble;
 use api::{End, Stream};
 use client::{Body, Error, PieceContent};
 use event::payload::Millis;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How the reading of a response ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +28,7 @@ pub async fn write_events<H: Host>(
     stream: &mut Stream,
     host: &mut H,
 ) -> Result<ResponseEnd<H::Stop>, H::Failure> {
+    let body_is_live = body.is_live();
     loop {
         let is_due = host.is_due();
         if is_due {
@@ -64,6 +65,9 @@ pub async fn write_events<H: Host>(
             stats.duration_ms = at.map(millis).or(stats.duration_ms);
             if !had_started {
                 stream.stats().first_event_ms = at.map(millis);
+                if body_is_live {
+                    stream.set_timestamp(now());
+                }
             }
         }
         let stop = match stop {
@@ -96,6 +100,14 @@ pub async fn write_events<H: Host>(
             return Ok(stop.map_or(ResponseEnd::Ended(error), ResponseEnd::Stopped));
         }
     }
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    })
 }
 
 fn millis(time: Duration) -> Millis {

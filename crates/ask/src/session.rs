@@ -5,7 +5,7 @@ use super::args::{ConnectionArgs, Fallback};
 use super::form::ToolsForm;
 use super::host::{Host, Note};
 use super::playlist::{PlayedAnswer, Playlist, head};
-use super::response::{ResponseEnd, write_events};
+use super::response::{ResponseEnd, now, write_events};
 use super::trouble;
 use super::trouble::end;
 use super::turn::TurnDraft;
@@ -17,6 +17,7 @@ use client::{
     RecordedAnswer, Recorder, Response, Speed, TimeLimits, Wait,
 };
 use event::payload::Warning;
+use event::trace::TraceContext;
 use std::cell::RefCell;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -89,9 +90,20 @@ impl<H: Host> AskTurn<'_, H> {
             may_ask_whole: self.connection.fallback == Fallback::Sync && self.turn.options.stream,
             may_tag: self.may_tag && matches!(form.tools, ToolsForm::Native),
         });
+        let mut span = None;
         loop {
-            let request = self.turn.request(form)?;
-            let options = self.turn.stream_options(&request, attempts.number(), form);
+            let mut request = self.turn.request(form)?;
+            let mut options = self.turn.stream_options(&request, attempts.number(), form);
+            if let Some(caller) = &self.turn.trace {
+                // All attempts are one span.
+                let span: &TraceContext =
+                    span.get_or_insert_with(|| caller.child(self.turn.span_name(&request)));
+                let headers = span.headers();
+                request
+                    .headers
+                    .extend(headers.map(|(name, value)| (name.to_owned(), value)));
+                (options.span, options.caller) = (Some(span.span), Some(caller.span));
+            }
             let played = self.playlist.map(Playlist::next);
             let mut stream = Stream::new(
                 played.map_or(self.turn.provider.api, |played| played.api),
@@ -132,6 +144,9 @@ impl<H: Host> AskTurn<'_, H> {
                 }
                 NextAttempt::GiveUp(advice) => {
                     let redactor = self.turn.redactor();
+                    if self.network.is_some() && self.host.has_times() {
+                        stream.set_timestamp(now());
+                    }
                     trouble::write(
                         &trouble,
                         advice.as_deref(),

@@ -7,6 +7,7 @@ use api::{
     Api, Conversation, InboundRequest, Request, RequestError, RequestOptions, StreamOptions,
     TargetServer, request,
 };
+use event::trace::{TraceContext, TraceHash};
 use redact::Redactor;
 use std::sync::Arc;
 use tag::Dialect;
@@ -20,6 +21,8 @@ pub struct TurnDraft {
     pub options: RequestOptions,
     /// The form of the first request.
     pub form: RequestForm,
+    /// The span that asks, if there is a trace: the provider is told of a span below it.
+    pub trace: Option<TraceContext>,
     /// The options of the stream that answers, as far as no request decides them.
     stream: StreamOptions,
     conversation: Conversation,
@@ -65,6 +68,7 @@ impl TurnDraft {
                 is_whole: false,
                 tools: ToolsForm::Native,
             },
+            trace: None,
             stream,
             conversation: Conversation::default(),
         };
@@ -224,6 +228,11 @@ impl TurnDraft {
         };
         self.provider.check(&request)?;
         Ok(request)
+    }
+
+    /// What the id of the span of `request` is made of.
+    pub(crate) fn span_name(&self, request: &Request) -> TraceHash {
+        TraceHash::of(&request.name()).and(self.stream.id.as_deref().unwrap_or_default())
     }
 
     /// The options of the stream that answers `request`.

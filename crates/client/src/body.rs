@@ -38,6 +38,11 @@ impl Body {
         Body(BodyOrigin::Live(Box::new(live)))
     }
 
+    /// Whether it comes from the network now, and is no recording.
+    pub fn is_live(&self) -> bool {
+        matches!(self.0, BodyOrigin::Live(_))
+    }
+
     /// Waits for the next bytes. The wait may be dropped and begun anew; do not call it after the
     /// end.
     pub async fn next(&mut self) -> BodyPiece<'_> {

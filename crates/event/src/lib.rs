@@ -22,6 +22,7 @@ mod scan;
 mod slot;
 mod surrogates;
 mod text;
+pub mod trace;
 pub mod unit;
 pub mod url;
 mod write;

@@ -12,6 +12,8 @@ mod calls;
 mod escape;
 mod json;
 mod metrics;
+mod otlp;
+mod semconv;
 mod story;
 mod surface;
 mod terminal;
@@ -21,6 +23,7 @@ pub use escape::{columns, safe};
 pub use event::is_hidden;
 pub use json::JsonView;
 pub use metrics::{Metrics, OpenStreams, ServiceState};
+pub use otlp::{TraceView, response_span};
 pub use surface::{FormRow, Surface, Terminal};
 pub use terminal::Term;
 pub use text::text;
@@ -31,4 +34,4 @@ pub const CARDS: &str = include_str!("cards.css");
 
 /// The views; the first one is the default. To add one: a file with the view and its row, its `mod`
 /// line and its line in this table.
-pub const FORMS: &[FormRow] = &[terminal::ROW, text::ROW, json::ROW, metrics::ROW];
+pub const FORMS: &[FormRow] = &[terminal::ROW, text::ROW, json::ROW, metrics::ROW, otlp::ROW];

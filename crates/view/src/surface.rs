@@ -25,6 +25,8 @@ pub struct Surface {
     pub colour: Option<bool>,
     /// Whether durations are left out.
     pub no_time: bool,
+    /// Whether a trace has messages, arguments and results.
+    pub contents: bool,
 }
 
 /// A row of the table of views.

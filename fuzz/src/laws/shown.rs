@@ -81,6 +81,7 @@ fn check(bytes: &[u8], turn: Turn) {
                 is_terminal,
                 colour: Some(false),
                 no_time: true,
+                contents: true,
             });
             let mut bytes = Vec::new();
             for line in &merged {

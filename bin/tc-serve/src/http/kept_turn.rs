@@ -409,6 +409,7 @@ impl Service {
             body_hash: Some(body_hash.into()),
             answer: Some(Json::of(&answer)),
             timestamp: Some(store::now()),
+            traceparent: None,
         };
         Ok(line(&event.into()))
     }

@@ -50,6 +50,8 @@ payload! {
         answer: Option<Json<'a>> = r#""type":"object""#,
         /// Milliseconds since 1970.
         timestamp: Option<u64>,
+        /// The client's `traceparent`: the span that the response is a part of.
+        traceparent: Option<Text<'a>>,
     }
 }
 

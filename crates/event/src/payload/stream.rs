@@ -48,6 +48,12 @@ payload! {
         attempt: Option<u32>,
         /// `sync`: the endpoint without streaming had to be used.
         fallback: Option<Text<'a>>,
+        /// Milliseconds since 1970. A recorded answer has none.
+        timestamp: Option<u64>,
+        /// The `traceparent` that the provider got: it names the span of this stream.
+        traceparent: Option<Text<'a>>,
+        /// The id of the span that the span of this stream is below: 16 hexadecimal digits.
+        parent_span: Option<Text<'a>>,
     }
 }
 

@@ -1,0 +1,164 @@
+//! `otlp`: the spans of a log, for tracing systems, as OTLP's JSON: one `TracesData` a line.
+//!
+//! What it is: a pure machine over events ([`TraceView`]), which `tc-view` and `tc-serve` use, so that
+//! a log gives the same bytes in both. What it is not: it has no clock, draws no id, and sends nothing.
+//!
+//! A *turn* is what one span `invoke_agent` covers: a `response` of a session, or in any other log
+//! what follows a user's message. Below it are a span for each stream and one for each call that ran.
+
+mod contents;
+mod span;
+mod turn;
+
+use crate::semconv;
+use crate::surface::FormRow;
+use event::payload::{Message, Response, ResponseEnd, ResponseStatus, Session};
+use event::trace::{SpanContext, TraceHash};
+use event::{Event, Kind, Object, Raw, View, safe_json};
+use span::Attributes;
+use turn::{Clock, Turn};
+
+pub(crate) const ROW: FormRow = FormRow {
+    name: "otlp",
+    help: "A trace for OpenTelemetry's tools: OTLP as JSON, a line for each turn of the conversation",
+    view: |surface| {
+        Box::new(TraceView {
+            for_terminal: surface.is_terminal,
+            ..TraceView::new(surface.contents)
+        })
+    },
+};
+
+/// The spans of a log: appends a line when a turn has ended.
+#[derive(Debug, Default)]
+pub struct TraceView {
+    has_contents: bool,
+    /// A terminal shows it: hidden characters (see [`event::is_hidden`]) become JSON escapes.
+    for_terminal: bool,
+    /// The id of the session that the log is.
+    session: Option<String>,
+    /// The open turn of each stream, by the stream's name as JSON.
+    turns: Vec<(Option<Box<str>>, Turn)>,
+    /// How many turns began before.
+    count: u64,
+}
+
+impl TraceView {
+    /// The spans of a log; `has_contents` adds messages, arguments and results.
+    pub fn new(has_contents: bool) -> TraceView {
+        TraceView {
+            has_contents,
+            ..TraceView::default()
+        }
+    }
+
+    /// Whether nothing is left to write.
+    pub fn is_empty(&self) -> bool {
+        self.turns.iter().all(|(_, turn)| turn.is_empty())
+    }
+
+    /// The position of the turn that an event belongs to, which may begin with it.
+    fn turn_of(&mut self, event: &Event<'_>) -> usize {
+        let name = event.stream().map(Raw::text);
+        let known = self.turns.iter().position(|(of, _)| of.as_deref() == name);
+        known.unwrap_or_else(|| {
+            let turn = self.new_turn(name, Clock::default());
+            self.turns.push((name.map(Into::into), turn));
+            self.turns.len() - 1
+        })
+    }
+
+    /// A turn whose ids are made of the turn's place, unless what follows names them.
+    fn new_turn(&mut self, stream: Option<&str>, clock: Clock) -> Turn {
+        let mut seed = TraceHash::of(self.session.as_deref().unwrap_or_default());
+        seed.add(stream.unwrap_or_default().as_bytes());
+        seed.add(&self.count.to_be_bytes());
+        self.count += 1;
+        Turn::new(seed, clock, self.has_contents)
+    }
+
+    /// Ends the turn at this position, and begins another in its place.
+    fn end_turn(&mut self, at: usize, out: &mut Vec<u8>) {
+        let (name, turn) = &self.turns[at];
+        let (name, clock) = (name.clone(), turn.clock);
+        let next = self.new_turn(name.as_deref(), clock);
+        let turn = std::mem::replace(&mut self.turns[at].1, next);
+        self.write(turn, out);
+    }
+
+    fn write(&self, turn: Turn, out: &mut Vec<u8>) {
+        if turn.is_empty() {
+            return;
+        }
+        let from = out.len();
+        let mut o = Object::open(out);
+        o.array("resourceSpans", |all| {
+            all.object(|o| {
+                o.object("resource", |o| {
+                    Attributes::default()
+                        .text(semconv::SERVICE_NAME, semconv::SERVICE)
+                        .write(o);
+                });
+                o.array("scopeSpans", |all| {
+                    all.object(|o| {
+                        o.object("scope", |o| {
+                            o.str("name", semconv::SERVICE);
+                        });
+                        o.array("spans", |spans| turn.write(self.session.as_deref(), spans));
+                        o.str("schemaUrl", semconv::SCHEMA_URL);
+                    });
+                });
+            });
+        });
+        o.close();
+        if self.for_terminal {
+            let json = String::from_utf8_lossy(&out.split_off(from)).into_owned();
+            out.extend_from_slice(safe_json(&json).as_bytes());
+        }
+        out.push(b'\n');
+    }
+}
+
+impl View for TraceView {
+    fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
+        let at = self.turn_of(event);
+        match event.kind() {
+            Kind::Session => {
+                let id = Session::read(event).id.str();
+                self.session.get_or_insert_with(|| id.into_owned());
+            }
+            Kind::Response => {
+                self.end_turn(at, out);
+                self.turns[at].1.respond(&Response::read(event));
+            }
+            Kind::ResponseEnd => {
+                let end = ResponseEnd::read(event);
+                // A deleted response has ended before, and an item is no response.
+                if self.turns[at].1.is_of(&end) && end.status != ResponseStatus::Deleted.name() {
+                    self.turns[at].1.end(&end);
+                    self.end_turn(at, out);
+                }
+            }
+            Kind::Message => {
+                if Message::read(event).is_of("user") && self.turns[at].1.takes_no_question() {
+                    self.end_turn(at, out);
+                }
+                self.turns[at].1.push(event);
+            }
+            _ => self.turns[at].1.push(event),
+        }
+    }
+
+    fn finish(&mut self, out: &mut Vec<u8>) {
+        for (_, turn) in std::mem::take(&mut self.turns) {
+            self.write(turn, out);
+        }
+    }
+}
+
+/// The span of a response of `tc-serve`: below the client's, if the client has named one, else the
+/// first of a trace of its own.
+pub fn response_span(id: &str, client: Option<SpanContext>) -> SpanContext {
+    let hash = TraceHash::of(id);
+    client.map_or_else(|| SpanContext::root(hash), |client| client.child(hash))
+}

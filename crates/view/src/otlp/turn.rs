@@ -1,0 +1,647 @@
+//! One turn of a conversation: what its events say of its spans.
+
+use super::contents;
+use super::response_span;
+use super::span::{Attributes, Span, SpanEvent, SpanKind};
+use crate::escape::json;
+use crate::semconv::{self, operation};
+use event::payload::{
+    Approval, Error, Millis, Response, ResponseEnd, Retract, SessionStats, StreamEnd, StreamStart,
+    ToolCall, ToolResult, ToolUse, Warning,
+};
+use event::payload::{Decision, FinishReason, Message};
+use event::trace::{SpanContext, TraceHash};
+use event::{Array, Event, Kind, Payload, Raw, Text};
+use std::collections::HashMap;
+
+/// Nanoseconds in a millisecond.
+const MS: u64 = 1_000_000;
+
+/// How far an event without any time is behind the one before it, so that spans keep their order.
+const TICK: u64 = 1_000;
+
+/// The time of a log, in nanoseconds since 1970. It begins at 0; the first event with a date moves all
+/// that came before.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Clock {
+    now: u64,
+    is_dated: bool,
+}
+
+/// A turn.
+#[derive(Debug)]
+pub(super) struct Turn {
+    /// What the ids of its spans are made of, unless the log names them.
+    seed: TraceHash,
+    pub clock: Clock,
+    has_contents: bool,
+    /// The response of a session.
+    response: Option<OwnResponse>,
+    /// The trace and the caller's span that a stream names.
+    caller: Option<SpanContext>,
+    /// The span of the turn. Its times are found when it is written.
+    agent: Span,
+    has_end: bool,
+    spans: Vec<OpenSpan>,
+    /// The open stream.
+    chat: Option<OpenChat>,
+    /// What its streams have in common.
+    total: Total,
+    /// The arguments of its calls, by their ids.
+    arguments: HashMap<String, String>,
+    /// The messages since the model's last answer; and what the turn began with.
+    input: Vec<String>,
+    question: Option<Vec<String>>,
+    /// The model's last message.
+    answer: Option<String>,
+}
+
+#[derive(Debug)]
+struct OwnResponse {
+    id: String,
+    client: Option<SpanContext>,
+}
+
+#[derive(Debug)]
+struct OpenSpan {
+    span: Span,
+    /// The id of the call.
+    call: Option<String>,
+}
+
+#[derive(Debug)]
+struct OpenChat {
+    /// Its place among the spans.
+    at: usize,
+    /// The time of its first event.
+    base: u64,
+    /// Whether that time is a date.
+    is_dated: bool,
+    is_whole: bool,
+    duration: Option<Millis>,
+    message: Option<String>,
+}
+
+/// Sums over the streams of a turn, and what the last one says.
+#[derive(Debug, Default)]
+struct Total {
+    provider: Option<String>,
+    model: Option<String>,
+    finish: Option<FinishReason>,
+    input: Option<u64>,
+    output: Option<u64>,
+    /// The code of the last error.
+    error: Option<String>,
+}
+
+impl Turn {
+    pub(super) fn new(seed: TraceHash, clock: Clock, has_contents: bool) -> Turn {
+        let name = operation::INVOKE_AGENT.to_owned();
+        Turn {
+            seed,
+            clock,
+            has_contents,
+            response: None,
+            caller: None,
+            agent: Span::new(name, SpanKind::Internal, clock.now),
+            has_end: false,
+            spans: Vec::new(),
+            chat: None,
+            total: Total::default(),
+            arguments: HashMap::new(),
+            input: Vec::new(),
+            question: None,
+            answer: None,
+        }
+    }
+
+    /// Whether there is nothing to write.
+    pub(super) fn is_empty(&self) -> bool {
+        self.response.is_none() && self.spans.is_empty()
+    }
+
+    /// Whether a user's message begins another turn.
+    pub(super) fn takes_no_question(&self) -> bool {
+        self.response.is_none() && !self.spans.is_empty()
+    }
+
+    /// The turn is a response of a session.
+    pub(super) fn respond(&mut self, response: &Response<'_>) {
+        if let Some(ms) = response.timestamp {
+            // Whatever came before: the same response has the same times in a file of its own.
+            self.clock = Clock {
+                now: ms.saturating_mul(MS),
+                is_dated: true,
+            };
+        }
+        self.agent.start = self.clock.now;
+        let client = response.traceparent.map(Text::str);
+        self.response = Some(OwnResponse {
+            id: response.id.str().into_owned(),
+            client: client.and_then(|text| SpanContext::of(&text)),
+        });
+        self.total.model = response.model.map(|model| model.str().into_owned());
+        self.agent
+            .attributes
+            .some(semconv::OUR_RESPONSE_ID, Some(response.id))
+            .some(semconv::FRONT, Some(response.front));
+    }
+
+    /// Whether the turn is the response that ends so.
+    pub(super) fn is_of(&self, end: &ResponseEnd<'_>) -> bool {
+        self.response
+            .as_ref()
+            .is_some_and(|response| end.id == *response.id)
+    }
+
+    /// The response has ended.
+    pub(super) fn end(&mut self, end: &ResponseEnd<'_>) {
+        self.date(end.timestamp);
+        self.has_end = true;
+        let error = match &*end.status.str() {
+            "completed" | "incomplete" => return,
+            "failed" => self
+                .total
+                .error
+                .take()
+                .unwrap_or_else(|| "failed".to_owned()),
+            status => status.to_owned(),
+        };
+        self.agent.fail(&error);
+    }
+
+    /// Takes an event that does not begin or end a turn.
+    pub(super) fn push(&mut self, event: &Event<'_>) {
+        let kind = event.kind();
+        if kind != Kind::StreamStart {
+            self.pass_time(event);
+        }
+        match kind {
+            // Most of a log.
+            Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking | Kind::ToolCallDelta => {
+                self.chat_of(event);
+            }
+            Kind::Other => {}
+            _ => self.take(event),
+        }
+    }
+
+    /// The time goes on to that of the event.
+    fn pass_time(&mut self, event: &Event<'_>) {
+        let t = event.t().and_then(Raw::f64).filter(|t| *t >= 0.0);
+        match (t, &self.chat) {
+            (Some(t), Some(chat)) => {
+                let at = chat.base.saturating_add((t * MS as f64) as u64);
+                self.clock.now = self.clock.now.max(at);
+            }
+            _ if !self.clock.is_dated => self.clock.now += TICK,
+            _ => {}
+        }
+    }
+
+    /// The time of an event with this date, in milliseconds; without one the time that it is.
+    fn date(&mut self, ms: Option<u64>) -> u64 {
+        let Some(ms) = ms else {
+            return self.clock.now;
+        };
+        let at = ms.saturating_mul(MS);
+        if !std::mem::replace(&mut self.clock.is_dated, true) {
+            let by = i128::from(at) - i128::from(self.clock.now);
+            self.clock.now = at;
+            self.agent.shift(by);
+            self.spans.iter_mut().for_each(|open| open.span.shift(by));
+            if let Some(chat) = &mut self.chat {
+                chat.base = u64::try_from(i128::from(chat.base) + by).unwrap_or(0);
+            }
+        }
+        self.clock.now = self.clock.now.max(at);
+        at
+    }
+
+    fn take(&mut self, event: &Event<'_>) {
+        match event.payload() {
+            Some(Payload::StreamStart(start)) => self.stream_start(event, &start),
+            Some(Payload::SessionStats(stats)) => self.stats(&stats),
+            Some(Payload::StreamEnd(end)) => self.stream_end(&end),
+            Some(Payload::Message(message)) => self.message(event, &message),
+            Some(Payload::ToolCall(call)) => {
+                self.chat_of(event);
+                if self.has_contents {
+                    let arguments = match call.arguments {
+                        None => call.arguments_text.unwrap_or_default().str().into_owned(),
+                        arguments => json(arguments),
+                    };
+                    self.called(&call, arguments);
+                }
+            }
+            Some(Payload::ToolUse(used)) => self.tool_use(&used),
+            Some(Payload::ToolResult(result)) => self.tool_result(&result),
+            Some(Payload::Decision(decision)) => self.decision(&decision),
+            Some(Payload::Retract(retract)) => self.retract(&retract),
+            Some(Payload::Warning(warning)) => self.warning(&warning),
+            Some(Payload::Approval(approval)) => self.approval(&approval),
+            Some(Payload::Error(error)) => self.error(&error),
+            _ => {}
+        }
+        // Which turn it is shows at the latest in its first stream.
+        if self.response.is_none() && self.spans.is_empty() && event.kind() == Kind::Message {
+            self.seed.add(event.raw().as_bytes());
+        }
+    }
+
+    /// The open stream, which a filter in the middle of a pipe may begin without its start.
+    fn chat_of(&mut self, event: &Event<'_>) {
+        if self.chat.is_none() {
+            self.stream_start(event, &StreamStart::default());
+        }
+    }
+
+    fn stream_start(&mut self, event: &Event<'_>, start: &StreamStart<'_>) {
+        if self.chat.is_some() {
+            self.cut_chat();
+        }
+        if event.kind() == Kind::StreamStart && self.spans.is_empty() {
+            self.seed.add(event.raw().as_bytes());
+        }
+        let base = self.date(start.timestamp);
+        let api = start.api.map(Text::str).unwrap_or_default();
+        let model = start.model.map(Text::str).unwrap_or_default();
+        let operation = semconv::inference(&api);
+        let provider = semconv::provider(&api);
+        let name = format!("{operation} {model}").trim_end().to_owned();
+        let mut span = Span::new(name, SpanKind::Client, base);
+        span.attributes
+            .text(semconv::OPERATION_NAME, operation)
+            .text(semconv::PROVIDER_NAME, provider)
+            .some(semconv::REQUEST_MODEL, start.model)
+            .some(semconv::RESPONSE_MODEL, start.model)
+            .some(semconv::RESPONSE_ID, start.id);
+        span.known = known(start.traceparent);
+        if let (Some(known), Some(caller)) = (span.known, start.parent_span)
+            && self.caller.is_none()
+        {
+            let span = u64::from_str_radix(&caller.str(), 16).ok();
+            self.caller = span
+                .filter(|span| *span != 0)
+                .map(|span| SpanContext { span, ..known });
+        }
+        self.total.provider = Some(provider.to_owned());
+        if !model.is_empty() {
+            self.total.model = Some(model.into_owned());
+        }
+        self.total.error = None;
+        if self.has_contents {
+            let input = std::mem::take(&mut self.input);
+            span.attributes
+                .text(semconv::INPUT_MESSAGES, contents::list(&input));
+            self.question.get_or_insert(input);
+        }
+        self.chat = Some(OpenChat {
+            at: self.spans.len(),
+            base,
+            is_dated: start.timestamp.is_some(),
+            is_whole: start.fallback.is_some(),
+            duration: None,
+            message: None,
+        });
+        self.spans.push(OpenSpan { span, call: None });
+    }
+
+    /// The counts of the open stream; those of a run of tools are not about a model.
+    fn stats(&mut self, stats: &SessionStats) {
+        let Some(chat) = &mut self.chat else {
+            return;
+        };
+        let span = &mut self.spans[chat.at].span;
+        chat.duration = stats.duration_ms;
+        if let Some(first) = stats.first_event_ms {
+            if chat.is_dated {
+                span.start = chat.base.saturating_sub(nanos(first));
+            }
+            if !chat.is_whole {
+                span.attributes
+                    .double(semconv::TIME_TO_FIRST_CHUNK, first.micros as f64 / 1e6);
+            }
+        }
+        span.attributes
+            .integer(semconv::INPUT_TOKENS, stats.prompt_tokens)
+            .integer(semconv::OUTPUT_TOKENS, stats.completion_tokens)
+            .integer(semconv::CACHED_TOKENS, stats.cached_tokens)
+            .integer(semconv::REASONING_TOKENS, stats.reasoning_tokens)
+            .integer(semconv::RETRIES, stats.retries);
+        for (sum, n) in [
+            (&mut self.total.input, stats.prompt_tokens),
+            (&mut self.total.output, stats.completion_tokens),
+        ] {
+            if let Some(n) = n {
+                *sum = Some(sum.unwrap_or(0).saturating_add(n));
+            }
+        }
+    }
+
+    fn stream_end(&mut self, end: &StreamEnd<'_>) {
+        let Some(chat) = self.chat.take() else {
+            return;
+        };
+        let reason = end.finish_reason;
+        self.total.finish = Some(reason);
+        let span = &mut self.spans[chat.at].span;
+        let lasted = chat
+            .duration
+            .map(|time| span.start.saturating_add(nanos(time)));
+        let end = lasted.unwrap_or(self.clock.now).max(span.start);
+        span.end = Some(end);
+        self.clock.now = self.clock.now.max(end);
+        span.attributes
+            .texts(semconv::FINISH_REASONS, vec![reason.name().to_owned()]);
+        if reason.is_failure() {
+            let error = self.total.error.clone();
+            let error = error.filter(|_| reason != FinishReason::Cancelled);
+            let error = error.unwrap_or_else(|| reason.name().to_owned());
+            span.fail(&error);
+            self.total.error = Some(error);
+        }
+        if let Some(message) = chat.message {
+            span.attributes
+                .text(semconv::OUTPUT_MESSAGES, contents::list(&[message]));
+        }
+    }
+
+    /// The open stream has no end in the log.
+    fn cut_chat(&mut self) {
+        if let Some(chat) = self.chat.take() {
+            let span = &mut self.spans[chat.at].span;
+            span.end = Some(self.clock.now);
+            span.fail(FinishReason::Cut.name());
+            self.total.error = Some(FinishReason::Cut.name().to_owned());
+        }
+    }
+
+    fn message(&mut self, event: &Event<'_>, message: &Message<'_>) {
+        if !self.has_contents || event.choice() != 0 {
+            return;
+        }
+        let is_answer = message.is_of("assistant");
+        message.message.with(|raw| match &mut self.chat {
+            Some(chat) if is_answer => {
+                let reason = match raw.get("tool_calls").and_then(|calls| calls.items().next()) {
+                    Some(_) => FinishReason::ToolCalls,
+                    None => FinishReason::Stop,
+                };
+                let message = contents::message(raw, Some(reason.name()));
+                self.answer = Some(message.clone());
+                chat.message = Some(message);
+            }
+            _ => self.input.push(contents::message(raw, None)),
+        });
+    }
+
+    fn called(&mut self, call: &ToolCall<'_>, arguments: String) {
+        self.arguments
+            .insert(call.tool_id.str().into_owned(), arguments);
+    }
+
+    fn tool_use(&mut self, used: &ToolUse<'_>) {
+        let start = self.date(used.timestamp);
+        let at = self.tool(used.tool_id, used.tool_name, start);
+        self.spans[at].span.known = known(used.traceparent);
+    }
+
+    /// Begins the span of a call; returns its place.
+    fn tool(&mut self, id: Text<'_>, name: Text<'_>, start: u64) -> usize {
+        let id = id.str().into_owned();
+        let name = name.str();
+        let title = format!("{} {name}", operation::EXECUTE_TOOL);
+        let mut span = Span::new(title.trim_end().to_owned(), SpanKind::Internal, start);
+        span.attributes
+            .text(semconv::OPERATION_NAME, operation::EXECUTE_TOOL)
+            .text(semconv::TOOL_NAME, name)
+            .text(semconv::TOOL_CALL_ID, &*id)
+            .text(semconv::TOOL_TYPE, semconv::FUNCTION);
+        if let Some(arguments) = self.arguments.remove(&id) {
+            span.attributes.text(semconv::TOOL_ARGUMENTS, arguments);
+        }
+        let call = Some(id);
+        self.spans.push(OpenSpan { span, call });
+        self.spans.len() - 1
+    }
+
+    /// The place of the span of a call that runs.
+    fn running(&self, id: Text<'_>) -> Option<usize> {
+        let is_it = |open: &OpenSpan| {
+            open.span.end.is_none() && open.call.as_deref().is_some_and(|call| id == *call)
+        };
+        self.spans.iter().rposition(is_it)
+    }
+
+    fn tool_result(&mut self, result: &ToolResult<'_>) {
+        let status = result.status.str();
+        // A pending call has not run, and one that is taken from the log has its span there.
+        if status == "pending" || result.resumed {
+            return;
+        }
+        let dated = self.date(result.timestamp);
+        let running = self.running(result.tool_id);
+        // Of what did not run, such as a call that was refused, the span has no length.
+        let at = running.unwrap_or_else(|| self.tool(result.tool_id, result.tool_name, dated));
+        let span = &mut self.spans[at].span;
+        let lasted = result.duration_ms.filter(|_| result.timestamp.is_none());
+        let end = lasted.map_or(dated, |time| span.start.saturating_add(nanos(time)));
+        span.end = Some(end.max(span.start));
+        self.clock.now = self.clock.now.max(end);
+        if result.cached {
+            span.attributes.flag(semconv::CACHED, true);
+        }
+        span.attributes
+            .integer(semconv::EXIT_CODE, result.exit_code);
+        if self.has_contents {
+            span.attributes
+                .text(semconv::TOOL_RESULT, result.output.str());
+        }
+        if status != "success" {
+            span.fail(&status);
+            if self.has_contents {
+                span.message = Some(result.output_summary.str().into_owned());
+            }
+        }
+    }
+
+    fn error(&mut self, error: &Error<'_>) {
+        let code = error.code.str();
+        let code = if code.is_empty() {
+            "_OTHER".into()
+        } else {
+            code
+        };
+        let message = self.has_contents.then(|| error.message.str().into_owned());
+        let span = match &self.chat {
+            Some(chat) => &mut self.spans[chat.at].span,
+            None => &mut self.agent,
+        };
+        span.message = span.message.take().or(message);
+        self.total.error = Some(code.into_owned());
+    }
+
+    /// Adds an event to the span of a call that runs, else to that of the open stream, else to that of
+    /// the turn.
+    fn happened(&mut self, name: &'static str, call: Option<Text<'_>>, attributes: Attributes) {
+        let call = call.and_then(|id| self.running(id));
+        let at = call.or(self.chat.as_ref().map(|chat| chat.at));
+        let span = at.map_or(&mut self.agent, |at| &mut self.spans[at].span);
+        span.events.push(SpanEvent {
+            name,
+            time: self.clock.now,
+            attributes,
+        });
+    }
+
+    fn decision(&mut self, decision: &Decision<'_>) {
+        let mut attributes = Attributes::default();
+        attributes
+            .flag(semconv::event::TOOL_CALL, decision.tool_call)
+            .some(semconv::event::CHECKER, Some(decision.checker))
+            .some(semconv::event::REASON, Some(decision.reason));
+        self.happened(semconv::event::DECISION, None, attributes);
+    }
+
+    fn retract(&mut self, retract: &Retract<'_>) {
+        let mut attributes = Attributes::default();
+        attributes
+            .some(semconv::TOOL_CALL_ID, retract.tool_id)
+            .some(semconv::event::REASON, Some(retract.reason));
+        self.happened(semconv::event::RETRACT, retract.tool_id, attributes);
+    }
+
+    fn warning(&mut self, warning: &Warning<'_>) {
+        let mut attributes = Attributes::default();
+        attributes
+            .some(semconv::event::SOURCE, Some(warning.source))
+            .some(semconv::event::CODE, Some(warning.code));
+        if self.has_contents {
+            attributes.some(semconv::event::MESSAGE, Some(warning.message));
+        }
+        self.happened(semconv::event::WARNING, None, attributes);
+    }
+
+    fn approval(&mut self, approval: &Approval<'_>) {
+        self.date(approval.timestamp);
+        let mut attributes = Attributes::default();
+        attributes
+            .some(semconv::TOOL_NAME, Some(approval.tool_name))
+            .some(semconv::TOOL_CALL_ID, Some(approval.tool_id))
+            .some(semconv::event::VERDICT, Some(approval.decision))
+            .some(semconv::event::SOURCE, Some(approval.source));
+        if self.has_contents {
+            attributes.some(semconv::event::BY, Some(approval.by));
+        }
+        self.happened(semconv::event::APPROVAL, Some(approval.tool_id), attributes);
+    }
+
+    /// Ends what is open, and writes all spans, that of the turn first.
+    pub(super) fn write(mut self, session: Option<&str>, all: &mut Array<'_>) {
+        self.finish();
+        let parent = match (&self.response, self.caller) {
+            (Some(response), _) => response.client,
+            (None, caller) => caller,
+        };
+        let own = match (&self.response, parent) {
+            (Some(response), client) => response_span(&response.id, client),
+            (None, Some(caller)) => caller.child(self.seed),
+            (None, None) => SpanContext::root(self.seed),
+        };
+        self.describe(session);
+        self.agent
+            .write(own, parent.map(|parent| parent.span), parent.is_some(), all);
+        let mut used = vec![own.span];
+        for (n, OpenSpan { mut span, .. }) in self.spans.into_iter().enumerate() {
+            if let Some(session) = session {
+                span.attributes.text(semconv::CONVERSATION_ID, session);
+            }
+            let made = own.child(TraceHash::of(&n.to_string()));
+            let mut id = span.known.map_or(made, |known| SpanContext {
+                span: known.span,
+                ..own
+            });
+            // A request that was sent twice has named the same span twice.
+            if used.contains(&id.span) {
+                id = made;
+            }
+            used.push(id.span);
+            span.write(id, Some(own.span), false, all);
+        }
+    }
+
+    fn finish(&mut self) {
+        self.cut_chat();
+        let now = self.clock.now;
+        let mut is_cut = false;
+        for OpenSpan { span, .. } in &mut self.spans {
+            if span.end.is_none() {
+                span.end = Some(now.max(span.start));
+                span.fail(NO_RESULT);
+                is_cut = true;
+            }
+        }
+        let starts = self.spans.iter().map(|open| open.span.start);
+        let ends = self.spans.iter().filter_map(|open| open.span.end);
+        let has_start = self.response.is_some();
+        let start = starts.chain(has_start.then_some(self.agent.start)).min();
+        let events = self.agent.events.iter().map(|event| event.time);
+        self.agent.start = start.into_iter().chain(events.clone()).min().unwrap_or(now);
+        let end = ends.chain(self.has_end.then_some(now)).chain(events).max();
+        self.agent.end = Some(end.unwrap_or(now));
+        match self.total.error.take() {
+            _ if self.has_end => {}
+            Some(error) => self.agent.fail(&error),
+            None if is_cut || has_start => self.agent.fail(INTERRUPTED),
+            None => {}
+        }
+    }
+
+    /// Adds the attributes of the span of the turn.
+    fn describe(&mut self, session: Option<&str>) {
+        let Total {
+            provider,
+            model,
+            finish,
+            input,
+            output,
+            ..
+        } = std::mem::take(&mut self.total);
+        let agent = &mut self.agent.attributes;
+        agent
+            .text(semconv::OPERATION_NAME, operation::INVOKE_AGENT)
+            .text(
+                semconv::PROVIDER_NAME,
+                provider.as_deref().unwrap_or(semconv::OTHER_PROVIDER),
+            )
+            .some(semconv::CONVERSATION_ID, session.map(Text::from))
+            .some(semconv::REQUEST_MODEL, model.as_ref().map(Text::from))
+            .integer(semconv::INPUT_TOKENS, input)
+            .integer(semconv::OUTPUT_TOKENS, output);
+        if let Some(reason) = finish {
+            agent.texts(semconv::FINISH_REASONS, vec![reason.name().to_owned()]);
+        }
+        if let Some(question) = self.question.take() {
+            agent.text(semconv::INPUT_MESSAGES, contents::list(&question));
+        }
+        if let Some(answer) = self.answer.take() {
+            agent.text(semconv::OUTPUT_MESSAGES, contents::list(&[answer]));
+        }
+    }
+}
+
+/// The error of a call that has begun and has no result in the log.
+const NO_RESULT: &str = "no_result";
+
+/// The error of a turn that has no end in the log.
+const INTERRUPTED: &str = "interrupted";
+
+fn nanos(time: Millis) -> u64 {
+    time.micros.saturating_mul(1000)
+}
+
+/// The span that a `traceparent` in the log names.
+fn known(traceparent: Option<Text<'_>>) -> Option<SpanContext> {
+    traceparent.and_then(|text| SpanContext::of(&text.str()))
+}
