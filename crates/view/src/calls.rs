@@ -125,6 +125,9 @@ impl CallCards {
         };
         let call = &mut self.list[n];
         call.index = delta.index;
+        if delta.from_text {
+            call.add_fact("origin", "written as text".to_owned());
+        }
         if let Some(name) = name.filter(|_| call.name.is_empty()) {
             call.name = name.into_owned();
         }
@@ -171,6 +174,12 @@ impl CallCards {
             None => whole.arguments_text.unwrap_or_default().str().into_owned(),
             arguments => json(arguments),
         });
+        if let Some(repairs) = whole.repairs {
+            call.add_fact("repaired", repairs.with(repaired));
+        }
+        if let Some(error) = whole.error {
+            call.add_fact("refused", error.message.str().into_owned());
+        }
         if let CallState::Arriving | CallState::Called = call.state {
             call.state = match whole.error {
                 Some(error) => {
@@ -212,6 +221,14 @@ impl CallCards {
         let n = self.ran(event, result.tool_id, result.tool_name);
         let call = &mut self.list[n];
         call.summary = result.output_summary.str().into_owned();
+        if let Some(hash) = result.hash {
+            call.add_fact("hash", hash.str().into_owned());
+        }
+        if let Some(file) = result.output_file {
+            call.add_fact("whole output", file.str().into_owned());
+        } else if result.truncated {
+            call.add_fact("output", format!("{} bytes, cut", result.output_bytes));
+        }
         call.state = CallState::Ended(CallResult {
             status: result.status.str().into_owned(),
             output: result.output.str().into_owned(),
@@ -356,6 +373,8 @@ pub(crate) struct CallCard {
     pub state: CallState,
     /// A line for people: the summary of the result, or the last line of a running tool.
     summary: String,
+    /// What only a report has room for: labels and texts, in the order in which they came.
+    pub facts: Vec<(&'static str, String)>,
     /// Whether no event can change it any more.
     pub is_closed: bool,
     /// Whether its stream was cancelled.
@@ -398,6 +417,7 @@ impl CallCard {
                 was_started,
                 stream_failed,
             } => was_started || stream_failed && !self.is_cancelled,
+            CallState::Ended(ref result) => result.status == "pending",
             _ => false,
         };
         self.is_closed || self.has_ended() && !waits || self.is_cancelled && !self.was_started()
@@ -419,6 +439,14 @@ impl CallCard {
         }
     }
 
+    /// The latest line of its progress.
+    pub(crate) fn progress(&self) -> &str {
+        match self.state {
+            CallState::Running | CallState::Lost | CallState::Retracted { .. } => &self.summary,
+            _ => "",
+        }
+    }
+
     /// The text that its card shows: for a command that failed its last line, on standard error if
     /// there is one.
     pub(crate) fn gist(&self) -> &str {
@@ -426,6 +454,11 @@ impl CallCard {
             .filter(|result| ["error", "timeout", "cancelled"].contains(&&*result.status))
             .and_then(|result| last_words(&result.output))
             .unwrap_or_else(|| self.result_text())
+    }
+
+    fn add_fact(&mut self, label: &'static str, text: String) {
+        self.facts.retain(|(known, _)| *known != label);
+        self.facts.push((label, text));
     }
 
     /// Sets the arguments, and their brief form.
@@ -445,6 +478,28 @@ fn last_words(output: &str) -> Option<&str> {
         .split_once("\nstdout:\n")
         .map_or(written, |(stderr, _)| stderr);
     stderr.lines().rfind(|line| !line.trim().is_empty())
+}
+
+/// How many repairs of a call are listed.
+const REPAIRS: usize = 16;
+
+/// The repairs of a call, a line each: `trailing comma at byte 12: "," became ""`.
+fn repaired(repairs: Raw<'_>) -> String {
+    let lines = repairs.items().take(REPAIRS).map(|repair| {
+        let part = |key| one_line(&plain(repair.get(key)), BRIEF);
+        format!(
+            "{} at byte {}: \"{}\" became \"{}\"",
+            part("kind").replace('_', " "),
+            part("offset"),
+            part("before"),
+            part("after")
+        )
+    });
+    let lines: Vec<_> = lines.collect();
+    match repairs.items().count() {
+        all if all > REPAIRS => format!("{}\n… {} more", lines.join("\n"), all - REPAIRS),
+        _ => lines.join("\n"),
+    }
 }
 
 /// An object as `key: value, …`, any other text as it is; on one line.
@@ -472,13 +527,26 @@ pub(crate) const DONE: &str = "✓";
 impl CallCard {
     /// The sign before a call's name, its colour, and the text at the other end of the line.
     pub(crate) fn status(&self, no_time: bool) -> (&'static str, Style, String) {
+        let (sign, style, mut text) = self.word();
+        for figure in self.figures(no_time) {
+            add(&mut text, &figure);
+        }
+        if text.is_empty() {
+            text.push_str("done");
+        }
+        (sign, style, text)
+    }
+
+    /// The sign of the state, its colour, and the word for it, which is empty for a call that
+    /// succeeded.
+    pub(crate) fn word(&self) -> (&'static str, Style, String) {
         let of = |sign, colour: AnsiColor, text: &str| (sign, colour.on_default(), text.to_owned());
         let cancelled = if self.was_started() {
             "cancelled"
         } else {
             "cancelled, not run"
         };
-        let (sign, style, mut text) = match &self.state {
+        match &self.state {
             CallState::Ended(result) => match &*result.status {
                 "cancelled" => of("–", AnsiColor::Yellow, cancelled),
                 "success" | "answered" => of(DONE, AnsiColor::Green, ""),
@@ -492,22 +560,43 @@ impl CallCard {
             CallState::Refused(code) => of("✗", AnsiColor::Red, &format!("refused: {code}")),
             CallState::Running => of("●", AnsiColor::Yellow, "running"),
             CallState::Retracted { .. } => ("–", Style::new().dimmed(), "taken back".to_owned()),
-        };
-        if let Some(result) = self.result() {
-            if let Some(code) = result.exit_code.filter(|code| *code != 0) {
-                add(&mut text, &format!("exit {code}"));
-            }
-            if result.is_cached {
-                add(&mut text, "cached");
-            }
-            if let Some(ms) = result.duration_ms.filter(|_| !no_time) {
-                add(&mut text, &duration(ms));
-            }
         }
-        if text.is_empty() {
-            text.push_str("done");
+    }
+
+    /// The name of the state in `cards.css`.
+    pub(crate) fn state_name(&self) -> &'static str {
+        match &self.state {
+            CallState::Ended(result) => match &*result.status {
+                "cancelled" => "cancelled",
+                "success" | "answered" => "done",
+                "pending" => "waits",
+                "denied" | "invalid" | "unknown_tool" => "refused",
+                _ => "failed",
+            },
+            _ if self.is_cancelled => "cancelled",
+            CallState::Lost => "lost",
+            CallState::Arriving => "arriving",
+            CallState::Called => "called",
+            CallState::Refused(_) => "refused",
+            CallState::Running => "running",
+            CallState::Retracted { .. } => "retracted",
         }
-        (sign, style, text)
+    }
+
+    /// What its result says beside its status: the exit status of a command that failed, whether it
+    /// was cached, how long it took.
+    pub(crate) fn figures(&self, no_time: bool) -> impl Iterator<Item = String> {
+        let result = self.result();
+        let exit = result.and_then(|result| result.exit_code);
+        let exit = exit.filter(|code| *code != 0);
+        let is_cached = result.is_some_and(|result| result.is_cached);
+        let ms = result.and_then(|result| result.duration_ms);
+        let figures = [
+            exit.map(|code| format!("exit {code}")),
+            is_cached.then(|| "cached".to_owned()),
+            ms.filter(|_| !no_time).map(duration),
+        ];
+        figures.into_iter().flatten()
     }
 }
 
@@ -519,7 +608,7 @@ fn add(text: &mut String, more: &str) {
 }
 
 /// Milliseconds for people: `0.4 ms`, `12 ms`, `1.2 s`, `2 min 3 s`.
-fn duration(ms: f64) -> String {
+pub(crate) fn duration(ms: f64) -> String {
     match ms {
         _ if ms < 9.95 => format!("{ms:.1} ms"),
         _ if ms < 999.5 => format!("{ms:.0} ms"),

@@ -66,6 +66,9 @@ pub(crate) fn one_line(text: &str, limit: usize) -> String {
     out
 }
 
+/// The longest note of a document, in columns.
+pub(crate) const BRIEF_NOTE: usize = 4000;
+
 /// The characters of a text; hidden ones are written out.
 struct SafeChars<'a>(std::str::Chars<'a>, Option<std::vec::IntoIter<char>>);
 

@@ -11,8 +11,10 @@
 mod calls;
 mod escape;
 mod json;
+mod markdown;
 mod metrics;
 mod otlp;
+mod report;
 mod semconv;
 mod story;
 mod surface;
@@ -24,6 +26,7 @@ pub use event::is_hidden;
 pub use json::JsonView;
 pub use metrics::{Metrics, OpenStreams, ServiceState};
 pub use otlp::{TraceView, response_span};
+pub use report::{html, html_policy, markdown};
 pub use surface::{FormRow, Surface, Terminal};
 pub use terminal::Term;
 pub use text::text;
@@ -34,4 +37,12 @@ pub const CARDS: &str = include_str!("cards.css");
 
 /// The views; the first one is the default. To add one: a file with the view and its row, its `mod`
 /// line and its line in this table.
-pub const FORMS: &[FormRow] = &[terminal::ROW, text::ROW, json::ROW, metrics::ROW, otlp::ROW];
+pub const FORMS: &[FormRow] = &[
+    terminal::ROW,
+    text::ROW,
+    json::ROW,
+    report::HTML,
+    report::GITHUB,
+    metrics::ROW,
+    otlp::ROW,
+];

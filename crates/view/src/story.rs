@@ -7,6 +7,10 @@ use anstyle::{AnsiColor, Style};
 use event::payload::{FinishReason, Retract};
 use event::{Event, Kind, Payload, Raw, Text, View};
 
+/// How many calls of earlier turns may wait for a result. Without a limit, a log of calls that
+/// nothing ran would be kept to its end.
+const WAITING: usize = 256;
+
 /// Shows events on a page.
 #[derive(Debug)]
 pub(crate) struct Story<P> {
@@ -163,12 +167,14 @@ impl<P: Page> Story<P> {
     fn stream_start(&mut self, event: &Event<'_>) {
         self.end_turn(event, true);
         self.close(|call| call.who.shares_stream(event));
-        let shown = self
-            .calls
-            .list
-            .iter()
-            .take_while(|c| c.has_ended() && c.is_settled())
-            .count();
+        // Calls without a result may still get one, but not all that a long log has.
+        let many = self.calls.list.len().saturating_sub(WAITING);
+        let is_shown = |(n, call): (usize, &CallCard)| {
+            call.has_ended() && call.is_settled() && !self.turns.contains(&call.who)
+                || call.is_closed && n < many
+        };
+        let shown = self.calls.list.iter().enumerate();
+        let shown = shown.take_while(|call| is_shown(*call)).count();
         self.calls.forget(shown);
         self.page.forget(shown);
         self.page.pause();
@@ -199,6 +205,10 @@ impl<P: Page> Story<P> {
         {
             self.begin_turn(event);
         }
+        if kind == Kind::StreamStart {
+            self.stream_start(event);
+        }
+        self.page.event(event);
         let Some(payload) = event.payload() else {
             return;
         };
@@ -216,7 +226,7 @@ impl<P: Page> Story<P> {
             Payload::Message(message) => {
                 message.message.with(|message| self.message(event, message))
             }
-            Payload::StreamStart(_) => self.stream_start(event),
+            Payload::StreamStart(_) => {}
             Payload::StreamEnd(end) => self.stream_end(event, end.finish_reason),
             Payload::Warning(w) => self.notice(event, Tone::Warning, [w.source, w.message, w.code]),
             Payload::Error(e) => {
@@ -445,6 +455,8 @@ pub(crate) trait Page {
             self.note(Tone::Heading, &who.heading());
         }
     }
+    /// The next event, before anything of it is shown, and after all that it ends.
+    fn event(&mut self, _: &Event<'_>) {}
     /// A piece of running text.
     fn text(&mut self, voice: Voice, text: &str);
     /// A line that the view itself writes.

@@ -7,7 +7,7 @@ use event::{Event, View};
 use screen::Screen;
 
 mod draft;
-mod markdown;
+
 mod pen;
 mod render;
 mod screen;

@@ -3,7 +3,8 @@
 //!
 //! `in.ndjson` is shown on a terminal of the width that the file's name says: `40.txt`, or
 //! `40x10.txt` for one of ten rows (else 24). `plain-40.txt` is without colours; `styles-40.txt`
-//! shows them, as `{1}bold{}`. `text.txt` is the plain form.
+//! shows them, as `{1}bold{}`. `text.txt` is the plain form, `report.html` and `report.md` are
+//! reports; the style of a page is left out.
 //! `cargo test -p toolpipe-view --test golden NAME` runs the screens whose name contains NAME;
 //! `UPDATE=1` rewrites the files.
 
@@ -23,6 +24,16 @@ use toolpipe_view::{self as view, Term, Terminal};
 fn shown(name: &str, log: &str) -> String {
     if name == "text" {
         return run(&mut view::text(false, true), log, |_| {});
+    }
+    if name == "report.md" {
+        return run(&mut view::markdown(true), log, |_| {});
+    }
+    if name == "report.html" {
+        let page = run(&mut view::html(true), log, |_| {});
+        let (head, rest) = page.split_once("<style>").unwrap();
+        let (_, body) = rest.split_once("</style>").unwrap();
+        let head = head.replace(view::html_policy(), "…");
+        return format!("{head}<style>…</style>{body}");
     }
     let (form, size) = name.rsplit_once('-').unwrap_or(("", name));
     let (columns, rows) = size.split_once('x').unwrap_or((size, "24"));
@@ -79,7 +90,8 @@ fn main() -> ExitCode {
         let files = fs::read_dir(&folder)
             .unwrap()
             .map(|entry| entry.unwrap().path());
-        for file in files.filter(|file| file.extension().is_some_and(|e| e == "txt")) {
+        let is_screen = |file: &std::path::PathBuf| file.file_name().unwrap() != "in.ndjson";
+        for file in files.filter(is_screen) {
             screens.push((
                 file.strip_prefix(&root).unwrap().display().to_string(),
                 file,
@@ -89,7 +101,8 @@ fn main() -> ExitCode {
     screens.sort();
     trials::run(screens, |file| {
         let log = fs::read_to_string(file.with_file_name("in.ndjson")).unwrap();
-        let name = file.file_stem().unwrap().to_str().unwrap();
+        let name = file.file_name().unwrap().to_str().unwrap();
+        let name = name.strip_suffix(".txt").unwrap_or(name);
         golden::compare(file, shown(name, &log).as_bytes())
             .into_iter()
             .collect()

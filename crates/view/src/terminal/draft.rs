@@ -5,9 +5,9 @@
 //! away, the block is drawn up to a word after which it can be cut; where it cannot be cut, it
 //! stays as it came. Code between fences is drawn line by line.
 
-use super::markdown::{Blocks, Fence, lead};
 use super::pen::{Mark, Pen};
 use super::render::{INDENT, Renderer, code_label, code_style};
+use crate::markdown::{Blocks, Fence, lead};
 use anstyle::Style;
 
 /// How much is parsed at once, in bytes: each delta parses the unfinished block again. A longer

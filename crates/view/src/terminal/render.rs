@@ -1,9 +1,9 @@
 //! Draws blocks of Markdown. Without colours the marks of headings, code, emphasis and
 //! strikethrough are drawn as characters, since nothing else shows their meaning.
 
-use super::markdown::{BlockEvent, Blocks, Fence};
 use super::pen::Pen;
 use super::table::{TableCell, TerminalTable};
+use crate::markdown::{BlockEvent, Blocks, Fence};
 use anstyle::{AnsiColor, Style};
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, LinkType, Tag, TagEnd};
 use std::borrow::Cow;

@@ -53,7 +53,7 @@ pub(crate) struct Blocks {
 
 impl Blocks {
     /// Parses `text`, which continues a block if it has a `lead`.
-    pub(super) fn parse(text: &str, lead: &str) -> Self {
+    pub(crate) fn parse(text: &str, lead: &str) -> Self {
         let mut source = Cow::Borrowed(text);
         // The parser takes link definitions (`[1]: https://…`) out of the text, and models use them
         // as footnotes. With another character in place of the colon they are text.
@@ -92,7 +92,7 @@ impl Blocks {
     }
 
     /// How many units more text cannot change. `text` consists of whole lines.
-    pub(super) fn finished(&self, text: &str) -> usize {
+    pub(crate) fn finished(&self, text: &str) -> usize {
         let Some(last) = self.units.last() else {
             return 0;
         };
@@ -106,7 +106,7 @@ impl Blocks {
     }
 
     /// The beginning of the line that opens the unit at `n`, if that is a fenced block of code.
-    pub(super) fn fence(&self, text: &str, n: usize) -> Option<usize> {
+    pub(crate) fn fence(&self, text: &str, n: usize) -> Option<usize> {
         let unit = self.units.get(n)?;
         let fenced = matches!(
             self.items[unit.items.start].0,
@@ -116,7 +116,7 @@ impl Blocks {
     }
 
     /// Whether the unit is text without any markup, which looks drawn as it was written.
-    pub(super) fn is_plain(&self, unit: &TopBlock, text: &str) -> bool {
+    pub(crate) fn is_plain(&self, unit: &TopBlock, text: &str) -> bool {
         let items = &self.items[unit.items.clone()];
         let mut at = unit.bytes.start;
         let [(Event::Start(Tag::Paragraph), _), inner @ .., _] = items else {
@@ -138,7 +138,7 @@ impl Blocks {
 
     /// The header of the last unit, with the line below it, if it is a table with more rows than
     /// that.
-    pub(super) fn header<'t>(&self, text: &'t str) -> Option<&'t str> {
+    pub(crate) fn header<'t>(&self, text: &'t str) -> Option<&'t str> {
         let unit = self.units.last()?;
         let is_table = matches!(self.items[unit.items.start].0, Event::Start(Tag::Table(_)));
         let mut lines = text[unit.bytes.clone()]
@@ -152,7 +152,7 @@ impl Blocks {
     /// Where the last unit, an unfinished paragraph or a block that ends with one, may be cut:
     /// after a word of plain text, before any marker whose counterpart may still come; else after
     /// any word. Returns the position of the event with that word, and that of the cut in the text.
-    pub(super) fn cut(&self, text: &str) -> Option<(usize, usize)> {
+    pub(crate) fn cut(&self, text: &str) -> Option<(usize, usize)> {
         let unit = self.units.last()?;
         let items = &self.items[unit.items.clone()];
         let begin = items.iter().rposition(|(e, _)| is_block(e))?;
@@ -240,7 +240,7 @@ pub(crate) struct Fence {
 
 impl Fence {
     /// The fence that `line` opens, and the words behind it.
-    pub(super) fn open(line: &str) -> Option<(Self, &str)> {
+    pub(crate) fn open(line: &str) -> Option<(Self, &str)> {
         let rest = line.trim_start_matches(' ');
         let mark = *rest
             .as_bytes()
@@ -257,8 +257,13 @@ impl Fence {
         ))
     }
 
+    /// Whether the line that it was made of opens code at all.
+    pub(crate) fn opens(&self) -> bool {
+        self.length > 2 && self.indent < 4
+    }
+
     /// Whether `line` closes it.
-    pub(super) fn is_closed_by(&self, line: &str) -> bool {
+    pub(crate) fn is_closed_by(&self, line: &str) -> bool {
         let rest = line.trim_start_matches(' ');
         let length = rest.bytes().take_while(|b| *b == self.mark).count();
         line.len() - rest.len() < 4
@@ -267,14 +272,14 @@ impl Fence {
     }
 
     /// Whether `line` may become one that closes it.
-    pub(super) fn may_be_closed_by(&self, line: &str) -> bool {
+    pub(crate) fn may_be_closed_by(&self, line: &str) -> bool {
         let rest = line.trim_start_matches(' ');
         let marks = rest.trim_start_matches(char::from(self.mark));
         line.len() - rest.len() < 4 && marks.trim_matches([' ', '\t', '\r']).is_empty()
     }
 
     /// `line` without the indentation that its opening line had.
-    pub(super) fn code<'l>(&self, line: &'l str) -> &'l str {
+    pub(crate) fn code<'l>(&self, line: &'l str) -> &'l str {
         let spaces = line.bytes().take_while(|b| *b == b' ').count();
         &line[spaces.min(self.indent)..]
     }

@@ -1,0 +1,260 @@
+//! `markdown`: a report for an issue or a pull request, in
+//! [GitHub's Markdown](https://github.github.com/gfm/).
+
+use super::excerpt::{Excerpt, left_out};
+use super::github_prose::{Place, code_span, fenced, prose, shown};
+use super::html::figures;
+use super::outline::{Outline, RowKind};
+use super::{ReportForm, story};
+use crate::calls::{CallCard, duration};
+use crate::escape::{BRIEF_NOTE, one_line};
+use crate::story::{Tone, Voice};
+use crate::surface::FormRow;
+use event::View;
+use std::io::Write;
+
+pub(crate) const ROW: FormRow = FormRow {
+    name: "markdown",
+    help: "A report for an issue or a pull request, in GitHub's Markdown",
+    view: |surface| Box::new(markdown(surface.no_time)),
+};
+
+/// A report in GitHub's Markdown.
+pub fn markdown(no_time: bool) -> impl View {
+    let form = Github {
+        no_time,
+        last: Block::Other,
+        text: String::new(),
+    };
+    story(form, no_time)
+}
+
+/// The bound of arguments and of a result, in bytes: a comment on GitHub has at most 65,536
+/// characters.
+const MOST: usize = 4 * 1024;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Block {
+    Notes,
+    Other,
+}
+
+#[derive(Debug)]
+struct Github {
+    no_time: bool,
+    last: Block,
+    /// A text that is not Markdown, until it is whole: what begins a line is known then.
+    text: String,
+}
+
+/// Appends formatted text.
+macro_rules! put {
+    ($out:expr, $($text:tt)*) => {{
+        // Writing to a vector cannot fail.
+        let _ = write!($out, $($text)*);
+    }};
+}
+
+/// The label of a voice.
+fn label(voice: Voice) -> Option<&'static str> {
+    match voice {
+        Voice::User => Some("> **user**\n>\n> "),
+        Voice::Thinking => Some("<details><summary>thinking</summary>\n\n"),
+        Voice::Refusal => Some("**refusal**\n\n"),
+        Voice::Output => Some("**output**\n\n"),
+        Voice::Answer => None,
+    }
+}
+
+impl Github {
+    fn begin(&mut self, out: &mut Vec<u8>, block: Block) {
+        if self.last == Block::Notes && block != Block::Notes {
+            out.push(b'\n');
+        }
+        self.last = block;
+    }
+}
+
+impl ReportForm for Github {
+    // The first text is the question, and all else needs the whole log.
+    fn head(&mut self, _: &mut Vec<u8>, _: &Outline) {}
+
+    fn turn(&mut self, out: &mut Vec<u8>, outline: &Outline) {
+        self.begin(out, Block::Other);
+        put!(out, "###### turn {}\n\n", outline.turns);
+    }
+
+    fn open_text(&mut self, out: &mut Vec<u8>, voice: Voice, _: &Outline) {
+        self.begin(out, Block::Other);
+        out.extend_from_slice(label(voice).unwrap_or_default().as_bytes());
+    }
+
+    fn plain(&mut self, _: &mut Vec<u8>, text: &str) {
+        self.text.push_str(text);
+    }
+
+    fn passage(&mut self, out: &mut Vec<u8>, passage: &str) {
+        prose(out, passage);
+    }
+
+    fn close_text(&mut self, out: &mut Vec<u8>, voice: Voice) {
+        let text = std::mem::take(&mut self.text);
+        match voice {
+            Voice::User => quote(out, text.trim_end()),
+            Voice::Output => {
+                let excerpt = Excerpt::of(&text, super::html::MOST);
+                put!(out, "{}\n", fenced("text", &excerpt.text));
+                cut_note(out, excerpt.left_out);
+            }
+            Voice::Thinking => out.extend_from_slice(b"</details>\n\n"),
+            Voice::Answer | Voice::Refusal => {}
+        }
+    }
+
+    fn note(&mut self, out: &mut Vec<u8>, tone: Tone, text: &str) {
+        let text = shown(&one_line(text, BRIEF_NOTE), Place::Line(false));
+        let (before, after) = match tone {
+            Tone::Figures => return,
+            Tone::Heading => ("- **", "**"),
+            Tone::Quiet => ("- ", ""),
+            Tone::Warning => ("- ⚠ warning: ", ""),
+            Tone::Error => ("- ✗ error: ", ""),
+        };
+        self.begin(out, Block::Notes);
+        put!(out, "{before}{text}{after}\n");
+    }
+
+    fn card(&mut self, out: &mut Vec<u8>, call: &CallCard, _: usize) {
+        self.begin(out, Block::Other);
+        let (sign, _, word) = call.word();
+        let word = if word.is_empty() { "done" } else { &word };
+        let open = match call.state_name() {
+            "done" | "called" | "arriving" | "retracted" => "",
+            _ => " open",
+        };
+        let html = |text: &str| shown(text, Place::Html);
+        put!(
+            out,
+            "<details{open}><summary>{sign} <b>{}</b> <code>{}</code>",
+            html(word),
+            html(&one_line(&call.name, 200)),
+        );
+        if !call.brief.is_empty() {
+            put!(out, " {}", html(&call.brief));
+        }
+        for figure in call.figures(self.no_time) {
+            put!(out, " · {}", html(&figure));
+        }
+        out.extend_from_slice(b"</summary>\n\n");
+        part(
+            out,
+            "arguments",
+            "json",
+            &Excerpt::of_json(&call.arguments, MOST),
+        );
+        for (label, text) in &call.facts {
+            part(out, label, "text", &Excerpt::of(text, MOST));
+        }
+        match call.result() {
+            Some(result) => part(
+                out,
+                "result",
+                "text",
+                &Excerpt::of_json(&result.output, MOST),
+            ),
+            None => part(out, "progress", "text", &Excerpt::of(call.progress(), MOST)),
+        }
+        out.extend_from_slice(b"</details>\n\n");
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>, outline: &Outline) {
+        self.begin(out, Block::Other);
+        out.extend_from_slice(b"---\n\n");
+        let figures = figures(outline, self.no_time);
+        let row = |out: &mut Vec<u8>, cells: &mut dyn Iterator<Item = String>| {
+            out.push(b'|');
+            cells.for_each(|cell| put!(out, " {cell} |"));
+            out.push(b'\n');
+        };
+        row(
+            out,
+            &mut figures.iter().map(|(label, _)| (*label).to_owned()),
+        );
+        row(out, &mut figures.iter().map(|_| "---".to_owned()));
+        row(
+            out,
+            &mut figures
+                .iter()
+                .map(|(_, text)| shown(text, Place::Line(false))),
+        );
+        if outline.rows().any(|row| row.span.is_some()) {
+            timeline(out, outline);
+        }
+    }
+}
+
+/// A part of a card, unless it is empty.
+fn part(out: &mut Vec<u8>, label: &str, language: &str, excerpt: &Excerpt) {
+    if !excerpt.text.is_empty() {
+        put!(out, "{label}\n\n{}\n", fenced(language, &excerpt.text));
+        cut_note(out, excerpt.left_out);
+    }
+}
+
+fn cut_note(out: &mut Vec<u8>, bytes: usize) {
+    if bytes > 0 {
+        put!(out, "*{}*\n\n", left_out(bytes));
+    }
+}
+
+/// A text of the user: each line as it is, in a quote.
+fn quote(out: &mut Vec<u8>, text: &str) {
+    for (n, line) in text.split('\n').enumerate() {
+        if n > 0 {
+            out.extend_from_slice(b"\n> ");
+        }
+        let line = line.trim_end();
+        let kept = line.trim_start_matches([' ', '\t']);
+        // GitHub drops the spaces that begin a line.
+        let indent = line.len() - kept.len();
+        out.extend(std::iter::repeat_n(b"&nbsp;", indent.min(40)).flatten());
+        out.extend_from_slice(shown(kept, Place::Line(indent == 0)).as_bytes());
+    }
+    out.extend_from_slice(b"\n\n");
+}
+
+/// The width of a bar, in characters.
+const BAR: usize = 24;
+
+/// The turns and calls with their times.
+fn timeline(out: &mut Vec<u8>, outline: &Outline) {
+    out.extend_from_slice(b"\n<details><summary>turns and calls</summary>\n\n");
+    out.extend_from_slice(b"| | state | time | |\n| --- | --- | --: | --- |\n");
+    for (at, row) in outline.rows().enumerate() {
+        if at == outline.before_gap() && outline.left_out() > 0 {
+            put!(out, "| *{} more* | | | |\n", outline.left_out());
+        }
+        let (name, state) = match &row.kind {
+            RowKind::Question(text) => (shown(text, Place::Line(false)), String::new()),
+            RowKind::Turn => (format!("turn {}", row.n), String::new()),
+            RowKind::Call(name, _, word) => {
+                (code_span(name, true), shown(word, Place::Line(false)))
+            }
+        };
+        put!(out, "| {name} | {state} |");
+        match row.span {
+            Some((from, to)) if outline.now > 0.0 => {
+                let part =
+                    |time: f64| (time / outline.now * BAR as f64).clamp(0.0, BAR as f64) as usize;
+                let from_part = part(from).min(BAR - 1);
+                let to_part = part(to).clamp(from_part + 1, BAR);
+                let bar = "·".repeat(from_part)
+                    + &"█".repeat(to_part - from_part)
+                    + &"·".repeat(BAR - to_part);
+                put!(out, " {} | `{bar}` |\n", duration(to - from));
+            }
+            _ => out.extend_from_slice(b" | |\n"),
+        }
+    }
+    out.extend_from_slice(b"\n</details>\n");
+}

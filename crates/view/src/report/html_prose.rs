@@ -1,0 +1,250 @@
+//! Markdown of a model as HTML: its blocks as elements, its addresses as text. No link can be
+//! clicked and no image is loaded: the address is shown, and whoever trusts it can copy it. HTML of
+//! a model is text.
+
+use super::html_writer::HtmlWriter;
+use crate::markdown::Blocks;
+use pulldown_cmark::{Alignment, Event, HeadingLevel, LinkType, Tag, TagEnd};
+use std::borrow::Cow;
+
+/// How deep containers are nested. Deeper ones are as deep as this.
+const DEEPEST: usize = 24;
+
+/// An address that is written behind the text of its link, and that text.
+struct OpenLink {
+    address: String,
+    text: String,
+}
+
+/// Writes one passage of Markdown.
+pub(super) fn prose(out: &mut Vec<u8>, passage: &str) {
+    let blocks = Blocks::parse(passage, "");
+    let mut prose = HtmlProse {
+        out: HtmlWriter(out),
+        passage,
+        colon: blocks.colon,
+        links: Vec::new(),
+        is_open: Vec::new(),
+        alignments: Vec::new(),
+        column: 0,
+        in_head: false,
+        at: 0,
+    };
+    for (event, range) in &blocks.items {
+        prose.event(event, range.start, range.end);
+        if !matches!(event, Event::Start(_)) {
+            prose.at = prose.at.max(range.end);
+        }
+    }
+}
+
+struct HtmlProse<'o, 't> {
+    out: HtmlWriter<'o>,
+    passage: &'t str,
+    /// The character that stands for a colon in the texts of the events.
+    colon: Option<char>,
+    links: Vec<OpenLink>,
+    /// Of each open container, whether it has an element.
+    is_open: Vec<bool>,
+    alignments: Vec<Alignment>,
+    column: usize,
+    in_head: bool,
+    /// The end of what is written of the passage.
+    at: usize,
+}
+
+impl HtmlProse<'_, '_> {
+    fn text(&mut self, text: &str) {
+        let text: Cow<'_, str> = match self.colon {
+            Some(colon) if text.contains(colon) => text.replace(colon, ":").into(),
+            _ => text.into(),
+        };
+        if let Some(link) = self.links.last_mut() {
+            link.text.push_str(&text);
+        }
+        self.out.text(&text);
+    }
+
+    fn event(&mut self, event: &Event<'_>, start: usize, end: usize) {
+        match event {
+            Event::Start(tag) => self.start(tag, start),
+            Event::End(tag) => self.end(*tag, end),
+            Event::Text(text) | Event::InlineHtml(text) | Event::Html(text) => self.text(text),
+            Event::Code(text) => {
+                self.out.markup("<code>");
+                self.text(text);
+                self.out.markup("</code>");
+            }
+            // Line breaks stay where they are: the style keeps them.
+            Event::SoftBreak => self.text("\n"),
+            Event::HardBreak => {
+                self.out.markup("<br>");
+            }
+            Event::Rule => {
+                self.out.markup("<hr>");
+            }
+            Event::TaskListMarker(_)
+            | Event::FootnoteReference(_)
+            | Event::InlineMath(_)
+            | Event::DisplayMath(_) => self.text(&self.passage[start..end]),
+        }
+    }
+
+    /// Opens a container and, where it must hold an item, leaves room for that.
+    fn open(&mut self, markup: &'static str) -> bool {
+        let room = if markup == "<li>" { 0 } else { 1 };
+        let opens = self.is_open.len() + room < DEEPEST;
+        self.is_open.push(opens);
+        self.out.markup(if opens { markup } else { "\n" });
+        opens
+    }
+
+    fn close(&mut self, markup: &'static str) {
+        if self.is_open.pop() == Some(true) {
+            self.out.markup(markup);
+        }
+    }
+
+    fn start(&mut self, tag: &Tag<'_>, start: usize) {
+        match tag {
+            Tag::Paragraph => drop(self.out.markup("<p>")),
+            Tag::HtmlBlock => drop(self.out.markup("<p>")),
+            Tag::Heading { level, .. } => {
+                // Headings of a model stand below the turn, whatever level they have.
+                self.out.markup(match level {
+                    HeadingLevel::H1 => "<h3 class=\"heading\" data-level=\"1\">",
+                    HeadingLevel::H2 => "<h3 class=\"heading\" data-level=\"2\">",
+                    _ => "<h3 class=\"heading\" data-level=\"3\">",
+                });
+            }
+            Tag::BlockQuote(_) => drop(self.open("<blockquote>")),
+            Tag::CodeBlock(_) => drop(self.out.markup("<pre><code>")),
+            Tag::List(None) => drop(self.open("<ul>")),
+            Tag::List(Some(1)) => drop(self.open("<ol>")),
+            Tag::List(Some(first)) => {
+                let first = usize::try_from(*first).unwrap_or_default();
+                let opens = self.open("<ol start=\"");
+                if opens {
+                    self.out.number(first).markup("\">");
+                }
+            }
+            // Without its list an item has no element of its own.
+            Tag::Item => drop(self.open("<li>")),
+            Tag::Table(alignments) => {
+                self.alignments.clone_from(alignments);
+                self.out.markup("<table>");
+            }
+            Tag::TableHead => {
+                (self.in_head, self.column, self.at) = (true, 0, start);
+                self.out.markup("<thead><tr>");
+            }
+            Tag::TableRow => {
+                (self.column, self.at) = (0, start);
+                self.out.markup("<tr>");
+            }
+            Tag::TableCell => {
+                self.end_cell();
+                let side = self.alignments.get(self.column);
+                self.column += 1;
+                self.out.markup(match (self.in_head, side) {
+                    (true, Some(Alignment::Right)) => "<th class=\"right\">",
+                    (true, Some(Alignment::Center)) => "<th class=\"center\">",
+                    (true, _) => "<th>",
+                    (false, Some(Alignment::Right)) => "<td class=\"right\">",
+                    (false, Some(Alignment::Center)) => "<td class=\"center\">",
+                    (false, _) => "<td>",
+                });
+            }
+            Tag::Emphasis => drop(self.out.markup("<em>")),
+            Tag::Strong => drop(self.out.markup("<strong>")),
+            Tag::Strikethrough => drop(self.out.markup("<del>")),
+            Tag::Link {
+                dest_url,
+                link_type,
+                ..
+            } => {
+                let is_shown = matches!(link_type, LinkType::Autolink | LinkType::Email);
+                let address = if is_shown { "" } else { dest_url };
+                self.link(address);
+            }
+            Tag::Image { dest_url, .. } => {
+                self.text("[image: ");
+                self.link(dest_url);
+            }
+            _ => {}
+        }
+    }
+
+    fn link(&mut self, address: &str) {
+        let address = match self.colon {
+            Some(colon) => address.replace(colon, ":"),
+            None => address.to_owned(),
+        };
+        self.links.push(OpenLink {
+            address,
+            text: String::new(),
+        });
+    }
+
+    /// A cell stays open until the next one begins or its row ends, which may have more text.
+    fn end_cell(&mut self) {
+        if self.column > 0 {
+            self.out
+                .markup(if self.in_head { "</th>" } else { "</td>" });
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd, end: usize) {
+        match tag {
+            TagEnd::Paragraph | TagEnd::HtmlBlock => drop(self.out.markup("</p>")),
+            TagEnd::Heading(_) => drop(self.out.markup("</h3>")),
+            TagEnd::BlockQuote(_) => self.close("</blockquote>"),
+            TagEnd::CodeBlock => drop(self.out.markup("</code></pre>")),
+            TagEnd::List(true) => self.close("</ol>"),
+            TagEnd::List(false) => self.close("</ul>"),
+            TagEnd::Item => self.close("</li>"),
+            TagEnd::TableHead => {
+                self.more_cells(end);
+                self.end_cell();
+                self.in_head = false;
+                self.out.markup("</tr></thead><tbody>");
+            }
+            TagEnd::TableRow => {
+                self.more_cells(end);
+                self.end_cell();
+                self.out.markup("</tr>");
+            }
+            TagEnd::Table => drop(self.out.markup("</tbody></table>")),
+            TagEnd::Emphasis => drop(self.out.markup("</em>")),
+            TagEnd::Strong => drop(self.out.markup("</strong>")),
+            TagEnd::Strikethrough => drop(self.out.markup("</del>")),
+            TagEnd::Link | TagEnd::Image => {
+                if tag == TagEnd::Image {
+                    self.text("]");
+                }
+                if let Some(link) = self.links.pop() {
+                    let shown = link.text.trim_end_matches(']');
+                    if !link.address.is_empty()
+                        && link.address != link.text
+                        && link.address != shown
+                    {
+                        self.out.markup(" <span class=\"address\">(");
+                        self.text(&link.address);
+                        self.out.markup(")</span>");
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds what a row of a table has behind the last column: the parser leaves it out, and its
+    /// text would be lost.
+    fn more_cells(&mut self, end: usize) {
+        let rest = self.passage.get(self.at..end).unwrap_or_default();
+        let rest = rest.trim_matches([' ', '\t', '\n', '|']).to_owned();
+        if !rest.is_empty() {
+            self.text(&format!(" | {rest}"));
+        }
+    }
+}
