@@ -16,6 +16,9 @@ const SCRIPTS: [&str; 3] = [
     include_str!("page/page.js"),
 ];
 
+/// Where the part of the style of cards begins that is for paper, which is its end.
+const PAPER: &str = "@media print";
+
 /// The document, and the headers that depend on its bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
@@ -30,10 +33,11 @@ pub(crate) struct Page {
 impl Page {
     /// Puts the document together.
     pub(crate) fn new() -> Page {
-        let style: String = STYLES.map(compact).concat();
-        let script: String = SCRIPTS.map(compact).concat();
+        let screen = |style: &'static str| style.split(PAPER).next().unwrap_or(style);
+        let style: String = STYLES.map(screen).map(tight).concat();
+        let script: String = SCRIPTS.map(tight).concat();
         // The script comes last: its text may have the words of the other place.
-        let html = compact(FRAME)
+        let html = compact(FRAME, |line, out| out.push_str(line))
             .replacen("{style}", &style, 1)
             .replacen("{script}", &script, 1);
         let policy = format!(
@@ -55,18 +59,45 @@ fn hash(text: &str) -> String {
 }
 
 /// A source without its indentation, and without the lines that are comments alone: a third of it, of
-/// which a browser has no use.
-fn compact(source: &str) -> String {
+/// which a browser has no use. `write` writes each line that is left.
+fn compact(source: &str, write: impl Fn(&str, &mut String)) -> String {
     let mut out = String::with_capacity(source.len());
     let mut is_comment = false;
     for line in source.lines().map(str::trim) {
         is_comment |= line.starts_with("/*");
         if !is_comment && !line.is_empty() && !line.starts_with("//") {
-            out.extend([line, "\n"]);
+            write(line, &mut out);
+            out.push('\n');
         }
         is_comment &= !line.ends_with("*/");
     }
     out
+}
+
+/// Signs around which spaces mean nothing, in a script and in a style.
+const SIGNS: [&str; 16] = [
+    ", ", " {", "{ ", " }", "; ", ": ", " = ", " => ", " === ", " !== ", " && ", " || ", " ?? ",
+    " ? ", " : ", " < ",
+];
+
+/// A script or a style, compact and without the spaces around signs. A line with anything besides
+/// plain strings in which spaces could mean something (a template, an expression, a quotation mark
+/// in a string) keeps its spaces.
+fn tight(source: &str) -> String {
+    compact(source, |line, out| {
+        let mut parts: Vec<String> = line.split('"').map(str::to_owned).collect();
+        let mut code = parts.iter_mut().step_by(2);
+        if !line.contains('\\') && code.all(|code| !code.contains(['\'', '`', '/'])) {
+            for code in parts.iter_mut().step_by(2) {
+                let spaced = std::mem::take(code);
+                let dense = SIGNS
+                    .iter()
+                    .fold(spaced, |code, sign| code.replace(sign, sign.trim()));
+                *code = dense.replace(";}", "}");
+            }
+        }
+        out.push_str(&parts.join("\""));
+    })
 }
 
 #[cfg(test)]
@@ -74,10 +105,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_source_is_served_without_comments_and_indentation() {
-        let source =
-            "/* a\n   b */\nlet a = 1; // stays\n\n  // goes\n  /** goes */\n  b(\"//\");\n";
-        assert_eq!(compact(source), "let a = 1; // stays\nb(\"//\");\n");
+    fn a_source_is_served_without_comments_and_spaces_that_mean_nothing() {
+        let source = "/* a\n   b */\nlet a = 1; // stays\n\n  // goes\n  /** goes */\n  b(\"// = \", a === 1 ? 2 : 3);\n  c(`a = ${b}`);\n  d(/ : /);\n";
+        assert_eq!(
+            tight(source),
+            "let a = 1; // stays\nb(\"// = \",a===1?2:3);\nc(`a = ${b}`);\nd(/ : /);\n"
+        );
+    }
+
+    #[test]
+    fn behind_the_style_for_paper_nothing_is_lost() {
+        let (_, paper) = view::CARDS.split_once(PAPER).expect("a style for paper");
+        assert_eq!(
+            paper.matches("\n}").count(),
+            1,
+            "another rule follows: {paper}"
+        );
     }
 
     #[test]

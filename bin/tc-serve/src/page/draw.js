@@ -22,10 +22,10 @@ const timeOf = (ms) => (ms ? new Date(ms).toLocaleString([], { dateStyle: "mediu
 const [MOST, STEP] = [400, 150];
 
 /** The nodes of the session that is shown. */
-const view = { session: null, nodes: new Map(), from: 0, to: 0, isAtEnd: true, name: "talk", opened: new Set(), acts: {} };
+const view = { name: "talk" };
 
 function openView(session, acts) {
-  Object.assign(view, { session, nodes: new Map(), from: 0, to: 0, isAtEnd: true, opened: new Set(), acts, kept: [], chosen: -1 });
+  Object.assign(view, { session, acts, nodes: new Map(), from: 0, to: 0, isAtEnd: true, filter: null, kept: [], chosen: -1 });
   $("talk").replaceChildren();
 }
 
@@ -33,7 +33,8 @@ function openView(session, acts) {
 function drawSession() {
   const { session } = view;
   const count = session.items.length;
-  if (view.isAtEnd) moveTo(Math.max(0, Math.min(view.from, count), count - MOST), count);
+  if (view.isAtEnd) moveTo(Math.max(0, count - MOST), count);
+  else moveTo(view.from, Math.max(view.to, Math.min(count, view.from + MOST)));
   for (const key of session.changed) {
     const shown = view.nodes.get(key);
     if (shown) shown.draw(session.items[key]);
@@ -90,155 +91,165 @@ function drawNote() {
 }
 
 /** A text, in blocks: only the last one grows, so that a long answer is not laid out again for each word. */
-function drawText(item) {
-  const node = make("div", { className: "text" });
-  node.dataset.voice = item.voice;
-  const blocks = [];
-  let done = 0;
-  const write = (at, text) => {
-    blocks[at] ??= node.appendChild(make("div"));
-    setText(blocks[at], safe(text));
-  };
-  let at = 0;
+function drawText({ voice }) {
+  const node = make("div", { className: voice === "answer" ? "text prose" : "text" });
+  node.dataset.voice = voice;
+  const write = voice === "answer" ? (block, text) => block.replaceChildren(...prose(text)) : setText;
+  let [block, done] = [null, 0];
   return { node, draw: ({ text }) => {
-    for (let cut; (cut = blockEnd(text, done)) > 0; done = cut) write(at++, text.slice(done, cut).replace(/\n+$/, ""));
-    if (done < text.length) write(at, text.slice(done));
+    for (let end; done < text.length; done = end) {
+      end = blockEnd(text, done);
+      block ??= node.appendChild(make("div"));
+      write(block, safe(text.slice(done, end < 0 ? text.length : end).replace(/\n+$/, "")));
+      if (end < 0) return;
+      block = null;
+    }
   } };
 }
 
-/** The end of the block that begins at `from`, if it has ended: behind an empty line, or a long one. */
+/** The end of the block of a text that begins at `from`, behind an empty line, a fence or 4,000 characters; -1 where it may still grow. */
 function blockEnd(text, from) {
-  const end = text.indexOf("\n\n", from);
-  if (end >= 0 && end - from < 4000) return end + 2;
+  const end = text.slice(from, from + 4000).search(text.startsWith("```", from) ? /\n```\s*\n/ : /\n\n|\n(?=```)/);
+  if (end >= 0) return text.indexOf("\n", from + end + 1) + 1 || text.length;
   if (text.length - from < 4000) return -1;
-  const feed = text.lastIndexOf("\n", from + 4000);
-  return feed > from ? feed + 1 : from + 4000;
+  return Math.max(text.lastIndexOf("\n", from + 4000), from + 3999) + 1;
+}
+
+/** The elements of a block of Markdown: code, headings, lists, paragraphs. All else stays as it is written, links too. */
+function prose(text) {
+  const code = /^```.*\n?([^]*?)(\n```\s*)?$/.exec(text);
+  if (code) return [make("pre", {}, code[1])];
+  const all = [];
+  for (const line of text.split("\n")) {
+    const [, level, title] = /^(#{1,6}) +(.*)/.exec(line) ?? [];
+    const [, indent, sign, item] = /^( *)([-*+]|\d+[.)]) +(.*)/.exec(line) ?? [];
+    const tag = level ? "h2" : !sign ? "p" : /\d/.test(sign) ? "ol" : "ul";
+    let last = all.at(-1);
+    if (last?.localName !== tag || level) all.push((last = make(tag)));
+    else if (tag === "p") last.append("\n");
+    if (level) Object.assign(last, { className: "heading" }).dataset.level = level.length;
+    if (!sign) {
+      last.append(...spans(title ?? line));
+      continue;
+    }
+    const point = make("li", {}, ...spans(item));
+    if (tag === "ol") point.value = parseInt(sign);
+    point.style.marginLeft = `${indent.length / 2}em`;
+    last.append(point);
+  }
+  return all;
+}
+
+function spans(text) {
+  return text.split(/(`[^`]+`|\*\*[^*]+\*\*)/).map((piece) => {
+    if (/^`.+`$/.test(piece)) return make("code", {}, piece.slice(1, -1));
+    return /^\*\*.+\*\*$/.test(piece) ? make("strong", {}, piece.slice(2, -2)) : piece;
+  });
 }
 
 function drawResponse(item) {
   const about = make("span");
-  const copy = make("button", { className: "quiet" }, "Copy as curl");
-  copy.onclick = () => view.acts.copy(item);
-  const node = make("p", { className: "answer" }, about, copy);
-  return { node, draw: (item) => setText(about, [item.model, item.front, timeOf(item.at), item.status.replaceAll("_", " ")].filter(Boolean).map(safe).join(" · ")) };
+  const node = make("p", { className: "answer" }, about, make("button", { className: "quiet", onclick: () => view.acts.copy(item) }, "Copy as curl"));
+  return { node, draw: (item) => setText(about, safe([item.model, item.front, timeOf(item.at), item.status].filter(Boolean).join(" · "))) };
 }
 
-/** The card of a call. */
+/** The card of a call. What it holds is drawn where it is open. */
 function drawCall({ call }) {
-  const parts = {
-    state: make("b", { className: "state" }), name: make("code", { className: "name" }), brief: make("span", { className: "brief" }), figure: make("span", { className: "figure" }),
-  };
-  const body = make("dl");
-  const card = make("details", { className: "card" }, make("summary", {}, ...Object.values(parts)), body);
-  const rows = new Map();
-  const row = (name, text, isShown = text !== "") => {
-    if (!rows.has(name) && isShown) {
-      const value = make("pre");
-      rows.set(name, { value, all: [make("dt", {}, name), make("dd", {}, value)] });
-      body.append(...rows.get(name).all);
-    }
-    const known = rows.get(name);
-    if (!known) return;
-    for (const each of known.all) show(each, isShown);
-    if (isShown) setText(known.value, safe(text));
-  };
-  let acts = null;
-  card.ontoggle = () => draw({ call });
-  const draw = ({ call }) => {
-    const [state, word] = status(call);
-    card.dataset.state = state;
-    setText(parts.state, safe(word));
-    setText(parts.name, safe(call.name || "…"));
-    setText(parts.brief, brief(call.arguments));
-    setText(parts.figure, safe(figures(call)));
-    if (waits(call) && !view.opened.has(call.key)) {
-      view.opened.add(call.key);
-      card.open = true;
-    }
-    const wants = waits(call) ? "decide" : call.state === "running" ? "cancel" : "";
-    if (acts?.dataset.for !== wants + call.hash) {
+  const [state, name, brief_, figure] = [["b", "state"], ["code", "name"], ["span", "brief"], ["span", "figure"]].map(([tag, className]) => make(tag, { className }));
+  const rows = make("dl");
+  const node = make("details", { className: "card" }, make("summary", {}, state, name, brief_, figure), rows);
+  let [acts, wanted, isOpened] = [null, "", false];
+  const draw = () => {
+    const word = status(call);
+    node.dataset.state = word[0];
+    setText(state, safe(word[1]));
+    setText(name, safe(call.name) || "…");
+    setText(brief_, brief(call.arguments));
+    setText(figure, safe(figures(call)));
+    const wants = waits(call) ? call.hash : call.state === "running" ? "cancel" : "";
+    if (wants !== wanted) {
       acts?.remove();
-      acts = wants ? (wants === "decide" ? decideActs(call) : cancelActs(call)) : null;
-      if (acts) {
-        acts.dataset.for = wants + call.hash;
-        card.append(acts);
-      }
+      acts = wants && actsOf(call);
+      if (acts) node.append(acts);
+      wanted = wants;
     }
-    if (!card.open) return;
-    const isArriving = call.state === "arriving";
-    row("arguments", isArriving ? call.arguments : pretty(call.arguments), call.arguments !== "");
-    row("waits because", waits(call) ? call.why : "");
-    row("hash", waits(call) ? call.hash : "");
-    row("refused because", call.state === "refused" ? call.summary : "");
-    row("output so far", call.state === "running" ? call.output : "");
-    row("result", call.result && call.result.status !== "pending" ? call.result.output || "(no output)" : "");
-    row("result is cut", call.result?.isTruncated ? `of ${bytesText(call.result.bytes ?? 0)}` : "");
-    row("id", call.id);
+    if (waits(call) && !isOpened) node.open = isOpened = true;
+    if (node.open) for (const [at, [title, text]] of rowsOf(call).entries()) drawRow(rows, at, title, text);
   };
-  return { node: card, draw };
+  node.ontoggle = draw;
+  return { node, draw };
 }
 
-function cancelActs(call) {
-  const button = make("button", { className: "danger" }, "Cancel call");
-  button.setAttribute("aria-label", `Cancel the call ${safe(call.name)}`);
-  const error = make("span", { className: "error" });
-  error.setAttribute("role", "alert");
-  button.onclick = () => act([button], error, () => view.acts.cancelCall(call));
-  return make("div", { className: "acts" }, button, error);
+/** What an open card has: titles and texts. */
+function rowsOf(call) {
+  const { state, result } = call;
+  const [isArriving, isWaiting] = [state === "arriving", waits(call)];
+  const growing = call.arguments.length > 4000 ? `…${call.arguments.slice(-4000)}` : call.arguments;
+  return [
+    ["arguments", isArriving ? growing : pretty(call.arguments)],
+    ["waits because", isWaiting ? call.why : ""],
+    ["hash", isWaiting ? call.hash : ""],
+    ["refused because", state === "refused" ? call.summary : ""],
+    ["output so far", state === "running" ? call.output : ""],
+    ["result", result && result.status !== "pending" ? result.output || "(nothing)" : ""],
+    ["the result is cut", typeof result?.cutFrom === "number" ? `it had ${bytesText(result.cutFrom)}` : ""],
+    ["id", call.id],
+  ];
 }
 
-function decideActs(call) {
-  const reason = make("input", { autocomplete: "off", placeholder: "A word to the model (optional)" });
-  reason.setAttribute("aria-label", `A word to the model about ${safe(call.name)}`);
-  const error = make("span", { className: "error" });
-  error.setAttribute("role", "alert");
-  const button = (verb, word, className) => {
-    const made = make("button", { className }, word);
-    made.setAttribute("aria-label", `${word} ${safe(call.name)}`);
-    made.onclick = () => act([approve, deny, reason], error, () => view.acts.decide(call, verb, reason.value.trim()));
-    return made;
-  };
-  const approve = button("approve", "Approve", "main");
-  const deny = button("deny", "Deny", "danger");
-  return make("div", { className: "acts" }, reason, deny, approve, error);
+function drawRow(rows, at, title, text) {
+  while (rows.children.length <= 2 * at) rows.append(make("dt"), make("dd", {}, make("pre")));
+  const [term, value] = [rows.children[2 * at], rows.children[2 * at + 1]];
+  setText(term, title);
+  setText(value.firstChild, safe(text));
+  show(term, text);
+  show(value, text);
 }
 
-/** Does something once: the controls wait for it, and come back with the reason where it failed. */
-async function act(controls, error, work) {
-  for (const control of controls) control.disabled = true;
-  setText(error, "");
-  try {
-    await work();
-  } catch (failure) {
-    setText(error, safe(failure.message));
-    for (const control of controls) control.disabled = false;
-  }
+/** What a person can do with a call: answer one that waits, cancel one that runs. While it is done, the controls wait. */
+function actsOf(call) {
+  const error = make("span", { className: "error", role: "alert" });
+  const word = make("input", { autocomplete: "off", placeholder: "A word to the model (optional)", ariaLabel: `A word to the model about ${safe(call.name)}` });
+  const button = (name, className, work) => make("button", { className, ariaLabel: `${name} ${safe(call.name)}`, onclick: async () => {
+    for (const each of controls) each.disabled = true;
+    setText(error, "");
+    try {
+      await work();
+    } catch (failure) {
+      setText(error, safe(failure.message));
+      for (const each of controls) each.disabled = false;
+    }
+  } }, name);
+  const decide = (verb) => () => view.acts.decide(call, verb, word.value.trim());
+  const controls = waits(call)
+    ? [word, button("Deny", "danger", decide("deny")), button("Approve", "main", decide("approve"))]
+    : [button("Cancel call", "danger", () => view.acts.cancelCall(call))];
+  return make("div", { className: "acts" }, ...controls, error);
 }
 
 // ---- The timeline
 
 function drawTime(now) {
-  const shown = timeline(view.session, now).map((section) => {
-    const title = [section.item ? timeOf(section.item.at) : "", section.label, duration(section.total)].filter(Boolean).join(" · ");
-    const table = make("table", { className: "timeline" }, ...section.rows.map((row) => timeRow(row, 1000 / Math.max(section.total, 1))));
-    return make("section", {}, make("h3", {}, safe(title)), table);
-  });
   const time = $("time");
   const focus = [...time.querySelectorAll("button")].indexOf(document.activeElement);
-  time.replaceChildren(...(shown.length > 0 ? shown : [make("p", { className: "empty" }, "Nothing has run yet.")]));
+  const shown = timeline(view.session, now).map(({ response, rows, total }) => {
+    const title = [response && timeOf(response.at), response?.model, duration(total)].filter(Boolean).join(" · ");
+    return make("section", {}, make("h2", {}, safe(title)), make("table", { className: "timeline" }, ...rows.map((row) => timeRow(row, 1000 / Math.max(total, 1)))));
+  });
+  time.replaceChildren(...shown);
+  if (shown.length === 0) time.append(make("p", { className: "empty" }, "Nothing has run yet."));
   if (focus >= 0) time.querySelectorAll("button")[focus]?.focus();
 }
 
-/** A turn or a call, as a bar of which a thousand is the whole width. */
-function timeRow(row, scale) {
-  const name = make("th", { scope: "row" }, row.item === null ? safe(row.label) : make("button", { className: "quiet", onclick: () => goTo(row.item) }, safe(row.label)));
-  const begin = row.start + row.wait + row.first;
+/** A turn or a call, with a bar of which 1,000 is the whole width. */
+function timeRow({ key, label, call, start, wait, length }, scale) {
+  const first = wait + (call ? 0 : key.first);
   const bar = svg("svg", { viewBox: "0 0 1000 1", preserveAspectRatio: "none" });
-  bar.append(svg("rect", { class: "wait", x: row.start * scale, width: (begin - row.start) * scale, height: 1 }));
-  bar.append(svg("rect", { x: begin * scale, width: Math.max(row.length * scale, 3), height: 1 }));
-  const cell = (className, text) => make("td", { className }, text);
-  const line = make("tr", {}, name, make("td", {}, bar), cell("word", safe(row.word)), cell("figure", duration(row.wait + row.first + row.length)));
-  line.dataset.state = row.state || "turn";
+  bar.append(svg("rect", { class: "wait", x: start * scale, width: first * scale, height: 1 }), svg("rect", { x: (start + first) * scale, width: Math.max(length * scale, 3), height: 1 }));
+  const [state, word] = call ? status(call) : ["turn", [key.reason.replaceAll("_", " "), key.tokens !== null && `${key.tokens} tokens`].filter(Boolean).join(", ")];
+  const name = call ? make("button", { className: "quiet", onclick: () => goTo(call.key) }, safe(label)) : label;
+  const line = make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, bar), make("td", { className: "word" }, safe(word)), make("td", { className: "figure" }, duration(first + length)));
+  line.dataset.state = state;
   return line;
 }
 
@@ -266,7 +277,7 @@ const ROW = 28;
 function drawRaw() {
   const { lines } = view.session;
   const filter = $("filter").value.toLowerCase();
-  if (filter !== view.filter) [view.filter, view.kept, view.looked, view.chosen] = [filter, [], 0, -1];
+  if (filter !== view.filter) Object.assign(view, { filter, kept: [], looked: 0, chosen: -1 });
   for (; view.looked < lines.length; view.looked++) {
     if (filter === "" || lines[view.looked].text.toLowerCase().includes(filter)) view.kept.push(view.looked);
   }
@@ -278,12 +289,8 @@ function drawRaw() {
   const some = view.kept.slice(first, first + Math.ceil(box.clientHeight / ROW) + 10);
   room.replaceChildren(...some.map((place, n) => {
     const row = make("div", { id: `row-${first + n}` }, make("b", {}, safe(lines[place].type)), make("code", {}, oneLine(lines[place].text, 300)));
-    row.setAttribute("role", "option");
-    row.setAttribute("aria-selected", String(view.chosen === first + n));
-    row.setAttribute("aria-setsize", view.kept.length);
-    row.setAttribute("aria-posinset", first + n + 1);
+    Object.assign(row, { role: "option", ariaSelected: view.chosen === first + n, ariaSetSize: view.kept.length, ariaPosInSet: first + n + 1, onclick: () => choose(first + n) });
     row.style.top = `${(first + n) * ROW}px`;
-    row.onclick = () => choose(first + n);
     return row;
   }));
   if (view.chosen >= 0) box.setAttribute("aria-activedescendant", `row-${view.chosen}`);
@@ -305,7 +312,7 @@ function choose(at) {
 /** Shows the conversation, the timeline or the events. */
 function setView(name) {
   view.name = name;
-  for (const button of $("tools").querySelectorAll("[data-view]")) button.setAttribute("aria-pressed", String(button.dataset.view === name));
+  for (const button of $("tools").querySelectorAll("[data-view]")) button.ariaPressed = button.dataset.view === name;
   for (const each of ["talk", "time", "raw"]) show($(each), each === name && view.session);
   if (view.session) drawSession();
   if (name === "time") drawTime(Date.now());
@@ -319,32 +326,28 @@ function setView(name) {
 
 /** Draws the list, the newest first; each session keeps its node. */
 function drawList(sessions, nodes, current, now) {
-  const sorted = [...sessions.values()].sort((a, b) => b.created - a.created || (a.id < b.id ? 1 : -1));
-  for (const [id, { item }] of nodes) {
+  for (const [id, node] of nodes) {
     if (sessions.has(id)) continue;
-    item.remove();
+    node.remove();
     nodes.delete(id);
   }
-  let before = null;
-  for (const entry of sorted) {
-    if (!nodes.has(entry.id)) {
-      const [title, about, mark] = [make("span", { className: "title" }), make("span", { className: "when" }), make("b", { className: "mark" })];
-      const link = make("a", { href: `#${entry.id}` }, title, about, mark);
-      nodes.set(entry.id, { item: make("li", {}, link), link, title, about, mark });
-    }
-    const { item, link, title, about, mark } = nodes.get(entry.id);
-    setText(title, safe(entry.title) || "Untitled");
-    setText(about, ago(now - entry.modified));
-    const count = entry.pending.size;
-    setText(mark, count > 0 && entry.active ? (count === 1 ? "waits for you" : `${count} calls wait`) : entry.active ? "running" : "");
+  const sorted = [...sessions.values()].sort((a, b) => b.created - a.created || (a.id < b.id ? 1 : -1));
+  for (const [at, { id, title, modified, active, pending }] of sorted.entries()) {
+    if (!nodes.has(id)) nodes.set(id, make("li", {}, make("a", { href: `#${id}` }, make("span", { className: "title" }), make("span", { className: "when" }), make("b", { className: "mark" }))));
+    const item = nodes.get(id);
+    const link = item.firstChild;
+    const [name, when, mark] = link.children;
+    const count = active ? pending.size : 0;
+    setText(name, safe(title) || "Untitled");
+    setText(when, ago(now - modified));
+    setText(mark, count > 0 ? waitsText(count) : active ? "running" : "");
     mark.dataset.state = count > 0 ? "waits" : "running";
-    if (entry.id === current) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
-    const place = before ? before.nextSibling : $("list").firstChild;
-    if (place !== item) $("list").insertBefore(item, place);
-    before = item;
+    link.ariaCurrent = id === current ? "page" : null;
+    if ($("list").children[at] !== item) $("list").insertBefore(item, $("list").children[at] ?? null);
   }
 }
+
+const waitsText = (count) => (count === 1 ? "a call waits" : `${count} calls wait`);
 
 function ago(ms) {
   if (ms < 60000) return "now";

@@ -54,7 +54,7 @@ async function follow() {
     // The stream has what is written from now on, so what was written before is read behind its beginning.
     await Promise.all([readList(), catchUp()]);
     page.tries = 0;
-    setLink("live");
+    setLink("live", "done");
     for await (const line of linesOf(answer.body, stop)) if (line.length > 0) takeLine(line);
   } catch (error) {
     if (error.status === 401) return;
@@ -64,7 +64,7 @@ async function follow() {
   if (document.hidden) return;
   page.tries += 1;
   const wait = Math.min(10000, 250 * 2 ** page.tries);
-  setLink(`offline, tries again in ${Math.ceil(wait / 1000)} s`);
+  setLink(`offline, tries again in ${Math.ceil(wait / 1000)} s`, "failed");
   page.timer = setTimeout(follow, wait);
 }
 
@@ -76,9 +76,9 @@ function pause() {
   setLink("paused");
 }
 
-function setLink(word) {
+function setLink(word, state = "") {
   setText($("link"), word);
-  $("link").dataset.state = word.split(",")[0];
+  $("link").dataset.state = state;
 }
 
 /** The lines of a body, as bytes. Aborts where not even a sign of life comes: a machine that slept does not learn that its connection is gone. */
@@ -120,7 +120,8 @@ function takeLine(bytes) {
   const text = decoder.decode(bytes);
   const line = object(JSON.parse(text));
   if (line.lagged !== undefined) return;
-  if (reduceList(sessions, line, Date.now())) schedule();
+  reduceList(sessions, line, Date.now());
+  schedule();
   if (line.session !== page.current || !page.session) return;
   if (line.removed) return void (location.hash = "");
   const event = text.slice(text.indexOf('"event":') + 8, -1);
@@ -192,7 +193,7 @@ function draw() {
   setText($("title"), session ? safe(session.title || entry?.title || "Untitled") : "New session");
   const tokens = session && session.read + session.written > 0 ? `${session.read} tokens read, ${session.written} written` : "";
   const waiting = session?.calls.filter(waits).length ?? 0;
-  const state = waiting > 0 ? (waiting === 1 ? "a call waits for you" : `${waiting} calls wait for you`) : session?.active ? "running" : "";
+  const state = waiting > 0 ? waitsText(waiting) : session?.active ? "running" : "";
   setText($("about"), session ? [state, safe(session.model), tokens].filter(Boolean).join(" · ") : "");
   $("about").dataset.state = waiting > 0 ? "waits" : session?.active ? "running" : "";
   show($("stop"), session?.active);
@@ -204,16 +205,16 @@ function draw() {
   if (view.name === "raw") drawRaw();
 }
 
-/** Says to a screen reader what has happened, some words at a time: whole texts that have ended, and states of calls. */
+/** Says to a screen reader what has come, a few times a minute at most and not word by word. */
 function announce() {
   page.saying ||= setTimeout(() => {
     page.saying = 0;
     const { session } = page;
     if (!session) return;
-    const texts = session.items.slice(page.spoken).map((item) => (item.kind === "call" ? `${item.call.name}: ${status(item.call)[1]}` : item.kind === "text" && item.voice === "answer" ? item.text : item.kind === "note" ? item.text : ""));
+    const words = session.items.slice(page.spoken).map(({ kind, voice, text, call }) => (call ? `${call.name} ${status(call)[1]}` : kind === "note" || voice === "answer" ? text : ""));
     page.spoken = session.items.length;
-    setText($("say"), safe(texts.filter(Boolean).join(". ")).slice(-600));
-  }, 2000);
+    setText($("say"), safe(words.filter(Boolean).join(". ").slice(-600)));
+  }, 3000);
 }
 
 // ---- What a person does

@@ -1,13 +1,13 @@
-// What a session holds, made of its events: texts, notes and calls in order, and when what happened. Nothing here touches the document, the
-// network or a clock, so tests run it over recorded logs. `reduce` changes the session that it is given, and names what has changed in
-// `changed`: a copy for each event would cost more than the event. The rules about calls are those of crates/view/src/calls.rs.
+// What a session holds, made of its events: texts, notes and calls in order, and what happened when. Nothing here touches the document, the network
+// or a clock, so tests run it over recorded logs. `reduce` changes the session that it is given (`s`), and names what has changed in `changed`: a
+// copy for each event would cost more than the event. The rules about calls are those of crates/view/src/calls.rs.
 "use strict";
 
 /** A session before its first event. */
 function newSession(id) {
   return {
     id, end: 0, lines: [], items: [], calls: [], byId: new Map(), changed: new Set(), marks: [], who: "", turns: new Set(), turnOf: {}, withoutId: 0,
-    paused: true, decision: null, failed: null, turn: null, response: null, active: null, model: "", title: "", created: 0, read: 0, written: 0,
+    paused: true, failed: null, turn: null, response: null, active: null, model: "", title: "", read: 0, written: 0,
   };
 }
 
@@ -15,132 +15,133 @@ const string = (value) => (typeof value === "string" ? value : "");
 const number = (value) => (typeof value === "number" ? value : null);
 const object = (value) => (value !== null && typeof value === "object" ? value : {});
 const list = (value) => (Array.isArray(value) ? value : []);
-const plain = (value) => (value === undefined || value === null ? "" : typeof value === "string" ? value : JSON.stringify(value));
-const whoOf = (event) => (event.stream === undefined ? "" : JSON.stringify(event.stream)) + "\n" + (number(event.choice) ?? 0);
-const streamOf = (who) => who.slice(0, who.lastIndexOf("\n"));
+const plain = (value) => (typeof value === "string" ? value : value === undefined || value === null ? "" : JSON.stringify(value));
 const utf8 = new TextEncoder();
 
-/** Takes the event of a line of the session that ends at the byte `end`. A line that was taken before changes nothing. */
-function take(session, text, end) {
-  if (end <= session.end) return;
-  session.end = end;
-  if (text === "") return;
-  let event = null;
-  try { event = object(JSON.parse(text)); } catch { event = {}; }
-  session.lines.push({ end, text, type: string(event.type) || "not an event" });
-  reduce(session, event, text);
+/** A JSON text as its value; what is not JSON is an empty object. */
+function parsed(json) {
+  try { return object(JSON.parse(json)); } catch { return {}; }
 }
 
-/** Takes an event. `text` is its line, of which numbers in arguments keep their digits. */
-function reduce(session, event, text = JSON.stringify(event)) {
+/** Takes the line that ends at the byte `end` of the session. One that was taken before changes nothing. */
+function take(s, line, end) {
+  if (end <= s.end) return;
+  s.end = end;
+  const event = parsed(line);
+  s.lines.push({ text: line, type: string(event.type) || "not an event" });
+  reduce(s, event, line);
+}
+
+// After these events the message of the model repeats what is there.
+const BEGIN = ["content_delta", "refusal_delta", "thinking", "tool_call_delta", "tool_call_partial", "tool_call"];
+
+/** Takes an event. In its `line` numbers keep their digits. */
+function reduce(s, event, line = JSON.stringify(event)) {
   // A line of a log may be a message alone.
   if (event.type === undefined && typeof event.role === "string") event = { type: "message", message: event };
-  const rule = Object.hasOwn(RULES, event.type) ? RULES[event.type] : null;
-  const speaks = ["content_delta", "refusal_delta", "thinking"].includes(event.type);
-  if (!speaks) showDecision(session);
-  if (speaks || ["tool_call_delta", "tool_call_partial", "tool_call"].includes(event.type)) session.turns.add(whoOf(event));
-  if (session.turn && number(event.t) !== null) session.turn.last = Math.max(session.turn.last, event.t);
-  if (rule) rule(session, event, text);
+  const stream = event.stream === undefined ? "" : JSON.stringify(event.stream);
+  const e = {
+    event, line, stream, who: `${stream}\n${number(event.choice) ?? 0}`, id: string(event.tool_id), name: string(event.tool_name), index: number(event.index),
+    text: string(event.text), status: string(event.status), t: number(event.t), at: number(event.timestamp),
+  };
+  if (BEGIN.includes(event.type)) s.turns.add(e.who);
+  if (s.turn && e.t > s.turn.last) s.turn.last = e.t;
+  if (Object.hasOwn(RULES, event.type)) RULES[event.type](s, e);
 }
 
 // ---- Texts and notes
 
-function add(session, item) {
-  item.key = session.items.length;
-  session.items.push(item);
-  session.changed.add(item.key);
+function add(s, item) {
+  item.key = s.items.length;
+  s.items.push(item);
+  s.changed.add(item.key);
   return item;
 }
 
-function turnTo(session, who) {
-  if (session.who === who) return;
-  const isFirst = session.who === "";
-  session.who = who;
-  if (isFirst && who === "\n0") return;
-  session.paused = true;
+/** What follows is of this stream and choice; a heading says so where there are several. */
+function turnTo(s, who) {
+  if (s.who === who) return;
+  const isOne = s.who === "" && who === "\n0";
+  s.who = who;
+  if (isOne) return;
+  s.paused = true;
   const [stream, choice] = who.split("\n");
-  const name = stream === "" ? "the unnamed stream" : plain(JSON.parse(stream));
-  add(session, { kind: "note", tone: "heading", text: choice === "0" ? name : `${name}, choice ${choice}` });
+  const name = stream ? plain(JSON.parse(stream)) : "the unnamed stream";
+  add(s, { kind: "note", tone: "heading", text: choice === "0" ? name : `${name}, choice ${choice}` });
 }
 
-function speak(session, event, voice, text) {
-  if (text === "") return;
-  const who = whoOf(event);
-  turnTo(session, who);
-  const last = session.items.at(-1);
-  if (!session.paused && last?.kind === "text" && last.voice === voice) {
+function speak(s, e, voice, text) {
+  if (!text) return;
+  turnTo(s, e.who);
+  const last = s.items.at(-1);
+  if (!s.paused && last?.voice === voice) {
     last.text += text;
-    session.changed.add(last.key);
+    s.changed.add(last.key);
   } else {
-    add(session, { kind: "text", voice, text, who, turn: session.turnOf[who] ?? 0 });
+    add(s, { kind: "text", voice, text, who: e.who, turn: s.turnOf[e.who] ?? 0 });
   }
-  session.paused = false;
+  s.paused = false;
 }
 
-function note(session, event, tone, text) {
-  if (event.stream !== undefined) turnTo(session, whoOf(event));
-  add(session, { kind: "note", tone, text });
+function note(s, e, tone, text) {
+  if (e.stream) turnTo(s, e.who);
+  add(s, { kind: "note", tone, text });
 }
 
-function showDecision(session) {
-  const decision = session.decision;
-  session.decision = null;
-  if (decision) note(session, decision, "quiet", `${decision.tool_call ? "a tool call" : "no tool call"} (${string(decision.checker)}: ${string(decision.reason)})`);
+function notice(s, e, tone) {
+  const [source, message, code] = [e.event.source, e.event.message, e.event.code].map(string);
+  note(s, e, tone, (source && `${source}: `) + message + (code && ` (${code})`));
 }
 
 /** The text of a message: a string, or the text parts of a list. Other parts are shown by their type, so an image is never loaded. */
-function contentOf(message) {
-  const content = message.content;
-  return Array.isArray(content) ? content.map((part) => plain(object(part).text) || `[${plain(object(part).type)}]`).join("") : plain(content);
+function contentOf({ content }) {
+  if (!Array.isArray(content)) return plain(content);
+  return content.map((part) => plain(object(part).text) || `[${plain(object(part).type)}]`).join("");
 }
 
-function notice(session, event, tone) {
-  const [source, code] = [string(event.source), string(event.code)];
-  note(session, event, tone, (source && source + ": ") + string(event.message) + (code && ` (${code})`));
-}
+const titleOf = (message) => contentOf(message).trim().split("\n")[0].slice(0, 200);
 
 // ---- Calls
 
-function newCall(session, event, id, name) {
+function newCall(s, e, id, name) {
   const call = {
-    who: whoOf(event), id: "", name, index: null, arguments: "", bytes: 0, state: "arriving", code: "", summary: "", progress: null, result: null,
-    isClosed: false, isCancelled: false, cameWhole: false, wasStarted: false, fromText: false, repairs: 0, hash: "", why: "", decision: "", output: "",
+    who: e.who, id: "", name, index: null, arguments: "", bytes: 0, state: "arriving", code: "", summary: "", progress: null, result: null, isClosed: false,
+    isCancelled: false, cameWhole: false, wasStarted: false, fromText: false, repairs: 0, hash: "", why: "", decision: "", output: "",
   };
-  session.calls.push(call);
-  session.withoutId += 1;
-  identify(session, call, id);
-  turnTo(session, call.who);
-  call.key = add(session, { kind: "call", call }).key;
+  s.calls.push(call);
+  s.withoutId += 1;
+  identify(s, call, id);
+  turnTo(s, e.who);
+  call.key = add(s, { kind: "call", call }).key;
   return call;
 }
 
-function identify(session, call, id) {
-  if (call.id !== "" || id === "") return;
+function identify(s, call, id) {
+  if (call.id || !id) return;
   call.id = id;
-  session.withoutId -= 1;
-  session.byId.set(id, call);
+  s.withoutId -= 1;
+  s.byId.set(id, call);
 }
 
-const find = (session, event, is) => session.calls.findLast((call) => call.who === whoOf(event) && is(call));
 const isArriving = (call) => !call.isClosed && call.state === "arriving";
+const find = (s, e, is) => s.calls.findLast((call) => call.who === e.who && is(call));
 
 /** The call of this id, even after its turn, since tools may take longer than that. */
-function known(session, event, id) {
-  const call = id === "" ? undefined : session.byId.get(id);
-  return call === undefined || call.who === whoOf(event) ? call : find(session, event, (call) => call.id === id);
+function known(s, e, id = e.id) {
+  const call = id ? s.byId.get(id) : undefined;
+  return !call || call.who === e.who ? call : find(s, e, (call) => call.id === id);
 }
 
-/** The call of this id in the current turn: some servers number the calls of each turn anew. */
-function open(session, event, id) {
-  const call = known(session, event, id);
+/** The call of the event in the current turn: some servers number the calls of each turn anew. */
+function open(s, e) {
+  const call = known(s, e);
   return call?.isClosed ? undefined : call;
 }
 
 /** The call that an event of its run names. */
-function ran(session, event) {
-  const id = string(event.tool_id);
-  const call = known(session, event, id) ?? newCall(session, event, id, string(event.tool_name));
-  session.changed.add(call.key);
+function ran(s, e) {
+  const call = known(s, e) ?? newCall(s, e, e.id, e.name);
+  s.changed.add(call.key);
   return call;
 }
 
@@ -149,178 +150,157 @@ function setArguments(call, text) {
   call.bytes = utf8.encode(text).length;
 }
 
-function delta(session, event) {
-  const [id, name] = [string(event.tool_id), string(event.tool_name)];
-  const index = number(event.index);
-  let call = id ? open(session, event, id) : find(session, event, (call) => isArriving(call) && call.index === index);
-  if (!call && !id && name) {
+function delta(s, e) {
+  let call = e.id ? open(s, e) : find(s, e, (call) => isArriving(call) && call.index === e.index);
+  if (!call && !e.id && e.name) {
     // Where deltas are kept, the delta that completed a call follows it.
-    const whole = find(session, event, (call) => call.cameWhole && !call.isClosed && call.name === name);
-    if (whole) {
-      whole.cameWhole = false;
-      return;
-    }
+    const whole = find(s, e, (call) => call.cameWhole && !call.isClosed && call.name === e.name);
+    if (whole) whole.cameWhole = false;
+    if (whole) return;
   }
-  if (call && !isArriving(call)) return;
-  if (!call && !id && typeof event.tool_name !== "string") return;
-  call ??= newCall(session, event, id, "");
-  call.index = index;
-  call.name ||= name;
-  call.fromText ||= event.from_text === true;
-  const piece = typeof event.arguments === "string" ? event.arguments : plain(event.arguments);
+  if (call ? !isArriving(call) : !e.id && typeof e.event.tool_name !== "string") return;
+  call ??= newCall(s, e, e.id, "");
+  call.index = e.index;
+  call.name ||= e.name;
+  call.fromText ||= e.event.from_text === true;
+  const piece = plain(e.event.arguments);
   call.arguments += piece;
   call.bytes += utf8.encode(piece).length;
-  session.changed.add(call.key);
+  s.changed.add(call.key);
 }
 
-function partial(session, event, text) {
-  const id = string(event.tool_id);
-  const call = open(session, event, id) ?? newCall(session, event, id, string(event.tool_name));
-  if (isArriving(call)) setArguments(call, jsonText(text, "arguments"));
-  session.changed.add(call.key);
+function partial(s, e) {
+  const call = open(s, e) ?? newCall(s, e, e.id, e.name);
+  if (isArriving(call)) setArguments(call, jsonText(e.line, "arguments"));
+  s.changed.add(call.key);
 }
 
-function toolCall(session, event, text) {
-  const [id, name] = [string(event.tool_id), string(event.tool_name)];
-  let call = open(session, event, id);
+function toolCall(s, e) {
+  let call = open(s, e);
   // A call without an id gets one when its deltas are merged: the first of that name without an id.
-  if (!call && session.withoutId > 0) call = session.calls.find((call) => isArriving(call) && call.who === whoOf(event) && call.id === "" && call.name === name);
+  if (!call && s.withoutId > 0) call = s.calls.find((call) => isArriving(call) && call.who === e.who && !call.id && call.name === e.name);
   const isFirst = !call;
-  call ??= newCall(session, event, "", "");
-  identify(session, call, id);
+  call ??= newCall(s, e, "", "");
+  identify(s, call, e.id);
   call.cameWhole ||= isFirst;
-  call.name = name;
-  call.index = number(event.index);
-  const isNull = event.arguments === null || event.arguments === undefined;
-  setArguments(call, isNull ? string(event.arguments_text) : jsonText(text, "arguments"));
-  call.repairs = list(event.repairs).length;
-  session.changed.add(call.key);
+  [call.name, call.index, call.repairs] = [e.name, e.index, list(e.event.repairs).length];
+  setArguments(call, (e.event.arguments ?? null) === null ? string(e.event.arguments_text) : jsonText(e.line, "arguments"));
+  s.changed.add(call.key);
   if (call.state !== "arriving" && call.state !== "called") return;
-  const error = object(event.error);
-  call.state = event.error ? "refused" : "called";
-  if (!event.error) return;
-  call.code = string(error.code);
-  call.summary = string(error.message);
+  const { error } = e.event;
+  call.state = error ? "refused" : "called";
+  if (error) [call.code, call.summary] = [string(error.code), string(error.message)];
 }
 
-function used(session, event) {
-  const call = ran(session, event);
+function used(s, e) {
+  const call = ran(s, e);
   call.state = "running";
   call.wasStarted = true;
-  if (call.arguments === "") setArguments(call, string(event.input_summary));
-  mark(session, event, "use", call);
+  if (!call.arguments) setArguments(call, string(e.event.input_summary));
+  mark(s, e, "use", call);
 }
 
-function progressed(session, event) {
-  const call = ran(session, event);
-  const lines = string(event.text).split("\n").filter((line) => line.trim() !== "");
-  call.summary = lines.at(-1) ?? call.summary;
-  call.progress = number(event.progress) ?? call.progress;
-  call.output += string(event.text);
+function progressed(s, e) {
+  const call = ran(s, e);
+  call.summary = e.text.split("\n").findLast((line) => line.trim()) ?? call.summary;
+  call.progress = number(e.event.progress) ?? call.progress;
+  call.output += e.text;
 }
 
-function ended(session, event) {
-  const call = ran(session, event);
-  const status = string(event.status);
-  call.summary = string(event.output_summary);
+function ended(s, e) {
+  const call = ran(s, e);
+  const { output, output_summary, output_bytes, duration_ms, exit_code, cached, truncated, hash, return_directly } = e.event;
   call.result = {
-    status, output: string(event.output), ms: number(event.duration_ms), exit: number(event.exit_code), isCached: event.cached === true,
-    isTruncated: event.truncated === true, bytes: number(event.output_bytes), isRetracted: call.state === "retracted",
+    status: e.status, output: string(output), ms: number(duration_ms), exit: number(exit_code), isCached: cached === true,
+    cutFrom: truncated === true ? number(output_bytes) : null, isRetracted: call.state === "retracted",
   };
-  call.state = "ended";
-  call.hash = string(event.hash);
-  call.decision = "";
-  if (status === "pending") call.why = call.result.output.split(" It waits for a person")[0];
-  mark(session, event, status === "pending" ? "wait" : "result", call);
-  if (event.return_directly === true) speak(session, event, "output", call.result.output);
+  [call.state, call.summary, call.hash, call.decision] = ["ended", string(output_summary), string(hash), ""];
+  // What follows is for a person at a terminal.
+  if (e.status === "pending") call.why = string(output).split(" It waits for a person")[0];
+  mark(s, e, e.status === "pending" ? "wait" : "result", call);
+  if (return_directly === true) speak(s, e, "output", call.result.output);
 }
 
-function retract(session, event) {
-  const id = string(event.tool_id);
-  const index = number(event.index);
-  const call = id ? known(session, event, id) : index === null ? undefined : find(session, event, (call) => call.index === index);
-  if (!call || call.state === "retracted") return;
-  session.changed.add(call.key);
+function retract(s, e) {
+  const call = e.id ? known(s, e) : e.index === null ? undefined : find(s, e, (call) => call.index === e.index);
+  if (!call || call.state === "retracted" || call.result?.isRetracted) return;
+  s.changed.add(call.key);
   if (!call.result) {
     call.state = "retracted";
-  } else if (!call.result.isRetracted) {
-    // It ran before it was retracted: its card keeps the result.
-    call.result.isRetracted = true;
-    note(session, event, "warning", `${call.name} was taken back (${string(event.reason)})`);
+    return;
   }
+  // It ran before it was retracted: its card keeps the result.
+  call.result.isRetracted = true;
+  note(s, e, "warning", `${call.name} was taken back (${string(e.event.reason)})`);
 }
 
 /** The calls of an assistant message whose turn has no other events. */
-function asked(session, event, message) {
-  for (const each of list(message.tool_calls).map(object)) {
-    const call = newCall(session, event, string(each.id), plain(object(each.function).name));
+function asked(s, e, message) {
+  for (const { id, function: tool } of list(message.tool_calls).map(object)) {
+    const call = newCall(s, e, string(id), plain(object(tool).name));
     call.state = "called";
-    setArguments(call, plain(object(each.function).arguments));
+    setArguments(call, plain(object(tool).arguments));
   }
 }
 
 /** A `tool` message is the result of a call without a `tool_result` in the log. */
-function answered(session, event, message) {
+function answered(s, e, message) {
   const id = string(message.tool_call_id);
   if (!id) return;
-  const call = find(session, event, (call) => call.id === id) ?? newCall(session, event, id, plain(message.name));
+  const call = find(s, e, (call) => call.id === id) ?? newCall(s, e, id, plain(message.name));
   if (call.state === "ended" || call.state === "retracted") return;
   call.state = "ended";
-  call.result = { status: "answered", output: contentOf(message), ms: null, exit: null };
-  session.changed.add(call.key);
+  call.result = { status: "answered", output: contentOf(message), ms: null, exit: null, cutFrom: null };
+  s.changed.add(call.key);
 }
 
 /** Changes each call for which `is` holds. */
-function changeCalls(session, is, change) {
-  for (const call of session.calls) {
-    if (!is(call)) continue;
-    change(call);
-    session.changed.add(call.key);
+function changeCalls(s, is, change) {
+  for (const call of s.calls.filter(is)) {
+    Object.assign(call, change);
+    s.changed.add(call.key);
   }
 }
+
+const isOf = (e) => (call) => !call.isClosed && call.who.startsWith(`${e.stream}\n`);
 
 // ---- Messages, turns and responses
 
-function message(session, event) {
-  const message = object(event.message);
-  const who = whoOf(event);
+function message(s, e) {
+  const message = object(e.event.message);
   if (message.role === "user") {
-    session.paused = true;
-    speak(session, event, "user", contentOf(message));
-    session.title ||= contentOf(message).trim().split("\n")[0].slice(0, 200);
-    session.paused = true;
-  } else if (message.role === "assistant" && session.turns.has(who)) {
-    session.turns.delete(who);
-    session.paused = true;
+    s.paused = true;
+    speak(s, e, "user", contentOf(message));
+    s.title ||= titleOf(message);
+    s.paused = true;
+  } else if (message.role === "assistant" && s.turns.delete(e.who)) {
+    s.paused = true;
   } else if (message.role === "assistant") {
-    newTurn(session, who);
-    speak(session, event, "thinking", plain(message.reasoning));
-    speak(session, event, "answer", contentOf(message));
-    speak(session, event, "refusal", plain(message.refusal));
-    asked(session, event, message);
+    newTurn(s, e);
+    speak(s, e, "thinking", plain(message.reasoning));
+    speak(s, e, "answer", contentOf(message));
+    speak(s, e, "refusal", plain(message.refusal));
+    asked(s, e, message);
   } else if (message.role === "tool") {
-    answered(session, event, message);
+    answered(s, e, message);
   }
 }
 
-function endTurn(session, event) {
-  const stream = streamOf(whoOf(event));
-  for (const who of session.turns) if (streamOf(who) === stream) session.turns.delete(who);
-  session.paused = true;
+const newTurn = (s, e) => (s.turnOf[e.who] = (s.turnOf[e.who] ?? 0) + 1);
+
+function endTurn(s, e) {
+  for (const who of s.turns) if (who.startsWith(`${e.stream}\n`)) s.turns.delete(who);
+  s.paused = true;
 }
 
-/** The texts from now on are not of the turn before. */
-const newTurn = (session, who) => (session.turnOf[who] = (session.turnOf[who] ?? 0) + 1);
-
-function streamStart(session, event) {
-  endTurn(session, event);
-  newTurn(session, whoOf(event));
-  const stream = streamOf(whoOf(event));
-  changeCalls(session, (call) => !call.isClosed && streamOf(call.who) === stream, (call) => (call.isClosed = true));
-  session.model = string(event.model) || session.model;
-  session.turn = { model: string(event.model), last: number(event.t) ?? 0, first: 0, reason: "", tokens: null };
-  session.marks.push({ kind: "turn", turn: session.turn });
-  if (session.response) session.response.until ??= session.lines.length;
+function streamStart(s, e) {
+  endTurn(s, e);
+  newTurn(s, e);
+  changeCalls(s, isOf(e), { isClosed: true });
+  s.model = string(e.event.model) || s.model;
+  s.turn = { model: s.model, last: e.t ?? 0, first: 0, reason: "", tokens: null };
+  mark(s, e, "turn");
+  if (s.response) s.response.until ??= s.lines.length;
 }
 
 const REASONS = {
@@ -328,89 +308,84 @@ const REASONS = {
   cancelled: "cancelled", cut: "the connection ended before the answer did",
 };
 
-function streamEnd(session, event) {
-  const stream = streamOf(whoOf(event));
-  if (event.finish_reason === "cancelled") {
-    changeCalls(session, (call) => streamOf(call.who) === stream && !call.isClosed && !call.result, (call) => (call.isCancelled = true));
-  }
-  endTurn(session, event);
-  if (session.turn) {
-    session.turn.reason = string(event.finish_reason);
-    session.marks.push({ kind: "end", turn: session.turn });
-    session.turn = null;
-  }
-  const isReported = session.failed === stream;
-  if (isReported) session.failed = null;
-  if (Object.hasOwn(REASONS, event.finish_reason) && !(event.finish_reason === "cut" && isReported)) note(session, event, "warning", REASONS[event.finish_reason]);
+function streamEnd(s, e) {
+  const reason = string(e.event.finish_reason);
+  if (reason === "cancelled") changeCalls(s, (call) => isOf(e)(call) && !call.result, { isCancelled: true });
+  endTurn(s, e);
+  if (s.turn) s.turn.reason = reason;
+  mark(s, e, "end");
+  s.turn = null;
+  const isReported = s.failed === e.stream;
+  if (isReported) s.failed = null;
+  if (Object.hasOwn(REASONS, reason) && !(reason === "cut" && isReported)) note(s, e, "warning", REASONS[reason]);
 }
 
-function stats(session, event) {
-  session.read += number(event.prompt_tokens) ?? 0;
-  session.written += number(event.completion_tokens) ?? 0;
-  if (!session.turn) return;
-  session.turn.first = number(event.first_event_ms) ?? session.turn.first;
-  session.turn.tokens = number(event.completion_tokens);
+function stats(s, e) {
+  s.read += number(e.event.prompt_tokens) ?? 0;
+  s.written += number(e.event.completion_tokens) ?? 0;
+  if (!s.turn) return;
+  s.turn.first = number(e.event.first_event_ms) ?? s.turn.first;
+  s.turn.tokens = number(e.event.completion_tokens);
 }
 
-function response(session, event) {
-  session.paused = true;
-  session.active = string(event.id);
-  const item = { kind: "response", id: session.active, front: string(event.front), model: string(event.model), at: number(event.timestamp), line: session.lines.length, status: "" };
-  session.response = add(session, item);
-  session.model ||= item.model;
-  mark(session, event, "response", item);
+function response(s, e) {
+  const [id, front, model] = [e.event.id, e.event.front, e.event.model].map(string);
+  s.paused = true;
+  s.active = id;
+  s.response = add(s, { kind: "response", id, front, model, at: e.at, line: s.lines.length - 1, status: "" });
+  s.model ||= model;
+  mark(s, e, "response", s.response);
 }
 
-function responseEnd(session, event) {
-  const item = session.items.findLast((item) => item.kind === "response" && item.id === event.id);
-  const status = string(event.status);
-  if (item && (item.status === "" || status === "deleted")) {
-    item.status = status;
-    session.changed.add(item.key);
+function responseEnd(s, e) {
+  const item = s.items.findLast((item) => item.kind === "response" && item.id === e.event.id);
+  if (item) {
+    item.status = e.status;
+    s.changed.add(item.key);
   }
-  if (session.active === event.id) session.active = null;
-  if (status === "deleted") return;
+  if (s.active === e.event.id) s.active = null;
+  if (e.status === "deleted") return;
   // No event of it can come any more: a call that runs has no result.
-  changeCalls(session, (call) => call.state === "running", (call) => (call.state = "lost"));
-  if (session.turn) session.marks.push({ kind: "end", turn: session.turn });
-  session.turn = null;
-  mark(session, event, "response_end", item);
-  if (["incomplete", "failed", "interrupted", "cancelled"].includes(status)) note(session, event, status === "failed" || status === "interrupted" ? "error" : "warning", `the answer is ${status}`);
+  changeCalls(s, (call) => call.state === "running", { state: "lost" });
+  if (s.turn) mark(s, e, "end");
+  s.turn = null;
+  if (e.status !== "completed") note(s, e, ["failed", "interrupted"].includes(e.status) ? "error" : "warning", `the answer is ${e.status}`);
+}
+
+function approval(s, e) {
+  const [decision, by] = [string(e.event.decision), string(e.event.by) || string(e.event.source)];
+  const call = known(s, e);
+  if (call) {
+    call.decision = decision;
+    s.changed.add(call.key);
+  }
+  note(s, e, "quiet", `${e.name}: ${decision}${by && ` by ${by}`}`);
+}
+
+function cancel(s, e) {
+  note(s, e, "quiet", `${e.id ? `the call ${e.id}` : "the answer"} was cancelled by ${string(e.event.by)}`);
 }
 
 /** Notes when something happened, for the timeline. */
-function mark(session, event, kind, what) {
-  session.marks.push({ kind, what, turn: session.turn, t: number(event.t), at: number(event.timestamp) });
+function mark(s, e, kind, what = null) {
+  s.marks.push({ kind, what, turn: s.turn, t: e.t, at: e.at });
 }
 
 const RULES = {
-  thinking: (session, event) => speak(session, event, "thinking", string(event.text)),
-  content_delta: (session, event) => speak(session, event, "answer", string(event.text)),
-  refusal_delta: (session, event) => speak(session, event, "refusal", string(event.text)),
   tool_call_delta: delta, tool_call_partial: partial, tool_call: toolCall, tool_use: used, tool_progress: progressed, tool_result: ended, retract,
-  message, stream_start: streamStart, stream_end: streamEnd, session_stats: stats, response, response_end: responseEnd,
-  warning: (session, event) => notice(session, event, "warning"),
-  error: (session, event) => {
-    session.failed = streamOf(whoOf(event));
-    notice(session, event, "error");
+  message, stream_start: streamStart, stream_end: streamEnd, session_stats: stats, response, response_end: responseEnd, approval, cancel,
+  thinking: (s, e) => speak(s, e, "thinking", e.text),
+  content_delta: (s, e) => speak(s, e, "answer", e.text),
+  refusal_delta: (s, e) => speak(s, e, "refusal", e.text),
+  warning: (s, e) => notice(s, e, "warning"),
+  error: (s, e) => {
+    s.failed = e.stream;
+    notice(s, e, "error");
   },
-  decision: (session, event) => (session.decision = event),
-  approval: (session, event) => {
-    const by = string(event.by) || string(event.source);
-    const call = known(session, event, string(event.tool_id));
-    if (call) {
-      call.decision = string(event.decision);
-      session.changed.add(call.key);
-      mark(session, event, "approval", call);
-    }
-    note(session, event, "quiet", `${string(event.tool_name)}: ${string(event.decision)}${by && ` by ${by}`}`);
-  },
-  server_item: (session, event) => note(session, event, "quiet", `${string(event.kind)} (run by the provider)`),
-  cancel: (session, event) => note(session, event, "quiet", `${event.tool_id ? `the call ${string(event.tool_id)}` : "the answer"} was cancelled by ${string(event.by)}`),
-  session: (session, event) => {
-    session.created ||= number(event.created) ?? 0;
-    const origin = string(object(event.fork).id);
-    if (origin) note(session, event, "quiet", `continues session ${origin}`);
+  server_item: (s, e) => note(s, e, "quiet", `${string(e.event.kind)} (run by the provider)`),
+  session: (s, e) => {
+    const { id } = object(e.event.fork);
+    if (id) note(s, e, "quiet", `continues session ${string(id)}`);
   },
 };
 
@@ -418,44 +393,36 @@ const RULES = {
 
 /** The state of a card, and the word for it: those of `CallCard::status` in crates/view/src/calls.rs. */
 function status(call) {
-  const cancelled = ["cancelled", call.wasStarted ? "cancelled" : "cancelled, not run"];
-  if (call.state === "ended") {
-    const status = call.result.status;
-    if (status === "cancelled") return cancelled;
-    if (status === "success" || status === "answered") return ["done", "done"];
-    if (status === "pending") return call.decision ? ["waits", call.decision] : ["waits", "waits for approval"];
-    return [["denied", "invalid", "unknown_tool"].includes(status) ? "refused" : "failed", status.replaceAll("_", " ")];
-  }
-  if (call.isCancelled) return cancelled;
-  return {
-    lost: ["cancelled", "no result"], arriving: ["arriving", "arriving"], called: ["called", "called"], refused: ["refused", `refused: ${call.code}`],
-    running: ["running", "running"], retracted: ["retracted", "taken back"],
-  }[call.state];
+  const { state, result } = call;
+  if (state === "ended" ? result.status === "cancelled" : call.isCancelled) return ["cancelled", call.wasStarted ? "cancelled" : "cancelled, not run"];
+  if (state === "refused") return ["refused", `refused: ${call.code}`];
+  if (state === "lost") return ["lost", "no result"];
+  if (state === "retracted") return ["retracted", "taken back"];
+  if (state !== "ended") return [state, state];
+  if (result.status === "success" || result.status === "answered") return ["done", "done"];
+  if (result.status === "pending") return ["waits", call.decision || "waits for approval"];
+  return [["denied", "invalid", "unknown_tool"].includes(result.status) ? "refused" : "failed", result.status.replaceAll("_", " ")];
 }
 
 /** What else is known of a call, in short. */
-function figures(call) {
-  const result = call.result;
-  const all = [];
-  if (call.state === "arriving") all.push(bytesText(call.bytes));
-  if (call.state === "running" && call.progress !== null) all.push(progressText(call));
-  if (call.fromText) all.push("from text");
-  if (call.repairs > 0) all.push("repaired");
-  if (result && result.exit) all.push(`exit ${result.exit}`);
-  if (result && result.isCached) all.push("cached");
-  if (result && result.ms !== null) all.push(duration(result.ms));
-  return all.join(", ");
+function figures({ state, bytes, progress, summary, fromText, repairs, result }) {
+  return [
+    state === "arriving" && bytesText(bytes),
+    state === "running" && progress !== null && `${Math.round(Math.min(1, Math.max(0, progress)) * 100)} %${summary && ` · ${summary}`}`,
+    fromText && "from text",
+    repairs > 0 && "repaired",
+    result?.exit && `exit ${result.exit}`,
+    result?.isCached && "cached",
+    typeof result?.ms === "number" && duration(result.ms),
+  ].filter(Boolean).join(", ");
 }
 
-const progressText = (call) => `${Math.round(Math.min(1, Math.max(0, call.progress)) * 100)} %${call.summary && ` · ${call.summary}`}`;
-
 /** Whether a person can answer the call now. */
-const waits = (call) => call.state === "ended" && call.result.status === "pending" && call.decision === "";
+const waits = (call) => call.state === "ended" && call.result.status === "pending" && !call.decision;
 
 /** Milliseconds for people: `0.4 ms`, `12 ms`, `1.2 s`, `2 min 3 s`. */
 function duration(ms) {
-  if (ms < 9.95) return `${ms.toFixed(1)} ms`;
-  if (ms < 999.5) return `${ms.toFixed(0)} ms`;
+  if (ms < 999.5) return `${ms.toFixed(ms < 9.95 ? 1 : 0)} ms`;
   if (ms < 60000) return `${(ms / 1000).toFixed(1)} s`;
   return `${Math.floor(ms / 60000)} min ${Math.floor((ms / 1000) % 60)} s`;
 }
@@ -471,9 +438,8 @@ const HIDDEN = /[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u17b4\u17b5\u180e\u200b\u20
 /** `text` with every hidden character written out. */
 function safe(text) {
   return text.replace(HIDDEN, (sign) => {
-    const code = sign.codePointAt(0);
-    const hex = code.toString(16);
-    return code <= 0xff ? `\\x${hex.padStart(2, "0")}` : code <= 0xffff ? `\\u${hex.padStart(4, "0")}` : `\\u{${hex}}`;
+    const hex = sign.codePointAt(0).toString(16);
+    return hex.length <= 2 ? `\\x${hex.padStart(2, "0")}` : hex.length <= 4 ? `\\u${hex.padStart(4, "0")}` : `\\u{${hex}}`;
   });
 }
 
@@ -483,29 +449,25 @@ const oneLine = (text, most) => safe(text.slice(0, most * 4).replace(/\s+/g, " "
 
 const TOKEN = /"(?:[^"\\]|\\.)*"?|[{}[\],:]|[^\s{}[\],:"]+/gs;
 
-/** The members of an object, or the items of a list, as [key, text of the value]; null for any other text. */
+/** The members of an object, or the items of a list, as [key, text of the value]. The text may be cut. */
 function members(json) {
   const all = [];
-  let [depth, key, begin, end] = [0, null, -1, 0];
-  const close = () => begin >= 0 && all.push([key, json.slice(begin, end)]);
+  let [depth, key, begin, end] = [0, "", -1, 0];
+  const close = () => {
+    if (begin >= 0) all.push([key, json.slice(begin, end)]);
+    [key, begin] = ["", -1];
+  };
   for (const { 0: token, index } of json.matchAll(TOKEN)) {
-    if (depth === 0 && token !== "{" && token !== "[") return null;
-    if (depth === 1 && token === ":" && key === null && begin >= 0) {
-      key = json.slice(begin, end);
-      begin = -1;
-    } else if (depth === 1 && (token === "," || token === "}" || token === "]")) {
-      close();
-      [key, begin] = [null, -1];
-    } else if (depth === 1 && begin < 0) {
-      begin = index;
-    }
-    if (token === "{" || token === "[") depth += 1;
-    if (token === "}" || token === "]") depth -= 1;
+    const isEnd = token === "}" || token === "]";
+    if (depth === 1 && token === ":" && !key) [key, begin] = [unquoted(json.slice(begin, end)), -1];
+    else if (depth === 1 && (token === "," || isEnd)) close();
+    else if (depth === 1 && begin < 0) begin = index;
+    depth += token === "{" || token === "[" ? 1 : isEnd ? -1 : 0;
     end = index + token.length;
-    if (depth === 0) return all.map(([key, value]) => [key === null ? null : unquoted(key), value]);
+    if (depth === 0) return all;
   }
   close();
-  return all.map(([key, value]) => [key === null ? null : unquoted(key), value]);
+  return all;
 }
 
 function unquoted(token) {
@@ -514,24 +476,21 @@ function unquoted(token) {
 
 /** The text of a member of an object; of a repeated key the last counts. A string is its text. */
 function jsonText(line, name) {
-  const value = members(line)?.findLast(([key]) => key === name)?.[1] ?? "";
+  const value = members(line).findLast(([key]) => key === name)?.[1] ?? "";
   return value.startsWith('"') ? unquoted(value) : value;
 }
 
 /** JSON on many lines, with every digit and escape as it came. Any other text stays as it is. */
 function pretty(json) {
   try { JSON.parse(json); } catch { return json; }
-  let [out, depth, before] = ["", 0, ""];
-  const feed = () => "\n" + "  ".repeat(depth);
+  let [out, indent, before] = ["", "\n", ""];
   for (const [token] of json.matchAll(TOKEN)) {
-    if (token === "}" || token === "]") {
-      depth -= 1;
-      if (before !== "{" && before !== "[") out += feed();
-    } else if (before === "{" || before === "[" || before === ",") {
-      out += feed();
-    }
+    const isEnd = token === "}" || token === "]";
+    const wasBegin = before === "{" || before === "[";
+    if (isEnd) indent = indent.slice(0, -2);
+    if (isEnd ? !wasBegin : wasBegin || before === ",") out += indent;
     out += token === ":" ? ": " : token;
-    if (token === "{" || token === "[") depth += 1;
+    if (token === "{" || token === "[") indent += "  ";
     before = token;
   }
   return out;
@@ -540,75 +499,59 @@ function pretty(json) {
 /** Arguments in short: `city: Oslo, days: 3`. */
 function brief(json, most = 120) {
   const start = json.slice(0, most * 8);
-  const all = start.trimStart().startsWith("{") ? members(start) : null;
-  if (!all) return oneLine(start, most);
-  return oneLine(all.map(([key, value]) => `${key === null ? "" : key + ": "}${value.startsWith('"') ? unquoted(value) : value}`).join(", "), most);
+  if (!start.startsWith("{")) return oneLine(start, most);
+  return oneLine(members(start).map(([key, value]) => `${key && `${key}: `}${value.startsWith('"') ? unquoted(value) : value}`).join(", "), most);
 }
 
 // ---- The timeline
 
-/** The rows of the timeline, a section for each answer: turns, and the calls in them, by milliseconds since the answer began. `now` is the time of
-    day for what goes on. Times come from `t`, durations and time stamps, since a recording that is played again has old `t` and new time stamps. */
-function timeline(session, now) {
+/** A section for each answer, with a row for each turn and call, in milliseconds since the answer began. Places come from `t`, durations and time
+    stamps, since a recording that is played again has its old `t` and new stamps. `now` is the time of day, for what goes on. */
+function timeline(s, now) {
   const sections = [];
-  let section = null, cursor = 0, anchor = null, count = 0;
   const rows = new Map();
-  const at = (stamp) => (typeof stamp === "number" && anchor ? Math.max(0, anchor.at + stamp - anchor.stamp) : cursor);
-  const begin = (label, item) => {
-    sections.push((section = { label, item, rows: [], total: 0 }));
-    cursor = 0;
-    anchor = null;
-    count = 0;
-  };
+  let section, cursor, anchor, turns;
+  const placeOf = (stamp) => (stamp !== null && anchor ? Math.max(0, anchor.place + stamp - anchor.stamp) : cursor);
   const reach = (place) => {
     cursor = Math.max(cursor, place);
     section.total = Math.max(section.total, place);
   };
-  const row = (key, label, start) => {
-    const found = { key, label, start, wait: 0, length: 0, word: "", state: "", item: null, isOpen: true };
-    rows.set(key, found);
-    section.rows.push(found);
-    return found;
+  const row = (key, label, start, call = null) => {
+    const made = { key, label, start, call, wait: 0, length: 0, isOpen: true, waitsNow: false, section };
+    rows.set(key, made);
+    section.rows.push(made);
+    return made;
   };
-  for (const { kind, what, turn, t = null, at: stamp } of session.marks) {
-    if (kind === "response" || !section) begin(what?.model ?? "", kind === "response" ? what : null);
-    const origin = turn && rows.get(turn);
-    let place = origin && t !== null ? origin.start + turn.first + t : at(stamp);
-    if (kind === "turn") {
-      count += 1;
-      row(turn, `turn ${count}`, cursor).word = turn.model;
-    } else if (kind === "end") {
-      if (origin) {
-        origin.length = turn.last;
-        origin.isOpen = false;
-        origin.word = [turn.reason.replaceAll("_", " "), turn.tokens !== null && `${turn.tokens} tokens`].filter(Boolean).join(", ");
-        place = origin.start + turn.first + turn.last;
-      }
-    } else if (kind === "wait" || kind === "use" || kind === "result") {
-      let found = rows.get(what);
-      if (!found || !section.rows.includes(found)) found = row(what, what.name, kind === "result" && what.result?.ms ? Math.max(0, place - what.result.ms) : place);
-      found.item = what.key;
-      if (kind === "wait") found.isWaiting = true;
-      if (kind === "use") [found.wait, found.isWaiting] = [found.isWaiting ? place - found.start : 0, false];
-      if (kind === "result") {
-        const ms = what.result?.ms;
-        if (found.isWaiting) found.wait = place - found.start;
-        else found.length = typeof ms === "number" ? ms : Math.max(0, place - found.start - found.wait);
-        place = found.start + found.wait + found.length;
-        [found.isOpen, found.isWaiting] = [false, false];
-      }
+  for (const { kind, what, turn, t, at } of s.marks) {
+    if (kind === "response" || !section) {
+      section = { response: kind === "response" ? what : null, rows: [], total: 0 };
+      sections.push(section);
+      [cursor, anchor, turns] = [0, null, 0];
     }
-    if (typeof stamp === "number") anchor = { stamp, at: place };
+    const ofTurn = rows.get(turn);
+    let place = ofTurn && t !== null ? ofTurn.start + turn.first + t : placeOf(at);
+    if (kind === "turn") row(turn, `turn ${(turns += 1)}`, (place = cursor));
+    if (kind === "end" && ofTurn) {
+      ofTurn.length = turn.last;
+      ofTurn.isOpen = false;
+      place = ofTurn.start + turn.first + turn.last;
+    }
+    if (kind === "wait" || kind === "use" || kind === "result") {
+      let found = rows.get(what);
+      if (found?.section !== section) found = row(what, what.name, place, what);
+      if (found.waitsNow) found.wait = place - found.start;
+      else if (kind === "result") found.length = what.result?.ms ?? Math.max(0, place - found.start - found.wait);
+      if (kind === "result") place = found.start + found.wait + found.length;
+      found.waitsNow = kind === "wait";
+      found.isOpen = kind !== "result";
+    }
+    if (at !== null) anchor = { stamp: at, place };
     reach(place);
   }
-  for (const [key, found] of rows) {
-    const isCall = found.item !== null;
-    [found.state, found.word] = isCall ? status(key) : ["", found.word];
-    found.first = isCall ? 0 : key.first;
-    if (!found.isOpen || !section.rows.includes(found)) continue;
-    const end = session.active ? Math.max(cursor, at(now)) : cursor;
-    if (found.isWaiting) found.wait = Math.max(0, end - found.start);
-    else found.length = Math.max(isCall ? 0 : key.last, end - found.start - found.wait);
+  for (const found of section?.rows.filter((found) => found.isOpen) ?? []) {
+    const end = s.active ? Math.max(cursor, placeOf(now)) : cursor;
+    if (found.waitsNow) found.wait = end - found.start;
+    else found.length = Math.max(found.call ? 0 : found.key.last, end - found.start - found.wait);
     section.total = Math.max(section.total, found.start + found.wait + found.length);
   }
   return sections;
@@ -618,76 +561,57 @@ function timeline(session, now) {
 
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 const written = (pairs) => `{${pairs.map(([key, value]) => `${JSON.stringify(key)}:${value}`).join(",")}}`;
-const without = (json, names) => written((members(json) ?? []).filter(([key]) => !names.includes(key)));
+const keyHeader = (hasKey) => (hasKey ? ' -H "authorization: Bearer $KEY"' : "");
 
 /** A command that asks what the response `item` was asked. The key stays the variable KEY. */
-function curlOf(session, item, origin, hasKey) {
+function curlOf(s, item, origin, hasKey) {
   const isResponses = item.front === "openai-responses";
-  let request = "{}";
-  const messages = [];
-  for (const [place, { type, text }] of session.lines.slice(0, item.until ?? session.lines.length).entries()) {
-    if (type === "request" && place >= item.line - 1) request = text;
-    if (type !== "message") continue;
-    const isOnce = JSON.parse(text).once === true;
-    if (!isOnce || place >= item.line - 1) messages.push(jsonText(text, "message"));
-  }
-  const ofRequest = (members(request) ?? []).filter(([key]) => key === "tools" || key === "tool_choice");
-  const params = members(jsonText(request, "params")) ?? [];
+  const lines = s.lines.slice(0, item.until);
+  const request = members(lines.findLast(({ type }, place) => type === "request" && place > item.line)?.text ?? "{}");
+  const member = (name) => request.filter(([key]) => key === name);
+  // A message with `once` holds for its own response alone.
+  const messages = lines.filter(({ type, text }, place) => type === "message" && (place > item.line || parsed(text).once !== true)).map(({ text }) => jsonText(text, "message"));
   const body = [["model", JSON.stringify(item.model)]];
-  if (isResponses) {
-    body.push(["input", `[${messages.flatMap(responseItems).join(",")}]`]);
-    body.push(...ofRequest.map(([key, value]) => [key, key === "tools" ? `[${members(value)?.map(([, tool]) => flatTool(tool)).join(",")}]` : value]));
-  } else {
-    body.push(["messages", `[${messages.map((message) => without(message, ["reasoning", "provider"])).join(",")}]`], ...ofRequest);
-  }
-  const isOwn = isResponses || item.front === "openai-chat";
-  if (isOwn) body.push(...params.filter(([key]) => !["background", "conversation", "previous_response_id", "stream", "store"].includes(key)));
+  if (isResponses) body.push(["input", `[${messages.flatMap(responseItems)}]`]);
+  else body.push(["messages", `[${messages.map((message) => written(members(message).filter(([key]) => key !== "reasoning" && key !== "provider")))}]`]);
+  body.push(...member("tools"), ...member("tool_choice"));
+  const notAgain = ["background", "conversation", "previous_response_id", "store", "stream"];
+  if (isResponses || item.front === "openai-chat") body.push(...members(member("params")[0]?.[1] ?? "{}").filter(([key]) => !notAgain.includes(key)));
   const path = isResponses ? "/v1/responses" : "/v1/chat/completions";
   return `curl ${quoted(origin + path)}${keyHeader(hasKey)} -H 'content-type: application/json' -d ${quoted(written(body))}`;
 }
 
-const keyHeader = (hasKey) => (hasKey ? ' -H "authorization: Bearer $KEY"' : "");
-
 /** A message as the items of Responses. */
 function responseItems(text) {
-  const message = JSON.parse(text);
-  if (message.role === "tool") return [JSON.stringify({ type: "function_call_output", call_id: message.tool_call_id, output: contentOf(message) })];
-  const parts = list(message.content).map((part) => (object(part).type === "text" ? { ...part, type: message.role === "assistant" ? "output_text" : "input_text" } : part));
-  const content = Array.isArray(message.content) ? parts : plain(message.content);
-  const calls = list(message.tool_calls).map((call) => JSON.stringify({ type: "function_call", call_id: call.id, name: object(call.function).name, arguments: object(call.function).arguments }));
-  return content.length > 0 ? [JSON.stringify({ role: message.role, content }), ...calls] : calls;
-}
-
-/** A tool in the shape of Responses. */
-function flatTool(text) {
-  const inner = jsonText(text, "function");
-  return inner ? written([["type", '"function"'], ...members(inner)]) : text;
+  const message = parsed(text);
+  const { role } = message;
+  const content = contentOf(message);
+  if (role === "tool") return [JSON.stringify({ type: "function_call_output", call_id: message.tool_call_id, output: content })];
+  const calls = list(message.tool_calls).map(({ id, function: tool }) => JSON.stringify({ type: "function_call", call_id: id, name: tool.name, arguments: tool.arguments }));
+  return content ? [JSON.stringify({ role, content }), ...calls] : calls;
 }
 
 // ---- The list of sessions
 
-/** Takes a line of the stream of all sessions; `sessions` has what is known of each by its id. Returns whether the list has changed. */
+/** Takes a line of the stream of all sessions; `sessions` has what is known of each by its id. */
 function reduceList(sessions, line, now) {
   const id = string(line.session);
-  if (line.removed) return sessions.delete(id);
+  if (line.removed) return void sessions.delete(id);
   const event = object(line.event);
-  const known = sessions.get(id);
-  const entry = known ?? { id, created: now, modified: now, title: "", active: null, pending: new Set() };
-  if (!known) sessions.set(id, entry);
-  const before = JSON.stringify([entry.title, entry.active, entry.pending.size]);
+  const { type } = event;
+  const entry = sessions.get(id) ?? { id, created: now, title: "", active: null, pending: new Set() };
+  sessions.set(id, entry);
   entry.modified = now;
-  if (event.type === "session") entry.created = number(event.created) ?? entry.created;
-  if (event.type === "response") entry.active = string(event.id);
-  if (event.type === "response_end" && entry.active === event.id) entry.active = null;
-  if (event.type === "tool_result" && event.status === "pending") entry.pending.add(string(event.tool_id));
-  else if (["tool_result", "tool_use", "approval"].includes(event.type)) entry.pending.delete(string(event.tool_id));
-  const message = object(event.message);
-  if (event.type === "message" && message.role === "user" && !event.once) entry.title ||= contentOf(message).trim().split("\n")[0].slice(0, 200);
-  return !known || before !== JSON.stringify([entry.title, entry.active, entry.pending.size]);
+  if (type === "session") entry.created = number(event.created) ?? entry.created;
+  if (type === "response") entry.active = string(event.id);
+  if (type === "response_end" && entry.active === event.id) entry.active = null;
+  if (type === "tool_result" && event.status === "pending") entry.pending.add(event.tool_id);
+  else if (["tool_result", "tool_use", "approval"].includes(type)) entry.pending.delete(event.tool_id);
+  if (type === "message" && object(event.message).role === "user" && !event.once) entry.title ||= titleOf(event.message);
 }
 
 /** An entry of `GET /v1/sessions`. */
 function listed(summary) {
   const { id, created, modified, title, active_response_id: active, pending } = object(summary);
-  return { id: string(id), created: number(created) ?? 0, modified: number(modified) ?? 0, title: string(title), active: string(active) || null, pending: new Set(list(pending).map((call) => string(object(call).tool_id))) };
+  return { id: string(id), created: number(created) ?? 0, modified: number(modified) ?? 0, title: string(title), active, pending: new Set(list(pending).map((call) => object(call).tool_id)) };
 }

@@ -1,0 +1,731 @@
+// The page of tc-serve in Chromium, before a real service: page.mjs BINARIES [CHECK…]
+//
+// The model is a script that sends what a check tells it to, so that each state can be seen without waiting for a time. Events that no tool here
+// makes (progress, a repair, markup in every field) are written into session files, as any program may. A violation of the policy, an error on
+// the console, and a mark that injected markup would leave fail the check in which they happen. CLIENTS is the folder of tests/clients/install.
+import assert from "node:assert";
+import { execFileSync, spawn } from "node:child_process";
+import { createHash, randomBytes } from "node:crypto";
+import { appendFileSync, chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { createContext, runInContext } from "node:vm";
+
+const require = createRequire(join(resolve(process.env.CLIENTS), "node_modules/x.js"));
+const { chromium } = require("playwright-core");
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+const [binaries, ...named] = process.argv.slice(2);
+const folder = mkdtempSync(join(tmpdir(), "page-"));
+const sessions = join(folder, "sessions");
+const children = [];
+process.on("exit", () => {
+  for (const child of children) child.kill("SIGKILL");
+  rmSync(folder, { recursive: true, force: true });
+});
+
+// ---- A model that sends what it is told
+
+/** Answers of the model that the service has asked for, in order; `next()` waits for one. */
+class Model {
+  asked = [];
+  waiting = [];
+  server = createServer(async (request, response) => {
+    if (request.method === "GET") return void response.setHeader("content-type", "application/json").end(JSON.stringify({ object: "list", data: [{ id: "m1", object: "model" }, { id: BAD, object: "model" }] }));
+    let body = "";
+    for await (const piece of request) body += piece;
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.flushHeaders();
+    const turn = new Turn(JSON.parse(body), response);
+    const waits = this.waiting.shift();
+    if (waits) waits(turn);
+    else this.asked.push(turn);
+  });
+
+  next() {
+    const turn = this.asked.shift();
+    return turn ? Promise.resolve(turn) : new Promise((done) => this.waiting.push(done));
+  }
+}
+
+class Turn {
+  constructor(request, response) {
+    Object.assign(this, { request, response, closed: new Promise((done) => response.on("close", done)) });
+  }
+  send(delta, finish_reason = null) {
+    this.response.write(`data: ${JSON.stringify({ id: "c1", object: "chat.completion.chunk", created: 1, model: "m1", choices: [{ index: 0, delta, finish_reason }] })}\n\n`);
+  }
+  text(content) { this.send({ content }); }
+  call(id, name, args) { this.send({ tool_calls: [{ index: 0, id, type: "function", function: { name, arguments: args } }] }); }
+  end(reason = "stop") {
+    this.send({}, reason);
+    this.response.end("data: [DONE]\n\n");
+  }
+}
+
+// ---- The service, and sessions that are written by hand
+
+const TOOL = (name, properties, command, kind) => ({ type: "function", function: { name, description: name, parameters: { type: "object", properties } }, exec: { command, class: kind, timeout: "60s" } });
+
+function makeTools() {
+  const script = (name, text) => {
+    writeFileSync(join(folder, name), `#!/bin/sh\n${text}\n`);
+    chmodSync(join(folder, name), 0o755);
+  };
+  script("look", 'echo "found $1"');
+  script("change", `echo "$1" >>'${folder}/changed'; echo "changed $1"`);
+  script("block", `echo begun; cat '${folder}/pipe'`);
+  script("fail", "echo no such hut >&2; exit 3");
+  execFileSync("mkfifo", [join(folder, "pipe")]);
+  const text = { q: { type: "string" }, n: { type: "integer" } };
+  writeFileSync(join(folder, "tools.json"), JSON.stringify([
+    TOOL("look", text, ["./look", "{q}"], "read"), TOOL("change", text, ["./change", "{q}"], "write"), TOOL("block", {}, ["./block"], "read"), TOOL("fail", {}, ["./fail"], "read"),
+  ]));
+}
+
+/** A service; `stop` kills it. One that is started again has the port of the first. */
+async function serve(options, port = 0) {
+  const child = spawn(`${binaries}/tc-serve`, ["--listen", `127.0.0.1:${port}`, ...options], { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, TC_TEST_KEY: "" } });
+  children.push(child);
+  let said = "";
+  child.stderr.on("data", (bytes) => (said += bytes));
+  const url = await new Promise((done, fail) => {
+    let line = "";
+    child.stdout.on("data", (bytes) => ((line += bytes), line.includes("\n") && done(line.trim())));
+    child.on("close", () => fail(new Error(`tc-serve has ended: ${said}`)));
+  });
+  const gone = new Promise((done) => child.on("close", done));
+  return { url, port: Number(new URL(url).port), said: () => said, stop: () => (child.kill("SIGKILL"), gone) };
+}
+
+const START = 1_700_000_000_000;
+let made = 0;
+
+/** A session file: `write` appends events to it. */
+function session(events = []) {
+  const id = randomBytes(16).toString("hex");
+  mkdirSync(join(sessions, id.slice(0, 2)), { recursive: true, mode: 0o700 });
+  const file = join(sessions, id.slice(0, 2), `${id}.ndjson`);
+  const write = (...more) => appendFileSync(file, more.map((event) => `${typeof event === "string" ? event : JSON.stringify(event)}\n`).join(""), { mode: 0o600 });
+  // Later than the one before: the list is sorted by it.
+  write({ type: "session", v: 1, id, created: Date.now() + (made += 1) }, ...events);
+  return { id, file, write };
+}
+
+const user = (content) => ({ type: "message", message: { role: "user", content } });
+const begin = (id) => ({ type: "response", id, front: "openai-responses", api: "openai-chat", model: "m1", background: true, body_hash: "x", timestamp: START });
+
+// ---- The page
+
+const BAD = `<img src=x onerror="window.ran=1"><script>window.ran=1</script>"'\`\${window.ran=1}</style></script><!--javascript:window.ran=1`;
+let browser, model, service;
+
+/** A page in a context of its own, which collects what must not happen. */
+async function open(hash = "", { url = service.url, width = 1200, height = 900, colorScheme = "light" } = {}) {
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme, reducedMotion: "reduce" });
+  const page = await context.newPage();
+  page.wrong = [];
+  // The service is killed in one check: that a request fails then is not an error of the page.
+  page.on("console", (message) => message.type() === "error" && !/Failed to load resource/.test(message.text()) && page.wrong.push(message.text()));
+  page.on("pageerror", (error) => page.wrong.push(error.stack));
+  await page.addInitScript(() => {
+    window.copied = [];
+    document.addEventListener("securitypolicyviolation", (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`));
+    navigator.clipboard.writeText = async (text) => void window.copied.push(text);
+  });
+  await page.goto(url + "/" + hash);
+  page.on("request", (request) => new URL(request.url()).origin === url || page.wrong.push(`asks ${request.url()}`));
+  page.finish = async () => {
+    assert.deepEqual(page.wrong, []);
+    assert.equal(await page.evaluate(() => window.ran), undefined, "injected markup ran");
+    await context.close();
+  };
+  page.seen = (selector, text) => page.locator(selector).filter({ hasText: text, visible: true }).first().waitFor();
+  page.card = (name) => page.locator(".card").filter({ has: page.locator(".name", { hasText: name }) }).last();
+  page.ask = async (text) => {
+    await page.fill("#text", text);
+    await page.press("#text", "Enter");
+  };
+  return page;
+}
+
+const state = (page, name, word) => page.card(name).locator(`.state`).filter({ hasText: word }).waitFor();
+const openAll = async (page) => { for (const card of await page.locator(".card").all()) if ((await card.getAttribute("open")) === null) await card.locator("summary").click(); };
+const live = (page) => page.seen("#link", "live");
+
+const CHECKS = {
+  async "the document is small, and its policy lets only its own script and style run"() {
+    const answer = await fetch(service.url + "/");
+    const html = await answer.text();
+    assert.ok(Buffer.byteLength(html) <= 60_000, `${Buffer.byteLength(html)} bytes`);
+    const hash = (tag) => createHash("sha256").update(html.match(new RegExp(`<${tag}>([^]*?)</${tag}>`))[1]).digest("base64");
+    assert.equal(answer.headers.get("content-security-policy"), `default-src 'none'; script-src 'sha256-${hash("script")}'; style-src 'sha256-${hash("style")}'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'`);
+    assert.ok(!/https?:|url\(|@import|<link|src=/.test(html.replace("http://www.w3.org/2000/svg", "")), "something is loaded from elsewhere");
+    console.log(`  ${Buffer.byteLength(html)} bytes`);
+  },
+
+  async "a question is asked in the background, and its answer streams"() {
+    const page = await open();
+    await live(page);
+    await page.ask("How high is it?");
+    const turn = await model.next();
+    assert.equal(turn.request.messages.at(-1).content, "How high is it?");
+    await page.seen("#list .mark", "running");
+    turn.send({ reasoning_content: "It is a " });
+    await page.seen(".text[data-voice=thinking]", "It is a");
+    turn.send({ reasoning_content: "hill." });
+    await page.seen(".text[data-voice=thinking]", "It is a hill.");
+    turn.text("It is **2,962");
+    await page.seen(".text[data-voice=answer]", "It is **2,962");
+    // A page that is loaded again in the middle has all of it, and cancels nothing.
+    await page.reload();
+    await page.seen(".text[data-voice=answer]", "It is **2,962");
+    turn.text(" m** high.\n\n```sh\nls <b>\n```\n\n- one\n- two");
+    await page.seen(".text strong", "2,962 m");
+    await page.seen(".text pre", "ls <b>");
+    await page.seen(".text li", "two");
+    turn.end();
+    await page.seen(".answer", "completed");
+    await page.locator("#stop").waitFor({ state: "hidden" });
+    await page.ask("And now?");
+    const second = await model.next();
+    assert.equal(second.request.messages.length, 3, "it goes on in the same session");
+    second.text("Still.");
+    second.end();
+    await page.seen(".text", "Still.");
+    assert.equal(await page.locator("#list li").count(), 1);
+    await page.finish();
+  },
+
+  async "arguments grow with a count of their bytes, and a result comes into the card, which keeps the focus"() {
+    const page = await open();
+    await live(page);
+    await page.ask("Look.");
+    const turn = await model.next();
+    turn.call("c1", "look", '{"q": "ü');
+    await state(page, "look", "arriving");
+    await page.card("look").locator(".figure", { hasText: /^8 B$/ }).waitFor();
+    await page.card("look").locator("summary").press("Enter");
+    turn.call(undefined, undefined, 'ber"');
+    await page.card("look").locator(".figure", { hasText: /^1[0-9] B$/ }).waitFor();
+    await page.seen(".card pre", '{"q":"über');
+    turn.call(undefined, undefined, ', "n": 12345678901234567890}');
+    turn.end("tool_calls");
+    await state(page, "look", "done");
+    await page.seen(".card pre", "found über");
+    await page.seen(".card pre", '"n": 12345678901234567890');
+    assert.match(await page.card("look").locator(".figure").textContent(), /ms|s/);
+    assert.ok(await page.evaluate(() => document.activeElement.matches(".card[open] > summary")), "the focus is lost");
+    const next = await model.next();
+    next.call("c2", "fail", "{}");
+    next.end("tool_calls");
+    await state(page, "fail", "error");
+    await page.card("fail").locator(".figure", { hasText: "exit 3" }).waitFor();
+    const last = await model.next();
+    last.text("Done.");
+    last.end();
+    await page.seen(".answer", "completed");
+    await page.click("text=Timeline");
+    await page.seen(".timeline th", "turn 3");
+    await page.seen(".timeline .word", "error");
+    await page.locator(".timeline button", { hasText: "look" }).press("Enter");
+    await page.seen(".card[open] pre", "found über");
+    await page.finish();
+  },
+
+  async "a call that waits shows all that is approved, also after a reload, and runs once"() {
+    const page = await open();
+    await live(page);
+    await page.ask("Change it.");
+    const turn = await model.next();
+    turn.call("c1", "change", `{"q": "${"long ".repeat(300)}end", "n": 98765432109876543210}`);
+    turn.end("tool_calls");
+    await state(page, "change", "waits for approval");
+    await page.seen("#list .mark", "a call waits");
+    await page.reload();
+    await state(page, "change", "waits for approval");
+    const shown = await page.card("change").locator("dd:visible").allTextContents();
+    const { pending } = (await (await fetch(`${service.url}/v1/sessions`)).json()).data[0];
+    assert.match(shown[0], /long end".*\n.*98765432109876543210/);
+    assert.match(shown[1], /class write/);
+    assert.equal(shown[2], pending[0].hash);
+    await page.getByRole("button", { name: "Approve change" }).click();
+    await state(page, "change", "done");
+    await page.seen(".note", "change: approved by client");
+    const next = await model.next();
+    next.text("It is changed.");
+    next.end();
+    await page.seen(".text", "It is changed.");
+    assert.equal(readFileSync(join(folder, "changed"), "utf8").trim().split("\n").length, 1);
+    await page.finish();
+  },
+
+  async "a denied call does not run, and the model reads the word that goes with it"() {
+    const page = await open();
+    await live(page);
+    await page.ask("Change it again.");
+    const turn = await model.next();
+    turn.call("c1", "change", '{"q": "denied"}');
+    turn.end("tool_calls");
+    await page.getByRole("textbox", { name: "A word to the model about change" }).fill("Too many.");
+    await page.getByRole("button", { name: "Deny change" }).click();
+    await state(page, "change", "denied");
+    const next = await model.next();
+    assert.ok(next.request.messages.some((message) => message.role === "user" && message.content === "Too many."));
+    assert.match(next.request.messages.find((message) => message.role === "tool").content, /refused|denied/i);
+    next.end();
+    assert.ok(!readFileSync(join(folder, "changed"), "utf8").includes("denied"));
+    await page.finish();
+  },
+
+  async "a second answer to a call is refused with the first"() {
+    const page = await open();
+    await live(page);
+    await page.ask("Change it.");
+    const turn = await model.next();
+    turn.call("c1", "change", '{"q": "twice"}');
+    turn.end("tool_calls");
+    await state(page, "change", "waits for approval");
+    // Somebody else is faster.
+    await page.route("**/approve", async (route) => {
+      await fetch(route.request().url().replace("approve", "deny"), { method: "POST", headers: { "content-type": "application/json" }, body: route.request().postData() });
+      await route.continue();
+    });
+    const refused = page.waitForResponse((response) => response.url().endsWith("/approve"));
+    await page.getByRole("button", { name: "Approve change" }).click();
+    assert.equal((await refused).status(), 409);
+    await state(page, "change", "denied");
+    (await model.next()).end();
+    await page.finish();
+  },
+
+  async "stop ends the answer, and closing the page does not"() {
+    const page = await open();
+    await live(page);
+    await page.ask("Write for ever.");
+    const turn = await model.next();
+    turn.text("For ever");
+    await page.seen(".text", "For ever");
+    await page.click("#stop");
+    await turn.closed;
+    await page.seen(".note", "cancelled by client");
+    await page.seen(".answer", "cancelled");
+    await page.ask("Write on.");
+    const second = await model.next();
+    second.text("First half,");
+    await page.seen(".text", "First half,");
+    const { hash } = new URL(page.url());
+    await page.finish();
+    second.text(" second half.");
+    second.end();
+    const again = await open(hash);
+    await again.seen(".text", "First half, second half.");
+    await again.seen(".answer", "completed");
+    await again.finish();
+  },
+
+  async "a call that runs is cancelled alone, and what is said meanwhile is read in the next turn"() {
+    const page = await open();
+    await live(page);
+    await page.ask("Wait.");
+    const turn = await model.next();
+    turn.call("c1", "block", "{}");
+    turn.end("tool_calls");
+    await state(page, "block", "running");
+    await page.card("block").locator("summary").click();
+    await page.seen(".card pre", "begun");
+    await page.ask("Hurry up.");
+    await page.seen("#note", "next turn");
+    await page.getByRole("button", { name: "Cancel the call block" }).or(page.getByRole("button", { name: "Cancel call block" })).click();
+    await state(page, "block", "cancelled");
+    const next = await model.next();
+    assert.ok(next.request.messages.some((message) => message.role === "user" && message.content === "Hurry up."));
+    next.text("Hurrying.");
+    next.end();
+    await page.seen(".text[data-voice=user]", "Hurry up.");
+    await page.seen(".answer", "completed");
+    await page.finish();
+  },
+
+  async "states that only some tools have: progress, repair, cache, text, refusal, take-back, no result"() {
+    const call = (id, more) => ({ type: "tool_call", index: 0, tool_id: id, tool_name: id, arguments: { a: 1 }, commit: "final", ...more });
+    const result = (id, status, more) => ({ type: "tool_result", tool_id: id, tool_name: id, status, output: `${id} output`, timestamp: START + 9000, ...more });
+    const made = session([
+      user("All states"), begin("r1"), { type: "stream_start", v: 1, model: "m1", t: 0 },
+      { type: "refusal_delta", text: "I will not." }, { type: "content_delta", text: "But" },
+      { type: "tool_call_delta", index: 0, tool_id: "texted", tool_name: "texted", arguments: "{}", from_text: true }, call("texted", { repairs: [{ offset: 0 }], arguments_text: "{" }),
+      call("broken", { arguments: null, arguments_text: "{", error: { code: "invalid_json", message: "not JSON" } }), call("stored"), call("taken"), call("moving"), call("late"), call("unknown"),
+      { type: "retract", tool_id: "taken", reason: "stream_failed" },
+      { type: "tool_use", tool_id: "moving", tool_name: "moving", status: "running", timestamp: START + 10 }, { type: "tool_progress", tool_id: "moving", tool_name: "moving", progress: 0.4, text: "packing" },
+      result("texted", "success", { duration_ms: 1234 }), result("stored", "success", { cached: true, truncated: true, output_bytes: 123456 }), result("late", "timeout"), result("unknown", "unknown_tool"),
+      { type: "warning", source: "tool-exec", code: "w", message: "careful" }, { type: "error", source: "llm-stream", code: "e", message: "broken" },
+    ]);
+    const page = await open("#" + made.id);
+    const word = async (name, state, figure) => {
+      assert.match(await page.card(name).locator(".state").textContent(), state);
+      if (figure) assert.match(await page.card(name).locator(".figure").textContent(), figure);
+    };
+    await state(page, "moving", "running");
+    await word("texted", /done/, /from text, repaired, 1\.2 s/);
+    await word("broken", /refused: invalid_json/);
+    await word("stored", /done/, /cached/);
+    await word("taken", /taken back/);
+    await word("moving", /running/, /^40 % · packing$/);
+    await word("late", /timeout/);
+    await word("unknown", /unknown tool/);
+    await page.card("stored").locator("summary").click();
+    await page.seen(".card pre", "it had 123.5 kB");
+    await page.seen(".text[data-voice=refusal]", "I will not.");
+    await page.seen(".note[data-tone=error]", "llm-stream: broken (e)");
+    made.write({ type: "tool_progress", tool_id: "moving", tool_name: "moving", progress: 0.9, text: "sealing" });
+    await page.card("moving").locator(".figure", { hasText: "90 % · sealing" }).waitFor();
+    made.write({ type: "response_end", id: "r1", status: "interrupted", timestamp: START + 20000 });
+    await state(page, "moving", "no result");
+    await page.finish();
+  },
+
+  async "a hidden tab closes its stream, and has all when it is shown"() {
+    const made = session([user("Hidden"), begin("r1"), { type: "content_delta", text: "before" }]);
+    const page = await open("#" + made.id);
+    await page.seen(".text", "before");
+    await live(page);
+    const closed = page.waitForEvent("requestfailed", (request) => request.url().endsWith("/v1/sessions/events"));
+    const hide = (is) => page.evaluate((is) => {
+      Object.defineProperty(document, "hidden", { value: is, configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+    }, is);
+    await hide(true);
+    await closed;
+    await page.seen("#link", "paused");
+    made.write({ type: "content_delta", text: ", meanwhile" });
+    const other = session([user("Begun meanwhile")]);
+    await hide(false);
+    await page.seen(".text", "before, meanwhile");
+    await page.seen("#list a", "Begun meanwhile");
+    made.write({ type: "content_delta", text: ", after" });
+    await page.seen(".text", "before, meanwhile, after");
+    rmSync(other.file);
+    await page.locator("#list a", { hasText: "Begun meanwhile" }).waitFor({ state: "detached" });
+    await page.finish();
+  },
+
+  async "a service that is killed and started again is followed again, and its answer ends"() {
+    const page = await open();
+    await live(page);
+    await page.ask("Before the crash");
+    const turn = await model.next();
+    turn.text("Half an");
+    await page.seen(".text", "Half an");
+    await service.stop();
+    await page.seen("#link", "offline");
+    assert.ok(await page.locator(".text", { hasText: "Half an" }).isVisible(), "what was there stays");
+    service = await serve(options(), service.port);
+    await live(page);
+    await page.seen(".answer", "interrupted");
+    await page.locator("#stop").waitFor({ state: "hidden" });
+    await page.ask("After the crash");
+    const next = await model.next();
+    next.text("All of it.");
+    next.end();
+    await page.seen(".text", "All of it.");
+    assert.equal(await page.locator(".text[data-voice=answer]").count(), 2);
+    await page.finish();
+  },
+
+  async "markup in every field is text"() {
+    const bad = { tool_id: BAD, tool_name: BAD };
+    const made = session([
+      { type: "session", metadata: { [BAD]: BAD } }, user(BAD), { ...begin("r"), id: BAD, front: BAD, model: BAD }, { type: "request", model: BAD, params: { [BAD]: BAD } },
+      { type: "stream_start", v: 1, t: 0, model: BAD, id: BAD, api: BAD }, { type: "thinking", text: BAD }, { type: "refusal_delta", text: BAD },
+      { type: "content_delta", text: `${BAD}\n\n# ${BAD}\n- ${BAD}\n\n\`\`\`${BAD}\n${BAD}\n\`\`\`\n\n**${BAD}** \`${BAD}\` [${BAD}](javascript:window.ran=1) ![x](http://127.0.0.1:1/x.png) <http://127.0.0.1:1/>\u202e\u0007` },
+      { type: "tool_call_delta", index: 0, ...bad, arguments: `{"${BAD.replaceAll('"', '\\"')}": 1` }, { type: "tool_call", ...bad, index: 0, arguments: { [BAD]: BAD } },
+      { type: "tool_use", ...bad, timestamp: START, input_summary: BAD }, { type: "tool_progress", ...bad, progress: 0.5, text: BAD },
+      { type: "tool_result", ...bad, status: BAD, output: BAD, output_summary: BAD, hash: BAD, timestamp: START + 1 },
+      { type: "tool_call", tool_id: "e", tool_name: BAD, error: { code: BAD, message: BAD }, arguments: null, arguments_text: BAD },
+      { type: "tool_call", tool_id: "p/../..", tool_name: `p${BAD}`, arguments: { [BAD]: BAD } }, { type: "tool_result", tool_id: "p/../..", tool_name: `p${BAD}`, status: "pending", output: BAD, hash: BAD, timestamp: START },
+      { type: "approval", ...bad, decision: BAD, by: BAD, source: BAD }, { type: "warning", source: BAD, code: BAD, message: BAD }, { type: "error", source: BAD, code: BAD, message: BAD },
+      { type: "server_item", kind: BAD, data: BAD }, { type: "cancel", tool_id: BAD, by: BAD }, { type: "retract", ...bad, reason: BAD }, { type: "session_stats", prompt_tokens: 1, completion_tokens: 1 },
+      { type: "content_delta", stream: BAD, text: BAD }, { type: BAD, x: BAD }, { type: "__proto__", text: BAD }, BAD, "[]", "null", '{"type":"content_delta","text":7}', '{"type":"message","message":null}', '{"type":"message","message":{"role":"assistant","content":[null,7,{"text":[]}],"tool_calls":[null,{"function":null}]}}',
+      '{"type":"tool_call","tool_id":{},"tool_name":[],"error":"x","repairs":7}', '{"type":"tool_result","tool_id":"z","duration_ms":"x","exit_code":[]}', '{"type":"stream_end","finish_reason":"toString"}', '{"type":"constructor"}',
+      { type: "response_end", id: BAD, status: BAD },
+    ]);
+    const page = await open("#" + made.id);
+    await page.seen(".note", "run by the provider");
+    await openAll(page);
+    assert.equal(await page.locator("#app :is(img, script, iframe, object, link, style, base), #talk a").count(), 0);
+    assert.ok((await page.locator(".card .name").first().textContent()).includes("<img src=x"));
+    assert.ok((await page.locator("#title").textContent()).includes("<script>"));
+    assert.ok((await page.locator("#talk").textContent()).includes("\\u202e"), "hidden characters are written out");
+    for (const button of await page.locator(".answer button").all()) await button.click();
+    for (const command of await page.evaluate(() => window.copied)) execFileSync("bash", ["-nc", command]);
+    for (const button of await page.locator(".acts button").all()) await button.click();
+    await page.locator(".acts .error").filter({ hasText: /./ }).first().waitFor();
+    await page.click("text=Timeline");
+    await page.seen(".timeline th", "turn 1");
+    await page.click("text=Events");
+    await page.seen("#room", "content_delta");
+    for (let n = 0; n < 45; n++) await page.press("#lines", "ArrowDown");
+    made.write({ type: "content_delta", text: "live" }, BAD, { type: "tool_progress", ...bad, text: BAD });
+    await page.click("text=Conversation");
+    await page.seen(".text", "live");
+    await page.goto(`${service.url}/?delete=1&x=${encodeURIComponent(BAD)}#${encodeURIComponent(BAD)}`);
+    await live(page);
+    await page.goto(`${service.url}/#key=${encodeURIComponent(BAD)}`);
+    await page.reload();
+    await page.finish();
+  },
+
+  async "a copied command asks the same, and has the key as a variable"() {
+    const page = await open();
+    await live(page);
+    const question = `It's "quoted" $HOME \`id\` \\ and\nbroken`;
+    await page.ask("x");
+    const first = await model.next();
+    first.text("First.");
+    first.end();
+    await page.seen(".answer", "completed");
+    await page.fill("#text", question);
+    await page.press("#text", "Enter");
+    const turn = await model.next();
+    turn.text("Yes.");
+    turn.end();
+    await page.locator(".answer", { hasText: "completed" }).nth(1).waitFor();
+    await page.locator(".answer button").last().click();
+    const [command] = await page.evaluate(() => window.copied);
+    const asked = model.next();
+    const ran = spawn("bash", ["-c", command], { stdio: ["ignore", "pipe", "ignore"] });
+    const again = await asked;
+    again.text("Again.");
+    again.end();
+    let body = "";
+    for await (const piece of ran.stdout) body += piece;
+    assert.deepEqual(again.request.messages, turn.request.messages);
+    assert.equal(JSON.parse(body).output.at(-1).content[0].text, "Again.");
+    await page.click("text=Events");
+    await page.click("#follow");
+    assert.match((await page.evaluate(() => window.copied)).at(-1), /^curl -N 'http.*live=ndjson'$/);
+    await page.finish();
+  },
+
+  async "a key is asked for or comes in the fragment, and is in no address afterwards"() {
+    const file = join(folder, "keys");
+    writeFileSync(file, "a-key-of-sixteen-letters\n");
+    const own = await serve([...options(), "--key-file", file]);
+    const page = await open("", { url: own.url });
+    await page.fill("#key", "wrong-wrong-wrong-wrong");
+    await page.press("#key", "Enter");
+    await page.seen("#refused", "does not know this key");
+    await page.fill("#key", "a-key-of-sixteen-letters");
+    await page.click("#door button");
+    await live(page);
+    await page.seen("#example", "Bearer $KEY");
+    assert.ok(!(await page.content()).includes("a-key-of"));
+    await page.finish();
+    const other = await open("#key=a-key-of-sixteen-letters", { url: own.url });
+    await live(other);
+    assert.ok(!other.url().includes("key"));
+    assert.deepEqual(await other.context().cookies(), []);
+    await other.finish();
+    await own.stop();
+  },
+
+  async "the keyboard reaches everything, and a screen reader gets what has come in pieces"() {
+    const [one, two] = [session([user("Keys one")]), session([user("Keys two"), begin("r1"), { type: "stream_start", v: 1, t: 0 }])];
+    const page = await open();
+    await page.seen("#list a", "Keys two");
+    await page.locator("#list a", { hasText: "Keys two" }).focus();
+    await page.keyboard.press("j");
+    await page.keyboard.press("Enter");
+    await page.seen("#title", "Keys one");
+    await page.keyboard.press("k");
+    await page.keyboard.press("Enter");
+    await page.seen("#title", "Keys two");
+    assert.equal(await page.getByRole("log").count(), 1);
+    two.write({ type: "content_delta", text: "Words that are read out." }, { type: "stream_end", finish_reason: "stop" });
+    await page.locator("#say", { hasText: "Words that are read out." }).waitFor({ state: "attached" });
+    const reached = new Set();
+    await page.locator("#new").focus();
+    for (let n = 0; n < 40; n++) {
+      await page.keyboard.press("Tab");
+      reached.add(await page.evaluate(() => document.activeElement.id || document.activeElement.textContent));
+    }
+    for (const name of ["Conversation", "Timeline", "Events", "delete", "pane", "text", "model", "Send", "stop"]) assert.ok(reached.has(name), `${name}: Tab does not reach it (${[...reached]})`);
+    rmSync(one.file);
+    await page.finish();
+  },
+
+  async "a session is deleted after a question"() {
+    const made = session([user("To be deleted")]);
+    const page = await open("#" + made.id);
+    await page.seen("#title", "To be deleted");
+    await page.click("#delete");
+    await page.locator("#dialog").getByRole("button", { name: "Cancel" }).click();
+    assert.ok(existsSync(made.file));
+    await page.click("#delete");
+    await page.click("#dialog-yes");
+    await page.seen("#title", "New session");
+    assert.ok(!existsSync(made.file));
+    await page.finish();
+  },
+
+  async "ten thousand events are in the page, and few nodes in the document"() {
+    const events = [user("Long")];
+    for (let n = 0; n < 5000; n++) events.push({ type: "tool_result", tool_id: `c${n}`, tool_name: `tool${n}`, status: "success", output: "x" }, { type: "content_delta", text: `answer ${n}` });
+    const made = session(events);
+    const page = await open("#" + made.id);
+    await page.seen(".text", "answer 4999");
+    assert.ok((await page.locator("#talk > *").count()) <= 400);
+    await page.click("#earlier");
+    await page.locator(".text").filter({ hasText: "answer 4750" }).waitFor();
+    assert.ok((await page.locator("#talk > *").count()) <= 400);
+    await page.click("#latest");
+    await page.seen(".text", "answer 4999");
+    await page.click("text=Events");
+    await page.seen("#count", "10002 of 10002 events");
+    assert.ok((await page.locator("#room > *").count()) < 60);
+    await page.fill("#filter", "answer 123");
+    await page.seen("#count", "11 of 10002");
+    await page.press("#lines", "End");
+    await page.seen("#line", "answer 1239");
+    await page.finish();
+  },
+
+  async "axe finds nothing at 400, 900 and 1600 pixels, dark and light"() {
+    const made = session([
+      user("We are four."), begin("r1"), { type: "stream_start", v: 1, t: 0, model: "m1" }, { type: "thinking", text: "Hm." }, { type: "content_delta", text: "# Huts\n\n1. **one** `code`\n\n```\npre\n```" },
+      ...["done", "waits", "fails", "runs"].map((id, n) => ({ type: "tool_call", index: n, tool_id: id, tool_name: id, arguments: { day: "saturday" } })),
+      { type: "tool_use", tool_id: "done", tool_name: "done", timestamp: START, t: 100 }, { type: "tool_result", tool_id: "done", tool_name: "done", status: "success", output: "ok", duration_ms: 300, timestamp: START + 300 },
+      { type: "tool_result", tool_id: "waits", tool_name: "waits", status: "pending", output: "The tool is of class write.", hash: "abc", timestamp: START + 400 },
+      { type: "tool_result", tool_id: "fails", tool_name: "fails", status: "error", output: "no", exit_code: 1, timestamp: START + 500 }, { type: "tool_use", tool_id: "runs", tool_name: "runs", timestamp: START + 600 },
+      { type: "warning", source: "x", code: "y", message: "careful" }, { type: "error", source: "x", code: "y", message: "broken" },
+    ]);
+    let found = 0;
+    for (const width of [400, 900, 1600]) for (const colorScheme of ["light", "dark"]) {
+      const page = await open("", { width, colorScheme });
+      const look = async (what) => {
+        // In a world of its own, in which the policy of the page does not hold.
+        const client = await page.context().newCDPSession(page);
+        const { frameTree } = await client.send("Page.getFrameTree");
+        const { executionContextId: contextId } = await client.send("Page.createIsolatedWorld", { frameId: frameTree.frame.id });
+        const run = async (expression) => (await client.send("Runtime.evaluate", { expression, contextId, awaitPromise: true, returnByValue: true })).result.value;
+        await run(axe);
+        const violations = await run("axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes.map((node) => node.html.slice(0, 120) + ' ' + node.failureSummary).join('; ')))");
+        assert.ok(Array.isArray(violations), "axe did not run");
+        found += violations.length;
+        for (const violation of violations) console.log(`  ${what}, ${width} px, ${colorScheme}: ${violation}`);
+      };
+      await live(page);
+      await look("list");
+      await page.goto(`${service.url}/#${made.id}`);
+      await state(page, "runs", "running");
+      await openAll(page);
+      await look("conversation");
+      await page.click("text=Timeline");
+      await look("timeline");
+      await page.click("text=Events");
+      await page.press("#lines", "ArrowDown");
+      await look("events");
+      await page.click("#delete");
+      await look("dialog");
+      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${width} px: the page is wider`);
+      await page.finish();
+    }
+    assert.equal(found, 0);
+  },
+
+  async "what the page makes of every recorded log is what tc-view says"() {
+    compareWithView();
+  },
+};
+
+// ---- The machine of the page without a browser
+
+function compareWithView() {
+  const source = readFileSync(new URL("../../bin/tc-serve/src/page/state.js", import.meta.url), "utf8");
+  const { newSession, take } = runInContext(`${source}\n;({ newSession, take })`, createContext({ TextEncoder }));
+  const root = new URL("../../fixtures/", import.meta.url).pathname;
+  const files = ["logs", "views", "cases"].flatMap((name) => readdirSync(join(root, name), { recursive: true }).filter((file) => file.endsWith(".ndjson")).map((file) => join(root, name, file)));
+  let count = 0;
+  for (const file of files) {
+    const bytes = readFileSync(file);
+    const view = spawnView(bytes);
+    if (view === null || NOT_COMPARED.some((name) => file.includes(name))) continue;
+    const made = newSession("x");
+    let end = 0;
+    for (const line of bytes.toString().split("\n")) {
+      end += Buffer.byteLength(line) + 1;
+      take(made, line, end);
+    }
+    for (const answer of view) assert.deepEqual(answerOf(made, answer), expected(answer), file);
+    count += view.length;
+  }
+  assert.ok(count > 300, `${count} answers`);
+  console.log(`  ${count} answers of ${files.length} logs`);
+}
+
+// tc-view --format json keeps one call where a provider repeats an id in a later turn (the page has one card for each turn, as the other views
+// have), and half a character that another half follows stays half there.
+const NOT_COMPARED = ["bad-42-", "bad-73-", "replay-first-lines-of-an-event-stream", "replay-mistral-without-api"];
+
+function spawnView(input) {
+  try {
+    const out = execFileSync(`${binaries}/tc-view`, ["--format", "json"], { input, stdio: ["pipe", "pipe", "ignore"], maxBuffer: 1 << 28 });
+    return out.toString().split("\n").filter(Boolean).map((line) => JSON.parse(line));
+  } catch {
+    return null;
+  }
+}
+
+const value = (text) => { try { return JSON.parse(text); } catch { return text; } };
+
+function expected({ text, reasoning = "", refusal = "", calls }) {
+  return { text, reasoning, refusal, calls: calls.map(({ tool_id, tool_name, arguments: args, status, error, exit_code, output }) => ({ tool_id, tool_name, args, status, error, exit_code, output })) };
+}
+
+/** The same of the page: the texts of the last turn, and the calls since the user's last message. */
+function answerOf(made, { stream, choice = 0 }) {
+  const who = `${stream === undefined ? "" : JSON.stringify(stream)}\n${choice}`;
+  const own = made.items.filter((item) => (item.call ?? item).who === who);
+  const since = own.slice(own.findLastIndex((item) => item.voice === "user") + 1);
+  const texts = (voice) => since.filter((item) => item.voice === voice && item.turn === (made.turnOf[who] ?? 0)).map((item) => item.text);
+  const calls = since.filter((item) => item.call).map(({ call }) => ({
+    tool_id: call.id, tool_name: call.name, args: value(call.arguments),
+    status: call.state === "ended" ? call.result.status : call.state === "retracted" ? "retracted" : undefined,
+    error: call.state === "refused" ? call.code : undefined,
+    exit_code: call.state === "ended" ? call.result.exit ?? undefined : undefined,
+    output: call.state === "ended" ? call.result.output : undefined,
+  }));
+  return { text: texts("output").at(-1) ?? texts("answer").join(""), reasoning: texts("thinking").join(""), refusal: texts("refusal").join(""), calls };
+}
+
+// ---- All checks, one after the other
+
+const options = () => ["--base-url", `http://127.0.0.1:${model.server.address().port}`, "--sessions", sessions, "--tools", join(folder, "tools.json"), "--mode", "standard", "--approve", "write"];
+
+makeTools();
+mkdirSync(sessions, { mode: 0o700 });
+model = new Model();
+await new Promise((done) => model.server.listen(0, "127.0.0.1", done));
+service = await serve(options());
+browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+});
+let failed = 0;
+for (const [name, check] of Object.entries(CHECKS)) {
+  if (named.length > 0 && !named.some((word) => name.includes(word))) continue;
+  const before = Date.now();
+  try {
+    await check();
+    console.log(`page: ${name} (${Date.now() - before} ms)`);
+  } catch (error) {
+    failed += 1;
+    console.log(`page: FAILED ${name}\n  ${error.stack}`);
+    // What a check has left open belongs to no other check.
+    model.asked.length = model.waiting.length = 0;
+  }
+  for (const context of browser.contexts()) await context.close();
+}
+await browser.close();
+process.exit(failed > 0 ? 1 : 0);
