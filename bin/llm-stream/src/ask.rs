@@ -10,7 +10,6 @@ use api::{RequestOptions, StreamOptions};
 use client::{Network, Recorder};
 use event::Json;
 use event::payload::{Error, Message, Warning};
-use event::trace::TraceContext;
 use json::ToolList;
 use serde_json::Value;
 use std::cell::RefCell;
@@ -183,9 +182,7 @@ impl Opening {
             ..StreamOptions::default()
         };
         let mut turn = TurnDraft::new(Arc::new(provider), options, stream);
-        let variable = |name: &str| std::env::var(name).ok();
-        turn.trace = variable("TRACEPARENT")
-            .and_then(|parent| TraceContext::of(&parent, variable("TRACESTATE").as_deref()));
+        turn.trace = ::args::trace();
         let mut opening = Opening {
             filter,
             recorder: recorder.map(RefCell::new),

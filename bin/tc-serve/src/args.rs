@@ -85,6 +85,13 @@ pub(crate) struct ServiceArgs {
     /// every line is an event
     #[arg(short, long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", value_parser = log_target)]
     pub log: Option<LogTarget>,
+    /// Append a trace of each answer that has ended to FILE: a line of OTLP's JSON, for the tools of
+    /// OpenTelemetry
+    #[arg(long, value_name = "FILE")]
+    pub otlp_file: Option<PathBuf>,
+    /// Add messages, arguments, results and error messages to the traces of sessions
+    #[arg(long, requires = "otlp_file", requires = "sessions")]
+    pub otlp_contents: bool,
 }
 
 /// Who may ask.

@@ -86,7 +86,14 @@ impl AnsweringCommand {
         };
         let mut log = RequestLog::new(self.notices.clone(), &asked.id);
         let words: Vec<OsString> = self.words.iter().map(OsString::from).collect();
-        let started = RunningCommand::start(&words, &asked.id, log.clone(), place, self.grace);
+        let started = RunningCommand::start(
+            &words,
+            &asked.id,
+            asked.trace.as_ref(),
+            log.clone(),
+            place,
+            self.grace,
+        );
         let mut running = match started {
             Ok(running) => running,
             Err(error) => {

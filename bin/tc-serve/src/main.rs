@@ -15,6 +15,7 @@ mod server;
 mod sessions;
 mod source;
 mod tools;
+mod traces;
 mod turns;
 mod upstream;
 

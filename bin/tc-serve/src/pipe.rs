@@ -3,12 +3,14 @@
 
 use crate::budget::{FULL_MS, MEMORY, MemoryBudget, Share};
 use crate::places::KeyPlace;
+use crate::traces::AnswerTrace;
 use crate::turns::Turns;
 use accumulate::Accumulate;
 use api::{Api, InboundRequest};
 use api::{Dropped, Encoder, FailedAnswer, RunningStatus};
 use event::payload::Millis;
 use event::payload::{Error, FinishReason, StreamEnd, StreamStart, Warning};
+use event::trace::TraceContext;
 use event::{Chain, Demux, Emitted, Event, Kind, Machine, Payload, Raw, Sink, SinkOf, Text, cut};
 use hyper::header::{HeaderName, HeaderValue};
 use std::cell::{Cell, RefCell};
@@ -36,6 +38,8 @@ pub(crate) struct ClientRequest {
     /// The client's headers that a provider of the same API may get (`anthropic-beta`, …), names in
     /// lower case.
     pub headers: Vec<(String, String)>,
+    /// The span of the answer, if there is a trace.
+    pub trace: Option<TraceContext>,
 }
 
 /// How many bytes of an answer wait for a slow client before its source has to wait, too.
@@ -130,6 +134,16 @@ struct PipeEnd {
     counts: PipeCounts,
     /// What was left out, and how often.
     notes: Vec<(String, u64)>,
+    /// The trace of an answer that no session keeps.
+    trace: Option<AnswerTrace>,
+}
+
+impl PipeEnd {
+    /// Whether the events need times: a session keeps them, and a trace is made of them.
+    fn has_times(&self) -> bool {
+        let is_kept = matches!(&self.output, PipeOutput::Events(lines) if lines.is_kept);
+        is_kept || self.trace.is_some()
+    }
 }
 
 /// What the access log has of an answer.
@@ -189,11 +203,17 @@ impl Pipe {
                 bytes: Vec::new(),
                 counts: PipeCounts::default(),
                 notes: Vec::new(),
+                trace: None,
             },
             limits: Vec::new(),
             of_source: 0,
             is_over: false,
         }))
+    }
+
+    /// Makes a trace of the events from now on.
+    pub(crate) fn trace(&self, trace: AnswerTrace) {
+        self.0.borrow_mut().end.trace = Some(trace);
     }
 
     /// Sets the dialect of the model that answers next, for a model whose name does not show its
@@ -208,10 +228,10 @@ impl Pipe {
     }
 
     /// Sets the time of the events that follow, which came `at` this time after the request;
-    /// `has_started` claims that their stream has an event. Only a session keeps times.
+    /// `has_started` claims that their stream has an event. Only a session and a trace need times.
     pub fn set_time(&self, at: Option<Duration>, has_started: bool) {
         let state = &mut *self.0.borrow_mut();
-        if !matches!(&state.end.output, PipeOutput::Events(lines) if lines.is_kept) {
+        if !state.end.has_times() {
             return;
         }
         if !has_started {
@@ -389,6 +409,7 @@ impl Pipe {
             }
             (PipeOutput::Events(_), _) => {}
         }
+        end.trace.iter_mut().for_each(AnswerTrace::finish);
         // A complete answer does not fail for lack of memory.
         share.keep(end.bytes.len());
     }
@@ -558,7 +579,7 @@ impl Sink for &Pipe {
 impl PipeEnd {
     /// The sink of the machines while they process `event`; `None` at the end of the events.
     fn after<'e>(&'e mut self, event: Option<&'e Event<'e>>) -> impl Sink + 'e {
-        let has_times = matches!(&self.output, PipeOutput::Events(lines) if lines.is_kept);
+        let has_times = self.has_times();
         SinkOf(move |emitted: Emitted<'_>| match (emitted, event) {
             (Emitted::Passed, Some(event)) => self.take(event),
             (Emitted::Passed, None) => {}
@@ -578,6 +599,9 @@ impl PipeEnd {
                 self.note(&Warning::read(event));
             }
             _ => {}
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.push(event);
         }
         match (&mut self.output, &mut self.turns) {
             (PipeOutput::Answer(encoder), Some(turns)) => {

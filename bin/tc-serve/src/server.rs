@@ -13,6 +13,7 @@ use crate::places::AnswerSlots;
 use crate::sessions::Sessions;
 use crate::source::Source;
 use crate::tools::ServiceTools;
+use crate::traces::TraceFile;
 use crate::upstream::Upstream;
 use anyhow::Result;
 use connection::Connections;
@@ -54,11 +55,20 @@ async fn run(settings: &ServeSettings) -> Result<i32> {
     };
     let listener = Listener::bind(&settings.listen)?;
     let ending = ServiceEnd::default();
-    let sessions = sessions(settings)?;
+    let traces = traces(settings, &notices)?;
+    let sessions = sessions(settings, traces.clone())?;
     let processes = AnswerSlots::new(usize::try_from(args.command.processes)?, args.limits.queue);
     let tools = ServiceTools::new(&args.tools, grace, processes, &notices)?;
     let kept = sessions.clone();
-    let service = Service::new(settings, source, kept, tools, log.clone(), ending.clone());
+    let service = Service::new(
+        settings,
+        source,
+        kept,
+        tools,
+        traces.clone(),
+        log.clone(),
+        ending.clone(),
+    );
     let service = Rc::new(service?);
     let reaching = Rc::clone(&service);
     tokio::task::spawn_local(async move { reaching.warn_unreachable().await });
@@ -104,22 +114,33 @@ async fn run(settings: &ServeSettings) -> Result<i32> {
     // Commands end within their grace, and are killed after it.
     let _ = tokio::time::timeout(grace + Duration::from_secs(2), service.ended()).await;
     log.iter().for_each(log::LogLines::flush);
+    traces.iter().for_each(TraceFile::flush);
     notices.flush();
     Ok(signal)
+}
+
+/// The file of `--otlp-file`.
+///
+/// # Errors
+/// One line for a file that cannot be opened.
+fn traces(settings: &ServeSettings, notices: &Notices) -> Result<Option<TraceFile>> {
+    let service = &settings.args.service;
+    let open = |path| TraceFile::open(path, service.otlp_contents, notices);
+    service.otlp_file.as_deref().map(open).transpose()
 }
 
 /// The folder of the sessions, if answers are kept.
 ///
 /// # Errors
 /// One line for a folder that cannot be used.
-fn sessions(settings: &ServeSettings) -> Result<Option<Rc<Sessions>>> {
+fn sessions(settings: &ServeSettings, traces: Option<TraceFile>) -> Result<Option<Rc<Sessions>>> {
     let Some(folder) = &settings.args.sessions.sessions else {
         return Ok(None);
     };
     let options = settings.args.common.filter("tc-serve", vec![]);
     let store = FolderStore::open(folder, options)?;
     let limits = settings.args.sessions.limits();
-    Ok(Some(Rc::new(Sessions::new(store, limits))))
+    Ok(Some(Rc::new(Sessions::new(store, limits, traces))))
 }
 
 /// Tells those who follow sessions what changes.

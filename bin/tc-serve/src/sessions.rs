@@ -21,7 +21,7 @@ pub(crate) use index::{IndexedSession, forget, sessions as indexed_sessions};
 pub(crate) use outline::{CONTENT, Outline, PendingCall, REASONING, ResponseId, ResponseOutline};
 pub(crate) use place::{PlaceError, SessionPlace, WantedPlace, WantedSession, line};
 pub(crate) use producer::{
-    Made, RunningResponse, SessionWriter, WaitingClient, not_written, one_turn, produce,
+    Made, RunningResponse, SessionWriter, WaitingClient, not_written, one_turn, produce, status_of,
 };
 pub(crate) use quota::{FollowerPlace, SessionLimits};
 pub(crate) use retain::Retain;
@@ -29,6 +29,7 @@ pub(crate) use run_file::RunFile;
 pub(crate) use view::ResponseView;
 
 use crate::pipe::Pipe;
+use crate::traces::TraceFile;
 use event::{Event, Kind, Scanner};
 use sha2::{Digest, Sha256};
 use std::cell::{Cell, RefCell};
@@ -64,6 +65,8 @@ pub(crate) struct Sessions {
     /// How many responses are made now.
     producers: watch::Sender<usize>,
     quota: quota::Quota,
+    /// Where traces go.
+    pub traces: Option<TraceFile>,
 }
 
 /// A session that somebody writes or follows.
@@ -84,14 +87,20 @@ pub(crate) struct LiveSession {
 }
 
 impl Sessions {
-    /// The sessions of this folder, with these limits for each key.
-    pub(crate) fn new(store: FolderStore, limits: SessionLimits) -> Sessions {
+    /// The sessions of this folder, with these limits for each key, whose responses are traced in
+    /// `traces`.
+    pub(crate) fn new(
+        store: FolderStore,
+        limits: SessionLimits,
+        traces: Option<TraceFile>,
+    ) -> Sessions {
         Sessions {
             store,
             live: RefCell::default(),
             news: broadcast::Sender::new(NEWS),
             producers: watch::Sender::new(0),
             quota: quota::Quota::new(limits),
+            traces,
         }
     }
 

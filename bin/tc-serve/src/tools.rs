@@ -7,6 +7,7 @@ use crate::log::Notices;
 use crate::pipe::Pipe;
 use crate::places::{AnswerSlots, KeyPlace};
 use anyhow::{Context, Result, bail};
+use event::trace::TraceContext;
 use json::ToolList;
 use std::ffi::{OsStr, OsString};
 use std::future::{Future, poll_fn};
@@ -220,7 +221,7 @@ impl ServiceTools {
         words.push(turn.cancels.into());
         words.extend_from_slice(answer);
         let notes = RequestLog::new(self.notices.clone(), turn.id);
-        RunningCommand::start(&words, turn.id, notes, place, self.grace)
+        RunningCommand::start(&words, turn.id, turn.trace, notes, place, self.grace)
             .context("tool-exec cannot be started")
     }
 
@@ -302,6 +303,8 @@ pub(crate) struct ToolTurn<'t> {
     pub leave: &'t [String],
     /// The file of cancellations.
     pub cancels: &'t Path,
+    /// The span of the response, if there is a trace.
+    pub trace: Option<&'t TraceContext>,
 }
 
 /// How many bytes of lines are put together before they are handed on.

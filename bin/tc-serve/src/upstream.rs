@@ -267,6 +267,7 @@ impl Upstream {
         };
         let mut turn = TurnDraft::new(self.current(), options, stream);
         turn.check_model()?;
+        turn.trace = asked.trace.take();
         turn.converse(std::mem::take(&mut inbound.conversation));
         let may_tag =
             self.provider.settings.tools.tools_mode == ToolsModeChoice::Auto && turn.has_tools();

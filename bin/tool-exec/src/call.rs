@@ -5,6 +5,7 @@ use super::command::supervisor::Control;
 use super::http::{self, Sender};
 use super::mcp::{self, Backend};
 use super::store::Outputs;
+use event::trace::TraceContext;
 use redact::Redactor;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -59,6 +60,8 @@ pub(crate) struct Task<'a> {
     pub terms: Terms<'a>,
     /// Ends it early.
     pub handle: &'a Handle,
+    /// Its span, if there is a trace.
+    pub trace: Option<TraceContext>,
     /// Where its output is reported as it appears.
     pub progress: Option<ProgressReporter>,
 }
@@ -82,6 +85,7 @@ impl Runners {
         call: &RequestedCall,
         ready: &ReadyCall,
         handle: &Handle,
+        trace: Option<TraceContext>,
         progress: Option<ProgressReporter>,
     ) -> ToolAnswer {
         let (Some(exec), Ok(arguments)) = (&ready.tool.exec, &call.arguments) else {
@@ -97,6 +101,7 @@ impl Runners {
                 outputs: &self.outputs,
             },
             handle,
+            trace,
             progress,
         };
         let start = Instant::now();

@@ -27,7 +27,10 @@ pub(crate) async fn run(
             idle: None,
             deadline: Instant::now().checked_add(timeout),
         };
-        match sender.send(http, request, &id, limits).await {
+        match sender
+            .send(http, request, &id, task.trace.as_ref(), limits)
+            .await
+        {
             Ok(response) => {
                 let max = limit(&response.head, task.terms.max_output);
                 let received = Received::read(response.body, max, task).await;

@@ -17,6 +17,7 @@ pub(crate) use setup::{Setup, Unlocked};
 
 use super::call::{Task, Terms};
 use answer::{answer, of_text};
+use event::trace::TraceContext;
 use hub::{HubCall, HubClient};
 use pool::Pool;
 use session::{CallOutcome, McpSession, SessionCall};
@@ -55,7 +56,7 @@ pub(crate) async fn run(task: &Task<'_>, backend: &Backend, tool: &McpRun) -> To
     let taken = tokio::select! {
         biased;
         () = handle.stop.notified() => return unsent(),
-        taken = backend.call(tool, task.arguments) => taken,
+        taken = backend.call(tool, task.arguments, task.trace.as_ref()) => taken,
         () = &mut deadline => {
             return ToolAnswer::new(Status::Timeout, late + " the call was not sent to it.");
         }
@@ -130,19 +131,24 @@ impl Backend {
         }
     }
 
-    /// Hands a call with arguments, a JSON object, to its server; starts the server first where
+    /// Hands a call with arguments, a JSON object, to its server, which gets `trace` too; starts the server first where
     /// that is needed. Whoever drops the future before it is done has sent nothing.
     ///
     /// # Errors
     /// Why nothing of it was sent, for the model.
-    pub(crate) async fn call(&self, tool: &McpRun, arguments: &str) -> Result<TakenCall, String> {
+    pub(crate) async fn call(
+        &self,
+        tool: &McpRun,
+        arguments: &str,
+        trace: Option<&TraceContext>,
+    ) -> Result<TakenCall, String> {
         match self {
             Backend::Own(pool) => {
                 let session = pool.session(&tool.server, &tool.tool).await?;
-                let call = session.call(&tool.tool, arguments).await?;
+                let call = session.call(&tool.tool, arguments, trace).await?;
                 Ok(TakenCall::Own(session, Box::new(call)))
             }
-            Backend::Hub(hub) => hub.call(tool, arguments).await.map(TakenCall::Hub),
+            Backend::Hub(hub) => hub.call(tool, arguments, trace).await.map(TakenCall::Hub),
         }
     }
 

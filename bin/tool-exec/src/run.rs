@@ -104,6 +104,7 @@ pub(crate) fn run(
         progress: args.progress,
         continuation: is_continued_here.then(|| approve::continuation(args)),
         answered_by: args.permissions.answered_by.clone(),
+        trace: ::args::trace(),
         at_once: Rc::clone(&at_once),
     };
     let log = records.log.clone();

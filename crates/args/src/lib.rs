@@ -7,6 +7,7 @@ pub use generate::Document;
 use anyhow::{Context as _, anyhow};
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use event::trace::TraceContext;
 use event::unit::{self, UnitError};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -208,6 +209,13 @@ fn context(e: &clap::Error, kind: ContextKind) -> Option<&str> {
         ContextValue::Strings(texts) => texts.first().map(String::as_str),
         _ => None,
     }
+}
+
+/// The span that this process works for, where the environment names one: `TRACEPARENT` and
+/// `TRACESTATE` (<https://opentelemetry.io/docs/specs/otel/context/env-carriers/>).
+pub fn trace() -> Option<TraceContext> {
+    let state = std::env::var("TRACESTATE").ok();
+    TraceContext::of(&std::env::var("TRACEPARENT").ok()?, state.as_deref())
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use super::output::{CommandErrors, RequestLog};
 use crate::places::AnswerSlot;
+use crate::traces::variables;
+use event::trace::TraceContext;
 use group::ProcessGroup;
 use rustix::process::Signal;
 use std::ffi::OsString;
@@ -40,14 +42,15 @@ pub(crate) struct Parts {
 
 impl RunningCommand {
     /// Starts `words` for the request `id`: one word is a command line for `sh`, several are a
-    /// program and its arguments. The command gets this process's environment, and the variable
-    /// `TOOLPIPE_REQUEST_ID`. `place` is kept until nothing of the command is left.
+    /// program and its arguments. The command gets this process's environment, and the variables
+    /// `TOOLPIPE_REQUEST_ID`, and `TRACEPARENT` where its answer has a span. `place` is kept until nothing of the command is left.
     ///
     /// # Errors
     /// When a process cannot be started.
     pub(crate) fn start(
         words: &[OsString],
         id: &str,
+        trace: Option<&TraceContext>,
         log: RequestLog,
         place: AnswerSlot,
         grace: Duration,
@@ -65,6 +68,12 @@ impl RunningCommand {
                 line
             }
         };
+        for (name, value) in variables(trace) {
+            match value {
+                Some(value) => line.env(name, value),
+                None => line.env_remove(name),
+            };
+        }
         let mut command = line
             .env("TOOLPIPE_REQUEST_ID", id)
             .process_group(group.number())

@@ -334,12 +334,14 @@ impl Decision {
         let own = RunFile::take(&self.log).ok();
         let cancels = own.as_ref().map(|run| run.path.clone());
         let cancels = cancels.unwrap_or_else(|| RunFile::path_of(&self.log));
+        let response = self.response.as_deref();
         let turn = ToolTurn {
             log: &self.log,
             id: &self.id,
             key: self.key,
             leave: &self.leave,
             cancels: &cancels,
+            trace: response.and_then(|response| response.trace.as_ref()),
         };
         let decided = self.tools.decide(turn, &self.words);
         match &self.response {

@@ -21,6 +21,7 @@ use crate::sessions::{
     WantedPlace, WantedSession, id_of_name, line, not_written, one_turn, produce, random_id,
 };
 use crate::tools::{ServiceTools, ToolsMode};
+use crate::traces::client_trace;
 use api::{AnswerForm, AnswerOptions, Front, InboundRequest, RunningStatus};
 use event::Json;
 use event::payload::Response as ResponseEvent;
@@ -243,6 +244,7 @@ impl Service {
             mode: tools.as_ref().map(|(_, mode)| mode.name().to_owned()),
             calls: answers.calls,
         };
+        let client = client_trace(asked.headers);
         let mut lines = self.response_line(id, &asked, &body_hash, &options)?;
         let mut inbound = asked.inbound;
         let said = inbound.session_lines(api, None, first).into_bytes();
@@ -279,6 +281,7 @@ impl Service {
             .inbox
             .borrow_mut()
             .extend_from_slice(&said[at_once..]);
+        let trace = self.trace_of(&id.to_string(), client.as_ref());
         let request = ClientRequest {
             share: asked.share,
             key: asked.admitted.key,
@@ -287,10 +290,12 @@ impl Service {
             request: inbound,
             retries: client_retries(asked.headers),
             headers: forwarded(api, asked.headers),
+            trace: trace.clone(),
         };
         let pipe = self.pipe_for(&request, None, PipeOutput::Events(EventLines::kept()));
         let mut running = RunningResponse::new(id, key, pipe);
         running.is_background = is_background;
+        running.trace = trace;
         // The client may decide a call of the session in a later request.
         running.is_temporary = is_temporary && !ends_for_a_person;
         running.idempotency = idempotency;
@@ -394,6 +399,7 @@ impl Service {
         let inbound = &asked.inbound;
         let front = asked.front();
         let name = id.to_string();
+        let client = client_trace(asked.headers).map(|client| client.span.to_string());
         let answer = serde_json::to_string(options)
             .map_err(|error| Refusal::new(500, "internal_error", error.to_string()))?;
         let event = ResponseEvent {
@@ -409,7 +415,7 @@ impl Service {
             body_hash: Some(body_hash.into()),
             answer: Some(Json::of(&answer)),
             timestamp: Some(store::now()),
-            traceparent: None,
+            traceparent: client.as_deref().map(Into::into),
         };
         Ok(line(&event.into()))
     }

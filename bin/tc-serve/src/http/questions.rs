@@ -120,6 +120,7 @@ impl Service {
             request,
             retries: false,
             headers: forwarded(Api::Anthropic, &headers),
+            trace: None,
         };
         let counted = match self.source.upstream() {
             Some(upstream) => upstream.count_tokens(asked, &bytes).await,

@@ -13,8 +13,10 @@ use crate::route::{Endpoint, PassedPaths};
 use crate::sessions::Sessions;
 use crate::source::Source;
 use crate::tools::ServiceTools;
+use crate::traces::{TraceFile, answer_trace};
 use crate::upstream::Upstream;
 use anyhow::Result;
+use event::trace::TraceContext;
 use sha2::{Digest, Sha256};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -38,6 +40,7 @@ pub(crate) struct Service {
     pub(super) limits: LimitArgs,
     pub(super) keep_alive: Duration,
     pub(super) extras: bool,
+    pub(super) traces: Option<TraceFile>,
     pub(super) log: Option<LogLines>,
     pub(super) ending: ServiceEnd,
     /// Of which the ids of requests are made.
@@ -60,8 +63,8 @@ pub(super) struct Admitted {
 }
 
 impl Service {
-    /// A service that gets its events from `source`, keeps answers in `sessions`, and runs
-    /// `tools` itself.
+    /// A service that gets its events from `source`, keeps answers in `sessions`, runs `tools`
+    /// itself, and writes `traces`.
     ///
     /// # Errors
     /// When the system has no random bytes.
@@ -70,6 +73,7 @@ impl Service {
         source: Source,
         sessions: Option<Rc<Sessions>>,
         tools: Option<ServiceTools>,
+        traces: Option<TraceFile>,
         log: Option<LogLines>,
         ending: ServiceEnd,
     ) -> Result<Service> {
@@ -107,6 +111,7 @@ impl Service {
             limits: args.limits,
             keep_alive: args.service.keep_alive,
             extras: args.service.extras,
+            traces,
             log,
             ending,
             seed: crate::keys::random()?,
@@ -168,6 +173,13 @@ impl Service {
             Some(place) => format!("key {}", self.keys.borrow().name(place)),
             None => "client".to_owned(),
         }
+    }
+
+    /// The span of the answer `id`: there is a trace if the client has named a span, or the service
+    /// writes traces.
+    pub(super) fn trace_of(&self, id: &str, client: Option<&TraceContext>) -> Option<TraceContext> {
+        let is_traced = client.is_some() || self.traces.is_some();
+        is_traced.then(|| answer_trace(id, client))
     }
 
     /// The places for answers of one key.

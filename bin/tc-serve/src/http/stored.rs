@@ -12,7 +12,8 @@ use crate::tools::ToolsMode;
 use crate::turns::{StepMode, Turns};
 use api::{AnswerForm, AnswerOptions, Clock, Encoder, Front, InboundRequest};
 use event::payload::Response as ResponseEvent;
-use event::{Kind, Scanner};
+use event::trace::TraceContext;
+use event::{Kind, Scanner, Text};
 use hyper::Response;
 use hyper::header::{HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
@@ -189,6 +190,8 @@ pub(super) struct StoredResponse {
     pub mode: Option<ToolsMode>,
     /// The offsets of the calls of earlier responses that this one goes on with.
     pub calls: Vec<u64>,
+    /// The span that the client has named.
+    pub client: Option<TraceContext>,
     /// What the client asked for, without its messages.
     pub request: Option<InboundRequest>,
 }
@@ -221,6 +224,7 @@ impl StoredResponse {
             return Err(Named::Response.unknown());
         }
         let front = response.front.str();
+        let client = response.traceparent.map(Text::str);
         let options = response.answer.map(|answer| answer.text().into_owned());
         let stored = options.and_then(|json| serde_json::from_str::<StoredOptions>(&json).ok());
         let stored = stored.ok_or_else(|| Named::Response.unknown())?;
@@ -232,6 +236,7 @@ impl StoredResponse {
             front: Front::ALL.into_iter().find(|known| known.name() == front),
             options: stored.options,
             calls: stored.calls,
+            client: client.and_then(|client| TraceContext::of(&client, None)),
             mode: stored.mode.as_deref().and_then(ToolsMode::of),
             request,
             tools: tools

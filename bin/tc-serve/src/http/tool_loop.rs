@@ -13,6 +13,7 @@ use crate::sessions::{
 use crate::tools::{ServiceTools, ToolTurn, TurnEnd};
 use api::{Api, Front, InboundRequest};
 use event::payload::FinishReason;
+use event::trace::TraceContext;
 use std::ffi::OsString;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -50,6 +51,8 @@ pub(super) struct TurnRequest {
     pub retries: bool,
     /// The client's headers that a provider may get.
     pub headers: Vec<(String, String)>,
+    /// The span of the answer, if there is a trace.
+    pub trace: Option<TraceContext>,
 }
 
 impl TurnRequest {
@@ -65,6 +68,7 @@ impl TurnRequest {
             inbound,
             retries: request.retries,
             headers: request.headers.clone(),
+            trace: request.trace.clone(),
         }
     }
 }
@@ -179,6 +183,7 @@ impl ToolLoop {
             inbound,
             retries,
             headers,
+            trace,
         } = self.request.clone();
         let mut request = inbound;
         request.conversation = conversation;
@@ -190,6 +195,7 @@ impl ToolLoop {
             request,
             retries,
             headers,
+            trace,
         }
     }
 
@@ -212,6 +218,7 @@ impl ToolLoop {
             key: self.request.key,
             leave: &self.leave,
             cancels: &run.path,
+            trace: running.trace.as_ref(),
         };
         let ended = match step {
             LoopStep::Ask(request) => {
@@ -355,6 +362,7 @@ impl Service {
         inbound.offer(&tools.list);
         let owner = outline.head.key.as_deref();
         let key = owner.and_then(|hash| self.keys.borrow().place_of(hash));
+        let trace = self.trace_of(&left.id, stored.client.as_ref());
         let turns = ToolLoop {
             service: Rc::clone(self),
             tools: Rc::clone(tools),
@@ -365,6 +373,7 @@ impl Service {
                 inbound,
                 retries: false,
                 headers: Vec::new(),
+                trace: trace.clone(),
             },
             leave: stored.tools,
             is_background: true,
@@ -374,6 +383,7 @@ impl Service {
         let pipe = self.pipe_for(&request, None, PipeOutput::Events(EventLines::kept()));
         let mut running = RunningResponse::new(response, outline.head.key.clone(), pipe);
         running.is_background = true;
+        running.trace = trace;
         running.idempotency.clone_from(&left.idempotency);
         running.body_hash = left.body_hash.clone().unwrap_or_default();
         let running = Rc::new(running);

@@ -4,9 +4,11 @@ use super::body;
 use super::kept_turn::KeptRequest;
 use super::response::{Answering, Content, KeptBytes, Refusal, RequestRecord, ResponseBody, whole};
 use super::service::{Admitted, Service};
+use super::stored::EVENTS;
 use crate::budget::FULL_MS;
 use crate::pipe::{ClientRequest, Pipe, PipeOutput, TextSearch};
 use crate::route::Endpoint;
+use crate::traces::{AnswerTrace, client_trace};
 use crate::turns::Turns;
 use api::{AnswerForm, AnswerOptions, Clock, Encoder, Front, REPEATED};
 use api::{Api, InboundRequest, Message};
@@ -59,6 +61,7 @@ impl Service {
         self.recall(admitted, &mut inbound)?;
         self.source.check(api, &inbound).map_err(body::refused)?;
         let is_stream = inbound.streams || admitted.route == Endpoint::Events;
+        let client = client_trace(&headers);
         let (output, kind) = self.output(admitted, &headers, &inbound, &bytes);
         drop(bytes);
         let asked = ClientRequest {
@@ -69,9 +72,16 @@ impl Service {
             request: inbound,
             retries: client_retries(&headers),
             headers: forwarded(api, &headers),
+            trace: self.trace_of(&admitted.id, client.as_ref()),
         };
         drop(headers);
         let mut answering = self.answering(asked, output);
+        if let Some(traces) = &self.traces {
+            let front = admitted.route.front().map_or(EVENTS, Front::name);
+            let client = client.map(|client| client.span);
+            let trace = AnswerTrace::new(traces, &admitted.id, front, client);
+            answering.pipe.trace(trace);
+        }
         let longest = is_stream.then_some(self.limits.status_timeout);
         answering.until_known(longest).await;
         answering.note(&mut exchange.line);

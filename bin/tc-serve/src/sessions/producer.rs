@@ -8,6 +8,7 @@ use event::Event;
 use event::payload::{
     Cancel, Error, FinishReason, Payload, ResponseEnd, ResponseStatus, StreamEnd,
 };
+use event::trace::TraceContext;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::pin;
@@ -32,6 +33,8 @@ pub(crate) struct RunningResponse {
     pub idempotency: Option<String>,
     /// The hash of its request's body.
     pub body_hash: String,
+    /// Its span, if there is a trace.
+    pub trace: Option<TraceContext>,
     /// How many clients wait for it.
     clients: Cell<usize>,
     /// Who cancelled it.
@@ -55,6 +58,7 @@ impl RunningResponse {
             is_temporary: false,
             idempotency: None,
             body_hash: String::new(),
+            trace: None,
             clients: Cell::new(0),
             cancelled: RefCell::default(),
             changed: Notify::new(),
@@ -293,7 +297,7 @@ impl SessionWriter {
         match left.reason.filter(|_| !left.is_open) {
             Some(
                 reason @ (FinishReason::Stop | FinishReason::Length | FinishReason::ContentFilter),
-            ) => self.end_response(&left.id, status(Some(reason))),
+            ) => self.end_response(&left.id, status_of(Some(reason))),
             _ => self.interrupt(&left.id),
         }
     }
@@ -332,7 +336,12 @@ impl SessionWriter {
             timestamp: Some(store::now()),
             ..ResponseEnd::default()
         };
-        self.event(&end.into())
+        self.event(&end.into())?;
+        if let (Some(traces), Some(id)) = (&self.sessions.traces, ResponseId::of(id)) {
+            let file = self.sessions.store.path_of(id.session);
+            traces.response(&file, id, self.end);
+        }
+        Ok(())
     }
 
     /// Lets others write to the session. What this returns is waited for until all that was appended
@@ -450,9 +459,9 @@ async fn end(
             // The service was killed behind the last turn, or only calls were decided.
             None => match writer.outline()?.active().and_then(|left| left.reason) {
                 None => ResponseStatus::Completed,
-                reason => status(reason),
+                reason => status_of(reason),
             },
-            reason => status(reason),
+            reason => status_of(reason),
         },
     };
     writer.end_response(&id, status)?;
@@ -494,7 +503,7 @@ fn cancelled<'a>(id: &'a str, by: &'a str) -> Cancel<'a> {
 }
 
 /// How a response ended whose last stream ended for this reason.
-fn status(reason: Option<FinishReason>) -> ResponseStatus {
+pub(crate) fn status_of(reason: Option<FinishReason>) -> ResponseStatus {
     match reason {
         Some(FinishReason::Stop | FinishReason::ToolCalls) => ResponseStatus::Completed,
         Some(FinishReason::Length | FinishReason::ContentFilter) => ResponseStatus::Incomplete,

@@ -3,6 +3,7 @@
 use client::{
     Error, Guard, Network, Proxy, RedirectError, Request, Response, TimeLimits, follow, redirect,
 };
+use event::trace::TraceContext;
 use redact::is_secret_header;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -33,7 +34,7 @@ pub(crate) enum SendError {
 }
 
 impl Sender {
-    /// Sends the request of a call, whose key is `id`, and waits for the head of the answer. The
+    /// Sends the request of a call, whose key is `id` and whose span is `trace`, and waits for the head of the answer. The
     /// answer to a redirect too many is returned as it is.
     ///
     /// # Errors
@@ -43,10 +44,21 @@ impl Sender {
         http: &HttpRun,
         request: &HttpRequest,
         id: &str,
+        trace: Option<&TraceContext>,
         limits: TimeLimits,
     ) -> Result<Response, SendError> {
         let (mut request, named) =
             with_variables(http, request, id).map_err(SendError::Variable)?;
+        for (name, value) in trace.into_iter().flat_map(TraceContext::headers) {
+            // A header that the tools file names goes before.
+            if !request
+                .headers
+                .iter()
+                .any(|(typed, _)| typed.eq_ignore_ascii_case(name))
+            {
+                request.headers.push((name.to_owned(), value));
+            }
+        }
         let in_header = |name: &String| is_secret_header(name) || named.contains(name);
         let mut hop = 0;
         loop {

@@ -3,6 +3,7 @@
 use super::answer::NO_RESULT;
 use super::program::ServerProcess;
 use super::stdio::ServerFaults;
+use event::trace::TraceContext;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientCapabilities,
     ClientConfig, ClientRequest, Implementation, PaginatedRequestParams, ProgressNotificationParam,
@@ -162,17 +163,31 @@ impl McpSession {
         ))
     }
 
-    /// Hands a call of a tool with arguments, a JSON object, to the connection.
+    /// Hands a call of a tool with arguments, a JSON object, to the connection, with its span in
+    /// `params._meta` if there is a trace.
     ///
     /// # Errors
     /// Why nothing of it was sent, for the model.
-    pub(crate) async fn call(&self, tool: &str, arguments: &str) -> Result<SessionCall, String> {
+    pub(crate) async fn call(
+        &self,
+        tool: &str,
+        arguments: &str,
+        trace: Option<&TraceContext>,
+    ) -> Result<SessionCall, String> {
         let arguments = serde_json::from_str(arguments).map_err(|e| e.to_string())?;
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let mut options = PeerRequestOptions::no_options();
+        if let Some(trace) = trace {
+            // Their keys have no prefix: https://modelcontextprotocol.io/seps/414-request-meta
+            let meta = options.meta.get_or_insert_default();
+            for (name, value) in trace.headers() {
+                meta.insert(name.to_owned(), value.into());
+            }
+        }
         let sent = self
             .service
-            .send_request_with_option(request, PeerRequestOptions::no_options())
+            .send_request_with_option(request, options)
             .await;
         let handle = sent.map_err(|e| self.why(&e))?;
         let (send, steps) = mpsc::channel(STEPS);

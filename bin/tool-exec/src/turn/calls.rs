@@ -15,6 +15,7 @@ use crate::{approve, stream};
 use event::payload::{
     Approval, Message, Millis, SessionStats, ToolProgress, ToolUse, Verdict, Warning,
 };
+use event::trace::{TraceContext, TraceHash};
 use event::{Event, Json, Payload};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -42,6 +43,8 @@ pub(crate) struct CallOptions {
     pub continuation: Option<Continuation>,
     /// `--answered-by`.
     pub answered_by: Option<String>,
+    /// The span of this run, if there is a trace.
+    pub trace: Option<TraceContext>,
     /// Whether running calls are ended without a grace; the session sets it.
     pub at_once: Rc<Cell<bool>>,
 }
@@ -203,13 +206,19 @@ impl Calls {
             return;
         }
         let summary = self.clean(&call.summary());
+        let timestamp = self.now();
+        let span = TraceHash::of(ready.hash.as_str()).and(&format!("{timestamp:?}"));
+        let trace = self.options.trace.as_ref();
+        let trace = trace.map(|trace| trace.child(span));
         let active = ActiveCall {
+            traceparent: trace.as_ref().map(|trace| trace.span.to_string()),
+            trace,
             call,
             ready,
             handle: Rc::default(),
             cache,
             summary,
-            timestamp: self.now(),
+            timestamp,
         };
         let call = &active.call;
         out.write(active.intent(), call.stream.as_deref(), call.choice, t);
@@ -246,6 +255,7 @@ impl Calls {
             let call = Rc::clone(&active.call);
             let ready = Rc::clone(&active.ready);
             let handle = Rc::clone(&active.handle);
+            let trace = active.trace.clone();
             let runners = Rc::clone(&self.runners);
             let reports = self.reports.clone();
             let progress = self
@@ -253,7 +263,7 @@ impl Calls {
                 .progress
                 .then(|| ProgressReporter::new(key, reports.clone()));
             tokio::task::spawn_local(async move {
-                let answer = runners.run(&call, &ready, &handle, progress).await;
+                let answer = runners.run(&call, &ready, &handle, trace, progress).await;
                 // The receiver is gone when the command has failed.
                 let _ = reports.send(CallReport::Done(key, answer));
             });
@@ -549,6 +559,10 @@ pub(super) struct ActiveCall {
     pub summary: String,
     /// When it was announced.
     pub timestamp: Option<u64>,
+    /// Its span, if there is a trace.
+    pub trace: Option<TraceContext>,
+    /// The same as its tool gets it.
+    traceparent: Option<String>,
 }
 
 impl ActiveCall {
@@ -559,6 +573,7 @@ impl ActiveCall {
             tool_id: (&*self.call.id).into(),
             input_summary: (&self.summary).into(),
             timestamp: self.timestamp,
+            traceparent: self.traceparent.as_ref().map(Into::into),
             ..ToolUse::default()
         }
     }

@@ -4,6 +4,7 @@ use super::protocol::{Connection, HubRequest, Reply, VERSION};
 use crate::command::program::HUB;
 use crate::mcp::session::CallOutcome;
 use anyhow::{Context, bail};
+use event::trace::TraceContext;
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -111,12 +112,19 @@ impl HubClient {
     ///
     /// # Errors
     /// Why nothing of it was sent, for the model.
-    pub(crate) async fn call(&self, tool: &McpRun, arguments: &str) -> Result<HubCall, String> {
+    pub(crate) async fn call(
+        &self,
+        tool: &McpRun,
+        arguments: &str,
+        trace: Option<&TraceContext>,
+    ) -> Result<HubCall, String> {
         let request = HubRequest::Call {
             server: tool.server.clone(),
             tool: tool.tool.clone(),
             definition: hex(&tool.definition),
             arguments: serde_json::from_str(arguments).map_err(|e| e.to_string())?,
+            traceparent: trace.map(|trace| trace.span.to_string()),
+            tracestate: trace.and_then(|trace| trace.state.clone()),
         };
         let mut hub = self.connect().await.map_err(|_| GONE.to_owned())?;
         // After an error the line has no end, and the hub does not take it for a request.

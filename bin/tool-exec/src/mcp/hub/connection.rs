@@ -3,6 +3,7 @@
 use super::protocol::{Connection, HubRequest, Reply, VERSION};
 use crate::mcp::pool::Pool;
 use crate::mcp::session::CallOutcome;
+use event::trace::TraceContext;
 use std::rc::Rc;
 use tokio::net::UnixStream;
 use tool::{CallFailure, hex};
@@ -36,13 +37,17 @@ pub(super) async fn serve(stream: UnixStream, pool: Rc<Pool>) {
             tool,
             definition,
             arguments,
+            traceparent,
+            tracestate,
         }) => {
             let arguments = serde_json::Value::Object(arguments).to_string();
+            let trace = traceparent.and_then(|span| TraceContext::of(&span, tracestate.as_deref()));
             call(
                 &mut client,
                 &pool,
                 [&server, &tool, &definition],
                 &arguments,
+                trace.as_ref(),
             )
             .await
         }
@@ -65,6 +70,7 @@ async fn call(
     pool: &Pool,
     [server, tool, definition]: [&str; 3],
     arguments: &str,
+    trace: Option<&TraceContext>,
 ) -> Option<Reply> {
     let failed = |failure: CallFailure| {
         Some(Reply::Failed {
@@ -83,7 +89,7 @@ async fn call(
     }
     let sending = async {
         let session = pool.session(server, tool).await?;
-        let open = session.call(tool, arguments).await?;
+        let open = session.call(tool, arguments, trace).await?;
         Ok((session, open))
     };
     let sent = tokio::select! {

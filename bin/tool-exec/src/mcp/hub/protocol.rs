@@ -7,7 +7,7 @@
 //!
 //! | from the client | meaning |
 //! | --- | --- |
-//! | `{"call":{"server":"s","tool":"t","definition":"DIGEST","arguments":{}}}` | call a tool; `definition` is the digest of what was locked |
+//! | `{"call":{"server":"s","tool":"t","definition":"DIGEST","arguments":{}}}` | call a tool; `definition` is the digest of what was locked. In a trace it has `traceparent` and perhaps `tracestate`, too |
 //! | `{"check":{}}` | compare the tools of all servers with the lock |
 //!
 //! | from the hub | meaning |
@@ -44,6 +44,10 @@ pub(super) enum HubRequest {
         tool: String,
         definition: String,
         arguments: Map<String, Value>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        traceparent: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tracestate: Option<String>,
     },
     /// Compare all tools with the lock.
     Check {},
@@ -127,6 +131,8 @@ mod tests {
                 tool: t.clone(),
                 definition: t.clone(),
                 arguments: arguments.clone(),
+                traceparent: Some(s.clone()),
+                tracestate: None,
             },
             HubRequest::Check {},
         ] {
