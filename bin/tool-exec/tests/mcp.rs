@@ -11,7 +11,7 @@
 mod harness;
 mod server;
 
-use harness::{Dir, Live, kill, run_command, wait_until};
+use harness::{Dir, Live, kill, message, run_command, wait_until};
 use serde_json::{Value, json};
 use server::{entry, lock, locked, processes, run_calls, with_tools};
 
@@ -498,4 +498,50 @@ fn a_program_is_confined_as_the_tools_file_and_the_command_line_say() {
     let out = run_calls(&dir, &plain, &calls, &["--sandbox", "landlock"]);
     assert_eq!(out.outcome("a").0, "error", "{}", out.outcome("a").1);
     assert!(!outside.exists());
+}
+
+const CALLER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+#[test]
+fn a_server_gets_the_span_of_its_call() {
+    let dir = Dir::new();
+    let (_, file) = locked(&dir, &["meta"], &json!({}));
+    let calls = [
+        ("a", "s__meta", json!({})),
+        ("b", "s__meta", json!({"x": 1})),
+    ];
+    let message = message(&calls) + "\n";
+    let run = |variables: &[(&str, &str)]| {
+        let mut command = server::command(&dir, &file, &["--no-time", "--approve", "none"]);
+        command.env_remove("TRACEPARENT").env_remove("TRACESTATE");
+        command.envs(variables.iter().copied());
+        run_command(command, &message)
+    };
+    let out = run(&[("TRACEPARENT", CALLER), ("TRACESTATE", "rojo=1")]);
+    let spans: Vec<String> = ["a", "b"]
+        .iter()
+        .map(|id| {
+            let meta: Value = serde_json::from_str(out.outcome(id).1).unwrap();
+            assert_eq!(meta["tracestate"], "rojo=1", "{meta}");
+            let span = meta["traceparent"].as_str().unwrap().to_owned();
+            let used = |event: &&Value| event["type"] == "tool_use" && event["tool_id"] == **id;
+            assert_eq!(out.events.iter().find(used).unwrap()["traceparent"], span);
+            assert_eq!((&span[..36], &span[52..]), (&CALLER[..36], "-01"));
+            span
+        })
+        .collect();
+    assert!(spans[0] != spans[1] && spans.iter().all(|span| span != CALLER));
+    // Without a caller, and with one that is not valid, there is no trace.
+    for variables in [
+        &[][..],
+        &[("TRACEPARENT", "00-0-0-01"), ("TRACESTATE", "rojo=1")],
+    ] {
+        let out = run(variables);
+        let meta: Value = serde_json::from_str(out.outcome("a").1).unwrap();
+        assert!(
+            meta.get("traceparent").is_none() && meta.get("tracestate").is_none(),
+            "{meta}"
+        );
+        assert!(!out.text.contains("traceparent"), "{}", out.text);
+    }
 }

@@ -94,6 +94,7 @@ fn call(folder: &Path, request: &Value, say: &(dyn Fn(&Value) + Sync)) {
     note(folder, "called", name);
     match name {
         "echo" => text(&arguments.to_string()),
+        "meta" => text(&request["params"]["_meta"].to_string()),
         "two_parts" => {
             reply(json!([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]))
         }
