@@ -16,8 +16,9 @@ mod retain;
 mod run_file;
 mod view;
 
-pub(crate) use digest::{summary, text, whole};
+pub(crate) use digest::{summary, whole};
 pub(crate) use index::{IndexedSession, forget, sessions as indexed_sessions};
+pub(crate) use lines::event as event_of_line;
 pub(crate) use outline::{CONTENT, Outline, PendingCall, REASONING, ResponseId, ResponseOutline};
 pub(crate) use place::{PlaceError, SessionPlace, WantedPlace, WantedSession, line};
 pub(crate) use producer::{

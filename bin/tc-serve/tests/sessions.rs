@@ -441,13 +441,11 @@ fn one_session_has_its_responses_and_messages_or_reads_as_text() {
         text.header("content-type"),
         Some("text/plain; charset=utf-8")
     );
-    for format in ["markdown", "html", "x"] {
-        let refused = sessions.get(&format!("{path}?format={format}"));
-        assert!(
-            refused.status == 400 && refused.body.contains("json or text"),
-            "{refused:?}"
-        );
-    }
+    let refused = sessions.get(&format!("{path}?format=x"));
+    assert!(
+        refused.status == 400 && refused.body.contains("json, text, html or markdown"),
+        "{refused:?}"
+    );
     let refused = sessions.service.ask("POST", &path, JSON, "{}");
     assert_eq!(
         (refused.status, refused.header("allow")),
@@ -734,6 +732,40 @@ fn what_is_no_session_is_not_read() {
     assert_eq!(listed["data"][0]["title"].as_str().map(str::len), Some(200));
     assert_eq!(sessions.json(&path)["responses"], serde_json::json!([]));
     assert_eq!(sessions.get(&format!("{path}?format=text")).status, 200);
+}
+
+#[test]
+fn a_session_is_a_report_too() {
+    let sessions = Sessions::new(&[]);
+    sessions.write(ID, &lines(ID));
+    let path = format!("/v1/sessions/{ID}");
+    let page = sessions.get(&format!("{path}?format=html"));
+    assert_eq!((page.status, page.header("content-length")), (200, None));
+    assert!(
+        page.body.starts_with("<!DOCTYPE html>") && page.body.ends_with("</html>\n"),
+        "{page:?}"
+    );
+    assert!(page.body.contains("<h1>Wie spät</h1>"), "{}", page.body);
+    let header = |name: &str| page.header(name).unwrap_or_default().to_owned();
+    assert_eq!(header("content-type"), "text/html; charset=utf-8");
+    assert_eq!(header("x-content-type-options"), "nosniff");
+    assert_eq!(header("cache-control"), "no-store");
+    let policy = header("content-security-policy");
+    assert!(
+        policy.starts_with("default-src 'none'; style-src 'sha256-")
+            && policy.ends_with("frame-ancestors 'none'; sandbox"),
+        "{policy}"
+    );
+    let report = sessions.get(&format!("{path}?format=markdown"));
+    assert_eq!(
+        (report.status, report.header("content-type")),
+        (200, Some("text/markdown; charset=utf-8"))
+    );
+    assert!(report.body.contains("> Wie spät\n> ist es?"), "{report:?}");
+    let head = sessions
+        .service
+        .ask("HEAD", &format!("{path}?format=html"), "", "");
+    assert_eq!((head.status, &*head.body), (200, ""));
 }
 
 #[test]

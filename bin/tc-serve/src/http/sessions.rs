@@ -6,6 +6,7 @@ mod durable;
 mod events;
 mod follow;
 mod list;
+mod shown;
 
 pub(crate) use follow::FollowBody;
 

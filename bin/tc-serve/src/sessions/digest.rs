@@ -201,19 +201,3 @@ pub(crate) fn whole(
     whole.insert("messages".to_owned(), messages.into());
     Ok(whole)
 }
-
-/// A session as `tc-view --format text` shows it.
-///
-/// # Errors
-/// [`StoreError::Unknown`] and [`StoreError::Io`].
-pub(crate) fn text(scan: &SessionScan, indexed: &IndexedSession) -> Result<Vec<u8>, StoreError> {
-    use event::View as _;
-    let mut view = view::text(false, false);
-    let mut text = Vec::new();
-    let mut scanner = Scanner::default();
-    each_line(scan, indexed.id, |line, _| {
-        lines::event(&mut scanner, line, |event| view.push(event, &mut text));
-    })?;
-    view.finish(&mut text);
-    Ok(text)
-}

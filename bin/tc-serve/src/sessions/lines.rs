@@ -32,7 +32,7 @@ pub(super) fn each(
 }
 
 /// Hands `take` the event of a line, if it is one.
-pub(super) fn event(scanner: &mut Scanner, line: &[u8], take: impl FnOnce(&Event<'_>)) {
+pub(crate) fn event(scanner: &mut Scanner, line: &[u8], take: impl FnOnce(&Event<'_>)) {
     let line = std::str::from_utf8(line.trim_ascii_end()).ok();
     if let Some(event) = line.and_then(|line| scanner.read(line).ok()) {
         take(&event);

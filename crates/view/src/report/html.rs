@@ -37,7 +37,9 @@ const REPORT: &str = include_str!("report.css");
 static STYLE: LazyLock<(String, String)> = LazyLock::new(|| {
     let style = format!("{}\n{}", CARDS.trim(), REPORT.trim());
     let hash = STANDARD.encode(Sha256::digest(&style));
-    let policy = format!("default-src 'none'; style-src 'sha256-{hash}'");
+    let policy = format!(
+        "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'"
+    );
     (style, policy)
 });
 

@@ -1,6 +1,7 @@
-//! `GET /v1/sessions` and `GET /v1/sessions/{id}`.
+//! `GET /v1/sessions` and `GET /v1/sessions/{id}` as JSON.
 
 use super::refused;
+use super::shown::ShownForm;
 use crate::http::query::Query;
 use crate::http::refusals::Named;
 use crate::http::response::{KeptBytes, Refusal, RequestRecord, ResponseBody, whole};
@@ -15,7 +16,7 @@ use std::rc::Rc;
 use store::{SessionId, SessionScan, StoreError};
 
 /// The forms of a session.
-const FORMATS: &str = "json or text";
+const FORMATS: &str = "json, text, html or markdown";
 
 impl Service {
     /// A page of the sessions of the client's key, the newest first.
@@ -42,14 +43,16 @@ impl Service {
     ) -> Result<Response<ResponseBody>, Refusal> {
         exchange.begin_answer();
         let (sessions, session) = self.session(request.uri().path(), admitted)?;
-        let is_text = match Query::of(request.uri()).get("format") {
-            None | Some("json") => false,
-            Some("text") => true,
-            Some(other) => {
-                let message = format!("format={}: unknown, use {FORMATS}", event::cut(other, 40));
+        if let Some(name) = Query::of(request.uri())
+            .get("format")
+            .filter(|name| *name != "json")
+        {
+            let Some(form) = ShownForm::of(name) else {
+                let message = format!("format={}: unknown, use {FORMATS}", event::cut(name, 40));
                 return Err(Refusal::new(400, "invalid_request_error", message));
-            }
-        };
+            };
+            return self.show_session((sessions, &session), request.method(), form);
+        }
         let mut share = self.pipe.budget.share();
         let folder = sessions.store.path().to_owned();
         let id = session.id;
@@ -62,25 +65,20 @@ impl Service {
             let scan = open(&folder)?;
             let indexed =
                 IndexedSession::read(&scan, id).ok_or_else(|| Named::Session.unknown())?;
-            match is_text {
-                true => sessions::text(&scan, &indexed).map_err(refused),
-                false => {
-                    let session = sessions::whole(&scan, &indexed).map_err(refused)?;
-                    Ok(Value::Object(session).to_string().into_bytes())
-                }
-            }
+            let session = sessions::whole(&scan, &indexed).map_err(refused)?;
+            Ok(Value::Object(session).to_string().into_bytes())
         };
         let bytes = blocking(read).await??;
         share.keep(bytes.len());
-        let kind = match is_text {
-            true => "text/plain; charset=utf-8",
-            false => "application/json",
-        };
         let kept = KeptBytes {
             bytes,
             _share: share,
         };
-        Ok(whole(StatusCode::OK, kind, Bytes::from_owner(kept)))
+        Ok(whole(
+            StatusCode::OK,
+            "application/json",
+            Bytes::from_owner(kept),
+        ))
     }
 }
 

@@ -1,0 +1,133 @@
+//! `GET /v1/sessions/{id}?format=…`: a session as `tc-view` shows it.
+
+use super::follow::FollowBody;
+use super::refused;
+use crate::budget::Share;
+use crate::http::response::{Content, Refusal, ResponseBody};
+use crate::http::service::Service;
+use crate::sessions::{LiveSession, PIECE, Sessions, event_of_line};
+use event::{Scanner, View};
+use hyper::body::Bytes;
+use hyper::header::HeaderValue;
+use hyper::{Method, Response};
+use std::io;
+use std::rc::Rc;
+use store::Store;
+
+/// A form in which a session is shown.
+#[derive(Clone, Copy)]
+pub(super) enum ShownForm {
+    Text,
+    Html,
+    Markdown,
+}
+
+/// The policy of a report that this service sends, besides its own: nobody frames it, and it has no
+/// origin.
+const POLICY: &str = "frame-ancestors 'none'; sandbox";
+
+impl ShownForm {
+    /// The form of this name.
+    pub(super) fn of(name: &str) -> Option<ShownForm> {
+        match name {
+            "text" => Some(ShownForm::Text),
+            "html" => Some(ShownForm::Html),
+            "markdown" => Some(ShownForm::Markdown),
+            _ => None,
+        }
+    }
+
+    fn view(self) -> Box<dyn View> {
+        match self {
+            ShownForm::Text => Box::new(view::text(false, false)),
+            ShownForm::Html => Box::new(view::html(false)),
+            ShownForm::Markdown => Box::new(view::markdown(false)),
+        }
+    }
+
+    fn media_type(self) -> &'static str {
+        match self {
+            ShownForm::Text => "text/plain; charset=utf-8",
+            ShownForm::Html => "text/html; charset=utf-8",
+            ShownForm::Markdown => "text/markdown; charset=utf-8",
+        }
+    }
+}
+
+impl Service {
+    /// A session in this form. Its lines are read while the client takes what they become, so that a
+    /// long session takes no more memory than a short one.
+    pub(super) fn show_session(
+        &self,
+        (sessions, session): (&Rc<Sessions>, &LiveSession),
+        method: &Method,
+        form: ShownForm,
+    ) -> Result<Response<ResponseBody>, Refusal> {
+        let mut share = self.pipe.budget.share();
+        // A piece of the session, and what it becomes.
+        if !share.keep(4 * PIECE) {
+            return Err(Refusal::memory());
+        }
+        let end = sessions.store.end(session.id).map_err(refused)?;
+        let content = match *method {
+            Method::HEAD => Content::Whole(Bytes::new()),
+            _ => Content::Follow(body(sessions, session, form, end, share)),
+        };
+        let mut response = Response::new(ResponseBody::new(content));
+        let headers = response.headers_mut();
+        headers.insert("content-type", HeaderValue::from_static(form.media_type()));
+        headers.insert("cache-control", HeaderValue::from_static("no-store"));
+        let same = HeaderValue::from_static("same-origin");
+        headers.insert("cross-origin-resource-policy", same);
+        if let ShownForm::Html = form
+            && let Ok(policy) = HeaderValue::from_str(&format!("{}; {POLICY}", view::html_policy()))
+        {
+            headers.insert("content-security-policy", policy);
+            headers.insert("referrer-policy", HeaderValue::from_static("no-referrer"));
+        }
+        Ok(response)
+    }
+}
+
+/// What the lines up to `end` become.
+fn body(
+    sessions: &Rc<Sessions>,
+    session: &LiveSession,
+    form: ShownForm,
+    end: u64,
+    share: Share,
+) -> FollowBody {
+    let (sessions, id) = (Rc::clone(sessions), session.id);
+    FollowBody::new(None, move |out| async move {
+        let _share = share;
+        let mut view = form.view();
+        let mut scanner = Scanner::default();
+        let mut at = 0;
+        while at < end {
+            let read = sessions
+                .store
+                .read(id, at, PIECE)
+                .map_err(io::Error::other)?;
+            if read.is_empty() {
+                return Err(io::Error::other("the session was cut"));
+            }
+            at += read.len() as u64;
+            let mut bytes = Vec::new();
+            for line in read.split_inclusive(|byte| *byte == b'\n') {
+                event_of_line(&mut scanner, line, |event| view.push(event, &mut bytes));
+            }
+            drop(read);
+            match bytes.is_empty() {
+                false => out.send(bytes).await,
+                // Other requests have their turn, too.
+                true => tokio::task::yield_now().await,
+            }
+        }
+        let mut bytes = Vec::new();
+        view.finish(&mut bytes);
+        if !bytes.is_empty() {
+            out.send(bytes).await;
+        }
+        Ok(())
+    })
+}
