@@ -14,8 +14,14 @@ use view::{FORMS, FormRow, Surface};
 #[derive(Debug, Parser)]
 #[command(name = "tc-view", version, max_term_width = 100, after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Files of events; standard input without any, or for `-`
+    /// Files of events; standard input without any, or for `-`; with --follow also the address of a
+    /// session
     pub files: Vec<PathBuf>,
+    /// Go on as the file or the session grows, until Ctrl-C. A file is followed by its name, also
+    /// before it is there; a session of tc-serve (http://HOST:PORT/v1/sessions/ID) also through lost
+    /// connections and restarts, until it is removed
+    #[arg(long)]
+    pub follow: bool,
     /// The form; `term` on a terminal, else `text`
     #[arg(short, long, value_name = "FORM", value_parser = form())]
     format: Option<FormRow>,
@@ -30,7 +36,21 @@ pub(crate) struct Args {
     #[arg(long)]
     contents: bool,
     #[command(flatten)]
+    pub service: ServiceArgs,
+    #[command(flatten)]
     pub common: args::Common,
+}
+
+/// The service whose session is followed.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Service")]
+pub(crate) struct ServiceArgs {
+    /// A file with the key for the service on its first line (else the variable TC_SERVE_KEY)
+    #[arg(long, value_name = "FILE", requires = "follow")]
+    pub key_file: Option<PathBuf>,
+    /// Send the key over http to another machine, where anybody on the way can read it
+    #[arg(long, requires = "follow")]
+    pub allow_insecure: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -38,6 +58,8 @@ Examples:
   llm-stream -t tools.json 'Is it raining?' | tc-accumulate |
     tool-exec -t tools.json | tc-view
   tc-view chat.ndjson
+  tc-view --follow chat.ndjson                              # while react --log writes it
+  tc-view --follow http://127.0.0.1:8790/v1/sessions/3fa9…  # a session of tc-serve
   tc-view --format json chat.ndjson | jq -r .text
   tc-view --format otlp chat.ndjson >trace.jsonl
 
@@ -87,6 +109,11 @@ impl Colour {
 }
 
 impl Args {
+    /// Whether the view draws on a terminal, where a message on standard error would be drawn over.
+    pub(crate) fn draws(&self) -> bool {
+        self.format.unwrap_or(FORMS[0]).name == FORMS[0].name && stdio::terminal().is_some()
+    }
+
     /// The view that `--format` names, or the default.
     pub(crate) fn view(&self) -> Box<dyn View> {
         let surface = Surface {

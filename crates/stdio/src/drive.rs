@@ -16,7 +16,16 @@ use std::rc::Rc;
 /// # Errors
 /// See [`Failure`].
 pub fn drive(options: &Filter, handler: &mut impl LineHandler) -> Result<FilterEnd, Failure> {
-    let mut input = Input::open(&options.files, options.max_line)?;
+    let input = Input::open(&options.files, options.max_line)?;
+    drive_input(options, input, handler)
+}
+
+/// As [`drive`], with this input in place of the operands.
+fn drive_input(
+    options: &Filter,
+    mut input: Input,
+    handler: &mut impl LineHandler,
+) -> Result<FilterEnd, Failure> {
     let signals = match options.ignore_interrupts {
         true => StopSignals::without_interrupt()?,
         false => StopSignals::new()?,
@@ -30,10 +39,12 @@ pub fn drive(options: &Filter, handler: &mut impl LineHandler) -> Result<FilterE
     loop {
         while !is_settled {
             let file = input.now();
+            let is_followed = input.is_followed();
             let heeded = Some(&signals).filter(|_| needs_rest != Some(true));
             let block = input.block(heeded, &mut || stdout.flush())?;
             if needs_rest.is_none() && signals.seen().is_some() {
-                needs_rest = Some(reader.between(&mut stdout, |out| handler.interrupt(out))?);
+                let needs = reader.between(&mut stdout, |out| handler.interrupt(out))?;
+                needs_rest = Some(needs && !is_followed);
                 if block.is_none() && needs_rest == Some(true) {
                     continue;
                 }
@@ -197,6 +208,18 @@ impl Sink for MachineSink<'_, '_> {
 /// See [`Failure`]. On [`Failure::Gone`] the command ends silently with 0.
 pub fn view(options: &Filter, view: &mut dyn View) -> Result<FilterEnd, Failure> {
     drive(options, &mut ViewHandler { view })
+}
+
+/// As [`view()`], with this input in place of the operands.
+///
+/// # Errors
+/// As [`view()`].
+pub fn view_input(
+    options: &Filter,
+    input: Input,
+    view: &mut dyn View,
+) -> Result<FilterEnd, Failure> {
+    drive_input(options, input, &mut ViewHandler { view })
 }
 
 struct ViewHandler<'v> {

@@ -5,7 +5,7 @@ use crate::{Failure, StopSignals, check_input};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -38,6 +38,7 @@ pub enum InputBlock<'a> {
 enum InputSource {
     Stdin,
     File(File),
+    Followed(OwnedFd),
 }
 
 impl AsFd for InputSource {
@@ -45,6 +46,7 @@ impl AsFd for InputSource {
         match self {
             InputSource::Stdin => rustix::stdio::stdin(),
             InputSource::File(f) => f.as_fd(),
+            InputSource::Followed(pipe) => pipe.as_fd(),
         }
     }
 }
@@ -96,9 +98,21 @@ impl Input {
         if files.is_empty() {
             todo.push_back((InputSource::Stdin, "standard input".into()));
         }
+        Ok(Input::of(todo, max_line))
+    }
+
+    /// What another thread writes into `pipe` while it follows something that grows. `name` is for
+    /// messages. A signal ends this input at once: who writes what is followed does not end with
+    /// this command, so nothing more is to be waited for.
+    pub fn followed(pipe: impl Into<OwnedFd>, name: &str, max_line: usize) -> Self {
+        let source = InputSource::Followed(pipe.into());
+        Input::of(VecDeque::from([(source, name.into())]), max_line)
+    }
+
+    fn of(mut todo: VecDeque<(InputSource, Rc<str>)>, max_line: usize) -> Self {
         let now = todo.pop_front();
         let max_line = max_line.min(2 << 30);
-        Ok(Input {
+        Input {
             todo,
             now,
             buffer: vec![0; BLOCK],
@@ -109,7 +123,12 @@ impl Input {
             dropping: None,
             seen: 0,
             signalled: None,
-        })
+        }
+    }
+
+    /// Whether this input is from [`Input::followed`].
+    pub(crate) fn is_followed(&self) -> bool {
+        matches!(self.now, Some((InputSource::Followed(_), _)))
     }
 
     /// The name of the input that the last block came from.
@@ -155,7 +174,9 @@ impl Input {
                 if let Some(kept) = self.dropping.take() {
                     return Ok(Some(InputBlock::TooLong(&self.buffer[..kept], self.seen)));
                 }
-                return Ok(if from == to {
+                // A signal may come while a line is on its way through the pipe.
+                let is_cut = self.is_followed() && signals.is_some_and(|s| s.seen().is_some());
+                return Ok(if from == to || is_cut {
                     None
                 } else {
                     Some(InputBlock::Lines(&self.buffer[from..to]))
@@ -211,10 +232,14 @@ impl Input {
             return Ok(0);
         };
         // An upstream that ends too is read to its end; one that does not end is left.
-        if signals.is_some_and(|s| s.seen().is_some())
-            && self.signalled.get_or_insert_with(Instant::now).elapsed() > LIMIT
-        {
-            return Ok(0);
+        if signals.is_some_and(|s| s.seen().is_some()) {
+            let limit = match source {
+                InputSource::Followed(_) => Duration::ZERO,
+                InputSource::Stdin | InputSource::File(_) => LIMIT,
+            };
+            if self.signalled.get_or_insert_with(Instant::now).elapsed() >= limit {
+                return Ok(0);
+            }
         }
         loop {
             if !ready(source) {
@@ -255,6 +280,9 @@ fn wait(source: &InputSource, signals: Option<&StopSignals>) -> Result<bool, Fai
     let stdout = std::io::stdout();
     loop {
         let seen = signals.is_some_and(|s| s.seen().is_some());
+        if seen && matches!(source, InputSource::Followed(_)) {
+            return Ok(false);
+        }
         let mut fds = vec![
             PollFd::new(source, PollFlags::IN),
             PollFd::new(&stdout, PollFlags::empty()),

@@ -15,7 +15,7 @@ mod status;
 mod system;
 mod writer;
 
-pub use drive::{RawLines, drive, filter, filter_with_lines, view};
+pub use drive::{RawLines, drive, filter, filter_with_lines, view, view_input};
 pub use input::{Input, InputBlock};
 pub use output::{Output, reader_gone};
 pub use reader::{BadLine, BadLines, InputPiece, LineReader, read_in_thread};
