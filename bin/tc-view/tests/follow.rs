@@ -450,7 +450,8 @@ fn hostile_bytes_are_shown_and_bounded() {
     let server = Server::answering(|number, _, stream| {
         let send = |stream: &mut TcpStream, bytes: &[u8]| stream.write_all(bytes).is_ok();
         if number > 0 {
-            return send(stream, GONE) && false;
+            send(stream, GONE);
+            return false;
         }
         send(stream, head(LINES, "").as_bytes());
         send(stream, b"\x00\xff\x1b]0;title\x07\n{\"type\":3}\n[]\n");
