@@ -1,4 +1,6 @@
-// The page of tc-serve in Chromium, before a real service: page.mjs BINARIES [CHECK…]
+// The page of tc-serve in Chromium, before a real service: page.mjs BINARIES [CHECK…|--speed]
+//
+// With --speed it checks nothing, and prints how fast the page is: times differ from machine to machine.
 //
 // The model is a script that sends what a check tells it to, so that each state can be seen without waiting for a time. Events that no tool here
 // makes (progress, a repair, markup in every field) are written into session files, as any program may. A violation of the policy, an error on
@@ -337,8 +339,16 @@ const CHECKS = {
     await page.seen(".card pre", "begun");
     await page.ask("Hurry up.");
     await page.seen("#note", "next turn");
-    await page.getByRole("button", { name: "Cancel the call block" }).or(page.getByRole("button", { name: "Cancel call block" })).click();
+    // A page that is loaded again in the middle of a call goes on with it.
+    await page.reload();
+    await state(page, "block", "running");
+    await page.card("block").locator("summary").click();
+    await page.seen(".card pre", "begun");
+    const cancel = page.getByRole("button", { name: "Cancel call block" });
+    await cancel.press("Enter");
     await state(page, "block", "cancelled");
+    await cancel.waitFor({ state: "detached" });
+    assert.ok(await page.evaluate(() => document.activeElement.matches("summary")), "the focus is lost with the button");
     const next = await model.next();
     assert.ok(next.request.messages.some((message) => message.role === "user" && message.content === "Hurry up."));
     next.text("Hurrying.");
@@ -699,6 +709,59 @@ function answerOf(made, { stream, choice = 0 }) {
   return { text: texts("output").at(-1) ?? texts("answer").join(""), reasoning: texts("thinking").join(""), refusal: texts("refusal").join(""), calls };
 }
 
+// ---- How fast it is: 50 events a second for a minute, in a session of 10,000 events
+
+async function speed() {
+  const events = [user("Long"), begin("r1"), { type: "stream_start", v: 1, t: 0, model: "m1" }];
+  for (let n = 0; n < 2500; n++) {
+    const call = { tool_id: `c${n}`, tool_name: `tool${n}` };
+    events.push({ type: "tool_call", index: 0, ...call, arguments: { n } }, { type: "tool_use", ...call, timestamp: START + n }, { type: "tool_result", ...call, status: "success", output: `line ${n}\n`.repeat(20), timestamp: START + n + 1 }, { type: "content_delta", text: `Paragraph ${n} with **some** words.\n\n` });
+  }
+  const made = session(events);
+  const page = await open();
+  await live(page);
+  const began = Date.now();
+  await page.evaluate((hash) => (location.hash = hash), made.id);
+  await page.seen(".text", "Paragraph 2499");
+  const opened = Date.now() - began;
+  await page.evaluate(() => {
+    const seen = (window.seen = new Map());
+    window.long = [];
+    new PerformanceObserver((list) => window.long.push(...list.getEntries().map((entry) => entry.duration))).observe({ type: "long-animation-frame" });
+    let [words, cards] = [-1, -1];
+    // Behind the frame that shows it.
+    const note = (name) => requestAnimationFrame(() => setTimeout(() => seen.set(name, Date.now())));
+    new MutationObserver(() => {
+      const talk = document.getElementById("talk");
+      const last = [...talk.querySelectorAll(":scope > .text")].at(-1)?.lastElementChild?.textContent ?? "";
+      for (const [, n] of last.matchAll(/w(\d+)/g)) if (n > words) note(`w${(words = Number(n))}`);
+      for (const name of [...talk.querySelectorAll(":scope > .card .name")].slice(-3)) {
+        const n = Number(/^k(\d+)/.exec(name.textContent)?.[1] ?? -1);
+        if (n > cards) note(`k${(cards = n)}`);
+      }
+    }).observe(document.getElementById("talk"), { childList: true, characterData: true, subtree: true });
+  });
+  const written = new Map();
+  const seconds = Number(process.env.SECONDS_LONG ?? 60);
+  for (let n = 0; n < 50 * seconds; n++) {
+    const due = began + opened + 500 + n * 20;
+    await new Promise((done) => setTimeout(done, Math.max(0, due - Date.now())));
+    const name = n % 50 === 49 ? `k${n}` : `w${n}`;
+    made.write(n % 50 === 49 ? { type: "tool_call", index: 0, tool_id: name, tool_name: name, arguments: { n } } : { type: "content_delta", text: `${name} ${n % 25 === 0 ? "\n\n" : ""}` });
+    written.set(name, Date.now());
+  }
+  await page.seen(".card .name", `k${50 * seconds - 1}`);
+  const { seen, long } = await page.evaluate(() => ({ seen: [...window.seen], long: window.long }));
+  const late = (letter) => seen.filter(([name]) => name[0] === letter).map(([name, at]) => at - written.get(name)).sort((a, b) => a - b);
+  const quantile = (all, part) => all[Math.min(all.length - 1, Math.floor(all.length * part))];
+  for (const [letter, what] of [["w", "an update"], ["k", "a card"]]) {
+    const all = late(letter);
+    console.log(`speed: from the event in the file to ${what} on the screen: p50 ${quantile(all, 0.5)} ms, p99 ${quantile(all, 0.99)} ms, most ${all.at(-1)} ms (${all.length} of ${[...written.keys()].filter((name) => name[0] === letter).length})`);
+  }
+  console.log(`speed: ${long.filter((ms) => ms > 50).length} frames over 50 ms in ${seconds} s, the longest ${Math.round(Math.max(0, ...long))} ms; a session of ${events.length} events, ${readFileSync(made.file).length} bytes, is open after ${opened} ms`);
+  await page.finish();
+}
+
 // ---- All checks, one after the other
 
 const options = () => ["--base-url", `http://127.0.0.1:${model.server.address().port}`, "--sessions", sessions, "--tools", join(folder, "tools.json"), "--mode", "standard", "--approve", "write"];
@@ -713,7 +776,8 @@ browser = await chromium.launch({
   args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
 });
 let failed = 0;
-for (const [name, check] of Object.entries(CHECKS)) {
+if (named[0] === "--speed") await speed();
+else for (const [name, check] of Object.entries(CHECKS)) {
   if (named.length > 0 && !named.some((word) => name.includes(word))) continue;
   const before = Date.now();
   try {

@@ -37,7 +37,7 @@ impl Page {
         let style: String = STYLES.map(screen).map(tight).concat();
         let script: String = SCRIPTS.map(tight).concat();
         // The script comes last: its text may have the words of the other place.
-        let html = compact(FRAME, |line, out| out.push_str(line))
+        let html = compact(FRAME, |line, out| out.extend([line, "\n"]))
             .replacen("{style}", &style, 1)
             .replacen("{script}", &script, 1);
         let policy = format!(
@@ -67,7 +67,6 @@ fn compact(source: &str, write: impl Fn(&str, &mut String)) -> String {
         is_comment |= line.starts_with("/*");
         if !is_comment && !line.is_empty() && !line.starts_with("//") {
             write(line, &mut out);
-            out.push('\n');
         }
         is_comment &= !line.ends_with("*/");
     }
@@ -80,23 +79,27 @@ const SIGNS: [&str; 16] = [
     " ? ", " : ", " < ",
 ];
 
-/// A script or a style, compact and without the spaces around signs. A line with anything besides
-/// plain strings in which spaces could mean something (a template, an expression, a quotation mark
-/// in a string) keeps its spaces.
+/// A script or a style, compact and without white space that means nothing: spaces around signs, and
+/// line feeds behind signs that do not end a statement. A line with anything besides plain strings
+/// in which spaces could mean something (a template, an expression, a comment) stays as it is.
 fn tight(source: &str) -> String {
     compact(source, |line, out| {
         let mut parts: Vec<String> = line.split('"').map(str::to_owned).collect();
-        let mut code = parts.iter_mut().step_by(2);
-        if !line.contains('\\') && code.all(|code| !code.contains(['\'', '`', '/'])) {
-            for code in parts.iter_mut().step_by(2) {
-                let spaced = std::mem::take(code);
-                let dense = SIGNS
-                    .iter()
-                    .fold(spaced, |code, sign| code.replace(sign, sign.trim()));
-                *code = dense.replace(";}", "}");
-            }
+        let is_string = |part: &String| part.contains(['\'', '`', '/']);
+        if line.contains('\\') || parts.iter().step_by(2).any(is_string) {
+            return out.extend([line, "\n"]);
+        }
+        for code in parts.iter_mut().step_by(2) {
+            let spaced = std::mem::take(code);
+            let dense = SIGNS
+                .iter()
+                .fold(spaced, |code, sign| code.replace(sign, sign.trim()));
+            *code = dense.replace(";}", "}");
         }
         out.push_str(&parts.join("\""));
+        if !line.ends_with([';', ',', '{', '(']) {
+            out.push('\n');
+        }
     })
 }
 
@@ -109,7 +112,7 @@ mod tests {
         let source = "/* a\n   b */\nlet a = 1; // stays\n\n  // goes\n  /** goes */\n  b(\"// = \", a === 1 ? 2 : 3);\n  c(`a = ${b}`);\n  d(/ : /);\n";
         assert_eq!(
             tight(source),
-            "let a = 1; // stays\nb(\"// = \",a===1?2:3);\nc(`a = ${b}`);\nd(/ : /);\n"
+            "let a = 1; // stays\nb(\"// = \",a===1?2:3);c(`a = ${b}`);\nd(/ : /);\n"
         );
     }
 

@@ -158,7 +158,7 @@ function drawCall({ call }) {
   const [state, name, brief_, figure] = [["b", "state"], ["code", "name"], ["span", "brief"], ["span", "figure"]].map(([tag, className]) => make(tag, { className }));
   const rows = make("dl");
   const node = make("details", { className: "card" }, make("summary", {}, state, name, brief_, figure), rows);
-  let [acts, wanted, isOpened] = [null, "", false];
+  let [acts, wanted, isOpened] = [undefined, "", false];
   const draw = () => {
     const word = status(call);
     node.dataset.state = word[0];
@@ -168,9 +168,9 @@ function drawCall({ call }) {
     setText(figure, safe(figures(call)));
     const wants = waits(call) ? call.hash : call.state === "running" ? "cancel" : "";
     if (wants !== wanted) {
+      if (acts?.contains(document.activeElement)) node.firstChild.focus();
       acts?.remove();
-      acts = wants && actsOf(call);
-      if (acts) node.append(acts);
+      acts = wants ? node.appendChild(actsOf(call)) : undefined;
       wanted = wants;
     }
     if (waits(call) && !isOpened) node.open = isOpened = true;
@@ -206,25 +206,26 @@ function drawRow(rows, at, title, text) {
   show(value, text);
 }
 
-/** What a person can do with a call: answer one that waits, cancel one that runs. While it is done, the controls wait. */
+/** What a person can do with a call: answer one that waits, cancel one that runs. While it is done nothing else is; the button is not disabled, which
+    would take the focus from it. */
 function actsOf(call) {
   const error = make("span", { className: "error", role: "alert" });
   const word = make("input", { autocomplete: "off", placeholder: "A word to the model (optional)", ariaLabel: `A word to the model about ${safe(call.name)}` });
   const button = (name, className, work) => make("button", { className, ariaLabel: `${name} ${safe(call.name)}`, onclick: async () => {
-    for (const each of controls) each.disabled = true;
+    if (box.ariaBusy) return;
+    box.ariaBusy = true;
     setText(error, "");
-    try {
-      await work();
-    } catch (failure) {
+    try { await work(); } catch (failure) {
       setText(error, safe(failure.message));
-      for (const each of controls) each.disabled = false;
+      box.ariaBusy = null;
     }
   } }, name);
   const decide = (verb) => () => view.acts.decide(call, verb, word.value.trim());
   const controls = waits(call)
     ? [word, button("Deny", "danger", decide("deny")), button("Approve", "main", decide("approve"))]
     : [button("Cancel call", "danger", () => view.acts.cancelCall(call))];
-  return make("div", { className: "acts" }, ...controls, error);
+  const box = make("div", { className: "acts" }, ...controls, error);
+  return box;
 }
 
 // ---- The timeline
@@ -337,7 +338,7 @@ function drawList(sessions, nodes, current, now) {
     const item = nodes.get(id);
     const link = item.firstChild;
     const [name, when, mark] = link.children;
-    const count = active ? pending.size : 0;
+    const count = pending.size;
     setText(name, safe(title) || "Untitled");
     setText(when, ago(now - modified));
     setText(mark, count > 0 ? waitsText(count) : active ? "running" : "");

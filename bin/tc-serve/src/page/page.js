@@ -11,7 +11,7 @@ const page = { session: null, current: "", follower: null, tries: 0, timer: 0, h
 function takeKey() {
   const found = /^#key=(.+)$/.exec(location.hash);
   if (found) {
-    sessionStorage.setItem("key", decodeURIComponent(found[1]));
+    try { sessionStorage.setItem("key", decodeURIComponent(found[1])); } catch { /* Not the form of a key. */ }
     history.replaceState(null, "", location.pathname);
   }
   return sessionStorage.getItem("key") ?? "";
@@ -48,6 +48,7 @@ async function follow() {
   clearTimeout(page.timer);
   const stop = new AbortController();
   page.follower = stop;
+  page.looked = null;
   setLink("connecting");
   try {
     const answer = await ask("/v1/sessions/events", { signal: stop.signal });
@@ -118,7 +119,7 @@ const decoder = new TextDecoder();
 /** A line of the stream: `{"session":ID,"offset":N,"event":EVENT}`. */
 function takeLine(bytes) {
   const text = decoder.decode(bytes);
-  const line = object(JSON.parse(text));
+  const line = parsed(text);
   if (line.lagged !== undefined) return;
   reduceList(sessions, line, Date.now());
   schedule();
@@ -159,7 +160,8 @@ async function readOn() {
       page.spoken = session.items.length;
       schedule();
       // Where a service was killed, its answer ends when somebody asks for it.
-      if (session.active) ask(`/v1/responses/resp_${session.active}`).catch(() => {});
+      if (session.active && page.looked !== session) ask(`/v1/responses/resp_${session.active}`).catch(() => {});
+      page.looked = session;
     } catch (error) {
       if (error.status === 404 && page.session === session) location.hash = "";
     }
@@ -250,21 +252,26 @@ async function decide(call, verb, word) {
 /** Asks: in the session that is shown, or in a new one. In the background, so that a page that is closed does not cancel it. */
 async function send() {
   const content = $("text").value.trim();
-  if (!content) return;
   const { session } = page;
-  if (session?.active) {
-    await post(pathOf(session.id, "/messages"), { content });
-    setText($("note"), "The model reads it in its next turn.");
-  } else {
-    const body = { model: $("model").value.trim() || "any", input: content, background: true };
-    if (session) body.conversation = `conv_${session.id}`;
-    const answer = await post("/v1/responses", body);
-    setText($("note"), "");
-    const id = answer.headers.get("x-session-id");
-    if (!session && id) location.hash = id;
+  if (!content || $("text").readOnly) return;
+  // Enter twice asks once.
+  $("text").readOnly = true;
+  try {
+    if (session?.active) {
+      await post(pathOf(session.id, "/messages"), { content });
+      setText($("note"), "The model reads it in its next turn.");
+    } else {
+      const body = { model: $("model").value.trim() || "any", input: content, background: true };
+      if (session) body.conversation = `conv_${session.id}`;
+      const answer = await post("/v1/responses", body);
+      setText($("note"), "");
+      if (!session) location.hash = answer.headers.get("x-session-id");
+    }
+    $("text").value = "";
+    view.isAtEnd = true;
+  } finally {
+    $("text").readOnly = false;
   }
-  $("text").value = "";
-  view.isAtEnd = true;
 }
 
 const copyAnswer = (item) => copy(curlOf(page.session, item, location.origin, key !== ""));
