@@ -2,6 +2,7 @@
 
 mod body;
 mod calls;
+mod chat;
 mod conversations;
 mod gate;
 mod kept;
@@ -19,13 +20,14 @@ mod stored;
 mod tool_loop;
 mod turn;
 
+pub(crate) use chat::ChatPath;
 pub(crate) use kept::KeptPath;
 pub(crate) use response::ResponseBody;
 pub(crate) use service::Service;
 
 use crate::life::ConnectionPhase;
 use crate::log::AccessLine;
-use crate::route::Endpoint;
+use crate::route::{Endpoint, FrontForm};
 use crate::upstream::Upstream;
 use hyper::body::Incoming;
 use hyper::header::HeaderValue;
@@ -55,7 +57,7 @@ impl Service {
             id: id.clone(),
             method: request.method().as_str().to_owned(),
             path: request.uri().path().to_owned(),
-            front: route.front().map(api::Front::name),
+            front: route.form().map(FrontForm::name),
             status: 499,
             ..AccessLine::default()
         };
@@ -105,11 +107,17 @@ impl Service {
         match Endpoint::of(uri.path()) {
             Endpoint::Health if Query::of(uri).has("upstream") => (Endpoint::UpstreamHealth, None),
             Endpoint::Kept(_) if self.sessions.is_some() => (Endpoint::of(uri.path()), None),
-            Endpoint::Unknown | Endpoint::Kept(_)
-                if self.source.upstream().is_some_and(Upstream::passes) =>
+            route
+                if (matches!(route, Endpoint::Unknown | Endpoint::Kept(_))
+                    || route.gives_way())
+                    && self.source.upstream().is_some_and(Upstream::passes) =>
             {
                 let found = self.passed.find(uri.path());
-                found.map_or((Endpoint::Unknown, None), |(path, forms)| {
+                let own = match route.gives_way() {
+                    true => route,
+                    false => Endpoint::Unknown,
+                };
+                found.map_or((own, None), |(path, forms)| {
                     (Endpoint::Pass(forms), Some(path))
                 })
             }
@@ -145,7 +153,10 @@ impl Service {
                     .to_owned();
                 self.models(request.headers(), Some(&name)).await
             }
-            Endpoint::Answer(_) | Endpoint::Events => self.turn(request, admitted, exchange).await,
+            Endpoint::Answer(_) | Endpoint::Ui(_) | Endpoint::Events => {
+                self.turn(request, admitted, exchange).await
+            }
+            Endpoint::Chat(path) => self.chat(request, admitted, path, exchange).await,
             Endpoint::CountTokens => self.count_tokens(request, admitted).await,
             Endpoint::Sessions => self.list_sessions(request, admitted, exchange).await,
             Endpoint::AllEvents => self.all_events(request, admitted, exchange).await,

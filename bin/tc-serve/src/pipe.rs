@@ -7,7 +7,7 @@ use crate::traces::AnswerTrace;
 use crate::turns::Turns;
 use accumulate::Accumulate;
 use api::{Api, InboundRequest};
-use api::{Dropped, Encoder, FailedAnswer, RunningStatus};
+use api::{Dropped, Encoder, FailedAnswer, RunningStatus, UiStream};
 use event::payload::Millis;
 use event::payload::{Error, FinishReason, StreamEnd, StreamStart, Warning};
 use event::trace::TraceContext;
@@ -159,6 +159,8 @@ pub struct PipeCounts {
 pub enum PipeOutput {
     /// An answer in the shape of the API that the client speaks.
     Answer(Box<Encoder>),
+    /// A stream of a user interface.
+    Ui(Box<UiStream>),
     /// The events themselves.
     Events(EventLines),
 }
@@ -183,9 +185,9 @@ impl Pipe {
         turns: Option<Turns>,
         output: PipeOutput,
     ) -> Pipe {
-        // The encoder makes the answer of deltas. The `message` event, for which all text must stay
-        // in memory, is made only for a client that reads the events themselves.
-        if matches!(output, PipeOutput::Answer(_)) {
+        // An answer is made of deltas. The `message` event, for which all text must stay in memory,
+        // is made only for a client that reads the events themselves.
+        if !matches!(output, PipeOutput::Events(_)) {
             Rc::make_mut(&mut settings.accumulate).no_message = true;
         }
         let family = Family::default();
@@ -244,7 +246,7 @@ impl Pipe {
     /// How the last stream of events that are written as they are ended.
     pub fn reason(&self) -> Option<FinishReason> {
         match &self.0.borrow().end.output {
-            PipeOutput::Answer(_) => None,
+            PipeOutput::Answer(_) | PipeOutput::Ui(_) => None,
             PipeOutput::Events(lines) => lines.reason,
         }
     }
@@ -322,7 +324,7 @@ impl Pipe {
         let state = self.0.borrow();
         match &state.end.output {
             PipeOutput::Answer(encoder) => encoder.is_done(),
-            PipeOutput::Events(_) => state.is_over,
+            PipeOutput::Ui(_) | PipeOutput::Events(_) => state.is_over,
         }
     }
 
@@ -331,6 +333,7 @@ impl Pipe {
     pub fn has_begun(&self) -> bool {
         match &self.0.borrow().end.output {
             PipeOutput::Answer(encoder) => encoder.has_begun(),
+            PipeOutput::Ui(stream) => stream.has_begun(),
             PipeOutput::Events(events) => events.has_content,
         }
     }
@@ -339,7 +342,21 @@ impl Pipe {
     pub fn failure(&self) -> Option<FailedAnswer> {
         match &self.0.borrow().end.output {
             PipeOutput::Answer(encoder) => encoder.failure().cloned(),
+            PipeOutput::Ui(stream) => stream.failure().cloned(),
             PipeOutput::Events(events) => events.failure.clone(),
+        }
+    }
+
+    /// The session has ended before the answer: the stream of a user interface says so, and its
+    /// client comes again.
+    pub fn cut(&self) {
+        if matches!(self.0.borrow().end.output, PipeOutput::Ui(_)) {
+            self.fail(
+                "stream_cut",
+                "the stream was cut; come again for the rest",
+                503,
+                None,
+            );
         }
     }
 
@@ -354,7 +371,7 @@ impl Pipe {
         let PipeEnd { output, notes, .. } = &self.0.borrow().end;
         let dropped = match output {
             PipeOutput::Answer(encoder) => encoder.dropped(),
-            PipeOutput::Events(_) => Dropped::default(),
+            PipeOutput::Ui(_) | PipeOutput::Events(_) => Dropped::default(),
         };
         let note = |what: &str, count: u64| {
             if count == 1 {
@@ -373,8 +390,10 @@ impl Pipe {
     /// show in the stream.
     pub fn begin(&self) {
         let end = &mut self.0.borrow_mut().end;
-        if let PipeOutput::Answer(encoder) = &mut end.output {
-            encoder.begin(&mut end.bytes);
+        match &mut end.output {
+            PipeOutput::Answer(encoder) => encoder.begin(&mut end.bytes),
+            PipeOutput::Ui(stream) => stream.begin(&mut end.bytes),
+            PipeOutput::Events(_) => {}
         }
     }
 
@@ -382,7 +401,7 @@ impl Pipe {
     pub fn snapshot(&self, status: RunningStatus) -> Option<Vec<u8>> {
         match &self.0.borrow().end.output {
             PipeOutput::Answer(encoder) => encoder.snapshot(status),
-            PipeOutput::Events(_) => None,
+            PipeOutput::Ui(_) | PipeOutput::Events(_) => None,
         }
     }
 
@@ -403,6 +422,12 @@ impl Pipe {
                     turns.finish(&mut |event| event.write(encoder, &mut end.bytes));
                 }
                 encoder.finish(&mut end.bytes);
+            }
+            (PipeOutput::Ui(stream), turns) => {
+                if let Some(turns) = turns.as_mut().filter(|turns| turns.hides()) {
+                    turns.finish(&mut |event| stream.push(event.event(), &mut end.bytes));
+                }
+                stream.finish(&mut end.bytes);
             }
             (PipeOutput::Events(lines), Some(turns)) if turns.hides() => {
                 turns.finish(&mut |event| lines.push(event.event(), &mut end.bytes));
@@ -438,6 +463,7 @@ impl Pipe {
         let PipeEnd { output, bytes, .. } = &mut self.0.borrow_mut().end;
         match output {
             PipeOutput::Answer(encoder) => encoder.keep_alive(bytes),
+            PipeOutput::Ui(stream) => stream.keep_alive(bytes),
             PipeOutput::Events(lines) if lines.is_sse => {
                 bytes.extend_from_slice(b": keep-alive\n\n")
             }
@@ -470,6 +496,7 @@ impl PipeState {
     fn count(&mut self) {
         let output = match &self.end.output {
             PipeOutput::Answer(encoder) => encoder.kept(),
+            PipeOutput::Ui(stream) => stream.kept(),
             PipeOutput::Events(_) => 0,
         };
         let turns = self.end.turns.as_ref().map_or(0, Turns::kept);
@@ -608,6 +635,12 @@ impl PipeEnd {
                 turns.push(event, &mut |event| event.write(encoder, &mut self.bytes))
             }
             (PipeOutput::Answer(encoder), None) => encoder.push(event, &mut self.bytes),
+            (PipeOutput::Ui(stream), Some(turns)) if turns.hides() => {
+                turns.push(event, &mut |event| {
+                    stream.push(event.event(), &mut self.bytes)
+                });
+            }
+            (PipeOutput::Ui(stream), _) => stream.push(event, &mut self.bytes),
             (PipeOutput::Events(lines), Some(turns)) if turns.hides() => {
                 turns.push(event, &mut |event| {
                     lines.push(event.event(), &mut self.bytes)

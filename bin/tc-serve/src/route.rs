@@ -1,8 +1,8 @@
 //! What a path is for, and which paths are passed to the provider as they are.
 
-pub(crate) use crate::http::KeptPath;
+pub(crate) use crate::http::{ChatPath, KeptPath};
 use anyhow::{Result, bail};
-use api::Front;
+use api::{Api, Front, InboundError, InboundRequest, UiFront};
 use hyper::{HeaderMap, Method};
 
 /// What a path is for.
@@ -25,6 +25,10 @@ pub(crate) enum Endpoint {
     Answer(Front),
     /// `/v1/events`
     Events,
+    /// The path of a user interface's requests.
+    Ui(UiFront),
+    /// A path of a user interface's chat, see [`ChatPath`].
+    Chat(ChatPath),
     /// `/v1/messages/count_tokens`
     CountTokens,
     /// `/v1/sessions`
@@ -58,12 +62,17 @@ impl Endpoint {
             ["sessions", "events"] => Endpoint::AllEvents,
             ["sessions", _] => Endpoint::Session,
             ["sessions", _, "events"] => Endpoint::SessionEvents,
+            ["api", "chat", _, verb] => {
+                ChatPath::of(verb).map_or(Endpoint::Unknown, Endpoint::Chat)
+            }
             _ => {
                 let path = |front: Front| front.path().strip_prefix("/v1").unwrap_or(front.path());
                 let front = Front::ALL.into_iter().find(|front| path(*front) == rest);
+                let ui = UiFront::ALL.into_iter().find(|ui| ui.path() == rest);
                 let kept = || KeptPath::of(&segments).map(Endpoint::Kept);
                 front
                     .map(Endpoint::Answer)
+                    .or_else(|| ui.map(Endpoint::Ui))
                     .or_else(kept)
                     .unwrap_or(Endpoint::Unknown)
             }
@@ -75,6 +84,16 @@ impl Endpoint {
         match self {
             Endpoint::Answer(front) => Some(front),
             Endpoint::CountTokens => Some(Front::Messages),
+            _ => None,
+        }
+    }
+
+    /// The form of the answers to requests of this path, if it has any.
+    pub(crate) fn form(self) -> Option<FrontForm> {
+        match self {
+            Endpoint::Answer(front) => Some(FrontForm::Answer(front)),
+            Endpoint::Ui(front) => Some(FrontForm::Ui(front)),
+            Endpoint::Events => Some(FrontForm::Events),
             _ => None,
         }
     }
@@ -98,6 +117,11 @@ impl Endpoint {
             .or_else(by_header)
     }
 
+    /// Whether a path that is passed (`--pass`) goes before it: Ollama has `/api/chat`, too.
+    pub(crate) fn gives_way(self) -> bool {
+        matches!(self, Endpoint::Ui(_) | Endpoint::Chat(_))
+    }
+
     /// The methods that it has.
     pub(crate) fn methods(self) -> &'static [Method] {
         match self {
@@ -112,10 +136,12 @@ impl Endpoint {
             Endpoint::Session => &[Method::GET, Method::HEAD, Method::DELETE],
             Endpoint::Pass(true) => &[Method::GET, Method::POST],
             Endpoint::Answer(_)
+            | Endpoint::Ui(_)
             | Endpoint::Events
             | Endpoint::CountTokens
             | Endpoint::Pass(false) => &[Method::POST],
             Endpoint::Kept(path) => path.methods(),
+            Endpoint::Chat(path) => path.methods(),
             Endpoint::Unknown => &[],
         }
     }
@@ -123,6 +149,68 @@ impl Endpoint {
     /// Whether a client has to send a key.
     pub(crate) fn needs_key(self) -> bool {
         !matches!(self, Endpoint::Root | Endpoint::Health)
+    }
+}
+
+/// The form of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FrontForm {
+    /// An answer of an API.
+    Answer(Front),
+    /// A stream of a user interface.
+    Ui(UiFront),
+    /// The events themselves.
+    Events,
+}
+
+impl FrontForm {
+    /// The form of this name, as a session has it.
+    pub(crate) fn of(name: &str) -> FrontForm {
+        let front = Front::ALL.into_iter().find(|known| known.name() == name);
+        let ui = || UiFront::ALL.into_iter().find(|known| known.name() == name);
+        front
+            .map(FrontForm::Answer)
+            .or_else(|| ui().map(FrontForm::Ui))
+            .unwrap_or(FrontForm::Events)
+    }
+
+    /// The name, as a session has it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            FrontForm::Answer(front) => front.name(),
+            FrontForm::Ui(front) => front.name(),
+            FrontForm::Events => "events",
+        }
+    }
+
+    /// The API that the client speaks. Where it speaks none, its settings are those of chat
+    /// completions.
+    pub(crate) fn front(self) -> Front {
+        match self {
+            FrontForm::Answer(front) => front,
+            FrontForm::Ui(_) | FrontForm::Events => Front::Chat,
+        }
+    }
+
+    /// See [`FrontForm::front`].
+    pub(crate) fn api(self) -> Api {
+        self.front().api()
+    }
+
+    /// Whether it is the stream of a user interface.
+    pub(crate) fn is_ui(self) -> bool {
+        matches!(self, FrontForm::Ui(_))
+    }
+
+    /// Reads the body of a request.
+    ///
+    /// # Errors
+    /// As [`api::inbound`].
+    pub(crate) fn read(self, body: &[u8]) -> Result<InboundRequest, InboundError> {
+        match self {
+            FrontForm::Ui(front) => api::ui_inbound(front, body),
+            FrontForm::Answer(_) | FrontForm::Events => api::inbound(self.api(), body),
+        }
     }
 }
 
@@ -176,7 +264,9 @@ impl PassedPaths {
                     "--pass {path}: not a path, write it as /api/tags or, with all below it, as /api/*"
                 );
             }
-            if Endpoint::of(fixed) != Endpoint::Unknown && path != "/*" {
+            let route = Endpoint::of(fixed);
+            let is_ours = !route.gives_way() && route != Endpoint::Unknown;
+            if is_ours && path != "/*" {
                 bail!("--pass {path}: tc-serve answers this path itself, name another");
             }
             paths.push((path.clone(), true));

@@ -5,6 +5,7 @@
 //! [`producer`] of a response appends what the source of events gives, and each client, the first
 //! one as one that comes again, gets its bytes from the lines of the file ([`view`]).
 
+mod chat;
 mod digest;
 mod index;
 mod lines;

@@ -413,7 +413,7 @@ impl Turns {
     /// no tokens, as tool-exec's, changes none.
     fn take_stats(&mut self, stats: &SessionStats) {
         let turn = self.turn_stats.get_or_insert_default();
-        each_count(turn, stats, |count, more| *count = more.or(*count));
+        turn.each_count(stats, |count, more| *count = more.or(*count));
     }
 
     /// Adds the counts of the turn that has ended.
@@ -421,7 +421,8 @@ impl Turns {
         let Some(turn) = self.turn_stats.take() else {
             return;
         };
-        each_count(self.stats.get_or_insert_default(), &turn, |sum, more| {
+        let stats = self.stats.get_or_insert_default();
+        stats.each_count(&turn, |sum, more| {
             *sum = match (*sum, more) {
                 (Some(sum), Some(more)) => Some(sum.saturating_add(more)),
                 (sum, more) => sum.or(more),
@@ -442,23 +443,6 @@ fn take_text(text: &str, choice: u32, take: &mut TakeEvent<'_>) {
         choice,
         None,
     )));
-}
-
-/// Calls `change` with each count of tokens, and that count of `other`.
-fn each_count(
-    counts: &mut SessionStats,
-    other: &SessionStats,
-    change: impl Fn(&mut Option<u64>, Option<u64>),
-) {
-    for (count, other) in [
-        (&mut counts.prompt_tokens, other.prompt_tokens),
-        (&mut counts.completion_tokens, other.completion_tokens),
-        (&mut counts.total_tokens, other.total_tokens),
-        (&mut counts.reasoning_tokens, other.reasoning_tokens),
-        (&mut counts.cached_tokens, other.cached_tokens),
-    ] {
-        change(count, other);
-    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,9 @@ pub(crate) mod request;
 pub(crate) mod tools;
 
 use crate::Api;
-use serde_json::Value;
+use crate::inbound::draft::InboundNotes;
+use crate::ui::UiFront;
+use serde_json::{Map, Value};
 
 pub use crate::inbound::body::inbound_size;
 pub use crate::inbound::lines::request_event;
@@ -21,13 +23,11 @@ pub use crate::inbound::request::{
 };
 pub use crate::inbound::tools::NamespacedTool;
 
-/// Reads the body of a client's request in `api`, which is one of openai-chat, openai-responses and
-/// anthropic.
+/// The object that a body is.
 ///
 /// # Errors
-/// A body that is not a JSON object, has no messages, or has more than 250,000 values; nothing else
-/// is refused.
-pub fn inbound(api: Api, body: &[u8]) -> Result<InboundRequest, InboundError> {
+/// [`InboundError::TooMany`] and [`InboundError::NotJson`].
+fn object(body: &[u8]) -> Result<Map<String, Value>, InboundError> {
     if body::has_too_many(body) {
         return Err(InboundError::TooMany);
     }
@@ -36,9 +36,28 @@ pub fn inbound(api: Api, body: &[u8]) -> Result<InboundRequest, InboundError> {
             body::without_halves(body).map_or(Err(e), |body| serde_json::from_slice(&body))
         })
         .map_err(|e| InboundError::NotJson(e.to_string()))?;
-    let Value::Object(body) = body else {
-        return Err(InboundError::NotJson("another JSON value".into()));
-    };
+    match body {
+        Value::Object(body) => Ok(body),
+        _ => Err(InboundError::NotJson("another JSON value".into())),
+    }
+}
+
+/// Reads the body of a request of a user interface.
+///
+/// # Errors
+/// As [`inbound`].
+pub fn ui_inbound(front: UiFront, body: &[u8]) -> Result<InboundRequest, InboundError> {
+    (front.row().read)(object(body)?, InboundNotes::default())
+}
+
+/// Reads the body of a client's request in `api`, which is one of openai-chat, openai-responses and
+/// anthropic.
+///
+/// # Errors
+/// A body that is not a JSON object, has no messages, or has more than 250,000 values; nothing else
+/// is refused.
+pub fn inbound(api: Api, body: &[u8]) -> Result<InboundRequest, InboundError> {
+    let body = object(body)?;
     let mut request = match api {
         Api::OpenaiResponses => crate::openai_responses::inbound::read(body),
         Api::Anthropic => crate::anthropic::inbound::read(body),

@@ -6,6 +6,7 @@
 //! makes the request of the next turn. What it is not: it opens no connection, has no clock, and
 //! merges no tool calls.
 
+mod ai_sdk;
 mod answer;
 mod anthropic;
 mod api;
@@ -34,6 +35,7 @@ pub mod sse;
 mod stream;
 pub mod tape;
 mod turn;
+mod ui;
 mod verbatim;
 
 pub use crate::answer::details::REPEATED;
@@ -51,6 +53,7 @@ pub use crate::failure::{Words, error_message, is_context_overflow};
 pub use crate::inbound::{
     ClientApproval, InboundError, InboundRequest, Instructions, NamespacedTool, Reference,
     ReferenceKind, TargetServer, forwarded_headers, inbound, inbound_size, request_event,
+    ui_inbound,
 };
 pub use crate::models::{ListedModel, listed_models, models_request};
 pub use crate::openai_responses::listing::response_items;
@@ -59,6 +62,7 @@ pub use crate::recognise::{LOOKED_AT, RecordingForm, recognise};
 pub use crate::refusal::refuses_tools;
 pub use crate::request::{Request, RequestError, RequestOptions, request};
 pub use crate::stream::{End, Stream, StreamOptions};
+pub use crate::ui::{Chat, ChatMessage, ChatTrigger, UiFront, UiOptions, UiRunner, UiStream};
 
 #[cfg(test)]
 #[path = "tests/support.rs"]

@@ -18,6 +18,11 @@ pub fn percent_encoded(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()
 }
 
+/// The text that a part of a URL stands for. What is not UTF-8 reads U+FFFD.
+pub fn percent_decoded(part: &str) -> String {
+    percent_decode_str(part).decode_utf8_lossy().into_owned()
+}
+
 /// Whether a segment is empty, or some server could read it as a way to another folder: servers
 /// decode a path once or twice, some take `\` for `/`, some drop what follows a `;`, and some read
 /// the decoded path again, where `?`, `#` and white space end it.

@@ -2,6 +2,7 @@
 //! response, and says something meanwhile.
 
 use super::kept::KeptPath;
+use super::kept_turn::other_call;
 use super::refusals::Named;
 use super::response::{Refusal, ResponseBody, whole};
 use super::service::{Admitted, Service};
@@ -175,13 +176,7 @@ impl PersonAsks {
         let mut pending = outline.pending.iter();
         match pending.find(|call| self.is_call(&call.tool_id)) {
             Some(call) if call.hash == hash => Ok(call),
-            Some(call) => {
-                let message = format!(
-                    "the call that waits under this id has the hash {}; look at it again",
-                    call.hash
-                );
-                Err(Refusal::new(409, "hash_differs", message))
-            }
+            Some(call) => Err(other_call(call)),
             None => {
                 let message = "no such call waits in this session";
                 Err(Refusal::new(404, "call_not_found", message))

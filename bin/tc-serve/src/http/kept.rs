@@ -10,7 +10,7 @@ use super::response::{Refusal, RequestRecord, ResponseBody, whole};
 use super::service::{Admitted, Service};
 use super::stored::{JSON, StoredResponse, with_session};
 use crate::pipe::{Pipe, PipeOutput, TextSearch};
-use crate::route::segment;
+use crate::route::{FrontForm, segment};
 use crate::sessions::{PlaceError, ResponseId, ResponseOutline, Sessions, WaitingClient};
 use api::{AnswerForm, Conversation, Front, RunningStatus, response_items};
 use event::payload::{ResponseEnd, ResponseStatus};
@@ -180,7 +180,7 @@ impl Service {
     ) -> Result<Response<ResponseBody>, Refusal> {
         let (id, outline) = asked.find()?;
         let mut stored = StoredResponse::read(&asked.sessions, id)?;
-        stored.front = Some(Front::Responses);
+        stored.form = FrontForm::Answer(Front::Responses);
         let running = asked.running(id);
         let query = Query::of(&asked.uri);
         let is_stream = query.get("stream") == Some("true");

@@ -7,15 +7,15 @@ use super::response::{Refusal, RequestRecord, ResponseBody, whole};
 use super::sent_before::{IDEMPOTENCY, SentBefore, sent_before};
 use super::service::{Admitted, Service};
 use super::stored::{
-    EVENTS, JSON, SESSION, StoredOptions, StoredResponse, conversation_id, with_session,
+    JSON, SESSION, StoredOptions, StoredResponse, StoredUi, conversation_id, with_session,
 };
 use super::tool_loop::{LoopStep, ToolLoop, TurnRequest};
-use super::turn::{accepts_sse, client_retries, forwarded};
+use super::turn::{accepts_sse, client_retries, forwarded, ui_options};
 use crate::budget::Share;
 use crate::keys::hex;
 use crate::pipe::{ClientRequest, EventLines, PipeOutput};
 use crate::places::KeyPlace;
-use crate::route::Endpoint;
+use crate::route::{Endpoint, FrontForm};
 use crate::sessions::{
     PendingCall, ResponseId, RunningResponse, SessionPlace, SessionWriter, Sessions, WaitingClient,
     WantedPlace, WantedSession, id_of_name, line, not_written, one_turn, produce, random_id,
@@ -30,6 +30,7 @@ use hyper::{HeaderMap, Response, StatusCode};
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
 use std::rc::Rc;
+use std::sync::Arc;
 use store::SessionId;
 
 /// What the service needs to answer a request with its own tools.
@@ -98,6 +99,7 @@ impl Service {
         inbound: &InboundRequest,
     ) -> bool {
         headers.contains_key(SESSION)
+            || matches!(admitted.route, Endpoint::Ui(_))
             || (admitted.route == Endpoint::Answer(Front::Responses)
                 && inbound.store() != Some(false))
     }
@@ -148,9 +150,19 @@ impl Service {
         exchange: &mut RequestRecord,
     ) -> Result<Response<ResponseBody>, Refusal> {
         let key = self.key_hash(asked.admitted.key);
-        let is_background = asked.inbound.background();
+        let is_background = asked.is_background();
         let is_stream = asked.inbound.streams || asked.admitted.route == Endpoint::Events;
+        let is_ui = asked.form().is_ui();
         let is_sse = accepts_sse(asked.headers);
+        if is_ui {
+            // A call that somebody else has just answered runs before the answer goes on.
+            let place = asked.place(sessions, key.as_deref())?;
+            let session = place.wanted.session().map(|id| sessions.live(id));
+            let idle = session.filter(|session| session.running.borrow().is_none());
+            if let Some(session) = idle {
+                drop(Arc::clone(&session.deciding).lock_owned().await);
+            }
+        }
         let (id, running) = match sent_before(sessions, &asked, key.as_deref())? {
             SentBefore::Running(running) => (running.id, Some(running)),
             SentBefore::Ended(id) => (id, None),
@@ -180,7 +192,7 @@ impl Service {
         });
         let mut view = self.view(sessions, stored, form, is_sse, running)?;
         // A client that loses the connection comes back by the id of the first event.
-        view.begins_at_once = is_background && is_stream;
+        view.begins_at_once = is_background && is_stream && !is_ui;
         self.respond_with(view, is_stream, exchange).await
     }
 
@@ -222,17 +234,18 @@ impl Service {
             first,
             history,
             pending,
+            hidden,
+            continued,
             ..
         } = place;
         let id = ResponseId {
             session: session.id,
-            offset: writer.end,
+            offset: writer.end + hidden.len() as u64,
         };
         let body_hash = asked.body_hash();
         let idempotency = asked.header(IDEMPOTENCY).map(str::to_owned);
-        let is_background = asked.inbound.background();
-        let front = asked.front();
-        let api = front.unwrap_or(Front::Chat).api();
+        let is_background = asked.is_background();
+        let api = asked.form().api();
         let is_temporary = is_new && !self.is_stored(asked.admitted, asked.headers, &asked.inbound);
         let tools = self.tools_for(asked.headers)?;
         // A request without tools of the service decides no call.
@@ -243,10 +256,20 @@ impl Service {
             options: self.stored_options(id, &asked, tools.is_some()),
             mode: tools.as_ref().map(|(_, mode)| mode.name().to_owned()),
             calls: answers.calls,
+            ui: asked.form().is_ui().then(|| StoredUi {
+                options: ui_options(&id.to_string(), &asked.inbound),
+                from: continued.map(|continued| continued.end),
+                begins: continued.map(|continued| continued.begins),
+            }),
         };
         let client = client_trace(asked.headers);
-        let mut lines = self.response_line(id, &asked, &body_hash, &options)?;
+        let mut lines = hidden;
+        lines.extend(self.response_line(id, &asked, &body_hash, &options)?);
         let mut inbound = asked.inbound;
+        if let (Some(history), true) = (&history, inbound.chat.is_some()) {
+            inbound.go_on_from(first, history);
+        }
+        let first = if inbound.chat.is_some() { 0 } else { first };
         let said = inbound.session_lines(api, None, first).into_bytes();
         // Messages beside the approvals are appended behind the results of the calls.
         let at_once = match answers.words.is_empty() {
@@ -376,12 +399,12 @@ impl Service {
         runs_tools: bool,
     ) -> AnswerOptions {
         let inbound = &asked.inbound;
-        let front = asked.front().unwrap_or(Front::Chat);
+        let front = asked.form().front();
         let conversation = inbound.conversation_id();
         AnswerOptions {
             keeps_ids: false,
             is_stored: true,
-            is_background: inbound.background(),
+            is_background: asked.is_background(),
             shows_steps: runs_tools,
             conversation: conversation.map(|_| conversation_id(id.session)),
             ..self.answer_options(front, &id.to_string(), inbound, &asked.body)
@@ -397,20 +420,19 @@ impl Service {
         options: &StoredOptions,
     ) -> Result<Vec<u8>, Refusal> {
         let inbound = &asked.inbound;
-        let front = asked.front();
         let name = id.to_string();
         let client = client_trace(asked.headers).map(|client| client.span.to_string());
         let answer = serde_json::to_string(options)
             .map_err(|error| Refusal::new(500, "internal_error", error.to_string()))?;
         let event = ResponseEvent {
             id: name.as_str().into(),
-            front: front.map_or(EVENTS, Front::name).into(),
+            front: asked.form().name().into(),
             api: self
                 .source
                 .upstream()
                 .map(|upstream| upstream.api().name().into()),
             model: inbound.model.as_deref().map(Into::into),
-            background: inbound.background(),
+            background: asked.is_background(),
             idempotency: asked.header(IDEMPOTENCY).map(Into::into),
             body_hash: Some(body_hash.into()),
             answer: Some(Json::of(&answer)),
@@ -427,9 +449,15 @@ impl KeptRequest<'_> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The front that asks; `None` for events.
-    pub(super) fn front(&self) -> Option<Front> {
-        self.admitted.route.front()
+    /// The form of the answer.
+    fn form(&self) -> FrontForm {
+        self.admitted.route.form().unwrap_or(FrontForm::Events)
+    }
+
+    /// Whether the answer is made although the client leaves. One of a user interface is: a page that
+    /// is loaded again comes back for it.
+    fn is_background(&self) -> bool {
+        self.inbound.background() || self.form().is_ui()
     }
 
     /// Whether the answer ends where a call waits for a person: the client says so, or answers such
@@ -439,7 +467,8 @@ impl KeptRequest<'_> {
     /// 400 for a word that has no meaning.
     fn ends_for_a_person(&self) -> Result<bool, Refusal> {
         match self.header(PENDING) {
-            None => Ok(!self.inbound.approvals.is_empty()),
+            // The client of a user interface gives its answers in its next request.
+            None => Ok(!self.inbound.approvals.is_empty() || self.form().is_ui()),
             Some("wait") => Ok(false),
             Some("end") => Ok(true),
             Some(_) => Err(member(PENDING, "not one of wait, end")),
@@ -457,6 +486,14 @@ impl KeptRequest<'_> {
         };
         for approval in &self.inbound.approvals {
             let call = pending.iter().find(|call| approval.is_of(&call.tool_id));
+            if call.is_none() && self.form().is_ui() {
+                // Somebody else has answered: the client sees it in the answer.
+                continue;
+            }
+            let hash = approval.hash.as_deref();
+            if let Some(call) = call.filter(|call| hash.is_some_and(|hash| hash != call.hash)) {
+                return Err(other_call(call));
+            }
             let call = call.ok_or_else(|| {
                 let why = format!(
                     "the call {} does not wait for an answer in the session that the request goes on with",
@@ -489,21 +526,38 @@ impl KeptRequest<'_> {
     /// As [`referred`].
     pub(super) fn place(
         &self,
-        sessions: &Sessions,
+        sessions: &Rc<Sessions>,
         key: Option<&str>,
     ) -> Result<WantedPlace, Refusal> {
         let new = random_id().map_err(|error| not_written(&error))?;
         let wanted = match (referred(&self.inbound)?, self.header(SESSION)) {
             (Some(wanted), _) => wanted,
+            (None, _) if self.form().is_ui() => match self.inbound.chat.as_deref() {
+                Some(chat) if !chat.id.is_empty() => {
+                    WantedSession::Chat(chat_session(sessions, &chat.id, key))
+                }
+                _ => WantedSession::New,
+            },
             (None, None | Some("")) => WantedSession::New,
-            (None, Some(name)) => {
-                let own = SessionId::of(name).filter(|id| sessions.open(*id, key).is_ok());
-                let id = own.unwrap_or_else(|| id_of_name(key, "session", name));
-                WantedSession::Repeated(id)
-            }
+            (None, Some(name)) => WantedSession::Repeated(chat_session(sessions, name, key)),
         };
         Ok(WantedPlace { wanted, new })
     }
+}
+
+/// The refusal of an answer to another call than the one that waits under this id.
+pub(super) fn other_call(call: &PendingCall) -> Refusal {
+    let message = format!(
+        "the call that waits under this id has the hash {}; look at it again",
+        call.hash
+    );
+    Refusal::new(409, "hash_differs", message)
+}
+
+/// The session that a client names: by its id, or by a text of the client's own.
+pub(super) fn chat_session(sessions: &Rc<Sessions>, name: &str, key: Option<&str>) -> SessionId {
+    let own = SessionId::of(name).filter(|id| sessions.open(*id, key).is_ok());
+    own.unwrap_or_else(|| id_of_name(key, "session", name))
 }
 
 /// The session that a request of OpenAI Responses refers to.
@@ -533,6 +587,6 @@ fn named(wanted: WantedSession) -> Named {
     match wanted {
         WantedSession::After(_) => Named::PreviousResponse,
         WantedSession::Of(_) => Named::Conversation,
-        WantedSession::New | WantedSession::Repeated(_) => Named::Session,
+        WantedSession::New | WantedSession::Repeated(_) | WantedSession::Chat(_) => Named::Session,
     }
 }

@@ -10,7 +10,8 @@ use super::response::{Refusal, ResponseBody, whole};
 use super::service::{Admitted, Service};
 use super::turn::forwarded;
 use crate::pipe::ClientRequest;
-use api::{Api, ListedModel};
+use crate::route::FrontForm;
+use api::{Api, Front, ListedModel};
 use event::Object;
 use hyper::body::Incoming;
 use hyper::header::HeaderValue;
@@ -107,7 +108,7 @@ impl Service {
     ) -> Result<Response<ResponseBody>, Refusal> {
         let mut share = self.pipe.budget.share();
         let (headers, bytes) = read(request, JSON, &self.limits, &mut share).await?;
-        let request = inbound(Api::Anthropic, &bytes, &mut share).await?;
+        let request = inbound(FrontForm::Answer(Front::Messages), &bytes, &mut share).await?;
         self.source
             .check(Api::Anthropic, &request)
             .map_err(refused)?;

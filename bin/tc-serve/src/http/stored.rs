@@ -5,12 +5,13 @@ use super::response::{Answering, Refusal, RequestRecord, ResponseBody};
 use super::service::Service;
 use super::turn::{EVENT_STREAM, respond};
 use crate::pipe::{Pipe, PipeOutput, TextSearch};
+use crate::route::FrontForm;
 use crate::sessions::{
     ResponseId, ResponseView, RunningResponse, SessionReader, Sessions, WaitingClient,
 };
 use crate::tools::ToolsMode;
 use crate::turns::{StepMode, Turns};
-use api::{AnswerForm, AnswerOptions, Clock, Encoder, Front, InboundRequest};
+use api::{AnswerForm, AnswerOptions, Clock, Encoder, InboundRequest, UiOptions, UiStream};
 use event::payload::Response as ResponseEvent;
 use event::trace::TraceContext;
 use event::{Kind, Scanner, Text};
@@ -23,9 +24,6 @@ use store::{SessionId, Store};
 
 /// The media type of whole answers.
 pub(super) const JSON: &str = "application/json";
-
-/// The name of the front of `/v1/events`, as a session has it.
-pub(super) const EVENTS: &str = "events";
 
 /// The header that names a session: in a request any text of the client's, in a response the id.
 pub(super) const SESSION: &str = "x-session-id";
@@ -46,6 +44,7 @@ impl Service {
             kind,
             id,
             source,
+            form,
             begins_at_once,
         } = view;
         let longest = is_stream.then_some(self.limits.status_timeout);
@@ -66,7 +65,7 @@ impl Service {
                 ..failure.into()
             });
         }
-        let mut response = respond(answering, is_stream, kind);
+        let mut response = respond(answering, is_stream, kind, form);
         response.headers_mut().extend(limits);
         Ok(with_session(response, id))
     }
@@ -74,13 +73,15 @@ impl Service {
     /// The encoder of a stored answer.
     ///
     /// # Errors
-    /// 404 for an answer of `/v1/events`: it has no other form than events.
+    /// 404 for an answer that has no form but a stream of events.
     pub(super) fn encoder(
         &self,
         stored: &StoredResponse,
         form: AnswerForm,
     ) -> Result<Encoder, Refusal> {
-        let front = stored.front.ok_or_else(|| Named::Response.unknown())?;
+        let FrontForm::Answer(front) = stored.form else {
+            return Err(Named::Response.unknown());
+        };
         Ok(Encoder::new(front, form, stored.options.clone()))
     }
 
@@ -99,9 +100,20 @@ impl Service {
         let completed = Rc::new(Cell::new(0));
         let clock = Rc::clone(&completed);
         stored.options.clock = Some(Clock::new(move || clock.get()));
-        let (output, kind) = match stored.front {
-            None => PipeOutput::events(is_sse),
-            Some(_) => {
+        let (output, kind) = match stored.form {
+            FrontForm::Events => PipeOutput::events(is_sse),
+            FrontForm::Ui(front) => {
+                // Without a mode the service runs no tools.
+                let runs_tools = stored.mode.is_some_and(|mode| mode != ToolsMode::Pass);
+                let clients = stored.tools.iter().map(String::as_str);
+                let options = UiOptions {
+                    runner: self.runner(runs_tools, clients),
+                    ..stored.ui.options.clone()
+                };
+                let stream = UiStream::new(front, options);
+                (PipeOutput::Ui(Box::new(stream)), EVENT_STREAM)
+            }
+            FrontForm::Answer(_) => {
                 let encoder = self.encoder(&stored, form)?;
                 let kind = if form == AnswerForm::Stream {
                     EVENT_STREAM
@@ -116,10 +128,15 @@ impl Service {
         let pipe = Rc::new(pipe);
         let session = sessions.live(stored.id.session);
         let source = running.as_ref().map(|(running, _)| Rc::clone(running));
+        // The client of a user interface has the calls of the message that it goes on with.
+        let (from, calls) = match stored.form {
+            FrontForm::Ui(_) => (stored.ui.from.unwrap_or(stored.id.offset), Vec::new()),
+            _ => (stored.id.offset, stored.calls),
+        };
         let view = ResponseView {
-            reader: SessionReader::new(sessions, &session, stored.id.offset),
+            reader: SessionReader::new(sessions, &session, from),
             id: stored.id,
-            calls: stored.calls,
+            calls,
             running,
             completed,
         };
@@ -128,6 +145,7 @@ impl Service {
         Ok(AnswerView {
             answering: Box::new(Answering::new(work, pipe, self.keep_alive)),
             kind,
+            form: stored.form,
             id: stored.id,
             source,
             begins_at_once: false,
@@ -141,7 +159,10 @@ impl Service {
             None | Some(ToolsMode::Pass) => return self.source.turns_of(names),
             Some(ToolsMode::Auto) => StepMode::Hidden,
             Some(ToolsMode::Standard) => StepMode::Shown {
-                has_items: stored.front.is_some_and(Front::has_steps),
+                has_items: match stored.form {
+                    FrontForm::Answer(front) => front.has_steps(),
+                    FrontForm::Ui(_) | FrontForm::Events => false,
+                },
             },
         };
         Some(Turns::new(names).with_steps(mode))
@@ -154,6 +175,8 @@ pub(super) struct AnswerView {
     pub answering: Box<Answering>,
     /// Their media type.
     pub kind: &'static str,
+    /// Their form.
+    pub form: FrontForm,
     /// The response.
     pub id: ResponseId,
     /// The response, if it is made now.
@@ -174,14 +197,32 @@ pub(super) struct StoredOptions {
     /// The offsets of the calls of earlier responses that this one goes on with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<u64>,
+    /// What the stream of a user interface says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ui: Option<StoredUi>,
+}
+
+/// How the stream of a user interface is written.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct StoredUi {
+    /// What it says besides the events.
+    #[serde(flatten)]
+    pub options: UiOptions,
+    /// The offset from which on its lines are: the end of the response that it goes on with, since
+    /// persons may have answered calls of that meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<u64>,
+    /// The offset of the response that began its message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begins: Option<u64>,
 }
 
 /// What a session holds of a response before its events.
 pub(super) struct StoredResponse {
     /// Which one.
     pub id: ResponseId,
-    /// The front that it answers; `None` for events.
-    pub front: Option<Front>,
+    /// The form of its answer.
+    pub form: FrontForm,
     /// How its answer is written.
     pub options: AnswerOptions,
     /// The tools that the client's request names.
@@ -192,6 +233,8 @@ pub(super) struct StoredResponse {
     pub calls: Vec<u64>,
     /// The span that the client has named.
     pub client: Option<TraceContext>,
+    /// How the stream of a user interface is written.
+    pub ui: StoredUi,
     /// What the client asked for, without its messages.
     pub request: Option<InboundRequest>,
 }
@@ -233,7 +276,8 @@ impl StoredResponse {
         let tools = request.as_ref().and_then(|request| request.tools.clone());
         Ok(StoredResponse {
             id,
-            front: Front::ALL.into_iter().find(|known| known.name() == front),
+            form: FrontForm::of(&front),
+            ui: stored.ui.unwrap_or_default(),
             options: stored.options,
             calls: stored.calls,
             client: client.and_then(|client| TraceContext::of(&client, None)),

@@ -11,7 +11,7 @@ use crate::sessions::{
     Made, Outline, ResponseId, RunFile, RunningResponse, SessionWriter, Sessions, produce,
 };
 use crate::tools::{ServiceTools, ToolTurn, TurnEnd};
-use api::{Api, Front, InboundRequest};
+use api::{Api, InboundRequest};
 use event::payload::FinishReason;
 use event::trace::TraceContext;
 use std::ffi::OsString;
@@ -369,7 +369,7 @@ impl Service {
             request: TurnRequest {
                 key,
                 id: self.new_id(),
-                api: stored.front.unwrap_or(Front::Chat).api(),
+                api: stored.form.api(),
                 inbound,
                 retries: false,
                 headers: Vec::new(),

@@ -4,16 +4,16 @@ use super::body;
 use super::kept_turn::KeptRequest;
 use super::response::{Answering, Content, KeptBytes, Refusal, RequestRecord, ResponseBody, whole};
 use super::service::{Admitted, Service};
-use super::stored::EVENTS;
 use crate::budget::FULL_MS;
 use crate::pipe::{ClientRequest, Pipe, PipeOutput, TextSearch};
-use crate::route::Endpoint;
+use crate::route::{Endpoint, FrontForm};
 use crate::traces::{AnswerTrace, client_trace};
 use crate::turns::Turns;
 use api::{AnswerForm, AnswerOptions, Clock, Encoder, Front, REPEATED};
 use api::{Api, InboundRequest, Message};
+use api::{Chat, UiOptions, UiRunner, UiStream};
 use hyper::body::{Bytes, Incoming};
-use hyper::header::HeaderValue;
+use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, Request, Response, StatusCode};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -32,13 +32,13 @@ impl Service {
         let mut share = self.pipe.budget.share();
         let (headers, bytes) = body::read(request, body::JSON, &self.limits, &mut share).await?;
         exchange.begin_answer();
-        let front = admitted.route.front().unwrap_or(Front::Chat);
-        let api = front.api();
+        let form = admitted.route.form().unwrap_or(FrontForm::Events);
+        let (front, api) = (form.front(), form.api());
         let bytes = match front {
             Front::Responses => self.with_items(bytes, admitted),
             Front::Chat | Front::Messages => bytes,
         };
-        let mut inbound = body::inbound(api, &bytes, &mut share).await?;
+        let mut inbound = body::inbound(form, &bytes, &mut share).await?;
         let notes = &mut exchange.line.notes;
         notes.clone_from(&inbound.notes);
         if self
@@ -77,7 +77,7 @@ impl Service {
         drop(headers);
         let mut answering = self.answering(asked, output);
         if let Some(traces) = &self.traces {
-            let front = admitted.route.front().map_or(EVENTS, Front::name);
+            let front = form.name();
             let client = client.map(|client| client.span);
             let trace = AnswerTrace::new(traces, &admitted.id, front, client);
             answering.pipe.trace(trace);
@@ -91,7 +91,7 @@ impl Service {
                 ..failure.into()
             });
         }
-        Ok(respond(answering, is_stream, kind))
+        Ok(respond(answering, is_stream, kind, form))
     }
 
     /// What is written of the answer, and its media type.
@@ -105,14 +105,36 @@ impl Service {
         if admitted.route == Endpoint::Events {
             return PipeOutput::events(accepts_sse(headers));
         }
-        let (form, kind) = match inbound.streams {
+        let (whole, kind) = match inbound.streams {
             true => (AnswerForm::Stream, EVENT_STREAM),
             false => (AnswerForm::Whole, "application/json"),
         };
-        let front = admitted.route.front().unwrap_or(Front::Chat);
+        let form = admitted.route.form().unwrap_or(FrontForm::Events);
+        if let FrontForm::Ui(front) = form {
+            let clients = inbound.tools.iter().flat_map(|tools| tools.names());
+            let options = UiOptions {
+                runner: self.runner(false, clients),
+                ..ui_options(&admitted.id, inbound)
+            };
+            let stream = UiStream::new(front, options);
+            return (PipeOutput::Ui(Box::new(stream)), EVENT_STREAM);
+        }
+        let front = form.front();
         let options = self.answer_options(front, &admitted.id, inbound, body);
-        let encoder = Encoder::new(front, form, options);
+        let encoder = Encoder::new(front, whole, options);
         (PipeOutput::Answer(Box::new(encoder)), kind)
+    }
+
+    /// Who runs the calls of an answer whose client has tools of these names.
+    pub(super) fn runner<'n>(
+        &self,
+        runs_tools: bool,
+        clients: impl Iterator<Item = &'n str>,
+    ) -> UiRunner {
+        match runs_tools || self.source.upstream().is_none() {
+            true => UiRunner::Service(clients.map(str::to_owned).collect()),
+            false => UiRunner::Client,
+        }
     }
 
     fn answering(self: &Rc<Self>, asked: ClientRequest, output: PipeOutput) -> Box<Answering> {
@@ -204,17 +226,43 @@ impl Service {
     }
 }
 
+/// What the stream of a user interface says of the answer `id` to a request, besides who runs calls.
+pub(super) fn ui_options(id: &str, inbound: &InboundRequest) -> UiOptions {
+    let chat = inbound.chat.as_deref();
+    let continued = chat.and_then(Chat::continued);
+    UiOptions {
+        chat: chat.map(|chat| chat.id.clone()).unwrap_or_default(),
+        message: match continued.filter(|message| !message.id.is_empty()) {
+            Some(message) => message.id.clone(),
+            None => format!("msg_{id}"),
+        },
+        response: format!("resp_{id}"),
+        continues: continued.is_some(),
+        ..UiOptions::default()
+    }
+}
+
 /// The response to a request whose status is known.
 pub(super) fn respond(
     answering: Box<Answering>,
     is_stream: bool,
     kind: &'static str,
+    form: FrontForm,
 ) -> Response<ResponseBody> {
     let limits = answering.pipe.limits();
     let mut response = if is_stream {
         answering.pipe.begin();
         let mut response = Response::new(ResponseBody::new(Content::Stream(answering)));
         stream_headers(response.headers_mut(), kind);
+        if let FrontForm::Ui(front) = form {
+            let headers = front.headers().iter();
+            response.headers_mut().extend(headers.map(|(name, value)| {
+                (
+                    HeaderName::from_static(name),
+                    HeaderValue::from_static(value),
+                )
+            }));
+        }
         response
     } else {
         let (bytes, share) = answering.pipe.take_whole();

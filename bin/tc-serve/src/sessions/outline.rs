@@ -107,6 +107,8 @@ pub(crate) struct ResponseOutline {
     pub body_hash: Option<String>,
     /// When it began, in milliseconds since 1970.
     pub timestamp: u64,
+    /// The message of a chat that it writes to.
+    pub message: Option<String>,
     /// Who cancelled it first.
     pub cancelled_by: Option<String>,
     /// Whether a stream of it is open.
@@ -279,8 +281,24 @@ impl Outline {
         }
     }
 
+    /// The messages of [`Outline::conversation`]: the offset of each, and whether it is the model's.
+    pub(super) fn places(&self) -> Vec<(u64, bool)> {
+        let mut scanner = Scanner::default();
+        let mut found = Vec::new();
+        for (offset, start) in &self.messages {
+            let line = self.talk[*start..].lines().next().unwrap_or_default();
+            if let Ok(event) = scanner.read(line) {
+                let message = payload::Message::read(&event);
+                if !message.once {
+                    found.push((*offset, message.is_of("assistant")));
+                }
+            }
+        }
+        found
+    }
+
     /// Takes a message out of the conversation, or a part of it.
-    fn hide(&mut self, offset: u64, part: Option<&str>) {
+    pub(super) fn hide(&mut self, offset: u64, part: Option<&str>) {
         let Some(at) = self.messages.iter().position(|message| message.0 == offset) else {
             return;
         };
@@ -391,6 +409,12 @@ fn response(event: &Event<'_>, offset: u64) -> ResponseOutline {
         idempotency: text(response.idempotency),
         body_hash: text(response.body_hash),
         timestamp: response.timestamp.unwrap_or_default(),
+        message: response.answer.and_then(|answer| {
+            answer.with(|answer| {
+                let message = answer.get("ui")?.get_str("message")?;
+                Some(message.into_owned())
+            })
+        }),
         ..ResponseOutline::default()
     }
 }

@@ -18,6 +18,8 @@ pub(crate) enum WantedSession {
     Of(SessionId),
     /// This one, of which the request repeats the beginning; a new one, if there is none.
     Repeated(SessionId),
+    /// This one, which a chat of a user interface goes on with; a new one, if there is none.
+    Chat(SessionId),
 }
 
 impl WantedSession {
@@ -26,7 +28,9 @@ impl WantedSession {
         match self {
             WantedSession::New => None,
             WantedSession::After(response) => Some(response.session),
-            WantedSession::Of(id) | WantedSession::Repeated(id) => Some(id),
+            WantedSession::Of(id) | WantedSession::Repeated(id) | WantedSession::Chat(id) => {
+                Some(id)
+            }
         }
     }
 }
@@ -80,6 +84,19 @@ pub(crate) struct SessionPlace {
     pub is_new: bool,
     /// The calls of the session that wait for a person.
     pub pending: Vec<PendingCall>,
+    /// Lines that take messages out of the conversation, in whose place the request has others.
+    pub hidden: Vec<u8>,
+    /// The message of a chat that the request goes on with.
+    pub continued: Option<ContinuedMessage>,
+}
+
+/// A message of a chat that a response goes on with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ContinuedMessage {
+    /// The offset of the response that began it.
+    pub begins: u64,
+    /// The offset behind the last response that wrote to it.
+    pub end: u64,
 }
 
 impl Sessions {
@@ -101,6 +118,7 @@ impl Sessions {
                 Ok(self.go_on(id, writer, &outline))
             }
             WantedSession::Repeated(id) => self.repeated(id, place.new, request, key),
+            WantedSession::Chat(id) => self.chat(id, request, key),
         }
     }
 
@@ -134,7 +152,7 @@ impl Sessions {
 
     /// Begins a session with these lines behind its first; the request goes on at its message
     /// `first`.
-    fn begin(
+    pub(super) fn begin(
         self: &Rc<Self>,
         id: SessionId,
         key: Option<&str>,
@@ -163,6 +181,8 @@ impl Sessions {
             history: None,
             is_new: true,
             pending: Vec::new(),
+            hidden: Vec::new(),
+            continued: None,
         })
     }
 
@@ -224,7 +244,7 @@ impl Sessions {
         }
     }
 
-    fn go_on(
+    pub(super) fn go_on(
         self: &Rc<Self>,
         id: SessionId,
         writer: SessionWriter,
@@ -237,6 +257,8 @@ impl Sessions {
             history: Some(outline.conversation()),
             is_new: false,
             pending: outline.pending.clone(),
+            hidden: Vec::new(),
+            continued: None,
         }
     }
 
@@ -317,6 +339,8 @@ impl Sessions {
             history: None,
             is_new: false,
             pending: outline.pending,
+            hidden: Vec::new(),
+            continued: None,
         })
     }
 }

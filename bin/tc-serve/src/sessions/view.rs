@@ -67,6 +67,7 @@ impl ResponseView {
                 return;
             }
         }
+        pipe.cut();
     }
 
     /// The next lines; `None` where no more come.

@@ -5,6 +5,7 @@ mod reasoning;
 mod table;
 
 use crate::Api;
+use crate::inbound::draft::{InboundNotes, quoted};
 use crate::inbound::parameters::table::{LeftOut, ROWS, SettingRow, WhyDropped, put, take};
 use crate::inbound::request::InboundRequest;
 use serde_json::{Map, Value, json};
@@ -67,6 +68,23 @@ fn members_for(
         }
     }
     out.into_iter().collect()
+}
+
+/// Leaves of `params` the settings of chat completions. A client of a user interface sends what it
+/// likes in its body, of which a provider rejects what it does not know. One answer is made, and its
+/// facts are the app's own.
+pub(crate) fn keep_settings(params: &mut Map<String, Value>, notes: &mut InboundNotes) {
+    let is_setting = |name: &str| {
+        let mut places = ROWS.iter().flat_map(|row| row.readable(Api::OpenaiChat));
+        name == "reasoning_effort" || places.any(|place| place == name)
+    };
+    params.retain(|name, _| {
+        let is_kept = is_setting(name) && !["n", "metadata"].contains(&name.as_str());
+        if !is_kept {
+            notes.add(format!("{} is left out", quoted(name)));
+        }
+        is_kept
+    });
 }
 
 /// Whether a row of the table has a part of the member `name`.

@@ -8,6 +8,7 @@ use crate::inbound::draft::InboundNotes;
 use crate::inbound::tools;
 use crate::inbound::tools::{InboundTools, NamespacedTool};
 use crate::members::GetText;
+use crate::ui::Chat;
 use crate::verbatim::Verbatim;
 use json::ToolList;
 use serde_json::{Map, Value};
@@ -51,6 +52,8 @@ pub struct InboundRequest {
     pub approvals: Vec<ClientApproval>,
     /// What of the conversation came of `instructions`.
     pub instructions: Instructions,
+    /// The chat of a user interface that the request belongs to.
+    pub chat: Option<Box<Chat>>,
 }
 
 /// What a person answered to a call that waits, as the client sends it.
@@ -62,6 +65,8 @@ pub struct ClientApproval {
     pub is_approved: bool,
     /// Why.
     pub reason: Option<String>,
+    /// The hash of the call that was shown, if the client sends it: it counts for no other call.
+    pub hash: Option<String>,
 }
 
 impl ClientApproval {

@@ -138,6 +138,7 @@ impl Items {
                 return false;
             };
             self.approvals.push(ClientApproval {
+                hash: None,
                 call_id: call_id.to_owned(),
                 is_approved: item.get("approve").is_some_and(|approve| approve == true),
                 reason: get("reason").map(str::to_owned),

@@ -87,6 +87,23 @@ payload! {
 }
 
 impl SessionStats {
+    /// Calls `change` with each count of tokens, and that count of `other`.
+    pub fn each_count(
+        &mut self,
+        other: &SessionStats,
+        change: impl Fn(&mut Option<u64>, Option<u64>),
+    ) {
+        for (count, other) in [
+            (&mut self.prompt_tokens, other.prompt_tokens),
+            (&mut self.completion_tokens, other.completion_tokens),
+            (&mut self.total_tokens, other.total_tokens),
+            (&mut self.reasoning_tokens, other.reasoning_tokens),
+            (&mut self.cached_tokens, other.cached_tokens),
+        ] {
+            change(count, other);
+        }
+    }
+
     /// Tokens of the request and of the answer: the provider's total, but never less than its parts
     /// add up to. It may be more: xAI does not count reasoning among the tokens of the answer.
     /// `None` where neither the total nor both parts are known.

@@ -1,0 +1,178 @@
+//! The chats of user interfaces: a page that is loaded again comes back to its answer, and a person
+//! stops one. Source of the paths: `src/ui/http-chat-transport.ts` of the package `ai`, version
+//! 7.0.173, and <https://ai-sdk.dev/docs/ai-sdk-ui/chatbot-resume-streams>.
+
+use super::kept_turn::chat_session;
+use super::query::Query;
+use super::refusals::Named;
+use super::response::{Content, Refusal, RequestRecord, ResponseBody};
+use super::service::{Admitted, Service};
+use super::stored::StoredResponse;
+use crate::route::segment;
+use crate::sessions::{LiveSession, ResponseId, Sessions, WaitingClient};
+use api::AnswerForm;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::HeaderValue;
+use hyper::{Method, Request, Response, StatusCode};
+use serde_json::{Map, Value, json};
+use std::rc::Rc;
+
+/// A path of a chat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChatPath {
+    /// `/api/chat/ID/stream`
+    Stream,
+    /// `/api/chat/ID/stop`
+    Stop,
+}
+
+impl ChatPath {
+    /// The path whose last segment this is.
+    pub(crate) fn of(verb: &str) -> Option<ChatPath> {
+        match verb {
+            "stream" => Some(ChatPath::Stream),
+            "stop" => Some(ChatPath::Stop),
+            _ => None,
+        }
+    }
+
+    /// The methods that it has.
+    pub(crate) fn methods(self) -> &'static [Method] {
+        match self {
+            ChatPath::Stream => &[Method::GET],
+            ChatPath::Stop => &[Method::POST],
+        }
+    }
+}
+
+impl Service {
+    /// Answers a request about a chat.
+    ///
+    /// # Errors
+    /// 404 for a chat that is to be stopped and is not there.
+    pub(super) async fn chat(
+        self: &Rc<Self>,
+        request: Request<Incoming>,
+        admitted: &Admitted,
+        path: ChatPath,
+        exchange: &mut RequestRecord,
+    ) -> Result<Response<ResponseBody>, Refusal> {
+        let name = event::url::percent_decoded(segment(request.uri().path(), 2));
+        let found = self.open_chat(&name, admitted);
+        match path {
+            ChatPath::Stream => {
+                let message = Query::of(request.uri()).get("messageId");
+                let message = message.map(event::url::percent_decoded);
+                match found {
+                    Some((sessions, session)) => {
+                        self.stream(&sessions, &session, message.as_deref(), exchange)
+                            .await
+                    }
+                    None => Ok(nothing()),
+                }
+            }
+            ChatPath::Stop => {
+                self.all_sessions()?;
+                let (_, session) = found.ok_or_else(|| Named::Session.unknown())?;
+                self.stop(request, admitted, &name, &session).await
+            }
+        }
+    }
+
+    /// The session of a chat, if the client has it.
+    fn open_chat(
+        &self,
+        name: &str,
+        admitted: &Admitted,
+    ) -> Option<(Rc<Sessions>, Rc<LiveSession>)> {
+        let sessions = self.sessions.as_ref()?;
+        let key = self.key_hash(admitted.key);
+        let id = chat_session(sessions, name, key.as_deref());
+        let session = sessions.open(id, key.as_deref()).ok()?;
+        Some((Rc::clone(sessions), session))
+    }
+
+    /// The whole message that is made now, from its first part on; of a message that the client names
+    /// also when it has ended.
+    async fn stream(
+        self: &Rc<Self>,
+        sessions: &Rc<Sessions>,
+        session: &Rc<LiveSession>,
+        message: Option<&str>,
+        exchange: &mut RequestRecord,
+    ) -> Result<Response<ResponseBody>, Refusal> {
+        let running = session.running.borrow().clone();
+        let id = match (&running, message) {
+            (Some(running), _) => Some(running.id),
+            (None, None) => None,
+            (None, Some(message)) => {
+                let outline = sessions.outline(session.id, u64::MAX);
+                let outline = outline.map_err(|error| Named::Session.refuse(error))?;
+                let mut responses = outline.responses.iter().rev();
+                let last = responses.find(|response| response.message.as_deref() == Some(message));
+                last.and_then(|last| ResponseId::of(&last.id))
+            }
+        };
+        let Some(id) = id else {
+            return Ok(nothing());
+        };
+        let mut stored = StoredResponse::read(sessions, id)?;
+        if !stored.form.is_ui() {
+            return Ok(nothing());
+        }
+        if let Some(begins) = stored.ui.begins {
+            stored.ui.from = Some(begins);
+            stored.ui.options.continues = false;
+        }
+        let running = running.map(|running| {
+            let client = WaitingClient::new(sessions, &running);
+            (running, client)
+        });
+        let mut view = self.view(sessions, stored, AnswerForm::Stream, true, running)?;
+        view.begins_at_once = true;
+        self.respond_with(view, true, exchange).await
+    }
+
+    /// Cancels the answer that is made. Where the client names a message or a response, no other is
+    /// cancelled: its request may be late.
+    async fn stop(
+        &self,
+        request: Request<Incoming>,
+        admitted: &Admitted,
+        name: &str,
+        session: &LiveSession,
+    ) -> Result<Response<ResponseBody>, Refusal> {
+        // A page sends no body without its type.
+        let has_body = request.headers().contains_key("content-type");
+        let body = match has_body {
+            true => self.object(request).await?,
+            false => Map::new(),
+        };
+        let text = |name: &str| body.get(name).and_then(Value::as_str);
+        let running = session.running.borrow().clone();
+        let mut cancelled = None;
+        if let (Some(running), Some(sessions)) = (running, &self.sessions) {
+            let stored = StoredResponse::read(sessions, running.id)?;
+            let own = stored.ui.options;
+            let is_it = text("messageId").is_none_or(|id| id == own.message)
+                && text("responseId").is_none_or(|id| id == own.response);
+            if is_it && stored.form.is_ui() {
+                running.cancel(&self.client_name(admitted.key));
+                running.ended().await;
+                cancelled = Some(own.message);
+            }
+        }
+        Ok(super::kept::object(
+            &json!({"id": name, "cancelled": cancelled}),
+        ))
+    }
+}
+
+/// Nothing is made now.
+fn nothing() -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::new(Content::Whole(Bytes::new())));
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    headers.insert("cache-control", HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,594 @@
+//! Chats of user interfaces: the AI SDK's requests and streams, in a session and without one.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod service;
+
+use serde_json::{Value, json};
+use service::agent::{Agent, Turn, session_of, tool};
+use service::{JSON, Response, Service};
+use std::collections::HashMap;
+
+/// A message as the client has it at the end of a stream: its members, and the chunks that no part
+/// came of.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Shown {
+    id: String,
+    parts: Vec<Value>,
+    finish: Option<String>,
+    error: Option<String>,
+    is_aborted: bool,
+}
+
+impl Shown {
+    fn part(&mut self, id: &str) -> &mut Value {
+        let is_it = |part: &&mut Value| part["toolCallId"] == id;
+        let found = self.parts.iter_mut().rev().find(is_it);
+        found.unwrap_or_else(|| panic!("no call {id}"))
+    }
+
+    /// The message that goes back to the server.
+    fn message(&self) -> Value {
+        json!({"id": self.id, "role": "assistant", "parts": self.parts})
+    }
+
+    fn texts(&self) -> Vec<&str> {
+        let texts = self.parts.iter().filter(|part| part["type"] == "text");
+        texts.map(|part| part["text"].as_str().unwrap()).collect()
+    }
+
+    /// The calls, each with its state and its output or error.
+    fn calls(&self) -> Vec<(String, Value)> {
+        let calls = self
+            .parts
+            .iter()
+            .filter(|part| part["toolCallId"].is_string());
+        calls
+            .map(|part| {
+                let what = [&part["output"], &part["errorText"]];
+                let what = what.into_iter().find(|what| !what.is_null());
+                (
+                    format!(
+                        "{} {}",
+                        part["toolName"].as_str().unwrap(),
+                        part["state"].as_str().unwrap()
+                    ),
+                    what.cloned().unwrap_or_default(),
+                )
+            })
+            .collect()
+    }
+}
+
+/// Reads a stream behind what the client has of the message, as the SDK does, and fails on what that
+/// passes over.
+fn read(body: &str, before: &Shown) -> Shown {
+    let mut shown = before.clone();
+    (shown.finish, shown.error) = (None, None);
+    let mut open: HashMap<String, usize> = HashMap::new();
+    let mut step = None;
+    let chunks: Vec<&str> = body
+        .split("\n\n")
+        .filter(|frame| !frame.is_empty() && !frame.starts_with(':'))
+        .map(|frame| {
+            frame
+                .strip_prefix("data: ")
+                .unwrap_or_else(|| panic!("{frame}"))
+        })
+        .collect();
+    assert_eq!(chunks.last(), Some(&"[DONE]"), "{body}");
+    assert!(body.starts_with("data: {\"type\":\"start\""), "{body}");
+    for chunk in &chunks[..chunks.len() - 1] {
+        let chunk: Value = serde_json::from_str(chunk).unwrap_or_else(|_| panic!("{chunk}"));
+        let text = |name: &str| {
+            chunk[name]
+                .as_str()
+                .unwrap_or_else(|| panic!("{name}: {chunk}"))
+                .to_owned()
+        };
+        assert!(
+            shown.finish.is_none() && !shown.is_aborted,
+            "behind the end: {chunk}"
+        );
+        match text("type").as_str() {
+            "start" => shown.id = text("messageId"),
+            "start-step" => {
+                assert!(step.is_none() && open.is_empty());
+                step = Some(shown.parts.len());
+                shown.parts.push(json!({"type": "step-start"}));
+            }
+            "finish-step" => {
+                assert!(open.is_empty(), "{body}");
+                step.take().expect("a step is open");
+            }
+            "reset-step" => {
+                let begin = step.expect("a step is open");
+                open.clear();
+                shown.parts.truncate(begin + 1);
+            }
+            kind @ ("text-start" | "reasoning-start") => {
+                assert!(step.is_some());
+                let kind = kind.trim_end_matches("-start");
+                let is_new = open.insert(text("id"), shown.parts.len()).is_none();
+                assert!(is_new, "{chunk}");
+                shown.parts.push(json!({"type": kind, "text": ""}));
+            }
+            "text-delta" | "reasoning-delta" => {
+                let part = &mut shown.parts[open[&text("id")]];
+                let delta = text("delta");
+                assert!(!delta.is_empty());
+                part["text"] = format!("{}{delta}", part["text"].as_str().unwrap()).into();
+            }
+            "text-end" => _ = open.remove(&text("id")).expect("it is open"),
+            "reasoning-end" => {
+                let at = open.remove(&text("id")).expect("it is open");
+                if chunk["providerMetadata"].is_object() {
+                    shown.parts[at]["providerMetadata"] = chunk["providerMetadata"].clone();
+                }
+            }
+            "tool-input-start" => {
+                assert!(step.is_some());
+                let mut part = json!({"toolCallId": text("toolCallId"), "toolName": text("toolName"), "state": "input-streaming"});
+                let kind = match chunk["dynamic"] == true {
+                    true => "dynamic-tool".to_owned(),
+                    false => format!("tool-{}", text("toolName")),
+                };
+                part["type"] = kind.into();
+                part["providerExecuted"] = chunk["providerExecuted"].clone();
+                shown.parts.push(part);
+            }
+            "tool-input-delta" => {
+                assert_eq!(shown.part(&text("toolCallId"))["state"], "input-streaming");
+            }
+            "tool-input-available" => {
+                let part = shown.part(&text("toolCallId"));
+                assert_eq!(part["state"], "input-streaming", "{chunk}");
+                part["state"] = "input-available".into();
+                part["input"] = chunk["input"].clone();
+            }
+            "tool-input-error" => {
+                let part = shown.part(&text("toolCallId"));
+                part["state"] = "output-error".into();
+                part["errorText"] = text("errorText").into();
+            }
+            "tool-approval-request" => {
+                let part = shown.part(&text("toolCallId"));
+                part["state"] = "approval-requested".into();
+                part["approval"] = json!({"id": text("approvalId")});
+            }
+            "tool-approval-response" => {
+                let id = text("approvalId");
+                let mut parts = shown.parts.iter_mut();
+                let part = parts
+                    .find(|part| part["approval"]["id"] == id.as_str())
+                    .expect("it was asked");
+                part["state"] = "approval-responded".into();
+                part["approval"]["approved"] = chunk["approved"].clone();
+            }
+            "tool-output-available" => {
+                let part = shown.part(&text("toolCallId"));
+                part["state"] = "output-available".into();
+                part["output"] = chunk["output"].clone();
+                part["preliminary"] = chunk["preliminary"].clone();
+            }
+            "tool-output-error" => {
+                let part = shown.part(&text("toolCallId"));
+                part["state"] = "output-error".into();
+                part["errorText"] = text("errorText").into();
+            }
+            "tool-output-denied" => {
+                shown.part(&text("toolCallId"))["state"] = "output-denied".into();
+            }
+            "steering-message" => shown.parts.push(chunk),
+            "message-metadata" => assert!(chunk["messageMetadata"].is_object()),
+            "error" => shown.error = Some(text("errorText")),
+            "abort" => shown.is_aborted = true,
+            "finish" => shown.finish = Some(text("finishReason")),
+            other => panic!("{other}: {chunk}"),
+        }
+    }
+    assert!(step.is_none() && open.is_empty(), "{body}");
+    shown
+}
+
+fn user(id: &str, text: &str) -> Value {
+    json!({"id": id, "role": "user", "parts": [{"type": "text", "text": text}]})
+}
+
+fn body(chat: &str, messages: &[&Value]) -> Value {
+    json!({"id": chat, "messages": messages, "trigger": "submit-message", "model": "m"})
+}
+
+/// Sends a chat's messages; the message that the client has then.
+fn send(service: &Service, body: &Value, before: &Shown) -> (Response, Shown) {
+    let answer = service.post("/api/chat", &body.to_string());
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(
+        answer
+            .header("x-vercel-ai-ui-message-stream")
+            .map(str::trim),
+        Some("v1")
+    );
+    let shown = read(&answer.body, before);
+    (answer, shown)
+}
+
+/// A call that needs a person's yes, and leaves a line each time that it runs.
+fn remove() -> Value {
+    tool(
+        "remove",
+        "danger",
+        "echo \"$1\" >>@/ran; echo \"removed $1\"",
+        &Value::Null,
+    )
+}
+
+fn turns() -> Vec<Turn> {
+    vec![
+        Turn::thinks(Turn::default(), "Hm.")
+            .then_says("Let me see.")
+            .calls("c1", "remove", "x"),
+        Turn::says("It is gone."),
+    ]
+}
+
+/// The message with the answer of a person to each call that waits.
+fn decided(shown: &Shown, is_approved: bool) -> Shown {
+    let mut decided = shown.clone();
+    for part in &mut decided.parts {
+        if part["state"] == "approval-requested" {
+            part["state"] = "approval-responded".into();
+            part["approval"]["approved"] = is_approved.into();
+        }
+    }
+    decided
+}
+
+#[test]
+fn an_approval_comes_in_the_next_request_and_the_message_goes_on() {
+    for is_approved in [true, false] {
+        let agent = Agent::new(&[remove()], turns(), &[]);
+        let ask = user("u1", "Hi");
+        let (answer, shown) = send(&agent.service, &body("chat", &[&ask]), &Shown::default());
+        assert_eq!(
+            shown.finish.as_deref(),
+            Some("tool-calls"),
+            "{}",
+            answer.body
+        );
+        assert_eq!(shown.calls()[0].0, "remove approval-requested");
+        assert_eq!(agent.folder.read("ran"), "");
+        let decided = decided(&shown, is_approved);
+        let next = body("chat", &[&ask, &decided.message()]);
+        let (answer, done) = send(&agent.service, &next, &decided);
+        assert_eq!(
+            (&done.id, done.finish.as_deref()),
+            (&shown.id, Some("stop")),
+            "{}",
+            answer.body
+        );
+        assert_eq!(done.texts(), ["Let me see.", "It is gone."]);
+        let state = if is_approved {
+            "remove output-available"
+        } else {
+            "remove output-denied"
+        };
+        assert_eq!(done.calls()[0].0, state, "{}", answer.body);
+        assert_eq!(!agent.folder.read("ran").is_empty(), is_approved);
+        // The whole message again, from its first part on.
+        let path = format!("/api/chat/chat/stream?messageId={}", done.id);
+        let again = agent.service.ask("GET", &path, "", "");
+        let whole = read(&again.body, &Shown::default());
+        let states = |shown: &Shown| (shown.texts().join("|"), shown.calls());
+        assert_eq!(states(&whole), states(&done), "{}", again.body);
+        // A second answer counts for nothing: the call has run, or was refused.
+        let session = session_of(&answer);
+        let approvals = agent.events(&session);
+        let approvals = approvals.iter().filter(|event| event["type"] == "approval");
+        assert_eq!(approvals.count(), 1);
+    }
+}
+
+#[test]
+fn somebody_else_may_answer_while_the_stream_waits_or_when_it_has_ended() {
+    let agent = Agent::new(&[remove()], turns(), &[]);
+    let ask = body("waits", &[&user("u1", "Hi")]).to_string();
+    let headers = format!("{JSON}x-toolpipe-pending: wait\r\n");
+    let mut client = agent.service.send("POST", "/api/chat", &headers, &ask);
+    let seen = client.until("tool-approval-request");
+    let session = session_of(&seen);
+    let hash = agent.waits(&session, "c1");
+    // A page that is loaded again gets all of it, and goes on.
+    let mut page = agent.service.send("GET", "/api/chat/waits/stream", "", "");
+    page.until("tool-approval-request");
+    agent.approves(&session, "c1", &hash);
+    let whole = client.rest();
+    let shown = read(&whole.body, &Shown::default());
+    assert_eq!(
+        shown.calls(),
+        [("remove output-available".to_owned(), json!("removed x\n"))]
+    );
+    assert_eq!(
+        (shown.texts(), shown.finish.as_deref()),
+        (vec!["Let me see.", "It is gone."], Some("stop"))
+    );
+    assert_eq!(page.rest().body, whole.body);
+    // Nothing is made now.
+    assert_eq!(
+        agent
+            .service
+            .ask("GET", "/api/chat/waits/stream", "", "")
+            .status,
+        204
+    );
+
+    let ask = user("u1", "Hi");
+    let (answer, shown) = send(&agent.service, &body("ended", &[&ask]), &Shown::default());
+    let session = session_of(&answer);
+    let hash = agent.waits(&session, "c1");
+    agent.approves(&session, "c1", &hash);
+    agent.event(&session, |event| {
+        event["type"] == "tool_result" && event["status"] == "success"
+    });
+    let decided = decided(&shown, true);
+    let next = body("ended", &[&ask, &decided.message()]);
+    let (answer, done) = send(&agent.service, &next, &decided);
+    assert_eq!(
+        done.calls()[0].0,
+        "remove output-available",
+        "{}",
+        answer.body
+    );
+    assert_eq!(agent.folder.read("ran"), "x\nx\n");
+}
+
+#[test]
+fn a_stop_ends_the_answer_that_it_names_and_a_disconnect_ends_none() {
+    let slow = tool(
+        "slow",
+        "read",
+        "echo half; while [ ! -e @/go ]; do sleep 0.01; done; echo done",
+        &Value::Null,
+    );
+    let turns = vec![
+        Turn::says("Wait.").calls("c1", "slow", "x"),
+        Turn::says("Done."),
+    ];
+    let agent = Agent::new(&[slow], turns, &[]);
+    let ask = body("a b/c", &[&user("u1", "Hi")]).to_string();
+    let chat = |verb: &str| format!("/api/chat/a%20b%2Fc/{verb}");
+    let mut client = agent.service.send("POST", "/api/chat", JSON, &ask);
+    // Progress is a preliminary output.
+    let seen = client.until("\"preliminary\":true");
+    let id = seen
+        .body
+        .split("\"messageId\":\"")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap()
+        .to_owned();
+    drop(client);
+    let mut page = agent.service.send("GET", &chat("stream"), "", "");
+    page.until("\"preliminary\":true");
+    // A stop that is late names another answer.
+    for late in [
+        json!({"messageId": "msg_0"}),
+        json!({"responseId": "resp_0"}),
+    ] {
+        let answer = agent.service.post(&chat("stop"), &late.to_string());
+        assert_eq!(
+            (answer.status, answer.body.contains("\"cancelled\":null")),
+            (200, true),
+            "{answer:?}"
+        );
+    }
+    let stop = json!({"messageId": id}).to_string();
+    for (headers, text, cancelled) in [(JSON, stop.as_str(), true), ("", "", false)] {
+        let answer = agent.service.ask("POST", &chat("stop"), headers, text);
+        assert_eq!(
+            (answer.status, answer.body.contains(&id)),
+            (200, cancelled),
+            "{answer:?}"
+        );
+    }
+    let whole = page.rest();
+    let shown = read(&whole.body, &Shown::default());
+    assert!(shown.is_aborted && shown.finish.is_none(), "{}", whole.body);
+    assert_eq!(shown.calls()[0].0, "slow output-error");
+    assert_eq!(agent.ended(&session_of(&seen)), "cancelled");
+    // Without a chat of this name there is nothing to stop.
+    assert_eq!(
+        agent
+            .service
+            .ask("POST", "/api/chat/other/stop", "", "")
+            .status,
+        404
+    );
+    assert_eq!(
+        agent
+            .service
+            .ask("GET", "/api/chat/other/stream", "", "")
+            .status,
+        204
+    );
+}
+
+/// The texts of the messages that the provider got with the last request.
+fn asked(agent: &Agent) -> Vec<String> {
+    let requests = agent.model.requests.try_iter().collect::<Vec<_>>();
+    let messages = requests.last().unwrap().body["messages"].clone();
+    let shown = messages.as_array().unwrap().iter().map(|message| {
+        let content = message["content"].as_str().unwrap_or("-");
+        format!("{} {content}", message["role"].as_str().unwrap())
+    });
+    shown.collect()
+}
+
+#[test]
+fn a_chat_is_one_session_whatever_its_client_changes() {
+    let turns = ["One.", "Two.", "Three."].map(Turn::says);
+    let agent = Agent::new(&[remove()], turns.to_vec(), &[]);
+    let first = user("u1", "A");
+    let (answer, one) = send(&agent.service, &body("chat", &[&first]), &Shown::default());
+    let session = session_of(&answer);
+    let second = user("u2", "B");
+    let talk = body("chat", &[&first, &one.message(), &second]);
+    let (_, two) = send(&agent.service, &talk, &Shown::default());
+    assert_eq!(asked(&agent), ["user A", "assistant One.", "user B"]);
+    assert_eq!(two.texts(), ["Two."]);
+    // The last message alone goes on from what is there.
+    let (_, _) = send(
+        &agent.service,
+        &body("chat", &[&user("u3", "C")]),
+        &Shown::default(),
+    );
+    let all = [
+        "user A",
+        "assistant One.",
+        "user B",
+        "assistant Two.",
+        "user C",
+    ];
+    assert_eq!(asked(&agent), all);
+    // Another answer in the place of the second.
+    let mut again = body("chat", &[&first, &one.message(), &second]);
+    again["trigger"] = "regenerate-message".into();
+    again["messageId"] = two.id.clone().into();
+    let (_, other) = send(&agent.service, &again, &Shown::default());
+    assert_eq!(asked(&agent), ["user A", "assistant One.", "user B"]);
+    assert_ne!(other.id, two.id);
+    // Another first question.
+    let edited = user("u1", "D");
+    let mut edit = body("chat", &[&edited]);
+    edit["messageId"] = "u1".into();
+    let (answer, _) = send(&agent.service, &edit, &Shown::default());
+    assert_eq!(asked(&agent), ["user D"]);
+    // All of it is in one session, and nothing was lost.
+    assert_eq!(
+        (session_of(&answer), agent.sessions().len()),
+        (session.clone(), 1)
+    );
+    let events = agent.events(&session);
+    let said = |text: &str| {
+        events
+            .iter()
+            .any(|event| event["message"]["content"] == text)
+    };
+    assert!(["A", "B", "C", "D"].into_iter().all(said));
+}
+
+#[test]
+fn without_sessions_a_chat_is_a_plain_stream() {
+    let model = service::agent::model(vec![
+        Turn::says("Hi.").calls("c1", "pick", "x"),
+        Turn::says("Fine."),
+    ]);
+    let service = Service::of(&model.url, &[]);
+    let ask = user("u1", "A");
+    let mut first = body("chat", &[&ask]);
+    first["tools"] = json!({"pick": {"description": "x", "parameters": {"type": "object"}}});
+    let (_, shown) = send(&service, &first, &Shown::default());
+    assert_eq!(
+        (shown.finish.as_deref(), shown.calls()),
+        (
+            Some("tool-calls"),
+            vec![("pick input-available".to_owned(), Value::Null)]
+        )
+    );
+    assert_eq!(shown.parts.last().unwrap()["type"], "tool-pick");
+    // The client's output, which goes on in the same message.
+    let mut done = shown.clone();
+    let part = done.parts.last_mut().unwrap();
+    (part["state"], part["output"]) = ("output-available".into(), json!({"picked": 1}));
+    let mut next = body("chat", &[&ask, &done.message()]);
+    next["tools"] = first["tools"].clone();
+    let (_, last) = send(&service, &next, &done);
+    assert_eq!((last.id, last.finish.as_deref()), (shown.id, Some("stop")));
+    let sent = &model.requests.try_iter().nth(1).unwrap().body["messages"][2];
+    assert_eq!(
+        (&sent["role"], &sent["content"]),
+        (&json!("tool"), &json!("{\"picked\":1}"))
+    );
+    assert_eq!(
+        service.ask("GET", "/api/chat/chat/stream", "", "").status,
+        204
+    );
+    assert_eq!(
+        service.ask("POST", "/api/chat/chat/stop", "", "").status,
+        404
+    );
+}
+
+#[test]
+fn a_hostile_body_is_refused() {
+    let model = service::agent::model(vec![Turn::says("Hi.")]);
+    let service = Service::of(&model.url, &[]);
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let many = format!("{{\"messages\":[{}0]}}", "0,".repeat(300_000));
+    for (text, status) in [
+        ("", 400),
+        ("[]", 400),
+        ("{}", 400),
+        (r#"{"messages":7}"#, 400),
+        (r#"{"messages":[]}"#, 400),
+        (
+            r#"{"messages":[7,null,{"role":[]},{"role":"user"},{"role":"user","parts":[1,{"type":{}}]}]}"#,
+            400,
+        ),
+        (
+            r#"{"messages":[{"role":"assistant","parts":[{"type":"tool-"},{"type":"dynamic-tool","toolCallId":{}}]}]}"#,
+            400,
+        ),
+        (&deep, 400),
+        (&many, 413),
+    ] {
+        let answer = service.post("/api/chat", text);
+        assert_eq!(
+            answer.status,
+            status,
+            "{} {answer:?}",
+            event::cut(text, 100)
+        );
+    }
+    assert_eq!(model.requests.try_iter().count(), 0);
+}
+
+#[test]
+fn the_chat_of_another_key_is_an_unknown_chat() {
+    let agent = Agent::new(&[remove()], turns(), &[]);
+    drop(agent);
+    let model = service::agent::model(vec![Turn::says("One."), Turn::says("Two.")]);
+    let folder = testkit::Scratch::new();
+    folder.write("keys", "key-of-the-first-client\nkey-of-the-other-client\n");
+    let [keys, sessions] = ["keys", "sessions"].map(|name| folder.path(name).display().to_string());
+    let service = Service::start(&[
+        "--base-url",
+        &model.url,
+        "--key-file",
+        &keys,
+        "--sessions",
+        &sessions,
+    ]);
+    let headers = ["first", "other"]
+        .map(|who| format!("{JSON}authorization: Bearer key-of-the-{who}-client\r\n"));
+    let ask = body("chat", &[&user("u1", "Hi")]).to_string();
+    let one = service.ask("POST", "/api/chat", &headers[0], &ask);
+    let shown = read(&one.body, &Shown::default());
+    let path = format!("/api/chat/chat/stream?messageId={}", shown.id);
+    assert_eq!(service.ask("GET", &path, &headers[0], "").body, one.body);
+    for path in [path.as_str(), "/api/chat/chat/stream"] {
+        assert_eq!(service.ask("GET", path, &headers[1], "").status, 204);
+    }
+    assert_eq!(
+        service
+            .ask("POST", "/api/chat/chat/stop", &headers[1], "{}")
+            .status,
+        404
+    );
+    // The same name is a chat of its own.
+    let other = service.ask("POST", "/api/chat", &headers[1], &ask);
+    assert_eq!(other.status, 200);
+    assert_ne!(session_of(&other), session_of(&one));
+}

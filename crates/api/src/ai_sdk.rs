@@ -1,0 +1,16 @@
+//! The chats of the AI SDK: its UI messages, and the stream that its `useChat` reads. Source: the
+//! package `ai`, version 7.0.173 (<https://ai-sdk.dev/docs/ai-sdk-ui/stream-protocol>).
+
+mod inbound;
+mod stream;
+
+use crate::ui::UiRow;
+
+/// Its row of the table.
+pub(crate) const ROW: UiRow = UiRow {
+    name: "ai-sdk",
+    path: "/api/chat",
+    headers: &[("x-vercel-ai-ui-message-stream", "v1")],
+    writer: |options| Box::new(stream::AiSdkWriter::new(options)),
+    read: inbound::read,
+};

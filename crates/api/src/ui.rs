@@ -1,0 +1,101 @@
+//! Streams for user interfaces, and the requests of their clients: the table of the protocols.
+
+pub(crate) mod chat;
+pub(crate) mod step;
+pub(crate) mod stream;
+
+use crate::inbound::draft::InboundNotes;
+use crate::inbound::request::{InboundError, InboundRequest};
+use crate::ui::step::UiWriter;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+pub use crate::ui::chat::{Chat, ChatMessage, ChatTrigger};
+pub use crate::ui::stream::UiStream;
+
+/// A protocol of user interfaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum UiFront {
+    /// The UI message stream of the AI SDK.
+    AiSdk,
+}
+
+/// What is known of a protocol.
+pub(crate) struct UiRow {
+    /// Its name, in the `response` event of a session.
+    pub name: &'static str,
+    /// The path of its requests.
+    pub path: &'static str,
+    /// The headers of its streams, beside those of all streams.
+    pub headers: &'static [(&'static str, &'static str)],
+    /// Makes the writer of a stream.
+    pub writer: fn(&UiOptions) -> Box<dyn UiWriter>,
+    /// Reads the body of a request.
+    pub read: fn(Map<String, Value>, InboundNotes) -> Result<InboundRequest, InboundError>,
+}
+
+impl UiFront {
+    /// Every protocol.
+    pub const ALL: [UiFront; 1] = [UiFront::AiSdk];
+
+    pub(crate) fn row(self) -> &'static UiRow {
+        match self {
+            UiFront::AiSdk => &crate::ai_sdk::ROW,
+        }
+    }
+
+    /// The name, in the `response` event of a session.
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// The path of the requests.
+    pub fn path(self) -> &'static str {
+        self.row().path
+    }
+
+    /// The headers of a stream that no other stream has.
+    pub fn headers(self) -> &'static [(&'static str, &'static str)] {
+        self.row().headers
+    }
+}
+
+/// What a stream says besides the events.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UiOptions {
+    /// The client's name of the chat.
+    #[serde(default)]
+    pub chat: String,
+    /// The id of the message that the answer is.
+    #[serde(default)]
+    pub message: String,
+    /// The id of the response.
+    #[serde(default)]
+    pub response: String,
+    /// Whether the client has the beginning of the message, which an earlier response wrote.
+    #[serde(default)]
+    pub continues: bool,
+    /// Who runs the calls. The events do not say it.
+    #[serde(skip)]
+    pub runner: UiRunner,
+}
+
+/// Who runs the calls of an answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum UiRunner {
+    /// The client.
+    #[default]
+    Client,
+    /// The service, but for the calls of these tools, which are the client's.
+    Service(Vec<String>),
+}
+
+impl UiOptions {
+    /// Whether the service runs the calls of this tool.
+    pub(crate) fn is_own(&self, tool: &str) -> bool {
+        match &self.runner {
+            UiRunner::Client => false,
+            UiRunner::Service(clients) => clients.iter().all(|name| name != tool),
+        }
+    }
+}
