@@ -133,7 +133,32 @@ async function aiSdk(job) {
   };
 }
 
-const direct = { chat, responses, messages };
+// The chat behind useChat. What it holds has to be what the package's reader of streams holds, too.
+async function useChat(job) {
+  const { ask: askChat, chunks, read } = await import('./ui_chat.mjs');
+  const { message, error, ended, bodies } = await askChat(job.base + '/api/chat', ASK, { model: job.model, tools: job.tools });
+  const all = await chunks(bodies[0] ?? 'data: [DONE]');
+  if (error) throw error;
+  const held = await read(bodies[0]);
+  const { id: _, ...rest } = held;
+  const { id: __, ...shown } = message;
+  if (JSON.stringify(rest) !== JSON.stringify(shown)) throw new Error('readUIMessageStream holds something else than the chat');
+  const metadata = message.metadata ?? {};
+  const parts = (kind) => message.parts.filter((p) => p.type === kind);
+  const calls = message.parts.filter((p) => p.type.startsWith('tool-'));
+  if (message.parts.some((p) => p.state === 'streaming' || p.state === 'input-streaming')) throw new Error('a part did not end');
+  return {
+    text: parts('text').map((p) => p.text).join(''),
+    refusal: '',
+    reasoning: parts('reasoning').map((p) => p.text).join(''),
+    calls: calls.map((p) => [p.toolCallId, p.type.slice('tool-'.length), typeof p.input === 'string' ? p.input : JSON.stringify(p.input)]),
+    finish: ended?.finishReason,
+    usage: metadata.usage ? { input: metadata.usage.inputTokens, output: metadata.usage.outputTokens } : null,
+    chunks: all.length,
+  };
+}
+
+const direct = { chat, responses, messages, ui: useChat };
 
 async function ask(job) {
   const { id, client, front, form } = job;

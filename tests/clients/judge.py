@@ -13,7 +13,10 @@ REASONS = {
 # Anthropic's own words for a good end, which its Messages API keeps.
 GOOD_ENDS = ("stop_sequence", "pause_turn")
 
-JAVASCRIPT = {"openai-node", "anthropic-node", "ai-sdk"}
+JAVASCRIPT = {"openai-node", "anthropic-node", "ai-sdk", "use-chat"}
+
+# The clients that have the AI SDK's words.
+AI_SDK = {"ai-sdk", "use-chat"}
 
 # What tc-serve says of a body that ends before its end.
 CUT = re.compile("ended? before|ends before|was cut|disconnect")
@@ -21,7 +24,7 @@ CUT = re.compile("ended? before|ends before|was cut|disconnect")
 
 def reason(truth, result):
     """What the client has to call the reason."""
-    is_sdk = result["client"] == "ai-sdk"
+    is_sdk = result["client"] in AI_SDK
     if result["front"] == "messages" and not is_sdk and truth.finish == "stop" and truth.api == "anthropic" and truth.word in GOOD_ENDS:
         return truth.word
     finish = truth.finish
@@ -86,7 +89,7 @@ def text_problems(truth, result):
         want = truth.in_text["content"]
         return [] if text.split() == want.split() else [f"text: {text[-160:]!r}, not {want[-160:]!r}"]
     # Where the protocol has no refusals they are text, and the AI SDK shows the summary of a long conversation as text.
-    extra = [r for r in truth.refusals if not result["refusal"]] + [s for s in truth.beside if result["client"] == "ai-sdk"]
+    extra = [r for r in truth.refusals if not result["refusal"]] + [s for s in truth.beside if result["client"] in AI_SDK]
     rests = [text] + [text.removeprefix(e) for e in extra if text.startswith(e)] + [text.removesuffix(e) for e in extra if text.endswith(e)]
     if result["refusal"] and result["refusal"] not in truth.refusals:
         return [f"refusal: {result['refusal']!r}, not {truth.refusals}"]

@@ -1,5 +1,6 @@
 """Labels with one member changed: each has to be noticed on every front by every client, or to be in the table of what no client can see."""
 import copy
+from judge import AI_SDK
 from truth import REASONS, reason_of
 
 # Members that say nothing of an answer.
@@ -97,7 +98,7 @@ def unseen(truth, member, what, client, front):
             return 1
         if is_cut and what.endswith(("to stop", "to tool_calls", "to length")):
             return 2
-        if truth.refusals and (front == "messages" or client == "ai-sdk") and what in ("stop to content_filter", "content_filter to stop", "content_filter to tool_calls"):
+        if truth.refusals and (front == "messages" or client in AI_SDK) and what in ("stop to content_filter", "content_filter to stop", "content_filter to tool_calls"):
             return 3
     if member == "has_tool_call" and is_cut and all(arguments is None for _, arguments in truth.calls):
         return 4
@@ -105,7 +106,7 @@ def unseen(truth, member, what, client, front):
         return 5
     if member == "usage" and what == "to null":
         return 6
-    if member == "usage.total_tokens" and (front == "messages" or client == "ai-sdk" or what == "left out"):
+    if member == "usage.total_tokens" and (front == "messages" or client in AI_SDK or what == "left out"):
         return 7
     in_text = truth.in_text or {}
     if {"content_len": "content", "content_sha256": "content", "reasoning_len": "reasoning", "has_tool_call": "calls"}.get(member) in in_text:

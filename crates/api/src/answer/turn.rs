@@ -3,7 +3,7 @@
 //!
 //! Each choice has a queue (`turn/choice.rs`) of what must wait for a call that began before it.
 
-mod choice;
+pub(crate) mod choice;
 
 use crate::answer::details::{DetailMembers, DetailsPlace};
 use crate::answer::failure::{CANCELLED, FailedAnswer};

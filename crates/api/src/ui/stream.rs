@@ -6,6 +6,7 @@
 
 use crate::answer::details::{DetailMembers, details_for, image_for};
 use crate::answer::failure::FailedAnswer;
+use crate::answer::turn::choice::{CallVerdict, verdict};
 use crate::api::Api;
 use crate::ui::step::{UiAsk, UiCallName, UiEnd, UiFacts, UiResultFacts, UiStep, UiWriter};
 use crate::ui::{UiFront, UiOptions};
@@ -82,6 +83,10 @@ struct OpenTurn {
     resets: usize,
     /// A call of it runs, or has run: its parts stay.
     is_fixed: bool,
+    /// It has a call of the client's that was cut.
+    has_cut: bool,
+    /// The model has refused to answer.
+    has_refused: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -233,6 +238,7 @@ impl UiStream {
             }
             Kind::RefusalDelta => {
                 let delta = RefusalDelta::read(event);
+                self.turn.has_refused = true;
                 self.text(PartKind::Text, &delta.text.str(), out);
             }
             Kind::ToolCallDelta => self.delta(&ToolCallDelta::read(event), out),
@@ -298,6 +304,7 @@ impl UiStream {
         self.settle(out);
         self.close(out);
         self.end_calls(is_cancelled, out);
+        let (has_cut, has_refused) = (self.turn.has_cut, self.turn.has_refused);
         self.end_turn(out);
         self.count();
         let UiStream {
@@ -325,7 +332,10 @@ impl UiStream {
                 _ if failure.is_some() => UiEnd::Error,
                 Some(FinishReason::Length) => UiEnd::Length,
                 Some(FinishReason::ContentFilter) => UiEnd::Filter,
+                // As the answers of the APIs have it (`answer/turn/choice.rs`).
+                _ if has_cut => UiEnd::Length,
                 _ if waits => UiEnd::Calls,
+                _ if has_refused => UiEnd::Filter,
                 // The calls of the last turn have their results.
                 _ => UiEnd::Stop,
             };
@@ -614,13 +624,16 @@ impl UiStream {
         let Some(call) = self.find(&id) else {
             return;
         };
-        call.name = name.into_owned();
+        call.name = name.clone().into_owned();
         (call.has_begun, call.is_own) = (true, is_own);
-        let arguments = event.arguments.map(|json| json.text());
-        let arguments = arguments.filter(|json| Raw::parse(json).is_ok_and(Raw::is_object));
-        match (arguments, event.error) {
-            (Some(arguments), None) => {
-                let before = std::mem::replace(&mut call.arguments, arguments.into_owned());
+        // The service answers a call that does not fit its schema; a client judges it by itself.
+        let verdict = match event.error {
+            Some(error) if is_own => CallVerdict::Unusable(error.message.str().into_owned()),
+            _ => verdict(event),
+        };
+        match verdict {
+            CallVerdict::Arguments(arguments) => {
+                let before = std::mem::replace(&mut call.arguments, arguments);
                 call.is_called = true;
                 call.provider = event.provider.map(|json| json.text().into_owned());
                 let call = call.clone();
@@ -640,14 +653,20 @@ impl UiStream {
                 }
                 self.page.step(&end, out);
             }
-            (_, error) => {
-                let text = event.arguments_text.map(Text::str);
-                let text = text
-                    .unwrap_or_else(|| Cow::Borrowed(&call.arguments))
-                    .into_owned();
-                call.arguments = text;
-                let message = error.map(|error| error.message.str());
-                let message = message.unwrap_or(Cow::Borrowed("its arguments are not an object"));
+            unfit => {
+                if let Some(text) = event.arguments_text {
+                    call.arguments = text.str().into_owned();
+                }
+                let is_blank = call.arguments.is_empty();
+                let message = match unfit {
+                    CallVerdict::Unusable(message) => message,
+                    _ => "the call was cut".to_owned(),
+                };
+                self.turn.has_cut |= !is_own && !name.is_empty();
+                if name.is_empty() && !is_blank && !is_own {
+                    self.failure
+                        .get_or_insert_with(|| FailedAnswer::new("upstream_error", &message));
+                }
                 self.call_error(&id, is_new, &message, out);
             }
         }

@@ -579,7 +579,7 @@ impl HeldCall {
 
 /// What an event `tool_call` means for a client.
 #[derive(Debug, PartialEq, Eq)]
-enum CallVerdict {
+pub(crate) enum CallVerdict {
     /// The client gets these arguments: a JSON object on one line.
     Arguments(String),
     /// The call was cut.
@@ -590,7 +590,7 @@ enum CallVerdict {
 
 /// Reads what a `tool_call` says of its arguments. Arguments that do not fit their schema, or in
 /// which a key appears twice, are JSON: the client judges them by itself.
-fn verdict(call: &ToolCall<'_>) -> CallVerdict {
+pub(crate) fn verdict(call: &ToolCall<'_>) -> CallVerdict {
     let Some(error) = call.error else {
         if call.tool_name.is_empty() {
             return CallVerdict::Unusable("a call came without a name".to_owned());
