@@ -56,6 +56,44 @@ fn a_request_is_made_of_the_tools_file_the_arguments_and_the_environment() {
     assert!(!asked.contains("x-evil"), "{asked}");
 }
 
+#[test]
+fn a_request_names_the_span_of_its_call_to_the_server_of_the_tool_alone() {
+    const CALLER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let other = Server::new(vec![answer("200 OK", TEXT, "there")]);
+    let place = format!("location: {}\r\n", other.at("/x"));
+    let server = Server::new(vec![
+        answer("200 OK", TEXT, "here"),
+        answer("200 OK", TEXT, "own"),
+        answer("307 There", &place, ""),
+    ]);
+    let allow = json!([allow(&server)[0], allow(&other)[0]]);
+    let env = [("TRACEPARENT", CALLER), ("TRACESTATE", "rojo=1")];
+    for (headers, output) in [
+        (json!({}), "here"),
+        (json!({"traceparent": "mine"}), "own"),
+        (json!({}), "there"),
+    ] {
+        let http = json!({"headers": headers, "redirects": 1, "allow": allow});
+        let tool = web("w", &server, "/", http, json!({"class": "read"}));
+        let out = call(&tool, json!({}), &["--no-time"], &env);
+        assert_eq!(out.outcome("i"), ("success", output));
+        let used = |event: &&Value| event["type"] == "tool_use";
+        let span = out.events.iter().find(used).unwrap()["traceparent"]
+            .as_str()
+            .unwrap();
+        assert!(span.starts_with(&CALLER[..36]) && span != CALLER, "{span}");
+        let asked = &asked(&server)[0];
+        let is_own = output == "own";
+        let named = if is_own { "mine" } else { span };
+        assert!(
+            asked.contains(&format!("\ntraceparent: {named}\n")),
+            "{asked}"
+        );
+        assert_eq!(asked.matches("traceparent").count(), 1, "{asked}");
+    }
+    assert!(!asked(&other)[0].contains("trace"));
+}
+
 /// The example of docs/tools-file.md with this server in the place of its own.
 #[test]
 fn the_example_of_the_docs_works() {
