@@ -58,8 +58,8 @@ Examples:
   llm-stream -t tools.json 'Is it raining?' | tc-accumulate |
     tool-exec -t tools.json | tc-view
   tc-view chat.ndjson
-  tc-view --follow chat.ndjson                              # while react --log writes it
-  tc-view --follow http://127.0.0.1:8790/v1/sessions/3fa9…  # a session of tc-serve
+  tc-view --follow chat.ndjson
+  tc-view --follow http://127.0.0.1:8790/v1/sessions/3fa9…
   tc-view --format json chat.ndjson | jq -r .text
   tc-view --format otlp chat.ndjson >trace.jsonl
 
