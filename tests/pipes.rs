@@ -433,6 +433,54 @@ fn memory_does_not_grow_with_what_passes() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn the_memory_of_a_report_does_not_grow_with_the_log() {
+    // Calls with and without a result, and an answer of several blocks.
+    let answer = event::quoted(&"Some *words*.\n\n- an item\n\n```\ncode\n```\n\n".repeat(40));
+    for form in ["html", "markdown", "text"] {
+        let command = format!("exec tc-view --format {form}");
+        let mut pipe = Conversation::start(bash(&command, testkit::root()));
+        let mut count = 0;
+        let peaks = [100, 600].map(|turns| {
+            for _ in 0..turns {
+                count += 1;
+                let call = |id: &str| {
+                    format!(
+                        r#"{{"type":"tool_call","index":0,"tool_id":"{id}{count}","tool_name":"f","arguments":{{}}}}"#
+                    )
+                };
+                let note = |text: &str| {
+                    format!(r#"{{"type":"warning","source":"w","code":"c","message":"{text} {count}"}}"#)
+                };
+                let turn = [
+                    format!(r#"{{"type":"message","message":{{"role":"user","content":"Question {count}"}}}}"#),
+                    START.trim().to_owned(),
+                    format!(r#"{{"type":"content_delta","text":{answer}}}"#),
+                    call("a"),
+                    call("b"),
+                    END.trim().to_owned(),
+                    format!(
+                        r#"{{"type":"tool_result","tool_id":"a{count}","tool_name":"f","status":"success","output":{answer}}}"#
+                    ),
+                    note("end"),
+                    // A line of a report ends when the next one begins.
+                    note("more"),
+                ];
+                pipe.say((turn.join("\n") + "\n").as_bytes());
+                let end = format!("w: end {count} ");
+                while !pipe.hear().contains(&end) {}
+            }
+            peak(pipe.id())
+        });
+        pipe.end();
+        assert!(
+            peaks[1] < peaks[0] + 1024,
+            "{form}: {peaks:?} KiB after {count} turns"
+        );
+    }
+}
+
 #[test]
 fn a_read_tool_starts_by_tape_time_when_its_arguments_close() {
     let root = testkit::root();

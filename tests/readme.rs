@@ -96,6 +96,7 @@ fn the_examples_of_the_docs_print_what_is_shown() {
         ("docs/tag-mode.md", 4),
         ("docs/ci.md", 4),
         ("docs/serve.md", 5),
+        ("bin/tc-view/README.md", 1),
         ("docs/metrics.md", 1),
     ] {
         let text = std::fs::read_to_string(testkit::root().join(page)).expect(page);

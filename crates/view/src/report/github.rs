@@ -136,7 +136,7 @@ impl ReportForm for Github {
         put!(
             out,
             "<details{open}><summary>{sign} <b>{}</b> <code>{}</code>",
-            html(word),
+            html(&one_line(word, 60)),
             html(&one_line(&call.name, 200)),
         );
         if !call.brief.is_empty() {

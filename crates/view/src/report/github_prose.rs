@@ -71,7 +71,7 @@ pub(super) fn shown(text: &str, place: Place) -> String {
             ' ' | '\t' if !is_html && at == 0 && is_first => {
                 out.push_str(if c == ' ' { "&#32;" } else { "&#9;" });
             }
-            '\n' => out.push_str("&#10;"),
+            '\n' => out.push_str(if is_html { " " } else { "&#10;" }),
             ':' if !is_html && is_shortcode(&chars[at + 1..]) => out.push_str("\\:"),
             _ => out.push(c),
         }

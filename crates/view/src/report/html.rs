@@ -35,13 +35,26 @@ const REPORT: &str = include_str!("report.css");
 
 /// The style of a report, and the policy that allows this style and nothing else.
 static STYLE: LazyLock<(String, String)> = LazyLock::new(|| {
-    let style = format!("{}\n{}", CARDS.trim(), REPORT.trim());
+    let style = [CARDS, REPORT].map(without_comments).concat();
     let hash = STANDARD.encode(Sha256::digest(&style));
     let policy = format!(
         "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'"
     );
     (style, policy)
 });
+
+/// A style without its comments, which are for who writes it.
+fn without_comments(style: &str) -> String {
+    let mut out = String::with_capacity(style.len());
+    for (n, part) in style.split("/*").enumerate() {
+        let (_, kept) = part
+            .split_once("*/")
+            .filter(|_| n > 0)
+            .unwrap_or(("", part));
+        out.push_str(kept.trim_start());
+    }
+    out.trim_end().to_owned()
+}
 
 /// The `content-security-policy` of a report: its own style, and nothing else.
 pub fn html_policy() -> &'static str {
@@ -160,7 +173,7 @@ impl ReportForm for Html {
             "done" | "called" | "arriving" | "retracted" => "\">",
             _ => "\" open>",
         });
-        out.element("<summary><b class=\"state\">", word, "</b> ");
+        out.element("<summary><b class=\"state\">", &one_line(word, 60), "</b> ");
         out.element(
             "<code class=\"name\">",
             &one_line(&call.name, 200),
@@ -312,13 +325,13 @@ fn timeline_row(
             out.markup("</td>");
             duration(to - from)
         }
-        (None, Some(_)) => {
-            out.markup("<td></td>");
-            String::new()
-        }
         _ => String::new(),
     };
-    out.markup("<td class=\"figure\">");
+    // Without a bar there is room for words.
+    out.markup(match (took.is_empty(), time) {
+        (true, Some(_)) => "<td colspan=\"2\" class=\"figure\">",
+        _ => "<td class=\"figure\">",
+    });
     out.text(&match (word, &*took) {
         ("" | "done", took) if !took.is_empty() => took.to_owned(),
         (word, "") => word.to_owned(),
