@@ -23,7 +23,7 @@ mod turn;
 pub(crate) use chat::ChatPath;
 pub(crate) use kept::KeptPath;
 pub(crate) use response::ResponseBody;
-pub(crate) use service::Service;
+pub(crate) use service::{Reports, Service};
 
 use crate::life::ConnectionPhase;
 use crate::log::AccessLine;
@@ -74,6 +74,7 @@ impl Service {
         let origin = pass.as_ref().ok().and_then(|pass| pass.origin.clone());
         let answered = match pass {
             Err(refusal) => Err(refusal),
+            Ok(_) if self.ending.has_begun() && !route.is_about_service() => Err(Refusal::ending()),
             Ok(pass) if pass.is_preflight => Ok(gate::preflight(request.headers())),
             Ok(_) if key.is_none() && route.needs_key() && has_keys => {
                 Err(Refusal::unauthorized(sent_key.is_some()))
@@ -144,6 +145,8 @@ impl Service {
         match admitted.route {
             Endpoint::Root => Ok(self.root(request.headers())),
             Endpoint::Health => Ok(text("ok\n")),
+            Endpoint::Ready => Ok(self.ready()),
+            Endpoint::Metrics => Ok(self.metrics()),
             Endpoint::Models => self.models(request.headers(), None).await,
             Endpoint::Model => {
                 let path = request.uri().path();

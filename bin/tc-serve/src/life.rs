@@ -20,7 +20,7 @@ struct EndingState {
 }
 
 impl ServiceEnd {
-    /// No request is accepted from now on.
+    /// No request for an answer is accepted from now on.
     pub(crate) fn begin(&self) {
         self.0.has_begun.set(true);
         self.0.changed.notify_waiters();
@@ -30,6 +30,11 @@ impl ServiceEnd {
     pub(crate) fn cut(&self) {
         self.0.is_cut.set(true);
         self.0.changed.notify_waiters();
+    }
+
+    /// Whether [`ServiceEnd::begin`] was called.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.0.has_begun.get()
     }
 
     /// Waits for [`ServiceEnd::begin`].

@@ -7,6 +7,7 @@ mod http;
 mod keys;
 mod life;
 mod log;
+mod metrics;
 mod page;
 mod pipe;
 mod places;

@@ -2,6 +2,7 @@
 //! → merged calls → the bytes of the answer.
 
 use crate::budget::{FULL_MS, MEMORY, MemoryBudget, Share};
+use crate::metrics::{AnswerMeter, ServiceMetrics};
 use crate::places::KeyPlace;
 use crate::traces::AnswerTrace;
 use crate::turns::Turns;
@@ -81,6 +82,8 @@ pub struct PipeSettings {
     pub most: usize,
     /// The memory budget that all requests and answers share.
     pub budget: MemoryBudget,
+    /// Where the events of all answers are counted.
+    pub metrics: ServiceMetrics,
 }
 
 /// What is searched for in the text of an answer.
@@ -108,7 +111,7 @@ struct PipeState {
     /// them.
     machines: Option<Demux<Box<dyn Machine>>>,
     /// The time of the events of a source that writes payloads: when its stream began, and the
-    /// milliseconds since then as JSON.
+    /// milliseconds since then as JSON, where a session keeps them.
     begin: Option<Duration>,
     t: Option<String>,
     /// What the last machine writes to.
@@ -136,6 +139,10 @@ struct PipeEnd {
     notes: Vec<(String, u64)>,
     /// The trace of an answer that no session keeps.
     trace: Option<AnswerTrace>,
+    /// Counts the events; `None` for events that were counted when they were made.
+    meter: Option<AnswerMeter>,
+    /// The microseconds since the beginning of the stream, of the event at hand.
+    at: Option<u64>,
 }
 
 impl PipeEnd {
@@ -191,6 +198,7 @@ impl Pipe {
             Rc::make_mut(&mut settings.accumulate).no_message = true;
         }
         let family = Family::default();
+        let meter = (search != TextSearch::Done).then(|| settings.metrics.meter());
         Pipe(RefCell::new(PipeState {
             share: settings.budget.share(),
             machines: (search != TextSearch::Done)
@@ -206,6 +214,8 @@ impl Pipe {
                 counts: PipeCounts::default(),
                 notes: Vec::new(),
                 trace: None,
+                meter,
+                at: None,
             },
             limits: Vec::new(),
             of_source: 0,
@@ -230,17 +240,18 @@ impl Pipe {
     }
 
     /// Sets the time of the events that follow, which came `at` this time after the request;
-    /// `has_started` claims that their stream has an event. Only a session and a trace need times.
+    /// `has_started` claims that their stream has an event. A session and a trace need them as JSON.
     pub fn set_time(&self, at: Option<Duration>, has_started: bool) {
         let state = &mut *self.0.borrow_mut();
-        if !state.end.has_times() {
-            return;
-        }
         if !has_started {
             state.begin = at;
         }
         let t = at.zip(state.begin);
-        state.t = t.map(|(at, begin)| Millis::from(at.saturating_sub(begin)).to_string());
+        let t = t.map(|(at, begin)| Millis::from(at.saturating_sub(begin)));
+        state.end.at = t.map(|t| t.micros);
+        if state.end.has_times() {
+            state.t = t.map(|t| t.to_string());
+        }
     }
 
     /// How the last stream of events that are written as they are ended.
@@ -485,6 +496,9 @@ impl PipeState {
         if self.is_over {
             return;
         }
+        if self.begin.is_none() && self.end.meter.is_some() {
+            self.end.at = view::micros_of(event);
+        }
         match &mut self.machines {
             Some(machines) => _ = machines.push(event, &mut self.end.after(Some(event))),
             None => self.end.take(event),
@@ -619,6 +633,9 @@ impl PipeEnd {
     }
 
     fn take(&mut self, event: &Event<'_>) {
+        if let Some(meter) = &mut self.meter {
+            meter.push(event, self.at);
+        }
         match event.kind() {
             Kind::ToolCall => self.counts.calls += 1,
             Kind::Warning => {
@@ -745,6 +762,7 @@ mod tests {
             accumulate: Rc::default(),
             most: usize::MAX,
             budget,
+            metrics: ServiceMetrics::default(),
         };
         let encoder = Encoder::new(Front::Chat, AnswerForm::Stream, AnswerOptions::default());
         let pipe = Pipe::new(

@@ -12,6 +12,10 @@ pub(crate) enum Endpoint {
     Root,
     /// `/health`
     Health,
+    /// `/ready`
+    Ready,
+    /// `/metrics`
+    Metrics,
     /// `/health?upstream`
     UpstreamHealth,
     /// A path that is passed to the provider as it is. The flag: it takes `GET`, and forms as
@@ -54,6 +58,8 @@ impl Endpoint {
         match segments[..] {
             [] => Endpoint::Root,
             ["health"] => Endpoint::Health,
+            ["ready"] => Endpoint::Ready,
+            ["metrics"] => Endpoint::Metrics,
             ["models"] => Endpoint::Models,
             ["models", ..] => Endpoint::Model,
             ["events"] => Endpoint::Events,
@@ -127,6 +133,8 @@ impl Endpoint {
         match self {
             Endpoint::Root
             | Endpoint::Health
+            | Endpoint::Ready
+            | Endpoint::Metrics
             | Endpoint::UpstreamHealth
             | Endpoint::Models
             | Endpoint::Model
@@ -148,7 +156,12 @@ impl Endpoint {
 
     /// Whether a client has to send a key.
     pub(crate) fn needs_key(self) -> bool {
-        !matches!(self, Endpoint::Root | Endpoint::Health)
+        !matches!(self, Endpoint::Root | Endpoint::Health | Endpoint::Ready)
+    }
+
+    /// Whether it says how the service is, also while the service is being stopped.
+    pub(crate) fn is_about_service(self) -> bool {
+        matches!(self, Endpoint::Health | Endpoint::Ready | Endpoint::Metrics)
     }
 }
 
@@ -181,6 +194,14 @@ impl FrontForm {
             FrontForm::Ui(front) => front.name(),
             FrontForm::Events => "events",
         }
+    }
+
+    /// The names of all forms.
+    pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+        let answers = Front::ALL.into_iter().map(FrontForm::Answer);
+        let uis = UiFront::ALL.into_iter().map(FrontForm::Ui);
+        let all = answers.chain(uis).chain([FrontForm::Events]);
+        all.map(FrontForm::name)
     }
 
     /// The API that the client speaks. Where it speaks none, its settings are those of chat

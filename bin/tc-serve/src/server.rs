@@ -6,10 +6,12 @@ mod timed;
 
 use crate::args::{Listen, ServeSettings};
 use crate::command::AnsweringCommand;
-use crate::http::Service;
+use crate::http::{Reports, Service};
 use crate::life::ServiceEnd;
 use crate::log::{self, LogLine, Notices};
+use crate::metrics::ServiceMetrics;
 use crate::places::AnswerSlots;
+use crate::route::FrontForm;
 use crate::sessions::Sessions;
 use crate::source::Source;
 use crate::tools::ServiceTools;
@@ -55,20 +57,18 @@ async fn run(settings: &ServeSettings) -> Result<i32> {
     };
     let listener = Listener::bind(&settings.listen)?;
     let ending = ServiceEnd::default();
-    let traces = traces(settings, &notices)?;
-    let sessions = sessions(settings, traces.clone())?;
     let processes = AnswerSlots::new(usize::try_from(args.command.processes)?, args.limits.queue);
     let tools = ServiceTools::new(&args.tools, grace, processes, &notices)?;
+    let traces = traces(settings, &notices)?;
+    let metrics = metrics(tools.as_ref());
+    let sessions = sessions(settings, traces.clone(), &metrics)?;
     let kept = sessions.clone();
-    let service = Service::new(
-        settings,
-        source,
-        kept,
-        tools,
-        traces.clone(),
-        log.clone(),
-        ending.clone(),
-    );
+    let reports = Reports {
+        log: log.clone(),
+        traces: traces.clone(),
+        metrics,
+    };
+    let service = Service::new(settings, source, kept, tools, reports, ending.clone());
     let service = Rc::new(service?);
     let reaching = Rc::clone(&service);
     tokio::task::spawn_local(async move { reaching.warn_unreachable().await });
@@ -92,15 +92,24 @@ async fn run(settings: &ServeSettings) -> Result<i32> {
         failure = watch(sessions.as_deref()) => return Err(failure.into()),
         () = connections.accept(&listener) => unreachable!("connections are accepted until a signal comes"),
     };
-    drop(listener);
     ending.begin();
+    let mut late = connections.late();
     let answered = async {
         connections.wait().await;
         if let Some(sessions) = &sessions {
             sessions.idle().await;
         }
     };
-    if tokio::time::timeout(grace, answered).await.is_err() {
+    // While answers are open, whoever asks hears that the service is being stopped.
+    let answered = async {
+        tokio::select! {
+            () = answered => {}
+            () = late.accept(&listener) => {}
+        }
+    };
+    let answered = tokio::time::timeout(grace, answered).await;
+    drop((late, listener));
+    if answered.is_err() {
         ending.cut();
         if let Some(sessions) = &sessions {
             // What is left to write is the end of each response.
@@ -129,18 +138,28 @@ fn traces(settings: &ServeSettings, notices: &Notices) -> Result<Option<TraceFil
     service.otlp_file.as_deref().map(open).transpose()
 }
 
+/// The metrics of the service.
+fn metrics(tools: Option<&ServiceTools>) -> ServiceMetrics {
+    let tools = tools.into_iter().flat_map(|tools| tools.list.names());
+    ServiceMetrics::new(FrontForm::names(), tools)
+}
+
 /// The folder of the sessions, if answers are kept.
 ///
 /// # Errors
 /// One line for a folder that cannot be used.
-fn sessions(settings: &ServeSettings, traces: Option<TraceFile>) -> Result<Option<Rc<Sessions>>> {
+fn sessions(
+    settings: &ServeSettings,
+    traces: Option<TraceFile>,
+    metrics: &ServiceMetrics,
+) -> Result<Option<Rc<Sessions>>> {
     let Some(folder) = &settings.args.sessions.sessions else {
         return Ok(None);
     };
     let options = settings.args.common.filter("tc-serve", vec![]);
     let store = FolderStore::open(folder, options)?;
     let limits = settings.args.sessions.limits();
-    Ok(Some(Rc::new(Sessions::new(store, limits, traces))))
+    Ok(Some(Rc::new(Sessions::new(store, limits, traces, metrics))))
 }
 
 /// Tells those who follow sessions what changes.

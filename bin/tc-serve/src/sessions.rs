@@ -30,6 +30,7 @@ pub(crate) use retain::Retain;
 pub(crate) use run_file::RunFile;
 pub(crate) use view::ResponseView;
 
+use crate::metrics::ServiceMetrics;
 use crate::pipe::Pipe;
 use crate::traces::TraceFile;
 use event::{Event, Kind, Scanner};
@@ -69,6 +70,8 @@ pub(crate) struct Sessions {
     quota: quota::Quota,
     /// Where traces go.
     pub traces: Option<TraceFile>,
+    /// Where what is appended is counted.
+    pub metrics: ServiceMetrics,
 }
 
 /// A session that somebody writes or follows.
@@ -90,11 +93,12 @@ pub(crate) struct LiveSession {
 
 impl Sessions {
     /// The sessions of this folder, with these limits for each key, whose responses are traced in
-    /// `traces`.
+    /// `traces`. What is appended is counted in `metrics`.
     pub(crate) fn new(
         store: FolderStore,
         limits: SessionLimits,
         traces: Option<TraceFile>,
+        metrics: &ServiceMetrics,
     ) -> Sessions {
         Sessions {
             store,
@@ -103,6 +107,7 @@ impl Sessions {
             producers: watch::Sender::new(0),
             quota: quota::Quota::new(limits),
             traces,
+            metrics: metrics.clone(),
         }
     }
 
@@ -264,6 +269,14 @@ impl Sessions {
         lines::each(read, place, |line, place| {
             lines::event(&mut scanner, line, |event| take(event, place));
         })
+    }
+
+    /// Counts what another process has appended between two offsets.
+    pub(crate) fn count_appended(&self, id: SessionId, place: Range<u64>) {
+        self.metrics.appended(place.end.saturating_sub(place.start));
+        let mut meter = self.metrics.meter();
+        // What cannot be read is not counted: whoever needs it reports that.
+        let _ = self.each_event(id, place, |event, _| meter.push_appended(event));
     }
 
     /// Pushes the calls at these offsets of a session.

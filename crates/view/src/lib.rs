@@ -24,7 +24,7 @@ mod text;
 pub use escape::{columns, safe};
 pub use event::is_hidden;
 pub use json::JsonView;
-pub use metrics::{Metrics, OpenStreams, ServiceState};
+pub use metrics::{Metrics, OpenStreams, ServiceState, micros_of};
 pub use otlp::{TraceView, response_span};
 pub use report::{html, html_policy, markdown};
 pub use surface::{FormRow, Surface, Terminal};

@@ -29,6 +29,12 @@ use times::{TimeForm, Times};
 use tools::ToolTimes;
 use words::Counts;
 
+/// The time of an event since its stream began, in microseconds, as its line has it. `None` for one
+/// without a time, or with a number that no time can be.
+pub fn micros_of(event: &Event<'_>) -> Option<u64> {
+    event.t().and_then(times::micros_of_json)
+}
+
 pub(crate) const ROW: FormRow = FormRow {
     name: "openmetrics",
     help: "Counts and exact quantiles of times, as metrics for Prometheus",
@@ -126,14 +132,10 @@ impl Metrics {
     }
 
     /// Takes the next event of a log, or of an answer, whose streams are `open`. `at` is the time of
-    /// the event since its stream began, in microseconds; without it the event's own `t` counts.
+    /// the event since its stream began, in microseconds (for a line [`micros_of`] it).
     #[inline]
     pub fn push(&mut self, open: &mut OpenStreams, event: &Event<'_>, at: Option<u64>) {
-        let at = match at {
-            _ if !self.has_times => None,
-            None => event.t().and_then(times::micros_of_json),
-            at => at.filter(|at| *at <= times::LONGEST),
-        };
+        let at = at.filter(|at| self.has_times && *at <= times::LONGEST);
         let news = open.push(event, at);
         for (times, time) in [
             (&mut self.gap, news.gap),
@@ -294,7 +296,7 @@ struct MetricsView {
 
 impl View for MetricsView {
     fn push(&mut self, event: &Event<'_>, _: &mut Vec<u8>) {
-        self.metrics.push(&mut self.open, event, None);
+        self.metrics.push(&mut self.open, event, micros_of(event));
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) {

@@ -5,7 +5,7 @@
 use event::Scanner;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use toolpipe_view::{Metrics, OpenStreams, ServiceState};
+use toolpipe_view::{Metrics, OpenStreams, ServiceState, micros_of};
 
 /// The page of a machine after these lines.
 fn page(mut metrics: Metrics, lines: &[impl AsRef<str>]) -> String {
@@ -18,7 +18,8 @@ fn page(mut metrics: Metrics, lines: &[impl AsRef<str>]) -> String {
 fn push(metrics: &mut Metrics, open: &mut OpenStreams, lines: &[impl AsRef<str>]) {
     let mut scanner = Scanner::default();
     for line in lines {
-        metrics.push(open, &scanner.read(line.as_ref()).unwrap(), None);
+        let event = scanner.read(line.as_ref()).unwrap();
+        metrics.push(open, &event, micros_of(&event));
     }
 }
 

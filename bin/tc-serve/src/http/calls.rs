@@ -19,6 +19,7 @@ use serde_json::{Map, Value, json};
 use std::ffi::OsString;
 use std::rc::Rc;
 use std::sync::Arc;
+use store::{SessionId, Store};
 
 /// What a person does with a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +128,8 @@ impl PersonAsks {
         })?;
         let words = self.words(verb, &format!("{}:{hash}", call.tool_id))?;
         let decision = Decision {
+            sessions: Rc::clone(&self.sessions),
+            session: self.session.id,
             tools: Rc::clone(tools),
             words,
             log: self.sessions.store.path_of(self.session.id),
@@ -312,6 +315,8 @@ fn found(outline: &Outline, id: &str, hash: &str) -> Option<String> {
 
 /// A person's answer on its way to `tool-exec`.
 struct Decision {
+    sessions: Rc<Sessions>,
+    session: SessionId,
     tools: Rc<ServiceTools>,
     words: Vec<OsString>,
     log: std::path::PathBuf,
@@ -340,7 +345,13 @@ impl Decision {
         };
         let decided = self.tools.decide(turn, &self.words);
         match &self.response {
-            None => decided.await.map(drop),
+            None => {
+                let ends = || self.sessions.store.end(self.session).unwrap_or_default();
+                let begin = ends();
+                let decided = decided.await;
+                self.sessions.count_appended(self.session, begin..ends());
+                decided.map(drop)
+            }
             Some(response) => tokio::select! {
                 biased;
                 () = response.cancelled() => Ok(()),

@@ -245,7 +245,8 @@ impl Service {
         let body_hash = asked.body_hash();
         let idempotency = asked.header(IDEMPOTENCY).map(str::to_owned);
         let is_background = asked.is_background();
-        let api = asked.form().api();
+        let form = asked.form();
+        let api = form.api();
         let is_temporary = is_new && !self.is_stored(asked.admitted, asked.headers, &asked.inbound);
         let tools = self.tools_for(asked.headers)?;
         // A request without tools of the service decides no call.
@@ -316,7 +317,7 @@ impl Service {
             trace: trace.clone(),
         };
         let pipe = self.pipe_for(&request, None, PipeOutput::Events(EventLines::kept()));
-        let mut running = RunningResponse::new(id, key, pipe);
+        let mut running = RunningResponse::new(id, key, form.name(), pipe);
         running.is_background = is_background;
         running.trace = trace;
         // The client may decide a call of the session in a later request.

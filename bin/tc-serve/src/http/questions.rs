@@ -1,4 +1,4 @@
-//! Requests beside those for answers: `/health`, `/v1/models` and `/v1/messages/count_tokens`.
+//! Requests beside those for answers: `/health`, `/ready`, `/metrics`, `/v1/models` and `/v1/messages/count_tokens`.
 //!
 //! Models have OpenAI's shape, or Anthropic's for a client that sends `anthropic-version`. Sources:
 //! <https://platform.openai.com/docs/api-reference/models>,
@@ -11,6 +11,7 @@ use super::service::{Admitted, Service};
 use super::turn::forwarded;
 use crate::pipe::ClientRequest;
 use crate::route::FrontForm;
+use crate::sessions::Sessions;
 use api::{Api, Front, ListedModel};
 use event::Object;
 use hyper::body::Incoming;
@@ -18,6 +19,27 @@ use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Request, Response, StatusCode};
 
 impl Service {
+    /// Whether requests are taken: not from the signal on that ends the service.
+    pub(super) fn ready(&self) -> Response<ResponseBody> {
+        let (status, text) = match self.ending.has_begun() {
+            false => (StatusCode::OK, "ready\n"),
+            true => (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n"),
+        };
+        whole(status, "text/plain; charset=utf-8", text)
+    }
+
+    /// The metrics.
+    pub(super) fn metrics(&self) -> Response<ResponseBody> {
+        let followers = self.sessions.as_deref().map_or(0, Sessions::followers);
+        let page = self.pipe.metrics.page(followers, !self.ending.has_begun());
+        // The media type of Prometheus' text format.
+        whole(
+            StatusCode::OK,
+            "text/plain; version=0.0.4; charset=utf-8",
+            page,
+        )
+    }
+
     /// Asks the provider. The word of a failure is `status`: `upstream_unreachable`,
     /// `upstream_timeout`, `upstream_key_refused` or `upstream_failed`.
     pub(super) async fn health(&self) -> Response<ResponseBody> {

@@ -10,7 +10,7 @@ use crate::places::AnswerSlot;
 use api::{FailedAnswer, Front};
 use client::{Error, PieceContent};
 use hyper::body::{Body, Bytes, Frame, SizeHint};
-use hyper::header::{ALLOW, HeaderName, HeaderValue};
+use hyper::header::{ALLOW, CONNECTION, HeaderName, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -354,6 +354,14 @@ impl Refusal {
         };
         let how = "send it as 'Authorization: Bearer KEY' or 'x-api-key: KEY'";
         Refusal::new(401, "invalid_api_key", format!("{what}, {how}"))
+    }
+
+    /// A request that comes once the service is being stopped.
+    pub(super) fn ending() -> Refusal {
+        let mut refusal = Refusal::full(503, "shutting_down", "the server is being stopped");
+        let close = (CONNECTION, HeaderValue::from_static("close"));
+        refusal.headers.push(close);
+        refusal
     }
 
     /// A request that finds no room beside those that are open.

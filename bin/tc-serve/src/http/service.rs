@@ -6,6 +6,7 @@ use crate::budget::MemoryBudget;
 use crate::keys::Keys;
 use crate::life::ServiceEnd;
 use crate::log::{LogLines, Notices};
+use crate::metrics::ServiceMetrics;
 use crate::page::Page;
 use crate::pipe::PipeSettings;
 use crate::places::{AnswerSlots, KeyPlace};
@@ -50,6 +51,17 @@ pub(crate) struct Service {
     places: RefCell<HashMap<KeyPlace, AnswerSlots>>,
 }
 
+/// Where the service reports what it does.
+#[derive(Clone, Debug)]
+pub(crate) struct Reports {
+    /// The access log.
+    pub log: Option<LogLines>,
+    /// `--otlp-file`.
+    pub traces: Option<TraceFile>,
+    /// `/metrics`.
+    pub metrics: ServiceMetrics,
+}
+
 /// What is known of a request once its head has passed the gate.
 pub(super) struct Admitted {
     /// The id of the request, 32 hexadecimal digits.
@@ -64,7 +76,7 @@ pub(super) struct Admitted {
 
 impl Service {
     /// A service that gets its events from `source`, keeps answers in `sessions`, runs `tools`
-    /// itself, and writes `traces`.
+    /// itself, and reports what it does.
     ///
     /// # Errors
     /// When the system has no random bytes.
@@ -73,8 +85,7 @@ impl Service {
         source: Source,
         sessions: Option<Rc<Sessions>>,
         tools: Option<ServiceTools>,
-        traces: Option<TraceFile>,
-        log: Option<LogLines>,
+        reports: Reports,
         ending: ServiceEnd,
     ) -> Result<Service> {
         let streams = tag::Streams::new(tag::TagOptions {
@@ -104,6 +115,7 @@ impl Service {
                 accumulate,
                 most: args.limits.max_answer,
                 budget: MemoryBudget::new(args.limits.max_memory),
+                metrics: reports.metrics,
             },
             passed: settings.passed.clone(),
             gate: Gate::new(&args.access.allow_hosts, &settings.origins),
@@ -111,8 +123,8 @@ impl Service {
             limits: args.limits,
             keep_alive: args.service.keep_alive,
             extras: args.service.extras,
-            traces,
-            log,
+            traces: reports.traces,
+            log: reports.log,
             ending,
             seed: crate::keys::random()?,
             requests: Cell::new(0),

@@ -251,10 +251,12 @@ impl ToolLoop {
     /// Waits until persons have answered all calls that wait, here or in a terminal.
     async fn wait(&self, writer: &mut SessionWriter) -> Result<Waited, StoreError> {
         let session = Rc::clone(&writer.session);
+        let waiting = self.service.pipe.metrics.waiting();
         loop {
             writer.hand_over();
             let settled = session.until(|| {
                 let outline = writer.outline()?;
+                waiting.set(outline.pending.len());
                 // Whoever answers a call here runs it, and holds this meanwhile.
                 let is_over = outline.pending.is_empty()
                     || (outline.has_answered_call() && session.deciding.try_lock().is_ok());
@@ -358,6 +360,7 @@ impl Service {
             return writer.interrupt(&left.id).map_err(failed);
         }
         let stored = StoredResponse::read(sessions, response)?;
+        let front = stored.form.name();
         let mut inbound = stored.request.ok_or_else(|| Named::Response.unknown())?;
         inbound.offer(&tools.list);
         let owner = outline.head.key.as_deref();
@@ -381,7 +384,7 @@ impl Service {
         };
         let request = turns.next(outline.open_conversation());
         let pipe = self.pipe_for(&request, None, PipeOutput::Events(EventLines::kept()));
-        let mut running = RunningResponse::new(response, outline.head.key.clone(), pipe);
+        let mut running = RunningResponse::new(response, outline.head.key.clone(), front, pipe);
         running.is_background = true;
         running.trace = trace;
         running.idempotency.clone_from(&left.idempotency);

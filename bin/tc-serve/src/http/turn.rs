@@ -75,11 +75,11 @@ impl Service {
             trace: self.trace_of(&admitted.id, client.as_ref()),
         };
         drop(headers);
-        let mut answering = self.answering(asked, output);
+        let name = form.name();
+        let mut answering = self.answering(asked, name, output);
         if let Some(traces) = &self.traces {
-            let front = form.name();
             let client = client.map(|client| client.span);
-            let trace = AnswerTrace::new(traces, &admitted.id, front, client);
+            let trace = AnswerTrace::new(traces, &admitted.id, name, client);
             answering.pipe.trace(trace);
         }
         let longest = is_stream.then_some(self.limits.status_timeout);
@@ -137,10 +137,20 @@ impl Service {
         }
     }
 
-    fn answering(self: &Rc<Self>, asked: ClientRequest, output: PipeOutput) -> Box<Answering> {
+    fn answering(
+        self: &Rc<Self>,
+        asked: ClientRequest,
+        front: &'static str,
+        output: PipeOutput,
+    ) -> Box<Answering> {
         let turns = self.source.turns(&asked.request);
         let pipe = self.pipe_for(&asked, turns, output);
+        let open = self.pipe.metrics.open(front);
         let work = self.work(asked, &pipe);
+        let work = async move {
+            let _open = open;
+            work.await;
+        };
         Box::new(Answering::new(work, pipe, self.keep_alive))
     }
 

@@ -33,6 +33,8 @@ pub(super) struct Connections {
     service: Rc<Service>,
     limits: LimitArgs,
     ending: ServiceEnd,
+    /// Whether they are accepted while the service is being stopped: each gets one response.
+    are_late: bool,
     open: JoinSet<()>,
 }
 
@@ -43,6 +45,18 @@ impl Connections {
             service,
             limits,
             ending,
+            are_late: false,
+            open: JoinSet::new(),
+        }
+    }
+
+    /// Connections to the same service that are accepted while it is being stopped.
+    pub(super) fn late(&self) -> Connections {
+        Connections {
+            service: Rc::clone(&self.service),
+            limits: self.limits,
+            ending: self.ending.clone(),
+            are_late: true,
             open: JoinSet::new(),
         }
     }
@@ -76,6 +90,7 @@ impl Connections {
         let service = Rc::clone(&self.service);
         let ending = self.ending.clone();
         let limits = self.limits;
+        let is_late = self.are_late;
         self.open.spawn_local(async move {
             let phase = Rc::new(ConnectionPhase::new(&limits));
             let Accepted { wire, local } = accepted;
@@ -105,11 +120,12 @@ impl Connections {
             builder
                 .header_read_timeout(None)
                 .half_close(false)
+                .keep_alive(!is_late)
                 .max_buf_size(64 << 10)
                 .max_header_size(HEAD);
             let connection = builder.serve_connection(TokioIo::new(wire.clone()), answer);
             let mut connection = Box::pin(connection);
-            let mut is_last = false;
+            let mut is_last = is_late;
             let body = loop {
                 // An error here means that the client broke HTTP or has left. hyper has sent what
                 // can still be sent, so the error is dropped.

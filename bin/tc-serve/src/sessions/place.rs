@@ -200,6 +200,7 @@ impl Sessions {
             return Err(PlaceError::TooMany);
         }
         let lease = self.store.create(id, lines)?;
+        self.metrics.appended(lines.len() as u64);
         self.begun(id, key);
         Ok(lease)
     }

@@ -25,6 +25,8 @@ pub(crate) struct RunningResponse {
     pub key: Option<String>,
     /// The pipe that makes its lines.
     pipe: RefCell<Rc<Pipe>>,
+    /// The front that asked.
+    pub front: &'static str,
     /// Whether it goes on when its clients leave.
     pub is_background: bool,
     /// Whether its session is removed once it has ended and nobody reads it.
@@ -47,13 +49,19 @@ pub(crate) struct RunningResponse {
 }
 
 impl RunningResponse {
-    /// A response that begins: `id` of the client whose key has this hash, made by `pipe`. Clients
-    /// that send their request again are known by `idempotency` and `body_hash`.
-    pub(crate) fn new(id: ResponseId, key: Option<String>, pipe: Rc<Pipe>) -> RunningResponse {
+    /// A response that begins: `id` of the client whose key has this hash, asked of `front` and made by
+    /// `pipe`. Clients that send their request again are known by `idempotency` and `body_hash`.
+    pub(crate) fn new(
+        id: ResponseId,
+        key: Option<String>,
+        front: &'static str,
+        pipe: Rc<Pipe>,
+    ) -> RunningResponse {
         RunningResponse {
             id,
             key,
             pipe: RefCell::new(pipe),
+            front,
             is_background: false,
             is_temporary: false,
             idempotency: None,
@@ -238,7 +246,13 @@ impl SessionWriter {
         while self.lease.is_none() {
             match self.sessions.store.lease(self.session.id) {
                 Ok((lease, end)) => {
-                    (self.lease, self.end) = (Some(lease), end);
+                    let before = std::mem::replace(&mut self.end, end);
+                    self.lease = Some(lease);
+                    // A writer that waits for a session which others have begun knows no end.
+                    if before > 0 && end > before {
+                        let id = self.session.id;
+                        self.sessions.count_appended(id, before..end);
+                    }
                     self.session.own();
                 }
                 Err(StoreError::Busy) => tokio::time::sleep(RETRY).await,
@@ -267,6 +281,7 @@ impl SessionWriter {
         let lease = self.lease.as_mut().ok_or(StoreError::Busy)?;
         let begin = self.end;
         self.end = self.sessions.store.append(lease, begin, lines)?;
+        self.sessions.metrics.appended(lines.len() as u64);
         self.session.appended(begin, lines);
         Ok(())
     }
@@ -392,6 +407,7 @@ pub(crate) async fn produce(
     make: impl AsyncFnOnce(&RunningResponse, &mut SessionWriter) -> Result<Made, StoreError>,
 ) {
     let sessions = writer.sessions();
+    let _open = sessions.metrics.open(running.front);
     let producers = sessions.producers.clone();
     producers.send_modify(|count| *count += 1);
     let made = tokio::select! {

@@ -129,6 +129,12 @@ impl Sessions {
         end < self.quota.limits.bytes
     }
 
+    /// How many clients follow sessions.
+    pub(crate) fn followers(&self) -> u64 {
+        let all = self.quota.followers.borrow();
+        all.values().sum::<usize>() as u64
+    }
+
     /// A place for one more client with this key that follows; `None` where all are taken.
     pub(crate) fn follower(sessions: &Rc<Sessions>, key: Option<&str>) -> Option<FollowerPlace> {
         let mut all = sessions.quota.followers.borrow_mut();

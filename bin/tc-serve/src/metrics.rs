@@ -1,0 +1,185 @@
+//! The metrics of the service: what the events of all answers count up to (`view::Metrics`), and the
+//! state of the service itself.
+//!
+//! Each event of an answer is counted once: where it leaves the machines of the pipe that makes it
+//! (`pipe.rs`), or, for what `tool-exec` appends to a session, when the service takes the session back
+//! (`sessions/producer.rs`).
+
+use event::payload::{Error, Warning};
+use event::{Event, Kind};
+use std::cell::{Cell, RefCell};
+use std::fmt::{Debug, Formatter};
+use std::rc::Rc;
+use view::{Metrics, OpenStreams, ServiceState};
+
+/// The metrics of the service. All clones are the same.
+#[derive(Clone)]
+pub struct ServiceMetrics(Rc<MetricsState>);
+
+struct MetricsState {
+    events: RefCell<Metrics>,
+    /// How many answers of each front are open.
+    streams: RefCell<Vec<(&'static str, u64)>>,
+    log_bytes: Cell<u64>,
+    waiting: Cell<u64>,
+}
+
+impl Default for ServiceMetrics {
+    fn default() -> Self {
+        ServiceMetrics(Rc::new(MetricsState {
+            events: RefCell::new(Metrics::histograms()),
+            streams: RefCell::default(),
+            log_bytes: Cell::new(0),
+            waiting: Cell::new(0),
+        }))
+    }
+}
+
+impl Debug for ServiceMetrics {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServiceMetrics").finish_non_exhaustive()
+    }
+}
+
+impl ServiceMetrics {
+    /// The metrics of a service whose answers are of these fronts, and which runs these tools itself.
+    pub(crate) fn new<'t>(
+        fronts: impl IntoIterator<Item = &'static str>,
+        tools: impl IntoIterator<Item = &'t str>,
+    ) -> ServiceMetrics {
+        let metrics = ServiceMetrics::default();
+        let streams = fronts.into_iter().map(|front| (front, 0));
+        metrics.0.streams.borrow_mut().extend(streams);
+        let mut events = metrics.0.events.borrow_mut();
+        tools.into_iter().for_each(|name| events.know_tool(name));
+        drop(events);
+        metrics
+    }
+
+    /// Counts the events of one answer.
+    pub(crate) fn meter(&self) -> AnswerMeter {
+        AnswerMeter {
+            metrics: self.clone(),
+            open: OpenStreams::default(),
+        }
+    }
+
+    /// Counts one more open answer of this front, until the value is dropped.
+    pub(crate) fn open(&self, front: &'static str) -> OpenAnswer {
+        let mut streams = self.0.streams.borrow_mut();
+        match streams.iter_mut().find(|(known, _)| *known == front) {
+            Some((_, count)) => *count += 1,
+            None => streams.push((front, 1)),
+        }
+        OpenAnswer {
+            metrics: self.clone(),
+            front,
+        }
+    }
+
+    /// Counts calls that wait for a person, until the value is dropped.
+    pub(crate) fn waiting(&self) -> WaitingCalls {
+        WaitingCalls {
+            metrics: self.clone(),
+            count: Cell::new(0),
+        }
+    }
+
+    /// Counts bytes that were appended to a session.
+    pub(crate) fn appended(&self, bytes: u64) {
+        let sum = self.0.log_bytes.get().saturating_add(bytes);
+        self.0.log_bytes.set(sum);
+    }
+
+    /// The page of metrics.
+    pub(crate) fn page(&self, followers: u64, is_ready: bool) -> Vec<u8> {
+        let state = ServiceState {
+            streams: self.0.streams.borrow().clone(),
+            followers,
+            log_bytes: self.0.log_bytes.get(),
+            waiting: self.0.waiting.get(),
+            is_ready,
+        };
+        let mut page = Vec::new();
+        self.0
+            .events
+            .borrow()
+            .render(state.waiting, Some(&state), &mut page);
+        page
+    }
+}
+
+/// Counts the events of one answer.
+pub(crate) struct AnswerMeter {
+    metrics: ServiceMetrics,
+    open: OpenStreams,
+}
+
+impl AnswerMeter {
+    /// Takes the next event, which came so many microseconds after the first one of its stream.
+    #[inline]
+    pub(crate) fn push(&mut self, event: &Event<'_>, at: Option<u64>) {
+        let events = &mut self.metrics.0.events.borrow_mut();
+        events.push(&mut self.open, event, at);
+    }
+
+    /// Takes the next event that another process has appended to a session. Those of the model have
+    /// gone through a pipe of this process before.
+    pub(crate) fn push_appended(&mut self, event: &Event<'_>) {
+        let is_of_tools = match event.kind() {
+            Kind::ToolUse | Kind::ToolResult | Kind::Approval => true,
+            Kind::Warning => Warning::read(event).source == TOOL_EXEC,
+            Kind::Error => Error::read(event).source == TOOL_EXEC,
+            _ => false,
+        };
+        if is_of_tools {
+            self.push(event, None);
+        }
+    }
+}
+
+/// The source of what `tool-exec` reports.
+const TOOL_EXEC: &str = "tool-exec";
+
+impl Drop for AnswerMeter {
+    fn drop(&mut self) {
+        self.metrics.0.events.borrow_mut().finish(&mut self.open);
+    }
+}
+
+/// An open answer, which is counted until this is dropped.
+pub(crate) struct OpenAnswer {
+    metrics: ServiceMetrics,
+    front: &'static str,
+}
+
+impl Drop for OpenAnswer {
+    fn drop(&mut self) {
+        let mut streams = self.metrics.0.streams.borrow_mut();
+        let count = streams.iter_mut().find(|(known, _)| *known == self.front);
+        if let Some((_, count)) = count {
+            *count -= 1;
+        }
+    }
+}
+
+/// Calls of one answer that wait for a person.
+pub(crate) struct WaitingCalls {
+    metrics: ServiceMetrics,
+    count: Cell<u64>,
+}
+
+impl WaitingCalls {
+    /// Sets how many wait.
+    pub(crate) fn set(&self, count: usize) {
+        let all = &self.metrics.0.waiting;
+        let count = count as u64;
+        all.set(all.get() - self.count.replace(count) + count);
+    }
+}
+
+impl Drop for WaitingCalls {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
