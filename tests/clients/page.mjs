@@ -381,7 +381,7 @@ const CHECKS = {
     await word("broken", /refused: invalid_json/);
     await word("stored", /done/, /cached/);
     await word("taken", /taken back/);
-    await word("moving", /running/, /^40 % · packing$/);
+    await word("moving", /running/, /^40 % · packing, \d+ s$/);
     await word("late", /timeout/);
     await word("unknown", /unknown tool/);
     await page.card("stored").locator("summary").click();
@@ -647,13 +647,42 @@ const CHECKS = {
   async "what the page makes of every recorded log is what tc-view says"() {
     compareWithView();
   },
+
+  async "a timeline has turns and calls by what they took and what they waited"() {
+    const call = (id) => ({ tool_id: id, tool_name: id });
+    const rows = timelineOf([
+      begin("r1"), { type: "stream_start", v: 1, t: 0, model: "m1" }, { type: "content_delta", t: 700, text: "x" },
+      // Two calls at the same time: one while the model still writes, both with the times of `t` although the stamps are those of a fast replay.
+      { type: "tool_use", t: 800, ...call("a"), timestamp: START + 3 }, { type: "tool_use", t: 900, ...call("b"), timestamp: START + 4 },
+      { type: "session_stats", t: 1000, first_event_ms: 500, completion_tokens: 7 }, { type: "stream_end", t: 1000, finish_reason: "tool_calls" },
+      { type: "tool_result", ...call("b"), status: "success", duration_ms: 50, timestamp: START + 54 }, { type: "tool_result", ...call("a"), status: "error", duration_ms: 3000, timestamp: START + 3003 },
+      { type: "stream_start", v: 1, t: 0 }, { type: "stream_end", t: 200, finish_reason: "tool_calls" },
+      // A person takes 5 s, and the call a tenth of a second.
+      { type: "tool_result", ...call("c"), status: "pending", timestamp: START + 4000 }, { type: "approval", ...call("c"), decision: "approved", timestamp: START + 8900 },
+      { type: "tool_use", ...call("c"), timestamp: START + 9000 }, { type: "tool_result", ...call("c"), status: "success", duration_ms: 100, timestamp: START + 9100 },
+    ]);
+    assert.deepEqual(rows, [
+      ["turn 1", 0, 500, 1000], ["a", 1300, 0, 3000], ["b", 1400, 0, 50],
+      ["turn 2", 4300, 0, 200], ["c", 5297, 5000, 100],
+    ]);
+    // What goes on ends now.
+    assert.deepEqual(timelineOf([begin("r1"), { type: "tool_use", ...call("d"), timestamp: START + 100 }], START + 2100), [["d", 100, 0, 2000]]);
+  },
 };
 
 // ---- The machine of the page without a browser
 
+const source = readFileSync(new URL("../../bin/tc-serve/src/page/state.js", import.meta.url), "utf8");
+const { newSession, take, timeline } = runInContext(`${source}\n;({ newSession, take, timeline })`, createContext({ TextEncoder }));
+
+/** The rows of a timeline: what, and its start, wait and length in milliseconds. */
+function timelineOf(events, now = START) {
+  const made = newSession("x");
+  for (const [n, event] of events.entries()) take(made, JSON.stringify(event), n + 1);
+  return timeline(made, now).flatMap(({ rows }) => rows.map(({ key, label, call, start, wait, length }) => [label, start, wait + (call ? 0 : key.first), length]));
+}
+
 function compareWithView() {
-  const source = readFileSync(new URL("../../bin/tc-serve/src/page/state.js", import.meta.url), "utf8");
-  const { newSession, take } = runInContext(`${source}\n;({ newSession, take })`, createContext({ TextEncoder }));
   const root = new URL("../../fixtures/", import.meta.url).pathname;
   const files = ["logs", "views", "cases"].flatMap((name) => readdirSync(join(root, name), { recursive: true }).filter((file) => file.endsWith(".ndjson")).map((file) => join(root, name, file)));
   let count = 0;

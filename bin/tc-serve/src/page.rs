@@ -80,7 +80,7 @@ const SIGNS: [&str; 16] = [
 ];
 
 /// A script or a style, compact and without white space that means nothing: spaces around signs, and
-/// line feeds behind signs that do not end a statement. A line with anything besides plain strings
+/// line feeds behind signs. A line with anything besides plain strings
 /// in which spaces could mean something (a template, an expression, a comment) stays as it is.
 fn tight(source: &str) -> String {
     compact(source, |line, out| {
@@ -97,7 +97,8 @@ fn tight(source: &str) -> String {
             *code = dense.replace(";}", "}");
         }
         out.push_str(&parts.join("\""));
-        if !line.ends_with([';', ',', '{', '(']) {
+        // Each statement of the scripts that needs one has its semicolon.
+        if !line.ends_with([';', ',', '{', '(', '}']) {
             out.push('\n');
         }
     })

@@ -165,7 +165,7 @@ function drawCall({ call }) {
     setText(state, safe(word[1]));
     setText(name, safe(call.name) || "…");
     setText(brief_, brief(call.arguments));
-    setText(figure, safe(figures(call)));
+    setText(figure, safe(figures(call, view.session.active && Date.now())));
     const wants = waits(call) ? call.hash : call.state === "running" ? "cancel" : "";
     if (wants !== wanted) {
       if (acts?.contains(document.activeElement)) node.firstChild.focus();

@@ -368,8 +368,12 @@ function start() {
   addEventListener("hashchange", openCurrent);
   addEventListener("online", follow);
   document.addEventListener("visibilitychange", () => (document.hidden ? pause() : follow()));
-  // Times that pass, such as those of a call that runs.
-  setInterval(() => !document.hidden && schedule(), 10000);
+  // How long calls run.
+  setInterval(() => {
+    if (document.hidden) return;
+    if (page.session?.active) changeCalls(page.session, (call) => call.state === "running", {});
+    schedule();
+  }, 1000);
   openCurrent();
   follow();
   ask("/v1/models").then((answer) => answer.json()).then(({ data }) => {

@@ -106,7 +106,7 @@ const titleOf = (message) => contentOf(message).trim().split("\n")[0].slice(0, 2
 function newCall(s, e, id, name) {
   const call = {
     who: e.who, id: "", name, index: null, arguments: "", bytes: 0, state: "arriving", code: "", summary: "", progress: null, result: null, isClosed: false,
-    isCancelled: false, cameWhole: false, wasStarted: false, fromText: false, repairs: 0, hash: "", why: "", decision: "", output: "",
+    isCancelled: false, cameWhole: false, wasStarted: false, fromText: false, repairs: 0, hash: "", why: "", decision: "", output: "", since: null,
   };
   s.calls.push(call);
   s.withoutId += 1;
@@ -194,8 +194,7 @@ function toolCall(s, e) {
 
 function used(s, e) {
   const call = ran(s, e);
-  call.state = "running";
-  call.wasStarted = true;
+  [call.state, call.since, call.wasStarted] = ["running", e.at, true];
   if (!call.arguments) setArguments(call, string(e.event.input_summary));
   mark(s, e, "use", call);
 }
@@ -404,11 +403,12 @@ function status(call) {
   return [["denied", "invalid", "unknown_tool"].includes(result.status) ? "refused" : "failed", result.status.replaceAll("_", " ")];
 }
 
-/** What else is known of a call, in short. */
-function figures({ state, bytes, progress, summary, fromText, repairs, result }) {
+/** What else is known of a call, in short; at the time of day `now`, if it may still run. */
+function figures({ state, bytes, progress, summary, fromText, repairs, result, since }, now) {
   return [
     state === "arriving" && bytesText(bytes),
     state === "running" && progress !== null && `${Math.round(Math.min(1, Math.max(0, progress)) * 100)} %${summary && ` · ${summary}`}`,
+    state === "running" && now && since && now - since > 2000 && `${Math.floor((now - since) / 1000)} s`,
     fromText && "from text",
     repairs > 0 && "repaired",
     result?.exit && `exit ${result.exit}`,
