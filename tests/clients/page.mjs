@@ -381,7 +381,7 @@ const CHECKS = {
     await word("broken", /refused: invalid_json/);
     await word("stored", /done/, /cached/);
     await word("taken", /taken back/);
-    await word("moving", /running/, /^40 % · packing, \d+ s$/);
+    await word("moving", /running/, /^40 % · packing, \d+ min \d+ s$/);
     await word("late", /timeout/);
     await word("unknown", /unknown tool/);
     await page.card("stored").locator("summary").click();

@@ -408,7 +408,7 @@ function figures({ state, bytes, progress, summary, fromText, repairs, result, s
   return [
     state === "arriving" && bytesText(bytes),
     state === "running" && progress !== null && `${Math.round(Math.min(1, Math.max(0, progress)) * 100)} %${summary && ` · ${summary}`}`,
-    state === "running" && now && since && now - since > 2000 && `${Math.floor((now - since) / 1000)} s`,
+    state === "running" && now && since && now - since > 2000 && duration(now - since),
     fromText && "from text",
     repairs > 0 && "repaired",
     result?.exit && `exit ${result.exit}`,
