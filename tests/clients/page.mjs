@@ -124,7 +124,7 @@ const BAD = `<img src=x onerror="window.ran=1"><script>window.ran=1</script>"'\`
 let browser, model, service;
 
 /** A page in a context of its own, which collects what must not happen. */
-async function open(hash = "", { url = service.url, width = 1200, height = 900, colorScheme = "light" } = {}) {
+async function open(hash = "", { url = service.url, width = 1200, height = 900, colorScheme = "light", hasClock = false } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme, reducedMotion: "reduce" });
   const page = await context.newPage();
   page.wrong = [];
@@ -136,6 +136,7 @@ async function open(hash = "", { url = service.url, width = 1200, height = 900, 
     document.addEventListener("securitypolicyviolation", (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`));
     navigator.clipboard.writeText = async (text) => void window.copied.push(text);
   });
+  if (hasClock) await page.clock.install();
   await page.goto(url + "/" + hash);
   page.on("request", (request) => new URL(request.url()).origin === url || page.wrong.push(`asks ${request.url()}`));
   page.finish = async () => {
@@ -417,6 +418,20 @@ const CHECKS = {
     await page.seen(".text", "before, meanwhile, after");
     rmSync(other.file);
     await page.locator("#list a", { hasText: "Begun meanwhile" }).waitFor({ state: "detached" });
+    await page.finish();
+  },
+
+  async "a page whose machine slept follows again, since it cannot know whether its connection lives"() {
+    const made = session([user("Sleep"), begin("r1"), { type: "content_delta", text: "before" }]);
+    const page = await open("#" + made.id, { hasClock: true });
+    await page.seen(".text", "before");
+    await live(page);
+    const again = page.waitForRequest((request) => request.url().endsWith("/v1/sessions/events"));
+    await page.clock.fastForward("10:00");
+    await again;
+    made.write({ type: "content_delta", text: ", after" });
+    await page.seen(".text", "before, after");
+    await live(page);
     await page.finish();
   },
 
