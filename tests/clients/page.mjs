@@ -184,10 +184,11 @@ const CHECKS = {
     // A page that is loaded again in the middle has all of it, and cancels nothing.
     await page.reload();
     await page.seen(".text[data-voice=answer]", "It is **2,962");
-    turn.text(" m** high.\n\n```sh\nls <b>\n```\n\n- one\n- two");
+    turn.text(" m** high. Run:\n```sh\nls <b>\n\n- ls\n``");
     await page.seen(".text strong", "2,962 m");
-    await page.seen(".text pre", "ls <b>");
-    await page.seen(".text li", "two");
+    turn.text("`\nThen:\n- one\n- two\n\n\n# Three");
+    await page.seen(".text .heading", "Three");
+    assert.deepEqual(await page.locator(".text[data-voice=answer] > div > *").allTextContents(), ["It is 2,962 m high. Run:", "ls <b>\n\n- ls", "Then:", "onetwo", "Three"]);
     turn.end();
     await page.seen(".answer", "completed");
     await page.locator("#stop").waitFor({ state: "hidden" });

@@ -99,20 +99,23 @@ function drawText({ voice }) {
   return { node, draw: ({ text }) => {
     for (let end; done < text.length; done = end) {
       end = blockEnd(text, done);
-      block ??= node.appendChild(make("div"));
-      write(block, safe(text.slice(done, end < 0 ? text.length : end).replace(/\n+$/, "")));
+      const piece = text.slice(done, end < 0 ? text.length : end).replace(/^\n+|\n+$/g, "");
+      if (piece) write((block ??= node.appendChild(make("div"))), safe(piece));
       if (end < 0) return;
       block = null;
     }
   } };
 }
 
-/** The end of the block of a text that begins at `from`, behind an empty line, a fence or 4,000 characters; -1 where it may still grow. */
+/** The end of the block of a text that begins at `from`, behind an empty line, a fence, or many characters; -1 where it may still grow. */
 function blockEnd(text, from) {
-  const end = text.slice(from, from + 4000).search(text.startsWith("```", from) ? /\n```\s*\n/ : /\n\n|\n(?=```)/);
-  if (end >= 0) return text.indexOf("\n", from + end + 1) + 1 || text.length;
-  if (text.length - from < 4000) return -1;
-  return Math.max(text.lastIndexOf("\n", from + 4000), from + 3999) + 1;
+  const isCode = text.startsWith("```", from);
+  const most = isCode ? 60000 : 4000;
+  const end = (isCode ? /\n```\s*\n/ : /\n\n|\n(?=```)/).exec(text.slice(from, from + most));
+  if (end) return from + end.index + end[0].length;
+  if (text.length - from < most) return -1;
+  const feed = text.lastIndexOf("\n", from + most);
+  return feed > from ? feed + 1 : from + most;
 }
 
 /** The elements of a block of Markdown: code, headings, lists, paragraphs. All else stays as it is written, links too. */
