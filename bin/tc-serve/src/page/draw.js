@@ -67,6 +67,14 @@ function moveTo(from, to) {
   [view.from, view.to] = [from, to];
 }
 
+/** Notes whether the end is seen, so that the page follows it. Returns whether that has changed. What came since the last frame is not there yet. */
+function noteEnd() {
+  const { scrollHeight, scrollTop, clientHeight } = $("pane");
+  const was = view.isAtEnd;
+  view.isAtEnd = scrollHeight - scrollTop - clientHeight < 40 && (was || view.to === view.session.items.length);
+  return was !== view.isAtEnd;
+}
+
 /** Shows earlier or later items, and keeps what is seen where it is. */
 function step(isLater) {
   const pane = $("pane");
@@ -179,7 +187,10 @@ function drawCall({ call }) {
     if (waits(call) && !isOpened) node.open = isOpened = true;
     if (node.open) for (const [at, [title, text]] of rowsOf(call).entries()) drawRow(rows, at, title, text);
   };
-  node.ontoggle = draw;
+  node.ontoggle = () => {
+    draw();
+    noteEnd();
+  };
   return { node, draw };
 }
 

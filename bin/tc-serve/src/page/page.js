@@ -349,11 +349,7 @@ function start() {
     schedule();
   });
   on("pane", "scroll", () => {
-    const pane = $("pane");
-    const isAtEnd = pane.scrollHeight - pane.scrollTop - pane.clientHeight < 40 && view.to === page.session?.items.length;
-    if (view.name !== "talk" || isAtEnd === view.isAtEnd) return;
-    view.isAtEnd = isAtEnd;
-    schedule();
+    if (view.name === "talk" && page.session && noteEnd()) schedule();
   });
   on("lines", "scroll", drawRaw);
   on("filter", "input", drawRaw);
