@@ -617,6 +617,36 @@ const CHECKS = {
     await page.finish();
   },
 
+  async "the end is followed until a card above it is opened or somebody scrolls up"() {
+    const call = (n) => ({ type: "tool_result", tool_id: `f${n}`, tool_name: `follow${n}`, status: "success", output: "line\n".repeat(60) });
+    const made = session([user("Follow"), begin("r1"), ...Array.from({ length: 40 }, (_, n) => call(n))]);
+    const page = await open("#" + made.id);
+    const below = () => page.locator("#pane").evaluate(({ scrollHeight, scrollTop, clientHeight }) => scrollHeight - scrollTop - clientHeight);
+    const more = async (text) => {
+      made.write({ type: "content_delta", text: `${text}\n\n`.repeat(30) }, { type: "content_delta", text: `end of ${text}\n\n` });
+      await page.seen(".text", `end of ${text}`);
+    };
+    await state(page, "follow39", "done");
+    await more("one");
+    assert.ok((await below()) < 2);
+    await page.locator("#pane").hover();
+    await page.mouse.wheel(0, -300);
+    await page.locator("#latest").waitFor();
+    await more("two");
+    assert.ok((await below()) > 300);
+    await page.click("#latest");
+    await page.locator("#latest").waitFor({ state: "hidden" });
+    assert.ok((await below()) < 2);
+    made.write(call(40));
+    await state(page, "follow40", "done");
+    await page.card("follow40").locator("summary").click();
+    await page.seen(".card[open] pre", "line");
+    const before = await below();
+    await more("three");
+    assert.ok((await below()) > before, "the card that is read is scrolled away");
+    await page.finish();
+  },
+
   async "axe finds nothing at 400, 900 and 1600 pixels, dark and light"() {
     const made = session([
       user("We are four."), begin("r1"), { type: "stream_start", v: 1, t: 0, model: "m1" }, { type: "thinking", text: "Hm." }, { type: "content_delta", text: "# Huts\n\n1. **one** `code`\n\n```\npre\n```" },
