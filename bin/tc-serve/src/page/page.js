@@ -5,7 +5,8 @@
 const key = takeKey();
 const sessions = new Map();
 const items = new Map();
-const page = { session: null, current: "", follower: null, tries: 0, timer: 0, heard: 0, frame: 0, isListed: false, hasMore: false, last: "", reading: null, isBehind: false };
+/** What is shown, and how it is followed. */
+const page = { current: "", tries: 0 };
 
 /** The key comes in the fragment, which no server gets, and stays in this tab. */
 function takeKey() {
@@ -163,7 +164,9 @@ async function readOn() {
       if (session.active && page.looked !== session) ask(`/v1/responses/resp_${session.active}`).catch(() => {});
       page.looked = session;
     } catch (error) {
-      if (error.status === 404 && page.session === session) location.hash = "";
+      // Whatever else it is, the stream alone does not make up for it: both begin again.
+      if (error.status !== 404) page.follower?.abort();
+      else if (page.session === session) location.hash = "";
     }
   }
 }
@@ -237,16 +240,21 @@ function openCurrent() {
   show($("tools"), page.session);
   if (page.session && page.follower) catchUp();
   if (id === "new") $("text").focus();
+  else if (isSession && !$("list").offsetParent) $("pane").focus();
   schedule();
 }
 
 const callPath = (call, verb) => pathOf(page.current, `/calls/${encodeURIComponent(call.id)}/${verb}`);
 const cancelCall = (call) => post(callPath(call, "cancel"));
 
-/** Answers a call. A word to the model goes first, so that the model reads it with the result. */
+/** Answers a call. While an answer waits for it, a word to the model goes first, so that the model reads it with the result; else it would come
+    before the result. */
 async function decide(call, verb, word) {
-  if (word) await post(pathOf(page.current, "/messages"), { content: word });
+  const isFirst = page.session.active;
+  const say = async () => word && post(pathOf(page.current, "/messages"), { content: word });
+  if (isFirst) await say();
   await post(callPath(call, verb), { hash: call.hash });
+  if (!isFirst) await say();
 }
 
 /** Asks: in the session that is shown, or in a new one. In the background, so that a page that is closed does not cancel it. */
