@@ -444,6 +444,17 @@ fn a_busy_service_is_waited_for_and_that_is_reported_once() {
     assert_eq!((rest.as_str(), server.asked().len()), ("", 3));
 }
 
+#[test]
+fn a_session_that_was_never_there_was_not_removed() {
+    let server = Server::answering(|number, _, stream| {
+        let busy = b"HTTP/1.1 503 Busy\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n";
+        let answer = if number == 0 { &busy[..] } else { GONE };
+        stream.write_all(answer).is_ok() && number == 0
+    });
+    let ran = testkit::run(tc_view(&["--follow", &server.at(&format!("/{ID}"))]));
+    assert!(ran.refusal().contains("404"), "{ran:?}");
+}
+
 /// Lines of garbage are warnings, and a line that never seems to end is held in bounded memory.
 #[test]
 fn hostile_bytes_are_shown_and_bounded() {

@@ -57,6 +57,7 @@ impl Session {
             pause: None,
             failed: 0,
             was_there: false,
+            has_begun: false,
             is_missed: false,
             is_over: false,
         };
@@ -119,6 +120,8 @@ struct Link {
     failed: u32,
     /// Whether the service has answered: from then on it is waited for.
     was_there: bool,
+    /// Whether the session was there.
+    has_begun: bool,
     /// Whether the wait for the service was reported.
     is_missed: bool,
     /// Whether the session was removed.
@@ -201,7 +204,7 @@ impl Link {
                         self.url
                     );
                 }
-                self.was_there = true;
+                (self.was_there, self.has_begun) = (true, true);
                 self.body = Some(body);
                 Ok(None)
             }
@@ -231,7 +234,7 @@ impl Link {
         let trouble = AttemptTrouble::Refused(head, text);
         let why = trouble.message();
         let remedy = match status {
-            404 | 410 if self.was_there => {
+            404 | 410 if self.has_begun => {
                 self.is_over = true;
                 return Ok(None);
             }
