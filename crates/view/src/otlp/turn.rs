@@ -292,9 +292,11 @@ impl Turn {
         self.total.error = None;
         if self.has_contents {
             let input = std::mem::take(&mut self.input);
-            span.attributes
-                .text(semconv::INPUT_MESSAGES, contents::list(&input));
-            self.question.get_or_insert(input);
+            if !input.is_empty() {
+                span.attributes
+                    .text(semconv::INPUT_MESSAGES, contents::list(&input));
+                self.question.get_or_insert(input);
+            }
         }
         self.chat = Some(OpenChat {
             at: self.spans.len(),
