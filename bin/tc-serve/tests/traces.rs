@@ -297,3 +297,50 @@ fn a_client_that_leaves_ends_its_trace_as_cancelled() {
     assert_eq!(attribute(&traces[0][0], "error.type"), "cancelled");
     assert_eq!(traces[0][0]["status"]["code"], 2);
 }
+
+#[test]
+fn an_answer_that_a_killed_service_left_has_its_trace_when_it_is_ended() {
+    let model = provider(|_, _, stream| {
+        let body = streamed("Hello");
+        // The text, and no end.
+        let _ = stream.write_all(&body[..body.len() - 60]);
+        let mut rest = Vec::new();
+        // Until the service is gone.
+        let _ = std::io::Read::read_to_end(stream, &mut rest);
+        false
+    });
+    let folder = Scratch::new();
+    let [file, sessions] = ["trace.jsonl", "sessions"].map(|name| folder.path(name));
+    let options = [
+        "--otlp-file",
+        file.to_str().unwrap(),
+        "--sessions",
+        sessions.to_str().unwrap(),
+    ];
+    let service = Service::of(&model.url, &options);
+    let headers = format!("traceparent: {CLIENT}\r\n{JSON}");
+    let body = json!({"model": "m", "input": "Hi", "stream": true}).to_string();
+    let mut client = service.send("POST", "/v1/responses", &headers, &body);
+    let begun = client.until("output_text.delta").body;
+    let id = begun
+        .split("\"id\":\"")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap();
+    service.signal(Signal::KILL);
+    service.ended();
+    assert_eq!(traces(&file).len(), 0);
+    let service = Service::of(&model.url, &options);
+    let answer = service.ask("GET", &format!("/v1/responses/{id}"), JSON, "");
+    assert!(answer.body.contains("\"failed\""), "{}", answer.body);
+    ended(service);
+    let traces = traces(&file);
+    let [agent, chat] = &traces[0][..] else {
+        panic!("{traces:?}");
+    };
+    assert_eq!(agent["parentSpanId"], "00f067aa0ba902b7");
+    assert_eq!(attribute(agent, "error.type"), "interrupted");
+    assert_eq!(attribute(chat, "error.type"), "interrupted");
+}
