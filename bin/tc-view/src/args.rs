@@ -7,7 +7,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use view::{FORMS, FormRow, Surface};
 
-/// Events for people: text as it streams, a card for each call, or the final answer as JSON.
+/// Events for people: text as it streams, a card for each call, a report, or the final answer as JSON.
 ///
 /// Control characters in the text of a model or a tool are written out (\x1b, \u202e), never sent.
 /// The exit status is 2 after an `error` event.
@@ -61,6 +61,7 @@ Examples:
   tc-view --follow chat.ndjson
   tc-view --follow http://127.0.0.1:8790/v1/sessions/3fa9…
   tc-view --format json chat.ndjson | jq -r .text
+  tc-view --format html chat.ndjson >chat.html
   tc-view --format otlp chat.ndjson >trace.jsonl
 
 Without --color, the first of these that applies decides: NO_COLOR is not empty (never), CLICOLOR_FORCE is neither empty nor 0 (always), CLICOLOR is 0 (never).";

@@ -1,7 +1,7 @@
-//! Events for people: text as it streams, a card for each call, or the final answer as JSON.
+//! Events for people: text as it streams, a card for each call, reports, or the final answer as JSON.
 //!
-//! What it is: one file for each [`event::View`], and their one table ([`FORMS`]). [`Term`] and
-//! [`text()`] show the same things on two kinds of page. What it is not: it opens no terminal and
+//! What it is: one file for each [`event::View`], and their one table ([`FORMS`]). [`Term`],
+//! [`text()`], [`html()`] and [`markdown()`] show the same things on four kinds of page. What it is not: it opens no terminal and
 //! reads no clock; a [`Surface`] describes where the view is shown, and times are those of the
 //! events.
 //!

@@ -359,12 +359,18 @@ impl GithubProse<'_> {
                 self.open("> ", "> ".to_owned());
             }
             Tag::CodeBlock(kind) => {
-                self.block(false);
                 let info = match kind {
-                    CodeBlockKind::Fenced(info) => language(info),
+                    CodeBlockKind::Fenced(info) => self.with_colons(info).into_owned(),
                     CodeBlockKind::Indented => String::new(),
                 };
-                self.code = Some((info, String::new()));
+                let language = language(&info);
+                self.block(false);
+                if language != info {
+                    // Words that GitHub would not show, or would act on.
+                    self.put(&info);
+                    self.block(false);
+                }
+                self.code = Some((language, String::new()));
             }
             // An item begins a line of its own; a list below another one is set apart.
             Tag::List(_) => {
@@ -583,7 +589,7 @@ mod tests {
             "@<!-- -->ann @<!-- -->ann (`b`)"
         );
         assert_eq!(again("````\n```\n````"), "````\n```\n````");
-        assert_eq!(again("```mermaid\na\n```"), "```\na\n```");
+        assert_eq!(again("```mermaid\na\n```"), "mermaid\n\n```\na\n```");
         assert_eq!(again("- \n- ---\n- # a"), "- \n\n___\n\n- ### a");
     }
 }

@@ -4,7 +4,7 @@
 
 use super::html_writer::HtmlWriter;
 use crate::markdown::Blocks;
-use pulldown_cmark::{Alignment, Event, HeadingLevel, LinkType, Tag, TagEnd};
+use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, LinkType, Tag, TagEnd};
 use std::borrow::Cow;
 
 /// How deep containers are nested. Deeper ones are as deep as this.
@@ -118,7 +118,17 @@ impl HtmlProse<'_, '_> {
                 });
             }
             Tag::BlockQuote(_) => drop(self.open("<blockquote>")),
-            Tag::CodeBlock(_) => drop(self.out.markup("<pre><code>")),
+            Tag::CodeBlock(kind) => {
+                self.out.markup("<pre>");
+                if let CodeBlockKind::Fenced(info) = kind
+                    && !info.is_empty()
+                {
+                    self.out.markup("<span class=\"language\">");
+                    self.text(info);
+                    self.out.markup("</span>");
+                }
+                self.out.markup("<code>");
+            }
             Tag::List(None) => drop(self.open("<ul>")),
             Tag::List(Some(1)) => drop(self.open("<ol>")),
             Tag::List(Some(first)) => {

@@ -15,6 +15,9 @@ use std::collections::VecDeque;
 /// How many rows are kept from the beginning of a log, and from its end.
 const ROWS: usize = 150;
 
+/// How many turns and runs of calls are open at most: what never ends is not kept for ever.
+const OPEN: usize = 256;
+
 /// How many models are named.
 const MODELS: usize = 4;
 
@@ -148,6 +151,7 @@ impl Outline {
                 self.end_turn(event, None);
                 let start = StreamStart::read(event);
                 self.model(start.model);
+                self.date(start.timestamp);
                 self.begin_turn(event, true);
                 begins = true;
             }
@@ -257,6 +261,9 @@ impl Outline {
 
     fn begin_turn(&mut self, event: &Event<'_>, has_start: bool) {
         self.turns += 1;
+        if self.open.len() == OPEN {
+            self.open.remove(0);
+        }
         self.open.push(OpenTurn {
             who: Who::of(event),
             row: self.rows,
@@ -352,6 +359,9 @@ impl Outline {
         let id = call.tool_id.str().into_owned();
         let who = Who::of(event);
         self.runs.retain(|run| run.id != id || run.who != who);
+        if self.runs.len() == OPEN {
+            self.runs.remove(0);
+        }
         self.runs.push(CallRun {
             who,
             id,
