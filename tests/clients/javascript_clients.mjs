@@ -158,7 +158,38 @@ async function useChat(job) {
   };
 }
 
-const direct = { chat, responses, messages, ui: useChat };
+// The agent of AG-UI, whose verifier refuses events in another order than the protocol's. Each event has to fit the schema of its core.
+async function agUi(job) {
+  console.error = () => {};
+  const { HttpAgent } = await load('@ag-ui/client');
+  const { EventSchemas } = await load('@ag-ui/core/schemas');
+  const agent = new HttpAgent({ url: job.base + '/api/ag-ui', threadId: `t-${job.id}-${Math.random()}`, initialMessages: [{ id: 'u1', role: 'user', content: ASK }] });
+  let failure;
+  let finished;
+  let chunks = 0;
+  await agent.runAgent({ tools: job.tools, forwardedProps: { model: job.model } }, {
+    onEvent: ({ event }) => { chunks += 1; EventSchemas.parse(event); },
+    onRunErrorEvent: ({ event }) => { failure = new Error(event.message); },
+    onRunFinishedEvent: ({ event }) => { finished = event; },
+    onRunFailed: ({ error }) => { failure ??= error; },
+  });
+  if (failure) throw failure;
+  const of = (role) => agent.messages.filter((m) => m.role === role);
+  const usage = finished.usage?.[0];
+  // The protocol takes nothing back: a call that does not hold has a result which says so.
+  const ended = new Set(of('tool').map((m) => m.toolCallId));
+  return {
+    text: of('assistant').map((m) => m.content ?? '').join(''),
+    refusal: '',
+    reasoning: of('reasoning').map((m) => m.content).join(''),
+    calls: of('assistant').flatMap((m) => m.toolCalls ?? []).filter((c) => !ended.has(c.id)).map((c) => [c.id, c.function.name, c.function.arguments]),
+    finish: finished.metadata.finishReason.replace('_', '-'),
+    usage: usage?.inputTokens === undefined ? null : { input: usage.inputTokens, output: usage.outputTokens },
+    chunks,
+  };
+}
+
+const direct = { chat, responses, messages, ui: useChat, 'ag-ui': agUi };
 
 async function ask(job) {
   const { id, client, front, form } = job;

@@ -13,10 +13,10 @@ REASONS = {
 # Anthropic's own words for a good end, which its Messages API keeps.
 GOOD_ENDS = ("stop_sequence", "pause_turn")
 
-JAVASCRIPT = {"openai-node", "anthropic-node", "ai-sdk", "use-chat"}
+JAVASCRIPT = {"openai-node", "anthropic-node", "ai-sdk", "use-chat", "ag-ui"}
 
-# The clients that have the AI SDK's words.
-AI_SDK = {"ai-sdk", "use-chat"}
+# The clients that have the AI SDK's words; those of AG-UI become them.
+AI_SDK = {"ai-sdk", "use-chat", "ag-ui"}
 
 # What tc-serve says of a body that ends before its end.
 CUT = re.compile("ended? before|ends before|was cut|disconnect")

@@ -220,7 +220,15 @@ impl FrontForm {
 
     /// Whether it is the stream of a user interface.
     pub(crate) fn is_ui(self) -> bool {
-        matches!(self, FrontForm::Ui(_))
+        self.ui().is_some()
+    }
+
+    /// The protocol, for the stream of a user interface.
+    pub(crate) fn ui(self) -> Option<UiFront> {
+        match self {
+            FrontForm::Ui(front) => Some(front),
+            FrontForm::Answer(_) | FrontForm::Events => None,
+        }
     }
 
     /// Reads the body of a request.

@@ -251,6 +251,7 @@ fn text(settings: &ServeSettings, address: &str) -> String {
   OpenAI Python   OpenAI(base_url=\"{address}/v1\", api_key=\"{key}\")
   Claude Code     ANTHROPIC_BASE_URL={address} ANTHROPIC_AUTH_TOKEN={key} claude
   Codex           {variable}codex -c 'model_providers.tc={{name=\"tc\",base_url=\"{address}/v1\",wire_api=\"responses\"{name}}}' -c model_provider=tc
+  AI SDK          new DefaultChatTransport({{ api: \"{address}/api/chat\" }})
   Open WebUI      OPENAI_API_BASE_URL={address}/v1 OPENAI_API_KEY={key} open-webui serve
 "
     );

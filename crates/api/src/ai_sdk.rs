@@ -11,6 +11,7 @@ pub(crate) const ROW: UiRow = UiRow {
     name: "ai-sdk",
     path: "/api/chat",
     headers: &[("x-vercel-ai-ui-message-stream", "v1")],
+    goes_on: true,
     writer: |options| Box::new(stream::AiSdkWriter::new(options)),
     read: inbound::read,
 };

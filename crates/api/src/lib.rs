@@ -6,6 +6,7 @@
 //! makes the request of the next turn. What it is not: it opens no connection, has no clock, and
 //! merges no tool calls.
 
+mod ag_ui;
 mod ai_sdk;
 mod answer;
 mod anthropic;

@@ -18,6 +18,8 @@ pub use crate::ui::stream::UiStream;
 pub enum UiFront {
     /// The UI message stream of the AI SDK.
     AiSdk,
+    /// The runs of AG-UI.
+    AgUi,
 }
 
 /// What is known of a protocol.
@@ -28,6 +30,9 @@ pub(crate) struct UiRow {
     pub path: &'static str,
     /// The headers of its streams, beside those of all streams.
     pub headers: &'static [(&'static str, &'static str)],
+    /// Whether an answer goes on with the message of an earlier one. Else each answer is messages
+    /// of its own.
+    pub goes_on: bool,
     /// Makes the writer of a stream.
     pub writer: fn(&UiOptions) -> Box<dyn UiWriter>,
     /// Reads the body of a request.
@@ -36,11 +41,12 @@ pub(crate) struct UiRow {
 
 impl UiFront {
     /// Every protocol.
-    pub const ALL: [UiFront; 1] = [UiFront::AiSdk];
+    pub const ALL: [UiFront; 2] = [UiFront::AiSdk, UiFront::AgUi];
 
     pub(crate) fn row(self) -> &'static UiRow {
         match self {
             UiFront::AiSdk => &crate::ai_sdk::ROW,
+            UiFront::AgUi => &crate::ag_ui::ROW,
         }
     }
 
@@ -52,6 +58,21 @@ impl UiFront {
     /// The path of the requests.
     pub fn path(self) -> &'static str {
         self.row().path
+    }
+
+    /// What the stream of the answer `id` to a request says besides the events.
+    pub fn options(self, id: &str, request: &InboundRequest) -> UiOptions {
+        let chat = request.chat.as_deref();
+        let continued = chat.and_then(Chat::continued);
+        let message = continued.filter(|message| self.row().goes_on && !message.id.is_empty());
+        UiOptions {
+            chat: chat.map(|chat| chat.id.clone()).unwrap_or_default(),
+            run: chat.and_then(|chat| chat.run.clone()),
+            message: message.map_or_else(|| format!("msg_{id}"), |message| message.id.clone()),
+            response: format!("resp_{id}"),
+            continues: continued.is_some(),
+            ..UiOptions::default()
+        }
     }
 
     /// The headers of a stream that no other stream has.
@@ -66,7 +87,10 @@ pub struct UiOptions {
     /// The client's name of the chat.
     #[serde(default)]
     pub chat: String,
-    /// The id of the message that the answer is.
+    /// The client's name of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// The id of the message that the answer is, or what the ids of its messages begin with.
     #[serde(default)]
     pub message: String,
     /// The id of the response.

@@ -10,7 +10,7 @@ use super::stored::{
     JSON, SESSION, StoredOptions, StoredResponse, StoredUi, conversation_id, with_session,
 };
 use super::tool_loop::{LoopStep, ToolLoop, TurnRequest};
-use super::turn::{accepts_sse, client_retries, forwarded, ui_options};
+use super::turn::{accepts_sse, client_retries, forwarded};
 use crate::budget::Share;
 use crate::keys::hex;
 use crate::pipe::{ClientRequest, EventLines, PipeOutput};
@@ -246,7 +246,7 @@ impl Service {
         let idempotency = asked.header(IDEMPOTENCY).map(str::to_owned);
         let is_background = asked.is_background();
         let form = asked.form();
-        let api = form.api();
+        let (is_ui, api) = (form.is_ui(), form.api());
         let is_temporary = is_new && !self.is_stored(asked.admitted, asked.headers, &asked.inbound);
         let tools = self.tools_for(asked.headers)?;
         // A request without tools of the service decides no call.
@@ -257,8 +257,8 @@ impl Service {
             options: self.stored_options(id, &asked, tools.is_some()),
             mode: tools.as_ref().map(|(_, mode)| mode.name().to_owned()),
             calls: answers.calls,
-            ui: asked.form().is_ui().then(|| StoredUi {
-                options: ui_options(&id.to_string(), &asked.inbound),
+            ui: asked.form().ui().map(|front| StoredUi {
+                options: front.options(&id.to_string(), &asked.inbound),
                 from: continued.map(|continued| continued.end),
                 begins: continued.map(|continued| continued.begins),
             }),
@@ -326,7 +326,7 @@ impl Service {
         running.body_hash = body_hash;
         let running = Rc::new(running);
         *session.running.borrow_mut() = Some(Rc::clone(&running));
-        if is_background && own.is_some() {
+        if is_background && (own.is_some() || is_ui) {
             self.sessions
                 .iter()
                 .for_each(|sessions| sessions.remember_left(session.id));

@@ -5,12 +5,13 @@ use super::refusals::Named;
 use super::response::Refusal;
 use super::service::Service;
 use super::stored::StoredResponse;
+use crate::budget::Share;
 use crate::pipe::{ClientRequest, EventLines, PipeOutput};
 use crate::places::KeyPlace;
 use crate::sessions::{
-    Made, Outline, ResponseId, RunFile, RunningResponse, SessionWriter, Sessions, produce,
+    Made, Outline, ResponseId, RunFile, RunningResponse, SessionWriter, Sessions, one_turn, produce,
 };
-use crate::tools::{ServiceTools, ToolTurn, TurnEnd};
+use crate::tools::{ServiceTools, ToolTurn, ToolsMode, TurnEnd};
 use api::{Api, InboundRequest};
 use event::payload::FinishReason;
 use event::trace::TraceContext;
@@ -69,6 +70,31 @@ impl TurnRequest {
             retries: request.retries,
             headers: request.headers.clone(),
             trace: request.trace.clone(),
+        }
+    }
+
+    /// The request of a turn with this conversation.
+    fn with(&self, conversation: api::Conversation, share: Share) -> ClientRequest {
+        let TurnRequest {
+            key,
+            id,
+            api,
+            inbound,
+            retries,
+            headers,
+            trace,
+        } = self.clone();
+        let mut request = inbound;
+        request.conversation = conversation;
+        ClientRequest {
+            share,
+            key,
+            id,
+            api,
+            request,
+            retries,
+            headers,
+            trace,
         }
     }
 }
@@ -176,27 +202,8 @@ impl ToolLoop {
 
     /// The request of the next turn.
     pub(super) fn next(&self, conversation: api::Conversation) -> ClientRequest {
-        let TurnRequest {
-            key,
-            id,
-            api,
-            inbound,
-            retries,
-            headers,
-            trace,
-        } = self.request.clone();
-        let mut request = inbound;
-        request.conversation = conversation;
-        ClientRequest {
-            share: self.service.pipe.budget.share(),
-            key,
-            id,
-            api,
-            request,
-            retries,
-            headers,
-            trace,
-        }
+        let share = self.service.pipe.budget.share();
+        self.request.with(conversation, share)
     }
 
     /// Runs one turn by `tool-exec`, which has the session meanwhile.
@@ -319,18 +326,15 @@ impl Service {
         };
         for id in sessions.left() {
             // Another service may have it.
-            if let Some(tools) = &self.tools
-                && !RunFile::is_held(&sessions.store.path_of(id))
-            {
+            if !RunFile::is_held(&sessions.store.path_of(id)) {
                 let (service, sessions) = (Rc::clone(self), Rc::clone(sessions));
-                let tools = Rc::clone(tools);
                 tokio::task::spawn_local(async move {
                     // The tools of a service that was killed may still run: they end their turn.
                     let session = sessions.live(id);
                     let mut writer = SessionWriter::waiting(&sessions, &session);
                     // A session that cannot be read now is looked at when somebody asks for it.
                     if writer.take_back().await.is_ok() {
-                        let _ = service.go_on_with(&sessions, &tools, writer);
+                        let _ = service.go_on_with(&sessions, writer);
                     }
                 });
             }
@@ -340,7 +344,6 @@ impl Service {
     fn go_on_with(
         self: &Rc<Self>,
         sessions: &Rc<Sessions>,
-        tools: &Rc<ServiceTools>,
         mut writer: SessionWriter,
     ) -> Result<(), Refusal> {
         let failed = |error: StoreError| Named::Response.refuse(error);
@@ -355,34 +358,40 @@ impl Service {
             return Ok(());
         };
         let response = ResponseId::of(&left.id).ok_or_else(|| Named::Response.unknown())?;
-        if left.is_open || !left.is_background {
-            sessions.forget_left(id);
-            return writer.interrupt(&left.id).map_err(failed);
-        }
         let stored = StoredResponse::read(sessions, response)?;
         let front = stored.form.name();
+        let runs_tools = stored.mode.is_some_and(|mode| mode != ToolsMode::Pass);
+        let tools = self.tools.clone().filter(|_| runs_tools);
+        // The client of a user interface takes back what a turn has shown that did not end.
+        let is_ui = stored.form.is_ui();
+        let may_go_on = match &tools {
+            Some(_) => left.is_background && (is_ui || !left.is_open),
+            None => is_ui && (left.is_open || left.turns == 0),
+        };
+        if !may_go_on {
+            sessions.forget_left(id);
+            return writer.end_left(left).map_err(failed);
+        }
+        if left.is_open {
+            writer.cut_turn().map_err(failed)?;
+        }
         let mut inbound = stored.request.ok_or_else(|| Named::Response.unknown())?;
-        inbound.offer(&tools.list);
+        if let Some(tools) = &tools {
+            inbound.offer(&tools.list);
+        }
         let owner = outline.head.key.as_deref();
         let key = owner.and_then(|hash| self.keys.borrow().place_of(hash));
         let trace = self.trace_of(&left.id, stored.client.as_ref());
-        let turns = ToolLoop {
-            service: Rc::clone(self),
-            tools: Rc::clone(tools),
-            request: TurnRequest {
-                key,
-                id: self.new_id(),
-                api: stored.form.api(),
-                inbound,
-                retries: false,
-                headers: Vec::new(),
-                trace: trace.clone(),
-            },
-            leave: stored.tools,
-            is_background: true,
-            ends_for_a_person: false,
+        let again = TurnRequest {
+            key,
+            id: self.new_id(),
+            api: stored.form.api(),
+            inbound,
+            retries: false,
+            headers: Vec::new(),
+            trace: trace.clone(),
         };
-        let request = turns.next(outline.open_conversation());
+        let request = again.with(outline.open_conversation(), self.pipe.budget.share());
         let pipe = self.pipe_for(&request, None, PipeOutput::Events(EventLines::kept()));
         let mut running = RunningResponse::new(response, outline.head.key.clone(), front, pipe);
         running.is_background = true;
@@ -391,6 +400,22 @@ impl Service {
         running.body_hash = left.body_hash.clone().unwrap_or_default();
         let running = Rc::new(running);
         *session.running.borrow_mut() = Some(Rc::clone(&running));
+        let Some(tools) = tools else {
+            let work = self.work(request, &running.pipe());
+            let make = async move |running: &RunningResponse, writer: &mut SessionWriter| {
+                one_turn(running, writer, work).await
+            };
+            tokio::task::spawn_local(produce(running, writer, make));
+            return Ok(());
+        };
+        let turns = ToolLoop {
+            service: Rc::clone(self),
+            tools,
+            request: again,
+            leave: stored.tools,
+            is_background: true,
+            ends_for_a_person: is_ui,
+        };
         let make = async move |running: &RunningResponse, writer: &mut SessionWriter| {
             turns.resume(running, writer).await
         };

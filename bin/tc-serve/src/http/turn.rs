@@ -11,7 +11,7 @@ use crate::traces::{AnswerTrace, client_trace};
 use crate::turns::Turns;
 use api::{AnswerForm, AnswerOptions, Clock, Encoder, Front, REPEATED};
 use api::{Api, InboundRequest, Message};
-use api::{Chat, UiOptions, UiRunner, UiStream};
+use api::{UiOptions, UiRunner, UiStream};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, Request, Response, StatusCode};
@@ -114,7 +114,7 @@ impl Service {
             let clients = inbound.tools.iter().flat_map(|tools| tools.names());
             let options = UiOptions {
                 runner: self.runner(false, clients),
-                ..ui_options(&admitted.id, inbound)
+                ..front.options(&admitted.id, inbound)
             };
             let stream = UiStream::new(front, options);
             return (PipeOutput::Ui(Box::new(stream)), EVENT_STREAM);
@@ -233,22 +233,6 @@ impl Service {
             namespaced_tools: inbound.namespaced_tools.clone(),
             ..AnswerOptions::default()
         }
-    }
-}
-
-/// What the stream of a user interface says of the answer `id` to a request, besides who runs calls.
-pub(super) fn ui_options(id: &str, inbound: &InboundRequest) -> UiOptions {
-    let chat = inbound.chat.as_deref();
-    let continued = chat.and_then(Chat::continued);
-    UiOptions {
-        chat: chat.map(|chat| chat.id.clone()).unwrap_or_default(),
-        message: match continued.filter(|message| !message.id.is_empty()) {
-            Some(message) => message.id.clone(),
-            None => format!("msg_{id}"),
-        },
-        response: format!("resp_{id}"),
-        continues: continued.is_some(),
-        ..UiOptions::default()
     }
 }
 

@@ -75,7 +75,8 @@ fn known(outline: &Outline, chat: &Chat, request: &InboundRequest) -> KnownChat 
         .rev()
         .find_map(|(at, message)| {
             let mut written = outline.responses.iter().filter(|response| {
-                message.is_answer && response.message.as_ref() == Some(&message.id)
+                let written = response.message.as_deref();
+                written.is_some_and(|written| message.is_of(written))
             });
             let first = written.next()?;
             Some((at, first, written.next_back().unwrap_or(first)))
@@ -93,6 +94,7 @@ fn known(outline: &Outline, chat: &Chat, request: &InboundRequest) -> KnownChat 
             continued: None,
         };
     };
+    let goes_on = chat.messages[at..].iter().all(|message| message.is_answer);
     let is_own = |offset: u64| (first.offset..last.end).contains(&offset);
     let has_answer = places
         .iter()
@@ -106,7 +108,7 @@ fn known(outline: &Outline, chat: &Chat, request: &InboundRequest) -> KnownChat 
             .filter(is_later)
             .map(|(offset, _)| *offset)
             .collect(),
-        continued: (at + 1 == chat.messages.len()).then_some(ContinuedMessage {
+        continued: goes_on.then_some(ContinuedMessage {
             begins: first.offset,
             end: last.end,
         }),

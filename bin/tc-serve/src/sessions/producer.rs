@@ -323,11 +323,19 @@ impl SessionWriter {
     /// # Errors
     /// As [`SessionWriter::append`].
     pub(crate) fn interrupt(&mut self, id: &str) -> Result<(), StoreError> {
+        self.cut_turn()?;
+        self.end_response(id, ResponseStatus::Interrupted)
+    }
+
+    /// Ends a turn that was cut when a service ended.
+    ///
+    /// # Errors
+    /// As [`SessionWriter::append`].
+    pub(crate) fn cut_turn(&mut self) -> Result<(), StoreError> {
         self.fail(
             INTERRUPTED,
             "the service was stopped before the answer had ended",
-        )?;
-        self.end_response(id, ResponseStatus::Interrupted)
+        )
     }
 
     /// Appends an error that ends the answer.

@@ -39,6 +39,7 @@ pub(crate) fn read(
             "regenerate-message" => ChatTrigger::Regenerate,
             _ => ChatTrigger::Submit,
         },
+        run: None,
         message_id: Some(text_of(take("messageId"))).filter(|id| !id.is_empty()),
         messages: Vec::new(),
     };

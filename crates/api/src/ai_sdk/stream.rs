@@ -68,6 +68,7 @@ impl UiWriter for AiSdkWriter {
             UiStep::TurnStart => frame(out, "start-step", |_| {}),
             UiStep::TurnEnd => frame(out, "finish-step", |_| {}),
             UiStep::Reset => frame(out, "reset-step", |_| {}),
+            UiStep::TakenBack => {}
             UiStep::TextStart { id } => frame(out, "text-start", |o| {
                 o.str("id", id);
             }),
@@ -169,7 +170,7 @@ impl UiWriter for AiSdkWriter {
                                 o.str("model", &facts.model);
                             }
                             if let Some(usage) = usage {
-                                o.object("usage", |o| counts(o, &usage));
+                                o.object("usage", |o| usage.counts(o));
                             }
                         });
                     });
@@ -199,20 +200,5 @@ impl UiWriter for AiSdkWriter {
 
     fn resets(&self) -> bool {
         true
-    }
-}
-
-/// Tokens by the names of the SDK's `LanguageModelUsage`.
-fn counts(o: &mut Object<'_>, usage: &ReportedUsage) {
-    o.int("inputTokens", usage.input)
-        .int("outputTokens", usage.output)
-        .int("totalTokens", usage.total);
-    for (name, count) in [
-        ("reasoningTokens", usage.reasoning),
-        ("cachedInputTokens", usage.cached),
-    ] {
-        if count > 0 {
-            o.int(name, count);
-        }
     }
 }

@@ -8,6 +8,8 @@ use crate::inbound::request::InboundRequest;
 pub struct Chat {
     /// The client's name of it; empty where it has none.
     pub id: String,
+    /// The client's name of the run.
+    pub run: Option<String>,
     /// Why the client asks.
     pub trigger: ChatTrigger,
     /// The message that the client names: the one that it replaces, or goes on with.
@@ -31,7 +33,7 @@ pub enum ChatTrigger {
 pub struct ChatMessage {
     /// Its id.
     pub id: String,
-    /// Whether the model wrote it.
+    /// Whether it is of an answer: the model wrote it, or it is the result of a call.
     pub is_answer: bool,
     /// The place of its first message in the conversation.
     pub first: usize,
@@ -51,6 +53,14 @@ impl Chat {
         };
         let is_edit = self.message_id.as_ref() == Some(&message.id);
         !message.is_answer && !is_edit && self.trigger == ChatTrigger::Submit
+    }
+}
+
+impl ChatMessage {
+    /// Whether an answer with this message wrote it.
+    pub fn is_of(&self, message: &str) -> bool {
+        let rest = self.id.strip_prefix(message).filter(|_| self.is_answer);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
     }
 }
 

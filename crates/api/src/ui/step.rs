@@ -1,13 +1,11 @@
 //! What a stream for a user interface is made of. [`crate::ui::stream`] makes steps of events, and
 //! the writer of each protocol writes them.
 
+use crate::answer::step::ReportedUsage;
+
 /// One step. A part of the message is a text, a piece of reasoning or a call; the parts of texts and
 /// reasoning have ids that no other part of the stream has.
 #[derive(Clone, Copy, Debug)]
-#[expect(
-    dead_code,
-    reason = "other protocols than the AI SDK's want more of a step"
-)]
 pub(crate) enum UiStep<'s> {
     /// The stream begins.
     Start,
@@ -17,6 +15,8 @@ pub(crate) enum UiStep<'s> {
     TurnEnd,
     /// All parts of this turn are taken back. Only for a writer that [`UiWriter::resets`].
     Reset,
+    /// The same for a writer that does not: what the turn has shown stays where it is.
+    TakenBack,
     /// A text begins.
     TextStart { id: &'s str },
     /// Its next piece, which is not empty.
@@ -102,6 +102,8 @@ pub(crate) enum UiStep<'s> {
         reason: UiEnd,
         /// The questions that wait for an answer.
         asked: &'s [(UiCallName<'s>, &'s UiAsk)],
+        /// The calls that wait for the client, by their ids.
+        clients: &'s [&'s str],
     },
     /// Nothing comes behind it.
     Done,
@@ -170,6 +172,23 @@ pub(crate) trait UiWriter {
 
     /// Whether a client of the protocol takes back the parts of a turn.
     fn resets(&self) -> bool;
+}
+
+impl ReportedUsage {
+    /// Writes the counts by the names that both protocols have for them.
+    pub(crate) fn counts(&self, o: &mut event::Object<'_>) {
+        o.int("inputTokens", self.input)
+            .int("outputTokens", self.output)
+            .int("totalTokens", self.total);
+        for (name, count) in [
+            ("reasoningTokens", self.reasoning),
+            ("cachedInputTokens", self.cached),
+        ] {
+            if count > 0 {
+                o.int(name, count);
+            }
+        }
+    }
 }
 
 /// Appends a server-sent event whose data is an object with the member `type` first.

@@ -44,6 +44,9 @@ pub struct UiStream {
     /// The calls of earlier answers that have their results: a log may have their progress behind
     /// them.
     ended: HashSet<String>,
+    /// The calls of this turn that were taken back where the protocol has no form for that: it has
+    /// none for another call under the same id either.
+    taken_back: HashSet<String>,
     /// The API of the provider.
     api: String,
     facts: UiFacts,
@@ -171,6 +174,7 @@ impl UiStream {
             is_request: true,
             has_turn: false,
             ended: HashSet::new(),
+            taken_back: HashSet::new(),
             api: String::new(),
             facts: UiFacts::default(),
             turn_usage: SessionStats::default(),
@@ -327,7 +331,9 @@ impl UiStream {
                 .iter()
                 .filter_map(|call| Some((call.name(), call.ask.as_ref()?)))
                 .collect();
-            let waits = !asked.is_empty() || calls.iter().any(|call| !call.is_own);
+            let clients = calls.iter().filter(|call| !call.is_own);
+            let clients: Vec<&str> = clients.map(|call| &*call.id).collect();
+            let waits = !asked.is_empty() || !clients.is_empty();
             let reason = match self.reason {
                 _ if failure.is_some() => UiEnd::Error,
                 Some(FinishReason::Length) => UiEnd::Length,
@@ -339,8 +345,12 @@ impl UiStream {
                 // The calls of the last turn have their results.
                 _ => UiEnd::Stop,
             };
-            let asked = &asked;
-            page.step(&UiStep::Finish { reason, asked }, out);
+            let finish = UiStep::Finish {
+                reason,
+                asked: &asked,
+                clients: &clients,
+            };
+            page.step(&finish, out);
         }
         page.step(&UiStep::Done, out);
         self.calls = Vec::new();
@@ -358,6 +368,7 @@ impl UiStream {
         }
         self.failure = None;
         self.reason = None;
+        self.taken_back.clear();
         self.count();
         self.turn.state = TurnState::Open;
         self.api = start.api.map(Text::str).unwrap_or_default().into_owned();
@@ -408,18 +419,21 @@ impl UiStream {
 
     /// The parts of the turn do not hold: all of them are taken back.
     fn take_back_all(&mut self, out: &mut Vec<u8>) {
-        let turn = &mut self.turn;
-        let has_parts = turn.has_begun;
-        (turn.open, turn.needs_reset) = (None, false);
-        (turn.kept, turn.size) = (Vec::new(), 0);
-        if has_parts && self.page.writer.resets() {
+        let has_parts = self.turn.has_begun;
+        let resets = self.page.writer.resets();
+        if has_parts && resets {
             self.page.step(&UiStep::Reset, out);
             self.calls.retain(|call| call.ask.is_some());
         } else if has_parts {
+            self.close(out);
             self.end_calls(true, out);
-            self.turn.has_begun = false;
+            self.page.step(&UiStep::TakenBack, out);
             self.page.step(&UiStep::TurnEnd, out);
         }
+        self.turn = OpenTurn {
+            has_begun: has_parts && resets,
+            ..OpenTurn::default()
+        };
     }
 
     /// Begins the turn that is shown, and takes back what does not hold any more.
@@ -559,6 +573,12 @@ impl UiStream {
         let at = at.unwrap_or_else(|| {
             self.ready(out);
             self.close(out);
+            if self.taken_back.contains(id) {
+                let message =
+                    format!("the provider withdrew a call and began it again under the id {id}");
+                self.failure
+                    .get_or_insert_with(|| FailedAnswer::new("upstream_error", &message));
+            }
             self.calls.push(UiCall {
                 id: id.to_owned(),
                 ..UiCall::default()
@@ -574,19 +594,20 @@ impl UiStream {
         };
         let mut piece = String::new();
         delta.arguments.unwrap_or_default().append_to(&mut piece);
-        let call = self.of(&id, out);
-        if call.is_called {
+        if self.of(&id, out).is_called {
             return;
         }
+        // What is taken back is written again without this piece.
+        self.settle(out);
+        let Some(call) = self.find(&id) else {
+            return;
+        };
         call.arguments.push_str(&piece);
-        let has_begun = call.has_begun;
         let name = delta.tool_name.map(Text::str).unwrap_or_default();
-        if has_begun {
-            self.ready(out);
-            let id = &id;
+        if call.has_begun {
             if !piece.is_empty() {
-                self.page
-                    .step(&UiStep::CallDelta { id, piece: &piece }, out);
+                let (id, piece) = (&*id, &*piece);
+                self.page.step(&UiStep::CallDelta { id, piece }, out);
             }
         } else if !name.is_empty() {
             // What came before the name goes with it.
@@ -621,16 +642,29 @@ impl UiStream {
         if is_new {
             self.keep(KeptPart::Call(id.clone().into_owned()));
         }
-        let Some(call) = self.find(&id) else {
+        let resets = self.page.writer.resets();
+        // Not `find`: the failure of the answer is set beside the call.
+        let Some(call) = self.calls.iter_mut().rev().find(|call| call.id == id) else {
             return;
         };
         call.name = name.clone().into_owned();
         (call.has_begun, call.is_own) = (true, is_own);
         // The service answers a call that does not fit its schema; a client judges it by itself.
-        let verdict = match event.error {
+        let mut verdict = match event.error {
             Some(error) if is_own => CallVerdict::Unusable(error.message.str().into_owned()),
             _ => verdict(event),
         };
+        if let CallVerdict::Arguments(arguments) = &verdict
+            && !resets
+            && !is_new
+            && !is_own
+            && !holds(&call.arguments, arguments)
+        {
+            let message = format!("the call {name} ended with other arguments than it began with");
+            self.failure
+                .get_or_insert_with(|| FailedAnswer::new("upstream_error", &message));
+            verdict = CallVerdict::Unusable(message);
+        }
         match verdict {
             CallVerdict::Arguments(arguments) => {
                 let before = std::mem::replace(&mut call.arguments, arguments);
@@ -865,7 +899,10 @@ impl UiStream {
                 self.turn.needs_reset |= has_begun;
                 self.forget(&id);
             }
-            Some(_) => {
+            Some(call) => {
+                if call.has_begun && !self.page.writer.resets() {
+                    self.taken_back.insert(id.clone().into_owned());
+                }
                 self.on_call(out);
                 self.end_call(&id, "the call was taken back", out);
             }
@@ -1009,6 +1046,17 @@ impl std::fmt::Debug for UiStream {
             .field("turn", &self.turn)
             .finish_non_exhaustive()
     }
+}
+
+/// Whether arguments whose beginning was shown end as these.
+fn holds(shown: &str, arguments: &str) -> bool {
+    let minified = |json: &str| {
+        let mut out = Vec::new();
+        event::minify(&mut out, json);
+        out
+    };
+    arguments.starts_with(shown)
+        || (Raw::parse(shown).is_ok() && minified(shown) == minified(arguments))
 }
 
 impl UiPage {
