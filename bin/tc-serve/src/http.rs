@@ -27,7 +27,7 @@ pub(crate) use service::{Reports, Service};
 
 use crate::life::ConnectionPhase;
 use crate::log::AccessLine;
-use crate::route::{Endpoint, FrontForm};
+use crate::route::Endpoint;
 use crate::upstream::Upstream;
 use hyper::body::Incoming;
 use hyper::header::HeaderValue;
@@ -57,7 +57,7 @@ impl Service {
             id: id.clone(),
             method: request.method().as_str().to_owned(),
             path: request.uri().path().to_owned(),
-            front: route.form().map(FrontForm::name),
+            front: route.name(),
             status: 499,
             ..AccessLine::default()
         };

@@ -94,6 +94,15 @@ impl Endpoint {
         }
     }
 
+    /// The name of the API or the protocol that a client of this path speaks, for the log.
+    pub(crate) fn name(self) -> Option<&'static str> {
+        let front = self.front().map(Front::name);
+        front.or(match self {
+            Endpoint::Ui(front) => Some(front.name()),
+            _ => None,
+        })
+    }
+
     /// The form of the answers to requests of this path, if it has any.
     pub(crate) fn form(self) -> Option<FrontForm> {
         match self {

@@ -9,7 +9,15 @@ mod service;
 use reader::{Shown, read};
 use serde_json::{Value, json};
 use service::agent::{Agent, Turn, session_of, tool};
-use service::{JSON, Response, Service};
+use service::{JSON, Response, SSE, Server, Service, answer, provider};
+use std::io::Read;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The id of the message that a stream begins.
+fn message_id(body: &str) -> String {
+    let id = body.split("\"messageId\":\"").nth(1).unwrap();
+    id.split('"').next().unwrap().to_owned()
+}
 
 fn user(id: &str, text: &str) -> Value {
     json!({"id": id, "role": "user", "parts": [{"type": "text", "text": text}]})
@@ -180,15 +188,7 @@ fn a_stop_ends_the_answer_that_it_names_and_a_disconnect_ends_none() {
     let mut client = agent.service.send("POST", "/api/chat", JSON, &ask);
     // Progress is a preliminary output.
     let seen = client.until("\"preliminary\":true");
-    let id = seen
-        .body
-        .split("\"messageId\":\"")
-        .nth(1)
-        .unwrap()
-        .split('"')
-        .next()
-        .unwrap()
-        .to_owned();
+    let id = message_id(&seen.body);
     drop(client);
     let mut page = agent.service.send("GET", &chat("stream"), "", "");
     page.until("\"preliminary\":true");
@@ -411,4 +411,130 @@ fn the_chat_of_another_key_is_an_unknown_chat() {
     let other = service.ask("POST", "/api/chat", &headers[1], &ask);
     assert_eq!(other.status, 200);
     assert_ne!(session_of(&other), session_of(&one));
+}
+
+/// A model that hangs in the middle of its first answer, and gives the second whole.
+fn model_that_hangs() -> Server {
+    let asked = AtomicUsize::new(0);
+    provider(move |_, _, stream| {
+        let whole = Turn::says("Whole.").body();
+        if asked.fetch_add(1, Ordering::Relaxed) > 0 {
+            return answer(stream, "200 OK", SSE, whole.as_bytes(), None);
+        }
+        let half = Turn::thinks(Turn::default(), "Hm.")
+            .then_says("Half")
+            .body();
+        let cut = half
+            .find("finish_reason\":\"stop")
+            .and_then(|at| half[..at].rfind("data: "));
+        answer(stream, "200 OK", SSE, half.as_bytes(), cut);
+        // Until the service is gone.
+        while matches!(stream.read(&mut [0; 64]), Ok(n) if n > 0) {}
+        false
+    })
+}
+
+#[test]
+fn an_answer_goes_on_when_its_service_was_killed() {
+    for mode in ["standard", "pass"] {
+        let mut agent = Agent::of(&json!([remove()]), model_that_hangs(), &["--mode", mode]);
+        let ask = body("chat", &[&user("u1", "Hi")]).to_string();
+        let mut client = agent.service.send("POST", "/api/chat", JSON, &ask);
+        let seen = client.until("Half");
+        let id = message_id(&seen.body);
+        agent.kill();
+        agent.restart();
+        let path = format!("/api/chat/chat/stream?messageId={id}");
+        let again = agent.service.ask("GET", &path, "", "");
+        let shown = read(&again.body, &Shown::default());
+        assert!(again.body.contains("reset-step"), "{mode}: {}", again.body);
+        assert_eq!(
+            (shown.id.as_str(), shown.texts()),
+            (id.as_str(), vec!["Whole."]),
+            "{mode}"
+        );
+        assert_eq!(agent.ended(&session_of(&seen)), "completed");
+    }
+}
+
+#[test]
+fn in_auto_mode_a_chat_has_the_last_text_and_the_questions() {
+    let agent = Agent::new(&[remove()], turns(), &["--mode", "auto"]);
+    let ask = user("u1", "Hi");
+    let (answer, shown) = send(&agent.service, &body("chat", &[&ask]), &Shown::default());
+    assert_eq!(
+        shown.calls()[0].0,
+        "remove approval-requested",
+        "{}",
+        answer.body
+    );
+    let decided = decided(&shown, true);
+    let next = body("chat", &[&ask, &decided.message()]);
+    let (answer, done) = send(&agent.service, &next, &decided);
+    assert_eq!(
+        (done.texts(), done.finish.as_deref()),
+        (vec!["It is gone."], Some("stop")),
+        "{}",
+        answer.body
+    );
+    assert_eq!(agent.folder.read("ran"), "x\n");
+}
+
+/// The events of a run of AG-UI.
+fn run(service: &Service, body: &Value) -> Vec<Value> {
+    let answer = service.post("/api/ag-ui", &body.to_string());
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let frames = answer.body.split("\n\n").filter(|frame| !frame.is_empty());
+    let events =
+        frames.map(|frame| serde_json::from_str(frame.strip_prefix("data: ").unwrap()).unwrap());
+    events.collect()
+}
+
+#[test]
+fn a_run_of_ag_ui_is_interrupted_and_resumed() {
+    let agent = Agent::new(&[remove()], turns(), &[]);
+    let ask = json!({"id": "u1", "role": "user", "content": "Hi"});
+    let mut first = json!({"threadId": "t", "runId": "r1", "messages": [ask], "tools": [], "context": [], "forwardedProps": {"model": "m"}});
+    let events = run(&agent.service, &first);
+    let last = events.last().unwrap();
+    assert_eq!(
+        (&events[0]["type"], &last["runId"]),
+        (&json!("RUN_STARTED"), &json!("r1"))
+    );
+    let interrupt = &last["outcome"]["interrupts"][0];
+    assert_eq!(interrupt["toolCallId"], "c1", "{last}");
+    let start = |kind: &str| events.iter().find(|event| event["type"] == kind).unwrap();
+    let reply = json!({"id": start("TEXT_MESSAGE_START")["messageId"], "role": "assistant", "content": "Let me see.",
+        "toolCalls": [{"id": "c1", "type": "function", "function": {"name": "remove", "arguments": "{\"text\":\"x\"}"}}]});
+    assert_eq!(start("TOOL_CALL_START")["parentMessageId"], reply["id"]);
+    first["runId"] = "r2".into();
+    first["messages"] = json!([ask, reply]);
+    first["resume"] = json!([{"interruptId": interrupt["id"], "status": "resolved", "payload": {"approved": true}}]);
+    let events = run(&agent.service, &first);
+    let kinds: Vec<&str> = events
+        .iter()
+        .map(|event| event["type"].as_str().unwrap())
+        .collect();
+    assert!(
+        kinds.contains(&"TOOL_CALL_RESULT") && kinds.contains(&"TEXT_MESSAGE_CONTENT"),
+        "{kinds:?}"
+    );
+    assert_eq!(events.last().unwrap()["outcome"]["type"], "success");
+    assert_eq!(
+        (agent.folder.read("ran").as_str(), agent.sessions().len()),
+        ("x\n", 1)
+    );
+    assert_eq!(
+        asked(&agent),
+        ["user Hi", "assistant Let me see.", "tool removed x\n"]
+    );
+    for hostile in [
+        json!({}),
+        json!({"messages": 7}),
+        json!({"messages": [7]}),
+        json!({"messages": [{"role": "user", "content": [{"type": "image", "source": 7}]}]}),
+    ] {
+        let answer = agent.service.post("/api/ag-ui", &hostile.to_string());
+        assert_eq!(answer.status, 400, "{hostile}: {answer:?}");
+    }
 }
