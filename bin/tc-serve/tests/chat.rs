@@ -440,7 +440,7 @@ fn an_answer_goes_on_when_its_service_was_killed() {
         let mut agent = Agent::of(&json!([remove()]), model_that_hangs(), &["--mode", mode]);
         let ask = body("chat", &[&user("u1", "Hi")]).to_string();
         let mut client = agent.service.send("POST", "/api/chat", JSON, &ask);
-        let seen = client.until("Half");
+        let seen = client.until("text-delta");
         let id = message_id(&seen.body);
         agent.kill();
         agent.restart();
@@ -458,7 +458,7 @@ fn an_answer_goes_on_when_its_service_was_killed() {
 }
 
 #[test]
-fn in_auto_mode_a_chat_has_the_last_text_and_the_questions() {
+fn in_auto_mode_each_answer_has_its_last_text_and_the_questions() {
     let agent = Agent::new(&[remove()], turns(), &["--mode", "auto"]);
     let ask = user("u1", "Hi");
     let (answer, shown) = send(&agent.service, &body("chat", &[&ask]), &Shown::default());
@@ -473,7 +473,7 @@ fn in_auto_mode_a_chat_has_the_last_text_and_the_questions() {
     let (answer, done) = send(&agent.service, &next, &decided);
     assert_eq!(
         (done.texts(), done.finish.as_deref()),
-        (vec!["It is gone."], Some("stop")),
+        (vec!["Let me see.", "It is gone."], Some("stop")),
         "{}",
         answer.body
     );
