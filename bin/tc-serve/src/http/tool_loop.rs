@@ -361,6 +361,10 @@ impl Service {
         let stored = StoredResponse::read(sessions, response)?;
         let front = stored.form.name();
         let runs_tools = stored.mode.is_some_and(|mode| mode != ToolsMode::Pass);
+        if runs_tools && self.tools.is_none() {
+            // Another service on this folder may have the tools.
+            return Ok(());
+        }
         let tools = self.tools.clone().filter(|_| runs_tools);
         // The client of a user interface takes back what a turn has shown that did not end.
         let is_ui = stored.form.is_ui();
