@@ -128,7 +128,11 @@ fn a_call_with_its_delta_behind_it_is_one_and_is_taken_back_once() {
 
 #[test]
 fn usage_errors_are_one_line() {
-    for args in [&["--format", "html"][..], &["--no-such"], &["no-such-file"]] {
+    for args in [
+        &["--format", "html5"][..],
+        &["--no-such"],
+        &["no-such-file"],
+    ] {
         let out = run_without_input(args);
         let (status, stdout, stderr) = texts(&out);
         assert_eq!(
