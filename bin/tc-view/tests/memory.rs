@@ -49,6 +49,21 @@ fn turn(n: usize) -> String {
     turn
 }
 
+/// The same as chat messages, as another program keeps them.
+fn messages(n: usize) -> String {
+    let call = format!(
+        r#"{{"id":"call_{n}","type":"function","function":{{"name":"look","arguments":"{{}}"}}}}"#
+    );
+    let output = "It is sunny. ".repeat(40);
+    format!(
+        r#"{{"role":"user","content":"Is it raining?"}}
+{{"role":"assistant","content":null,"tool_calls":[{call}]}}
+{{"role":"tool","tool_call_id":"call_{n}","content":"{output}"}}
+{{"role":"assistant","content":"No."}}
+"#
+    )
+}
+
 /// The most memory that a process has had, in KiB.
 fn most_memory(process: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
@@ -63,8 +78,11 @@ fn most_memory(process: u32) -> u64 {
 /// then. Ten times the log may not take a MiB more.
 #[test]
 fn no_form_keeps_the_log() {
-    let size = 400 << 10;
-    for form in view::FORMS {
+    let logs = [turn, messages];
+    for (form, turn) in view::FORMS
+        .iter()
+        .flat_map(|form| logs.map(|log| (form, log)))
+    {
         let mut view = Command::new(env!("CARGO_BIN_EXE_tc-view"))
             .args(["--format", form.name])
             .stdin(Stdio::piped())
@@ -72,6 +90,7 @@ fn no_form_keeps_the_log() {
             .spawn()
             .unwrap();
         let mut input = view.stdin.take().unwrap();
+        let size = 400 << 10;
         let mut turns = (0..).map(turn);
         let mut feed = |bytes: usize| {
             let mut written = 0;

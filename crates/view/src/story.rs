@@ -89,6 +89,9 @@ impl<P: Page> Story<P> {
             }
             Some("assistant") if self.is_turn(event) => self.end_turn(event, false),
             Some("assistant") => {
+                // A log of messages alone has no `stream_start`, and every result of an earlier call
+                // comes before the next message of the assistant.
+                self.forget_shown();
                 let reasoning = plain(message.get("reasoning"));
                 self.speak(event, Voice::Thinking, &reasoning);
                 self.speak(event, Voice::Answer, &text);
@@ -167,6 +170,12 @@ impl<P: Page> Story<P> {
     fn stream_start(&mut self, event: &Event<'_>) {
         self.end_turn(event, true);
         self.close(|call| call.who.shares_stream(event));
+        self.forget_shown();
+        self.page.pause();
+    }
+
+    /// Forgets the calls whose cards will not change any more.
+    fn forget_shown(&mut self) {
         // Calls without a result may still get one, but not all that a long log has.
         let many = self.calls.list.len().saturating_sub(WAITING);
         let is_shown = |(n, call): (usize, &CallCard)| {
@@ -177,7 +186,6 @@ impl<P: Page> Story<P> {
         let shown = shown.take_while(|call| is_shown(*call)).count();
         self.calls.forget(shown);
         self.page.forget(shown);
-        self.page.pause();
     }
 
     fn show_decision(&mut self) {
