@@ -16,6 +16,7 @@ use event::payload::{Message, Response, ResponseEnd, ResponseStatus, Session};
 use event::trace::{SpanContext, TraceHash};
 use event::{Event, Kind, Object, Raw, View, safe_json};
 use span::Attributes;
+use std::collections::HashMap;
 use turn::{Clock, Turn};
 
 pub(crate) const ROW: FormRow = FormRow {
@@ -37,8 +38,10 @@ pub struct TraceView {
     for_terminal: bool,
     /// The id of the session that the log is.
     session: Option<String>,
-    /// The open turn of each stream, by the stream's name as JSON.
-    turns: Vec<(Option<Box<str>>, Turn)>,
+    /// The open turn of each stream, with the stream's name as JSON; the unnamed stream has "".
+    turns: Vec<(Box<str>, Turn)>,
+    /// The place of each stream among them.
+    places: HashMap<Box<str>, usize>,
     /// How many turns began before.
     count: u64,
 }
@@ -59,19 +62,21 @@ impl TraceView {
 
     /// The position of the turn that an event belongs to, which may begin with it.
     fn turn_of(&mut self, event: &Event<'_>) -> usize {
-        let name = event.stream().map(Raw::text);
-        let known = self.turns.iter().position(|(of, _)| of.as_deref() == name);
-        known.unwrap_or_else(|| {
-            let turn = self.new_turn(name, Clock::default());
-            self.turns.push((name.map(Into::into), turn));
-            self.turns.len() - 1
-        })
+        let name = event.stream().map(Raw::text).unwrap_or_default();
+        if let Some(at) = self.places.get(name) {
+            return *at;
+        }
+        let turn = self.new_turn(name, Clock::default());
+        let at = self.turns.len();
+        self.turns.push((name.into(), turn));
+        self.places.insert(name.into(), at);
+        at
     }
 
     /// A turn whose ids are made of the turn's place, unless what follows names them.
-    fn new_turn(&mut self, stream: Option<&str>, clock: Clock) -> Turn {
+    fn new_turn(&mut self, stream: &str, clock: Clock) -> Turn {
         let mut seed = TraceHash::of(self.session.as_deref().unwrap_or_default());
-        seed.add(stream.unwrap_or_default().as_bytes());
+        seed.add(stream.as_bytes());
         seed.add(&self.count.to_be_bytes());
         self.count += 1;
         Turn::new(seed, clock, self.has_contents)
@@ -81,7 +86,7 @@ impl TraceView {
     fn end_turn(&mut self, at: usize, out: &mut Vec<u8>) {
         let (name, turn) = &self.turns[at];
         let (name, clock) = (name.clone(), turn.clock);
-        let next = self.new_turn(name.as_deref(), clock);
+        let next = self.new_turn(&name, clock);
         let turn = std::mem::replace(&mut self.turns[at].1, next);
         self.write(turn, out);
     }

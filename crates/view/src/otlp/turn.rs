@@ -12,7 +12,7 @@ use event::payload::{
 use event::payload::{Decision, FinishReason, Message};
 use event::trace::{SpanContext, TraceHash};
 use event::{Array, Event, Kind, Payload, Raw, Text};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Nanoseconds in a millisecond.
 const MS: u64 = 1_000_000;
@@ -42,7 +42,10 @@ pub(super) struct Turn {
     /// The span of the turn. Its times are found when it is written.
     agent: Span,
     has_end: bool,
-    spans: Vec<OpenSpan>,
+    spans: Vec<Span>,
+    /// The places of the calls that run, by their ids; of an id that is used twice the last is first to
+    /// end.
+    running: HashMap<String, Vec<usize>>,
     /// The open stream.
     chat: Option<OpenChat>,
     /// What its streams have in common.
@@ -60,13 +63,6 @@ pub(super) struct Turn {
 struct OwnResponse {
     id: String,
     client: Option<SpanContext>,
-}
-
-#[derive(Debug)]
-struct OpenSpan {
-    span: Span,
-    /// The id of the call.
-    call: Option<String>,
 }
 
 #[derive(Debug)]
@@ -106,6 +102,7 @@ impl Turn {
             agent: Span::new(name, SpanKind::Internal, clock.now),
             has_end: false,
             spans: Vec::new(),
+            running: HashMap::new(),
             chat: None,
             total: Total::default(),
             arguments: HashMap::new(),
@@ -209,7 +206,7 @@ impl Turn {
             let by = i128::from(at) - i128::from(self.clock.now);
             self.clock.now = at;
             self.agent.shift(by);
-            self.spans.iter_mut().for_each(|open| open.span.shift(by));
+            self.spans.iter_mut().for_each(|span| span.shift(by));
             if let Some(chat) = &mut self.chat {
                 chat.base = u64::try_from(i128::from(chat.base) + by).unwrap_or(0);
             }
@@ -306,7 +303,7 @@ impl Turn {
             duration: None,
             message: None,
         });
-        self.spans.push(OpenSpan { span, call: None });
+        self.spans.push(span);
     }
 
     /// The counts of the open stream; those of a run of tools are not about a model.
@@ -314,7 +311,7 @@ impl Turn {
         let Some(chat) = &mut self.chat else {
             return;
         };
-        let span = &mut self.spans[chat.at].span;
+        let span = &mut self.spans[chat.at];
         chat.duration = stats.duration_ms;
         if let Some(first) = stats.first_event_ms {
             if chat.is_dated {
@@ -347,7 +344,7 @@ impl Turn {
         };
         let reason = end.finish_reason;
         self.total.finish = Some(reason);
-        let span = &mut self.spans[chat.at].span;
+        let span = &mut self.spans[chat.at];
         let lasted = chat
             .duration
             .map(|time| span.start.saturating_add(nanos(time)));
@@ -372,7 +369,7 @@ impl Turn {
     /// The open stream has no end in the log.
     fn cut_chat(&mut self) {
         if let Some(chat) = self.chat.take() {
-            let span = &mut self.spans[chat.at].span;
+            let span = &mut self.spans[chat.at];
             span.end = Some(self.clock.now);
             span.fail(FinishReason::Cut.name());
             self.total.error = Some(FinishReason::Cut.name().to_owned());
@@ -406,7 +403,7 @@ impl Turn {
     fn tool_use(&mut self, used: &ToolUse<'_>) {
         let start = self.date(used.timestamp);
         let at = self.tool(used.tool_id, used.tool_name, start);
-        self.spans[at].span.known = known(used.traceparent);
+        self.spans[at].known = known(used.traceparent);
     }
 
     /// Begins the span of a call; returns its place.
@@ -423,17 +420,26 @@ impl Turn {
         if let Some(arguments) = self.arguments.remove(&id) {
             span.attributes.text(semconv::TOOL_ARGUMENTS, arguments);
         }
-        let call = Some(id);
-        self.spans.push(OpenSpan { span, call });
-        self.spans.len() - 1
+        let at = self.spans.len();
+        self.spans.push(span);
+        self.running.entry(id).or_default().push(at);
+        at
     }
 
     /// The place of the span of a call that runs.
     fn running(&self, id: Text<'_>) -> Option<usize> {
-        let is_it = |open: &OpenSpan| {
-            open.span.end.is_none() && open.call.as_deref().is_some_and(|call| id == *call)
-        };
-        self.spans.iter().rposition(is_it)
+        self.running.get(&*id.str())?.last().copied()
+    }
+
+    /// The last call with this id has ended.
+    fn no_longer_runs(&mut self, id: Text<'_>) {
+        let id = id.str();
+        if let Some(places) = self.running.get_mut(&*id) {
+            places.pop();
+            if places.is_empty() {
+                self.running.remove(&*id);
+            }
+        }
     }
 
     fn tool_result(&mut self, result: &ToolResult<'_>) {
@@ -446,7 +452,8 @@ impl Turn {
         let running = self.running(result.tool_id);
         // Of what did not run, such as a call that was refused, the span has no length.
         let at = running.unwrap_or_else(|| self.tool(result.tool_id, result.tool_name, dated));
-        let span = &mut self.spans[at].span;
+        self.no_longer_runs(result.tool_id);
+        let span = &mut self.spans[at];
         let lasted = result.duration_ms.filter(|_| result.timestamp.is_none());
         let end = lasted.map_or(dated, |time| span.start.saturating_add(nanos(time)));
         span.end = Some(end.max(span.start));
@@ -477,7 +484,7 @@ impl Turn {
         };
         let message = self.has_contents.then(|| error.message.str().into_owned());
         let span = match &self.chat {
-            Some(chat) => &mut self.spans[chat.at].span,
+            Some(chat) => &mut self.spans[chat.at],
             None => &mut self.agent,
         };
         span.message = span.message.take().or(message);
@@ -489,7 +496,7 @@ impl Turn {
     fn happened(&mut self, name: &'static str, call: Option<Text<'_>>, attributes: Attributes) {
         let call = call.and_then(|id| self.running(id));
         let at = call.or(self.chat.as_ref().map(|chat| chat.at));
-        let span = at.map_or(&mut self.agent, |at| &mut self.spans[at].span);
+        let span = at.map_or(&mut self.agent, |at| &mut self.spans[at]);
         span.events.push(SpanEvent {
             name,
             time: self.clock.now,
@@ -554,8 +561,8 @@ impl Turn {
         self.describe(session);
         self.agent
             .write(own, parent.map(|parent| parent.span), parent.is_some(), all);
-        let mut used = vec![own.span];
-        for (n, OpenSpan { mut span, .. }) in self.spans.into_iter().enumerate() {
+        let mut used = HashSet::from([own.span]);
+        for (n, mut span) in self.spans.into_iter().enumerate() {
             if let Some(session) = session {
                 span.attributes.text(semconv::CONVERSATION_ID, session);
             }
@@ -565,10 +572,10 @@ impl Turn {
                 ..own
             });
             // A request that was sent twice has named the same span twice.
-            if used.contains(&id.span) {
+            if !used.insert(id.span) {
                 id = made;
+                used.insert(id.span);
             }
-            used.push(id.span);
             span.write(id, Some(own.span), false, all);
         }
     }
@@ -577,15 +584,15 @@ impl Turn {
         self.cut_chat();
         let now = self.clock.now;
         let mut is_cut = false;
-        for OpenSpan { span, .. } in &mut self.spans {
+        for span in &mut self.spans {
             if span.end.is_none() {
                 span.end = Some(now.max(span.start));
                 span.fail(NO_RESULT);
                 is_cut = true;
             }
         }
-        let starts = self.spans.iter().map(|open| open.span.start);
-        let ends = self.spans.iter().filter_map(|open| open.span.end);
+        let starts = self.spans.iter().map(|span| span.start);
+        let ends = self.spans.iter().filter_map(|span| span.end);
         let has_start = self.response.is_some();
         let start = starts.chain(has_start.then_some(self.agent.start)).min();
         let events = self.agent.events.iter().map(|event| event.time);
