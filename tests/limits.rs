@@ -11,7 +11,7 @@ const COMMANDS: [&str; 10] = [
     "llm-stream --replay $ROOT/fixtures/tapes/huts.tape",
     "llm-stream --replay - --api openai-chat",
     "llm-stream --tape $ROOT/fixtures/tapes/huts.tape --model demo Hello",
-    "llm-stream --base-url http://localhost:1/v1 --model demo --retries 0 Hello",
+    "llm-stream --base-url http://localhost:1/v1 --model demo --retries 0 --no-time Hello",
     "tag-parse $SCRATCH/turn",
     "tc-detect $SCRATCH/turn",
     "tc-accumulate $SCRATCH/turn",
