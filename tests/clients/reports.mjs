@@ -94,8 +94,9 @@ for (const name of pages) {
   check(asked.length === 1 && said.length === 0, `${name}: asks for ${asked} and says ${said}`);
   const style = await page.locator('body').evaluate((body) => getComputedStyle(body).margin);
   check(style === '0px', `${name}: the policy refuses the style`);
-  // On paper all cards are open.
+  // On paper all cards are open. The browser opens them when it next draws the page, which a screenshot makes it do.
   await page.emulateMedia({ media: 'print' });
+  await page.screenshot();
   const hidden = await page.locator('.card dl').evaluateAll((parts) => parts.filter((part) => !part.checkVisibility({ contentVisibilityAuto: true })).length);
   check(hidden === 0, `${name}: ${hidden} cards are closed on paper`);
   await context.close();
