@@ -6,16 +6,30 @@ use event::payload::{
     Retract, ToolCall, ToolCallDelta, ToolCallPartial, ToolProgress, ToolResult, ToolUse,
 };
 use event::{Event, Payload, Raw, Text};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
-/// The calls in the order of their first event.
+/// The calls in the order of their first event. Finding a call takes the same time however many
+/// there are.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallCards {
     pub list: Vec<CallCard>,
-    /// The position of the latest call of an id, in any stream.
-    by_id: HashMap<String, usize>,
-    /// How many calls have no id yet.
-    without_id: usize,
+    /// The positions of the calls that an event may mean, in their order. Some mean a call no
+    /// longer: [`CallCards::last`] and [`CallCards::first`] drop those.
+    names: HashMap<(Who, CallName), VecDeque<usize>>,
+}
+
+/// How an event names a call of its stream and choice.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum CallName {
+    Id(String),
+    /// The provider's label on the deltas of a call that is arriving.
+    Label(Option<i64>),
+    /// The position of a complete call in its turn.
+    Index(i64),
+    /// The tool of a call that is arriving and has no id.
+    ArrivingTool(String),
+    /// The tool of a call whose first event was its `tool_call`.
+    WholeTool(String),
 }
 
 impl CallCards {
@@ -73,21 +87,24 @@ impl CallCards {
 
     /// Removes the first calls of the list.
     pub(crate) fn forget(&mut self, first: usize) {
-        for call in self.list.drain(..first) {
-            self.without_id -= usize::from(call.id.is_empty());
+        if first == 0 {
+            return;
         }
-        self.by_id = self
-            .list
-            .iter()
-            .enumerate()
-            .map(|(n, call)| (call.id.clone(), n))
-            .collect();
+        self.list.drain(..first);
+        self.names.retain(|_, places| {
+            places.retain_mut(|n| {
+                let is_kept = *n >= first;
+                *n = n.saturating_sub(first);
+                is_kept
+            });
+            !places.is_empty()
+        });
     }
 
     /// Takes a `tool` message, which is the result of a call without a `tool_result` in the log.
     pub(crate) fn answered(&mut self, event: &Event<'_>, message: Raw<'_>) -> Option<usize> {
         let id = message.get_str("tool_call_id")?;
-        let n = self.find(event, |c| c.id == id);
+        let n = self.known(event, Some(&id));
         let n = n.unwrap_or_else(|| self.new_call(event, Some(&id), &plain(message.get("name"))));
         if self.list[n].has_ended() {
             return None;
@@ -107,34 +124,46 @@ impl CallCards {
         let id = id.as_deref().filter(|id| !id.is_empty());
         let n = match id {
             Some(_) => self.open(event, id),
-            None => self.find(event, |c| c.is_arriving() && c.index == delta.index),
+            None => self.last(event, CallName::Label(delta.index), |call| {
+                call.is_arriving() && call.index == delta.index
+            }),
         };
         if n.is_none()
             && id.is_none()
             && let Some(name) = name.as_deref()
-            && let Some(n) = self.find(event, |c| c.came_whole && !c.is_closed && c.name == name)
+            && let whole = CallName::WholeTool(name.to_owned())
+            && let Some(n) = self.last(event, whole, |call| call.came_whole && !call.is_closed)
         {
             self.list[n].came_whole = false;
             return None;
         }
+        let is_new = n.is_none();
         let n = match n {
             Some(n) if self.list[n].is_arriving() => n,
             Some(_) => return None, // its `tool_call` has come
             None if id.is_none() && name.is_none() => return None,
-            None => self.new_call(event, id, ""),
+            None => self.new_call(event, id, name.as_deref().unwrap_or_default()),
         };
         let call = &mut self.list[n];
+        let has_label = is_new || call.index != delta.index;
         call.index = delta.index;
         if delta.from_text {
             call.add_fact("origin", "written as text".to_owned());
         }
-        if let Some(name) = name.filter(|_| call.name.is_empty()) {
-            call.name = name.into_owned();
+        let name = name.filter(|name| call.name.is_empty() && !name.is_empty());
+        if let Some(name) = name.as_deref() {
+            name.clone_into(&mut call.name);
         }
         call.arguments
             .push_str(arguments.as_deref().unwrap_or_default());
         if call.brief.len() < BRIEF {
             call.brief = one_line(&call.arguments, BRIEF);
+        }
+        if has_label {
+            self.name(event, CallName::Label(delta.index), n);
+        }
+        if let Some(name) = name.filter(|_| self.list[n].id.is_empty()) {
+            self.name(event, CallName::ArrivingTool(name.into_owned()), n);
         }
         Some(n)
     }
@@ -158,14 +187,20 @@ impl CallCards {
         // A call without an id gets one when its deltas are merged: it is the first of that name
         // without an id.
         let n = n.or_else(|| {
-            (self.without_id > 0).then_some(())?;
-            self.list.iter().position(|c| {
-                c.is_arriving() && c.who.is(event) && c.id.is_empty() && c.name == name
+            let arriving = CallName::ArrivingTool(name.clone().into_owned());
+            self.first(event, arriving, |call| {
+                call.is_arriving() && call.id.is_empty() && call.name == name
             })
         });
         let whole_first = n.is_none();
         let n = n.unwrap_or_else(|| self.new_call(event, None, ""));
-        self.identify(n, &id);
+        self.identify(event, n, &id);
+        if let Some(index) = whole.index {
+            self.name(event, CallName::Index(index), n);
+        }
+        if whole_first {
+            self.name(event, CallName::WholeTool(name.clone().into_owned()), n);
+        }
         let call = &mut self.list[n];
         call.came_whole |= whole_first;
         call.name = name.into_owned();
@@ -245,9 +280,12 @@ impl CallCards {
     fn retract(&mut self, event: &Event<'_>, retract: &Retract<'_>) -> Option<usize> {
         let n = match retract.tool_id {
             Some(id) => self.known(event, Some(&id.str())),
-            None => retract
-                .index
-                .and_then(|i| self.find(event, |c| c.index == Some(i))),
+            None => retract.index.and_then(|index| {
+                let names = [CallName::Label(Some(index)), CallName::Index(index)];
+                let latest =
+                    names.map(|name| self.last(event, name, |call| call.index == Some(index)));
+                latest.into_iter().max()?
+            }),
         }?;
         let call = &mut self.list[n];
         let was_started = call.was_started();
@@ -270,43 +308,71 @@ impl CallCards {
     }
 
     /// The call of this id, even after its turn, since tools may take longer than that.
-    fn known(&self, event: &Event<'_>, id: Option<&str>) -> Option<usize> {
+    fn known(&mut self, event: &Event<'_>, id: Option<&str>) -> Option<usize> {
         let id = id.filter(|id| !id.is_empty())?;
-        let n = *self.by_id.get(id)?;
-        if self.list[n].who.is(event) {
-            Some(n)
-        } else {
-            self.find(event, |c| c.id == id)
-        }
+        self.last(event, CallName::Id(id.to_owned()), |_| true)
     }
 
     /// The call of this id in the current turn. Some servers number the calls of each turn anew.
-    fn open(&self, event: &Event<'_>, id: Option<&str>) -> Option<usize> {
+    fn open(&mut self, event: &Event<'_>, id: Option<&str>) -> Option<usize> {
         self.known(event, id).filter(|n| !self.list[*n].is_closed)
     }
 
-    /// The latest call of the event's stream and choice for which `is` holds.
-    fn find(&self, event: &Event<'_>, is: impl Fn(&CallCard) -> bool) -> Option<usize> {
-        self.list.iter().rposition(|c| c.who.is(event) && is(c))
+    /// The latest call that the event means by `name`, one for which `is` holds.
+    fn last(
+        &mut self,
+        event: &Event<'_>,
+        name: CallName,
+        is: impl Fn(&CallCard) -> bool,
+    ) -> Option<usize> {
+        let places = self.names.get_mut(&(Who::of(event), name))?;
+        while places.back().is_some_and(|n| !is(&self.list[*n])) {
+            places.pop_back();
+        }
+        places.back().copied()
+    }
+
+    /// The first such call.
+    fn first(
+        &mut self,
+        event: &Event<'_>,
+        name: CallName,
+        is: impl Fn(&CallCard) -> bool,
+    ) -> Option<usize> {
+        let places = self.names.get_mut(&(Who::of(event), name))?;
+        while places.front().is_some_and(|n| !is(&self.list[*n])) {
+            places.pop_front();
+        }
+        places.front().copied()
+    }
+
+    /// Events of this stream and choice may mean the `n`th call by `name` from now on.
+    fn name(&mut self, event: &Event<'_>, name: CallName, n: usize) {
+        let places = self.names.entry((Who::of(event), name)).or_default();
+        if places.back() != Some(&n) {
+            places.push_back(n);
+        }
     }
 
     fn new_call(&mut self, event: &Event<'_>, id: Option<&str>, name: &str) -> usize {
+        let n = self.list.len();
         self.list.push(CallCard {
             who: Who::of(event),
             name: name.to_owned(),
             ..CallCard::default()
         });
-        self.without_id += 1;
-        self.identify(self.list.len() - 1, id.unwrap_or_default());
-        self.list.len() - 1
+        match id.filter(|id| !id.is_empty()) {
+            Some(id) => self.identify(event, n, id),
+            None => self.name(event, CallName::ArrivingTool(name.to_owned()), n),
+        }
+        n
     }
 
     /// Sets the id of the call, if it has none.
-    fn identify(&mut self, n: usize, id: &str) {
+    fn identify(&mut self, event: &Event<'_>, n: usize, id: &str) {
         if self.list[n].id.is_empty() && !id.is_empty() {
             self.list[n].id = id.to_owned();
-            self.without_id -= 1;
-            self.by_id.insert(id.to_owned(), n);
+            self.name(event, CallName::Id(id.to_owned()), n);
         }
     }
 }
@@ -621,17 +687,22 @@ pub(crate) fn duration(ms: f64) -> String {
     }
 }
 
-/// A stream, by its name as JSON, and one of its choices.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The name of the event's stream as JSON; the unnamed stream has an empty one.
+pub(crate) fn stream_of<'e>(event: &Event<'e>) -> &'e str {
+    event.stream().map_or("", Raw::text)
+}
+
+/// A stream, by its name as in [`stream_of`], and one of its choices.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Who {
-    stream: Option<Box<str>>,
-    choice: u32,
+    pub stream: Box<str>,
+    pub choice: u32,
 }
 
 impl Who {
     pub(crate) fn of(event: &Event<'_>) -> Self {
         Who {
-            stream: event.stream().map(|s| s.text().into()),
+            stream: stream_of(event).into(),
             choice: event.choice(),
         }
     }
@@ -641,13 +712,13 @@ impl Who {
     }
 
     pub(crate) fn shares_stream(&self, event: &Event<'_>) -> bool {
-        self.stream.as_deref() == event.stream().map(Raw::text)
+        *self.stream == *stream_of(event)
     }
 
     /// The heading before its events.
     pub(crate) fn heading(&self) -> String {
-        let name = self.stream.as_deref().and_then(|s| Raw::parse(s).ok());
-        let name = name.map_or_else(|| "the unnamed stream".to_owned(), |s| plain(Some(s)));
+        let name = Raw::parse(&self.stream);
+        let name = name.map_or_else(|_| "the unnamed stream".to_owned(), |s| plain(Some(s)));
         if self.choice == 0 {
             name
         } else {

@@ -1,10 +1,11 @@
 //! `json`: the final answer as one JSON object on a line.
 
-use crate::calls::{CallCard, CallCards, CallState};
+use crate::calls::{CallCard, CallCards, CallState, Who, stream_of};
 use crate::escape::{content, plain};
 use crate::surface::FormRow;
 use event::payload::FinishReason;
-use event::{Event, Kind, Object, Payload, Raw, View, safe_json};
+use event::{Choices, Event, Kind, Object, Payload, Raw, View, safe_json};
+use std::collections::HashMap;
 
 pub(crate) const ROW: FormRow = FormRow {
     name: "json",
@@ -32,15 +33,15 @@ const TOKENS: [&str; 5] = [
 #[derive(Debug, Default)]
 pub struct JsonView {
     answers: Vec<FinalAnswer>,
+    /// The position of the answer of each choice, by stream.
+    positions: HashMap<Box<str>, Choices<usize>>,
     /// A terminal shows it: hidden characters (see [`event::is_hidden`]) become JSON escapes.
     for_terminal: bool,
 }
 
 #[derive(Debug, Default)]
 struct FinalAnswer {
-    /// The name as JSON.
-    stream: Option<Box<str>>,
-    choice: u32,
+    who: Who,
     text: String,
     refusal: String,
     reasoning: String,
@@ -106,11 +107,8 @@ impl FinalAnswer {
     fn message(&mut self, event: &Event<'_>, message: Raw<'_>) {
         match message.get_str("role").as_deref() {
             Some("user") => {
-                let stream = self.stream.take();
-                let choice = self.choice;
                 *self = FinalAnswer {
-                    stream,
-                    choice,
+                    who: std::mem::take(&mut self.who),
                     ..FinalAnswer::default()
                 };
             }
@@ -150,11 +148,11 @@ impl FinalAnswer {
 
     fn write(&self, out: &mut Vec<u8>) {
         let mut o = Object::open(out);
-        if let Some(stream) = &self.stream {
-            o.minified("stream", stream);
+        if !self.who.stream.is_empty() {
+            o.minified("stream", &self.who.stream);
         }
-        if self.choice != 0 {
-            o.int("choice", self.choice);
+        if self.who.choice != 0 {
+            o.int("choice", self.who.choice);
         }
         o.str("text", &self.text);
         for (key, text) in [("refusal", &self.refusal), ("reasoning", &self.reasoning)] {
@@ -214,19 +212,20 @@ impl View for JsonView {
         if event.kind() == Kind::Other || event.kind() == Kind::Warning {
             return;
         }
-        let who = (event.stream().map(Raw::text), event.choice());
-        let known = self
-            .answers
-            .iter()
-            .position(|a| (a.stream.as_deref(), a.choice) == who);
-        let n = known.unwrap_or_else(|| {
+        let stream = stream_of(event);
+        let choices = match self.positions.get_mut(stream) {
+            Some(choices) => choices,
+            None => self.positions.entry(stream.into()).or_default(),
+        };
+        let new = self.answers.len();
+        let place = choices.place(event.choice(), || new);
+        let n = choices[place];
+        if n == new {
             self.answers.push(FinalAnswer {
-                stream: who.0.map(Into::into),
-                choice: who.1,
+                who: Who::of(event),
                 ..FinalAnswer::default()
             });
-            self.answers.len() - 1
-        });
+        }
         self.answers[n].push(event);
     }
 
