@@ -6,6 +6,7 @@ use event::payload::{
     Retract, ToolCall, ToolCallDelta, ToolCallPartial, ToolProgress, ToolResult, ToolUse,
 };
 use event::{Event, Payload, Raw, Text};
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
 /// The calls in the order of their first event. Finding a call takes the same time however many
@@ -35,8 +36,8 @@ enum CallName {
 impl CallCards {
     /// Takes an event about a call, and returns the position of the call that is new or has
     /// changed.
-    pub(crate) fn push(&mut self, event: &Event<'_>) -> Option<usize> {
-        match event.payload()? {
+    pub(crate) fn push(&mut self, event: &Event<'_>, payload: &Payload<'_>) -> Option<usize> {
+        match *payload {
             Payload::ToolCallDelta(delta) => self.delta(event, &delta),
             Payload::ToolCallPartial(partial) => self.partial(event, &partial),
             Payload::ToolCall(call) => Some(self.call(event, &call)),
@@ -587,70 +588,94 @@ fn brief(arguments: &str) -> String {
     one_line(&out, BRIEF)
 }
 
-/// The sign of a call that succeeded.
-pub(crate) const DONE: &str = "✓";
+/// A state of a card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Badge {
+    /// Its name in `cards.css` and on the page of `tc-serve`.
+    pub name: &'static str,
+    pub sign: &'static str,
+    /// Its colour on a terminal.
+    pub style: Style,
+}
 
-impl CallCard {
-    /// The sign before a call's name, its colour, and the text at the other end of the line.
-    pub(crate) fn status(&self, no_time: bool) -> (&'static str, Style, String) {
-        let (sign, style, mut text) = self.word();
-        for figure in self.figures(no_time) {
-            add(&mut text, &figure);
-        }
-        if text.is_empty() {
-            text.push_str("done");
-        }
-        (sign, style, text)
+impl Badge {
+    const ARRIVING: Badge = Badge::new("arriving", "…", Style::new().dimmed());
+    const CALLED: Badge = Badge::new("called", "○", AnsiColor::Cyan.on_default());
+    const RUNNING: Badge = Badge::new("running", "●", AnsiColor::Yellow.on_default());
+    const WAITS: Badge = Badge::new("waits", "?", AnsiColor::Yellow.on_default());
+    pub(crate) const DONE: Badge = Badge::new("done", "✓", AnsiColor::Green.on_default());
+    const FAILED: Badge = Badge::new("failed", "✗", AnsiColor::Red.on_default());
+    const REFUSED: Badge = Badge::new("refused", "✗", AnsiColor::Red.on_default());
+    const CANCELLED: Badge = Badge::new("cancelled", "–", AnsiColor::Yellow.on_default());
+    const LOST: Badge = Badge::new("lost", "–", AnsiColor::Yellow.on_default());
+    const RETRACTED: Badge = Badge::new("retracted", "–", Style::new().dimmed());
+
+    const fn new(name: &'static str, sign: &'static str, style: Style) -> Self {
+        Badge { name, sign, style }
     }
 
-    /// The sign of the state, its colour, and the word for it, which is empty for a call that
-    /// succeeded.
-    pub(crate) fn word(&self) -> (&'static str, Style, String) {
-        let of = |sign, colour: AnsiColor, text: &str| (sign, colour.on_default(), text.to_owned());
-        let cancelled = if self.was_started() {
-            "cancelled"
-        } else {
-            "cancelled, not run"
+    /// Whether the call failed or was refused.
+    pub(crate) fn is_failure(self) -> bool {
+        self == Badge::FAILED || self == Badge::REFUSED
+    }
+
+    /// Whether a reader of a report looks for such a call: it failed, waits or has no result.
+    pub(crate) fn is_notable(self) -> bool {
+        let plain = [
+            Badge::ARRIVING,
+            Badge::CALLED,
+            Badge::DONE,
+            Badge::RETRACTED,
+        ];
+        !plain.contains(&self)
+    }
+}
+
+impl CallCard {
+    /// Its state, and the state in words.
+    pub(crate) fn badge(&self) -> (Badge, Cow<'static, str>) {
+        let cancelled = || {
+            let word = match self.was_started() {
+                true => "cancelled",
+                false => "cancelled, not run",
+            };
+            (Badge::CANCELLED, word.into())
         };
         match &self.state {
             CallState::Ended(result) => match &*result.status {
-                "cancelled" => of("–", AnsiColor::Yellow, cancelled),
-                "success" | "answered" => of(DONE, AnsiColor::Green, ""),
-                "pending" => of("?", AnsiColor::Yellow, "waits for approval"),
-                status => of("✗", AnsiColor::Red, &status.replace('_', " ")),
+                "cancelled" => cancelled(),
+                "success" | "answered" => (Badge::DONE, "done".into()),
+                "pending" => (Badge::WAITS, "waits for approval".into()),
+                status => {
+                    let badge = match status {
+                        "denied" | "invalid" | "unknown_tool" => Badge::REFUSED,
+                        _ => Badge::FAILED,
+                    };
+                    (badge, status.replace('_', " ").into())
+                }
             },
-            _ if self.is_cancelled => of("–", AnsiColor::Yellow, cancelled),
-            CallState::Lost => of("–", AnsiColor::Yellow, "no result"),
-            CallState::Arriving => ("…", Style::new().dimmed(), "arriving".to_owned()),
-            CallState::Called => of("○", AnsiColor::Cyan, "called"),
-            CallState::Refused(code) => of("✗", AnsiColor::Red, &format!("refused: {code}")),
-            CallState::Running => of("●", AnsiColor::Yellow, "running"),
-            CallState::Retracted { .. } => ("–", Style::new().dimmed(), "taken back".to_owned()),
+            _ if self.is_cancelled => cancelled(),
+            CallState::Lost => (Badge::LOST, "no result".into()),
+            CallState::Arriving => (Badge::ARRIVING, "arriving".into()),
+            CallState::Called => (Badge::CALLED, "called".into()),
+            CallState::Refused(code) => (Badge::REFUSED, format!("refused: {code}").into()),
+            CallState::Running => (Badge::RUNNING, "running".into()),
+            CallState::Retracted { .. } => (Badge::RETRACTED, "taken back".into()),
         }
     }
 
-    /// The name of the state in `cards.css`.
-    pub(crate) fn state_name(&self) -> &'static str {
-        match &self.state {
-            CallState::Ended(result) => match &*result.status {
-                "cancelled" => "cancelled",
-                "success" | "answered" => "done",
-                "pending" => "waits",
-                "denied" | "invalid" | "unknown_tool" => "refused",
-                _ => "failed",
-            },
-            _ if self.is_cancelled => "cancelled",
-            CallState::Lost => "lost",
-            CallState::Arriving => "arriving",
-            CallState::Called => "called",
-            CallState::Refused(_) => "refused",
-            CallState::Running => "running",
-            CallState::Retracted { .. } => "retracted",
-        }
+    /// Its state, and the state in words with the figures of its result.
+    pub(crate) fn status(&self, no_time: bool) -> (Badge, String) {
+        let (badge, word) = self.badge();
+        let figures = self.figures(no_time);
+        let text = figures.fold(word.into_owned(), |text, figure| {
+            format!("{text}, {figure}")
+        });
+        (badge, text)
     }
 
-    /// What its result says beside its status: the exit status of a command that failed, whether it
-    /// was cached, how long it took.
+    /// The figures of its result: the exit status of a command that failed, whether it was cached, and
+    /// how long it took.
     pub(crate) fn figures(&self, no_time: bool) -> impl Iterator<Item = String> {
         let result = self.result();
         let exit = result.and_then(|result| result.exit_code);
@@ -664,13 +689,6 @@ impl CallCard {
         ];
         figures.into_iter().flatten()
     }
-}
-
-fn add(text: &mut String, more: &str) {
-    if !text.is_empty() {
-        text.push_str(", ");
-    }
-    text.push_str(more);
 }
 
 /// Milliseconds for people: `0.4 ms`, `12 ms`, `1.2 s`, `2 min 3 s`.
@@ -730,6 +748,30 @@ impl Who {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_style_of_cards_has_the_sign_of_each_state() {
+        for badge in [
+            Badge::ARRIVING,
+            Badge::CALLED,
+            Badge::RUNNING,
+            Badge::WAITS,
+            Badge::DONE,
+            Badge::FAILED,
+            Badge::REFUSED,
+            Badge::CANCELLED,
+            Badge::LOST,
+            Badge::RETRACTED,
+        ] {
+            let state = format!("[data-state=\"{}\"]", badge.name);
+            let sign = format!("--sign: \"{}\"", badge.sign);
+            let mut lines = crate::CARDS.lines();
+            assert!(
+                lines.any(|line| line.contains(&state) && line.contains(&sign)),
+                "{badge:?}"
+            );
+        }
+    }
 
     #[test]
     fn durations_for_people() {

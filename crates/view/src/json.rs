@@ -94,7 +94,7 @@ impl FinalAnswer {
                 self.error = Some([error.code, error.message].map(|text| text.str().into_owned()));
             }
             _ => {
-                self.calls.push(event);
+                self.calls.push(event, &payload);
                 if let Payload::ToolResult(result) = payload
                     && result.return_directly
                 {

@@ -1,15 +1,17 @@
 //! Reports: a run as one document, which is written while the log is read.
 //!
-//! A report is a further [`Page`] of a [`Story`]. What all reports share is here: which text is
-//! open, which card may be written, and when the head is known. A [`ReportForm`] writes the parts,
-//! [`html`] for a browser and [`github`] for issues and pull requests. What needs the whole log (the
-//! totals, the turns and their times) is at the end of the document, and bounded; see
+//! A report is one more [`Page`] of a [`Story`]. All reports share this file: which text is open,
+//! which card may be written, and when the head is known. A [`ReportForm`] writes the parts:
+//! [`html`] for a browser, [`github`] for issues and pull requests. The parts that need the whole
+//! log (the totals, the turns and their times) are at the end of the document, and bounded; see
 //! [`outline`].
 
-use crate::calls::{CallCard, CallCards, Who};
-use crate::story::{Page, Story, Tone, Voice};
-use event::Event;
-use outline::Outline;
+use crate::calls::{Badge, CallCard, CallCards, Who};
+use crate::escape::one_line;
+use crate::story::{Page, Story, Tokens, Tone, Voice};
+use event::{Event, Payload};
+use excerpt::Excerpt;
+use outline::{CallRun, Outline};
 use passages::Passages;
 
 mod excerpt;
@@ -29,12 +31,17 @@ pub use html::{html, html_policy};
 /// How much is held back until the title is known, in bytes.
 const HELD: usize = 64 * 1024;
 
-/// Writes the parts of a report. Its methods append to `out`; none of them gets a text that another
-/// call continues, except [`ReportForm::plain`].
+/// The bound of an output that is the answer, in bytes.
+const OUTPUT: usize = 64 * 1024;
+
+/// Writes the parts of a report. Its methods append to `out`; each of them gets a whole text, except
+/// [`ReportForm::plain`].
 trait ReportForm {
+    /// The bound of the arguments, of the result and of each fact on a card, in bytes.
+    const MOST: usize;
     /// The beginning of the document.
     fn head(&mut self, out: &mut Vec<u8>, outline: &Outline);
-    /// A turn of the model begins, the one that is last in the outline.
+    /// A turn of the model begins, the latest of the outline.
     fn turn(&mut self, out: &mut Vec<u8>, outline: &Outline);
     /// A text begins.
     fn open_text(&mut self, out: &mut Vec<u8>, voice: Voice, outline: &Outline);
@@ -45,18 +52,58 @@ trait ReportForm {
     /// The text ends.
     fn close_text(&mut self, out: &mut Vec<u8>, voice: Voice);
     fn note(&mut self, out: &mut Vec<u8>, tone: Tone, text: &str);
-    /// The card of a call, the `n`th of the document.
-    fn card(&mut self, out: &mut Vec<u8>, call: &CallCard, n: usize);
+    fn card(&mut self, out: &mut Vec<u8>, card: &ReportCard<'_>);
     /// The end of the document.
-    fn end(&mut self, out: &mut Vec<u8>, outline: &Outline);
+    fn end(&mut self, out: &mut Vec<u8>, outline: &Outline, tokens: Tokens);
+}
+
+/// The card of a call. Its texts are cut, and hidden characters in them written out; they are not
+/// escaped for a form.
+struct ReportCard<'c> {
+    /// Its number in the document.
+    n: usize,
+    badge: Badge,
+    /// The state in words.
+    word: String,
+    name: String,
+    brief: &'c str,
+    figures: Vec<String>,
+    id: String,
+    /// Labels and texts that are not empty.
+    parts: Vec<(&'static str, Excerpt)>,
+}
+
+impl<'c> ReportCard<'c> {
+    fn new(call: &'c CallCard, n: usize, no_time: bool, most: usize) -> Self {
+        let (badge, word) = call.badge();
+        let facts = call.facts.iter();
+        let facts = facts.map(|(label, text)| (*label, Excerpt::of(text, most)));
+        let last = match call.result() {
+            Some(result) => ("result", Excerpt::of_json(&result.output, most)),
+            None => ("progress", Excerpt::of(call.progress(), most)),
+        };
+        let parts = [("arguments", Excerpt::of_json(&call.arguments, most))];
+        let parts = parts.into_iter().chain(facts).chain([last]);
+        ReportCard {
+            n,
+            badge,
+            word: one_line(&word, 60),
+            name: one_line(&call.name, 200),
+            brief: &call.brief,
+            figures: call.figures(no_time).collect(),
+            id: one_line(&call.id, 200),
+            parts: parts.filter(|(_, text)| !text.text.is_empty()).collect(),
+        }
+    }
 }
 
 /// A report as a page.
 #[derive(Debug)]
 struct ReportPage<F> {
     form: F,
+    no_time: bool,
     outline: Outline,
-    /// What is written of the document, but not given out yet.
+    /// The part of the document that is written but not given out yet.
     body: Vec<u8>,
     out: Vec<u8>,
     has_head: bool,
@@ -65,11 +112,18 @@ struct ReportPage<F> {
     voice: Option<Voice>,
     is_open: bool,
     passages: Passages,
-    /// Of each call of the list, how far its card is; and how many of them have one.
-    states: Vec<CardState>,
+    /// The calls of the list, and how many of them have a card.
+    calls: Vec<ReportCall>,
     written: usize,
     /// How many cards the document has.
     cards: usize,
+}
+
+/// A call of the list.
+#[derive(Debug, Default)]
+struct ReportCall {
+    card: CardState,
+    run: Option<CallRun>,
 }
 
 /// How far the card of a call is.
@@ -80,14 +134,15 @@ enum CardState {
     Open,
     /// Its card may be written, as soon as those before it are.
     Ready,
-    /// Its card has this state.
-    Written(&'static str),
+    /// The latest card of the call has this badge.
+    Written(Badge),
 }
 
 /// A view that writes a report in this form.
 fn story<F: ReportForm>(form: F, no_time: bool) -> Story<ReportPage<F>> {
     Story::new(ReportPage {
         form,
+        no_time,
         outline: Outline::new(no_time),
         body: Vec::new(),
         out: Vec::new(),
@@ -96,7 +151,7 @@ fn story<F: ReportForm>(form: F, no_time: bool) -> Story<ReportPage<F>> {
         voice: None,
         is_open: false,
         passages: Passages::default(),
-        states: Vec::new(),
+        calls: Vec::new(),
         written: 0,
         cards: 0,
     })
@@ -136,15 +191,31 @@ impl<F: ReportForm> ReportPage<F> {
         }
     }
 
-    fn card(&mut self, call: &CallCard) {
+    /// Writes a card of the call at this position.
+    fn card(&mut self, calls: &CallCards, at: usize) {
+        let call = &calls.list[at];
         self.turn_to(&call.who);
         self.close_text();
         self.cards += 1;
-        self.outline.card(call, self.cards);
-        self.form.card(&mut self.body, call, self.cards);
+        let card = ReportCard::new(call, self.cards, self.no_time, F::MOST);
+        let entry = &mut self.calls[at];
+        let earlier = match std::mem::replace(&mut entry.card, CardState::Written(card.badge)) {
+            CardState::Written(badge) => Some(badge),
+            CardState::Open | CardState::Ready => None,
+        };
+        self.outline.card(&card, entry.run.take(), earlier);
+        self.form.card(&mut self.body, &card);
     }
 
-    /// Gives out what is written, once the title is known or must be known.
+    /// The call at this position, which may be new.
+    fn entry(&mut self, at: usize) -> &mut ReportCall {
+        if at >= self.calls.len() {
+            self.calls.resize_with(at + 1, ReportCall::default);
+        }
+        &mut self.calls[at]
+    }
+
+    /// Gives out the document so far, once the title is known or too much is held back.
     fn release(&mut self, is_whole: bool) {
         let is_known = self.outline.has_title() || self.outline.turns > 0;
         if !self.has_head && (is_known || is_whole || self.body.len() > HELD) {
@@ -169,10 +240,25 @@ impl<F: ReportForm> Page for ReportPage<F> {
         &mut self.out
     }
 
-    fn event(&mut self, event: &Event<'_>) {
-        if self.outline.push(event) {
+    fn event(&mut self, event: &Event<'_>, payload: &Payload<'_>) {
+        if self.outline.push(event, payload) {
             self.close_text();
             self.form.turn(&mut self.body, &self.outline);
+        }
+    }
+
+    fn call_event(&mut self, event: &Event<'_>, payload: &Payload<'_>, at: usize) {
+        match payload {
+            Payload::ToolUse(call) => {
+                let run = self.outline.begin_run(event, call);
+                self.entry(at).run = Some(run);
+            }
+            Payload::ToolResult(result) => {
+                if let Some(run) = self.calls.get_mut(at).and_then(|call| call.run.as_mut()) {
+                    self.outline.end_run(run, result);
+                }
+            }
+            _ => {}
         }
     }
 
@@ -210,17 +296,14 @@ impl<F: ReportForm> Page for ReportPage<F> {
         if !call.is_settled() {
             return;
         }
-        self.states
-            .resize(self.states.len().max(at + 1), CardState::Open);
-        match self.states[at] {
+        match self.entry(at).card {
             CardState::Open => {
-                self.states[at] = CardState::Ready;
+                self.entry(at).card = CardState::Ready;
                 self.done(calls);
             }
             // The card was written when the turn was over. A later result gets a card of its own.
-            CardState::Written(state) if call.has_ended() && state != call.state_name() => {
-                self.states[at] = CardState::Written(call.state_name());
-                self.card(call);
+            CardState::Written(badge) if call.has_ended() && badge != call.badge().0 => {
+                self.card(calls, at);
             }
             CardState::Ready | CardState::Written(_) => {}
         }
@@ -235,24 +318,26 @@ impl<F: ReportForm> Page for ReportPage<F> {
     }
 
     fn done(&mut self, calls: &CallCards) {
-        while self.states.get(self.written) == Some(&CardState::Ready) {
-            let call = &calls.list[self.written];
-            self.states[self.written] = CardState::Written(call.state_name());
+        while let Some(ReportCall {
+            card: CardState::Ready,
+            ..
+        }) = self.calls.get(self.written)
+        {
+            self.card(calls, self.written);
             self.written += 1;
-            self.card(call);
         }
     }
 
     fn interrupt(&mut self) {}
 
     fn forget(&mut self, calls: usize) {
-        self.states.drain(..calls.min(self.states.len()));
+        self.calls.drain(..calls.min(self.calls.len()));
         self.written = self.written.saturating_sub(calls);
     }
 
-    fn finish(&mut self) {
+    fn finish(&mut self, tokens: Tokens) {
         self.close_text();
-        self.form.end(&mut self.body, &self.outline);
+        self.form.end(&mut self.body, &self.outline, tokens);
         self.release(true);
     }
 }

@@ -1,11 +1,12 @@
 //! A conversation on a page, the same for a terminal and for plain text: its texts, its notes and
 //! the cards of its calls.
 
-use crate::calls::{CallCard, CallCards, CallState, Who};
+use crate::calls::{CallCard, CallCards, CallState, Who, stream_of};
 use crate::escape::{content, plain};
 use anstyle::{AnsiColor, Style};
 use event::payload::{FinishReason, Retract};
 use event::{Event, Kind, Payload, Raw, Text, View};
+use std::collections::{HashMap, HashSet};
 
 /// How many calls of earlier turns may wait for a result. Without a limit, a log of calls that
 /// nothing ran would be kept to its end.
@@ -16,18 +17,23 @@ const WAITING: usize = 256;
 pub(crate) struct Story<P> {
     page: P,
     calls: CallCards,
-    /// The streams and choices in the middle of a turn: their message would repeat the text of
-    /// their deltas.
-    turns: Vec<Who>,
+    /// The choices in the middle of a turn, by stream: their message would repeat the text of their
+    /// deltas.
+    turns: HashMap<Box<str>, HashSet<u32>>,
     /// Whether there is an unnamed stream: else events without a `stream` are notices of commands.
     has_unnamed: bool,
     /// A decision, held back until the text that it would interrupt is complete.
     decision: Option<(Who, String)>,
     /// The stream of the last error, which says why that stream is cut.
     failed: Option<Who>,
-    /// Tokens of all turns, by the provider's count.
-    read: u64,
-    written: u64,
+    tokens: Tokens,
+}
+
+/// The tokens of all turns, by the provider's count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tokens {
+    pub read: u64,
+    pub written: u64,
 }
 
 impl<P: Page> Story<P> {
@@ -35,12 +41,11 @@ impl<P: Page> Story<P> {
         Story {
             page,
             calls: CallCards::default(),
-            turns: Vec::new(),
+            turns: HashMap::new(),
             has_unnamed: false,
             decision: None,
             failed: None,
-            read: 0,
-            written: 0,
+            tokens: Tokens::default(),
         }
     }
 
@@ -68,14 +73,16 @@ impl<P: Page> Story<P> {
         self.page.note(tone, text);
     }
 
-    /// Whether the event's stream and choice is in the middle of a turn.
-    fn is_turn(&self, event: &Event<'_>) -> bool {
-        self.turns.iter().any(|who| who.is(event))
+    /// Whether this stream and choice is in the middle of a turn.
+    fn is_turn(&self, stream: &str, choice: u32) -> bool {
+        let choices = self.turns.get(stream);
+        choices.is_some_and(|choices| choices.contains(&choice))
     }
 
     fn begin_turn(&mut self, event: &Event<'_>) {
-        if !self.is_turn(event) {
-            self.turns.push(Who::of(event));
+        let (stream, choice) = (stream_of(event), event.choice());
+        if !self.is_turn(stream, choice) {
+            self.turns.entry(stream.into()).or_default().insert(choice);
         }
     }
 
@@ -87,7 +94,9 @@ impl<P: Page> Story<P> {
                 self.speak(event, Voice::User, &text);
                 self.page.pause();
             }
-            Some("assistant") if self.is_turn(event) => self.end_turn(event, false),
+            Some("assistant") if self.is_turn(stream_of(event), event.choice()) => {
+                self.end_turn(event, false);
+            }
             Some("assistant") => {
                 // A log of messages alone has no `stream_start`, and every result of an earlier call
                 // comes before the next message of the assistant.
@@ -109,10 +118,11 @@ impl<P: Page> Story<P> {
         }
     }
 
-    fn call(&mut self, event: &Event<'_>) {
-        let Some(n) = self.calls.push(event) else {
+    fn call(&mut self, event: &Event<'_>, payload: &Payload<'_>) {
+        let Some(n) = self.calls.push(event, payload) else {
             return;
         };
+        self.page.call_event(event, payload, n);
         let call = &self.calls.list[n];
         if event.kind() == Kind::Retract && call.result().is_some() {
             // It ran before it was retracted: its card keeps the result, and a note reports the
@@ -120,7 +130,7 @@ impl<P: Page> Story<P> {
             let reason = Retract::read(event).reason.str();
             let text = format!("{} was taken back ({reason})", call.name);
             self.note(event, Tone::Warning, &text);
-        } else if P::LIVE || !call.has_ended() || !self.is_turn(event) {
+        } else if P::LIVE || !call.has_ended() || !self.is_turn(stream_of(event), event.choice()) {
             self.show_call(event, n);
         }
     }
@@ -141,8 +151,13 @@ impl<P: Page> Story<P> {
         if self.page.now().shares_stream(event) {
             self.page.end_text();
         }
-        self.turns
-            .retain(|who| !(who.is(event) || all && who.shares_stream(event)));
+        let stream = stream_of(event);
+        if let Some(choices) = self.turns.get_mut(stream) {
+            choices.remove(&event.choice());
+            if all || choices.is_empty() {
+                self.turns.remove(stream);
+            }
+        }
         for n in 0..self.calls.list.len() {
             if !P::LIVE
                 && self.calls.list[n].has_ended()
@@ -179,7 +194,8 @@ impl<P: Page> Story<P> {
         // Calls without a result may still get one, but not all that a long log has.
         let many = self.calls.list.len().saturating_sub(WAITING);
         let is_shown = |(n, call): (usize, &CallCard)| {
-            call.has_ended() && call.is_settled() && !self.turns.contains(&call.who)
+            let Who { stream, choice } = &call.who;
+            call.has_ended() && call.is_settled() && !self.is_turn(stream, *choice)
                 || call.is_closed && n < many
         };
         let shown = self.calls.list.iter().enumerate();
@@ -216,10 +232,10 @@ impl<P: Page> Story<P> {
         if kind == Kind::StreamStart {
             self.stream_start(event);
         }
-        self.page.event(event);
         let Some(payload) = event.payload() else {
             return;
         };
+        self.page.event(event, &payload);
         match payload {
             Payload::Thinking(delta) => self.speak(event, Voice::Thinking, &delta.text.str()),
             Payload::RefusalDelta(delta) => self.speak(event, Voice::Refusal, &delta.text.str()),
@@ -230,7 +246,7 @@ impl<P: Page> Story<P> {
             | Payload::ToolUse(_)
             | Payload::ToolProgress(_)
             | Payload::ToolResult(_)
-            | Payload::Retract(_) => self.call(event),
+            | Payload::Retract(_) => self.call(event, &payload),
             Payload::Message(message) => {
                 message.message.with(|message| self.message(event, message))
             }
@@ -274,10 +290,9 @@ impl<P: Page> Story<P> {
                 );
             }
             Payload::SessionStats(stats) => {
-                self.read = self.read.saturating_add(stats.prompt_tokens.unwrap_or(0));
-                self.written = self
-                    .written
-                    .saturating_add(stats.completion_tokens.unwrap_or(0));
+                let add = |sum: &mut u64, n: Option<u64>| *sum = sum.saturating_add(n.unwrap_or(0));
+                add(&mut self.tokens.read, stats.prompt_tokens);
+                add(&mut self.tokens.written, stats.completion_tokens);
             }
         }
     }
@@ -381,11 +396,7 @@ impl<P: Page> View for Story<P> {
         self.show_decision();
         self.calls.end();
         self.close(|_| true);
-        if (self.read, self.written) != (0, 0) {
-            let figures = format!("{} tokens read, {} written", self.read, self.written);
-            self.page.note(Tone::Figures, &figures);
-        }
-        self.page.finish();
+        self.page.finish(self.tokens);
         out.append(self.page.out());
     }
 }
@@ -427,8 +438,6 @@ impl Voice {
 pub(crate) enum Tone {
     /// The stream and choice of the events that follow.
     Heading,
-    /// Figures that change from run to run.
-    Figures,
     Quiet,
     Warning,
     Error,
@@ -438,7 +447,7 @@ impl Tone {
     pub(crate) fn style(self) -> Style {
         match self {
             Tone::Heading => Style::new().bold(),
-            Tone::Figures | Tone::Quiet => Style::new().dimmed(),
+            Tone::Quiet => Style::new().dimmed(),
             Tone::Warning => AnsiColor::Yellow.on_default(),
             Tone::Error => AnsiColor::Red.on_default(),
         }
@@ -463,8 +472,11 @@ pub(crate) trait Page {
             self.note(Tone::Heading, &who.heading());
         }
     }
-    /// The next event, before anything of it is shown, and after all that it ends.
-    fn event(&mut self, _: &Event<'_>) {}
+    /// The next event, after the end of the turn that a `stream_start` ends, and before anything of
+    /// the event is shown.
+    fn event(&mut self, _: &Event<'_>, _: &Payload<'_>) {}
+    /// The event is about the call at this position.
+    fn call_event(&mut self, _: &Event<'_>, _: &Payload<'_>, _at: usize) {}
     /// A piece of running text.
     fn text(&mut self, voice: Voice, text: &str);
     /// A line that the view itself writes.
@@ -481,6 +493,6 @@ pub(crate) trait Page {
     fn interrupt(&mut self);
     /// The first calls of the list, all settled and shown, are removed from it.
     fn forget(&mut self, calls: usize);
-    /// The end.
-    fn finish(&mut self);
+    /// The end of the input, with the tokens of the whole log.
+    fn finish(&mut self, tokens: Tokens);
 }

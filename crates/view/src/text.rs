@@ -1,8 +1,8 @@
 //! `text`: plain text for files and pipes, and the same text for the same events.
 
-use crate::calls::{CallCards, CallState, DONE, Who};
+use crate::calls::{CallCards, CallState, Who};
 use crate::escape::{one_line, safe};
-use crate::story::{Page, Story, Tone, Voice};
+use crate::story::{Page, Story, Tokens, Tone, Voice};
 use crate::surface::FormRow;
 use anstyle::Style;
 use event::View;
@@ -148,7 +148,6 @@ impl Page for PlainView {
     fn note(&mut self, tone: Tone, text: &str) {
         let text = one_line(text, 10 * BRIEF);
         let text = match tone {
-            Tone::Figures => return,
             Tone::Heading | Tone::Quiet => format!("[{text}]"),
             Tone::Warning => format!("warning: {text}"),
             Tone::Error => format!("error: {text}"),
@@ -182,10 +181,7 @@ impl Page for PlainView {
         };
         if (1..next).contains(&self.shown[at]) && (call.has_ended() || ended) {
             self.shown[at] = next;
-            let (sign, style, mut status) = call.status(self.no_time);
-            if sign == DONE && !status.starts_with("done") {
-                status.insert_str(0, "done, ");
-            }
+            let (badge, status) = call.status(self.no_time);
             let text = one_line(call.result_text(), BRIEF);
             let text = if text.is_empty() {
                 text
@@ -194,7 +190,7 @@ impl Page for PlainView {
             };
             self.turn_to(&call.who);
             self.line(
-                style,
+                badge.style,
                 &format!("<- {name} {}{text}", one_line(&status, BRIEF)),
             );
         }
@@ -214,7 +210,8 @@ impl Page for PlainView {
         self.shown.drain(..calls.min(self.shown.len()));
     }
 
-    fn finish(&mut self) {
+    // The counts of tokens are left out, since they differ from run to run.
+    fn finish(&mut self, _: Tokens) {
         if self.feeds == 0 {
             self.write("\n");
         }

@@ -3,12 +3,11 @@
 
 use super::excerpt::{Excerpt, left_out};
 use super::github_prose::{Place, code_span, fenced, prose, shown};
-use super::html::figures;
 use super::outline::{Outline, RowKind};
-use super::{ReportForm, story};
-use crate::calls::{CallCard, duration};
+use super::{OUTPUT, ReportCard, ReportForm, story};
+use crate::calls::duration;
 use crate::escape::{BRIEF_NOTE, one_line};
-use crate::story::{Tone, Voice};
+use crate::story::{Tokens, Tone, Voice};
 use crate::surface::FormRow;
 use event::View;
 use std::io::Write;
@@ -21,29 +20,14 @@ pub(crate) const ROW: FormRow = FormRow {
 
 /// A report in GitHub's Markdown.
 pub fn markdown(no_time: bool) -> impl View {
-    let form = Github {
-        no_time,
-        last: Block::Other,
-        text: String::new(),
-    };
-    story(form, no_time)
+    story(Github::default(), no_time)
 }
 
-/// The bound of arguments and of a result, in bytes: a comment on GitHub has at most 65,536
-/// characters.
-const MOST: usize = 4 * 1024;
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Block {
-    Notes,
-    Other,
-}
-
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Github {
-    no_time: bool,
-    last: Block,
-    /// A text that is not Markdown, until it is whole: what begins a line is known then.
+    /// Whether the last block is a list of notes, which the next note continues.
+    in_notes: bool,
+    /// A text that is not Markdown, until it is whole.
     text: String,
 }
 
@@ -67,25 +51,28 @@ fn label(voice: Voice) -> Option<&'static str> {
 }
 
 impl Github {
-    fn begin(&mut self, out: &mut Vec<u8>, block: Block) {
-        if self.last == Block::Notes && block != Block::Notes {
+    /// Ends the list of notes.
+    fn end_notes(&mut self, out: &mut Vec<u8>) {
+        if std::mem::take(&mut self.in_notes) {
             out.push(b'\n');
         }
-        self.last = block;
     }
 }
 
 impl ReportForm for Github {
+    /// A comment on GitHub has at most 65,536 characters.
+    const MOST: usize = 4 * 1024;
+
     // The first text is the question, and all else needs the whole log.
     fn head(&mut self, _: &mut Vec<u8>, _: &Outline) {}
 
     fn turn(&mut self, out: &mut Vec<u8>, outline: &Outline) {
-        self.begin(out, Block::Other);
+        self.end_notes(out);
         put!(out, "###### turn {}\n\n", outline.turns);
     }
 
     fn open_text(&mut self, out: &mut Vec<u8>, voice: Voice, _: &Outline) {
-        self.begin(out, Block::Other);
+        self.end_notes(out);
         out.extend_from_slice(label(voice).unwrap_or_default().as_bytes());
     }
 
@@ -102,7 +89,7 @@ impl ReportForm for Github {
         match voice {
             Voice::User => quote(out, text.trim_end()),
             Voice::Output => {
-                let excerpt = Excerpt::of(&text, super::html::MOST);
+                let excerpt = Excerpt::of(&text, OUTPUT);
                 put!(out, "{}\n", fenced("text", &excerpt.text));
                 cut_note(out, excerpt.left_out);
             }
@@ -114,63 +101,47 @@ impl ReportForm for Github {
     fn note(&mut self, out: &mut Vec<u8>, tone: Tone, text: &str) {
         let text = shown(&one_line(text, BRIEF_NOTE), Place::Line(false));
         let (before, after) = match tone {
-            Tone::Figures => return,
             Tone::Heading => ("- **", "**"),
             Tone::Quiet => ("- ", ""),
             Tone::Warning => ("- ⚠ warning: ", ""),
             Tone::Error => ("- ✗ error: ", ""),
         };
-        self.begin(out, Block::Notes);
+        self.in_notes = true;
         put!(out, "{before}{text}{after}\n");
     }
 
-    fn card(&mut self, out: &mut Vec<u8>, call: &CallCard, _: usize) {
-        self.begin(out, Block::Other);
-        let (sign, _, word) = call.word();
-        let word = if word.is_empty() { "done" } else { &word };
-        let open = match call.state_name() {
-            "done" | "called" | "arriving" | "retracted" => "",
-            _ => " open",
-        };
+    fn card(&mut self, out: &mut Vec<u8>, card: &ReportCard<'_>) {
+        self.end_notes(out);
+        let open = if card.badge.is_notable() { " open" } else { "" };
         let html = |text: &str| shown(text, Place::Html);
+        let [word, name] = [&card.word, &card.name].map(|text| html(text));
+        let sign = card.badge.sign;
         put!(
             out,
-            "<details{open}><summary>{sign} <b>{}</b> <code>{}</code>",
-            html(&one_line(word, 60)),
-            html(&one_line(&call.name, 200)),
+            "<details{open}><summary>{sign} <b>{word}</b> <code>{name}</code>"
         );
-        if !call.brief.is_empty() {
-            put!(out, " {}", html(&call.brief));
+        if !card.brief.is_empty() {
+            put!(out, " {}", html(card.brief));
         }
-        for figure in call.figures(self.no_time) {
-            put!(out, " · {}", html(&figure));
+        for figure in &card.figures {
+            put!(out, " · {}", html(figure));
         }
         out.extend_from_slice(b"</summary>\n\n");
-        part(
-            out,
-            "arguments",
-            "json",
-            &Excerpt::of_json(&call.arguments, MOST),
-        );
-        for (label, text) in &call.facts {
-            part(out, label, "text", &Excerpt::of(text, MOST));
-        }
-        match call.result() {
-            Some(result) => part(
-                out,
-                "result",
-                "text",
-                &Excerpt::of_json(&result.output, MOST),
-            ),
-            None => part(out, "progress", "text", &Excerpt::of(call.progress(), MOST)),
+        for (label, excerpt) in &card.parts {
+            let language = match *label {
+                "arguments" => "json",
+                _ => "text",
+            };
+            put!(out, "{label}\n\n{}\n", fenced(language, &excerpt.text));
+            cut_note(out, excerpt.left_out);
         }
         out.extend_from_slice(b"</details>\n\n");
     }
 
-    fn end(&mut self, out: &mut Vec<u8>, outline: &Outline) {
-        self.begin(out, Block::Other);
+    fn end(&mut self, out: &mut Vec<u8>, outline: &Outline, tokens: Tokens) {
+        self.end_notes(out);
         out.extend_from_slice(b"---\n\n");
-        let figures = figures(outline, self.no_time);
+        let figures = outline.figures(tokens);
         let row = |out: &mut Vec<u8>, cells: &mut dyn Iterator<Item = String>| {
             out.push(b'|');
             cells.for_each(|cell| put!(out, " {cell} |"));
@@ -187,17 +158,9 @@ impl ReportForm for Github {
                 .iter()
                 .map(|(_, text)| shown(text, Place::Line(false))),
         );
-        if outline.rows().any(|row| row.span.is_some()) {
+        if outline.has_times() {
             timeline(out, outline);
         }
-    }
-}
-
-/// A part of a card, unless it is empty.
-fn part(out: &mut Vec<u8>, label: &str, language: &str, excerpt: &Excerpt) {
-    if !excerpt.text.is_empty() {
-        put!(out, "{label}\n\n{}\n", fenced(language, &excerpt.text));
-        cut_note(out, excerpt.left_out);
     }
 }
 
@@ -231,8 +194,9 @@ fn timeline(out: &mut Vec<u8>, outline: &Outline) {
     out.extend_from_slice(b"\n<details><summary>turns and calls</summary>\n\n");
     out.extend_from_slice(b"| | state | time | |\n| --- | --- | --: | --- |\n");
     for (at, row) in outline.rows().enumerate() {
-        if at == outline.before_gap() && outline.left_out() > 0 {
-            put!(out, "| *{} more* | | | |\n", outline.left_out());
+        let left_out = outline.left_out_before(at);
+        if left_out > 0 {
+            put!(out, "| *{left_out} more* | | | |\n");
         }
         let (name, state) = match &row.kind {
             RowKind::Question(text) => (shown(text, Place::Line(false)), String::new()),

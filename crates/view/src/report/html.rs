@@ -1,14 +1,14 @@
 //! `html`: one file for a browser, an issue or a printer. It runs nothing and loads nothing.
 
-use super::excerpt::{Excerpt, grouped, left_out};
+use super::excerpt::{grouped, left_out};
 use super::html_prose::prose;
 use super::html_writer::HtmlWriter;
-use super::outline::{Outline, OutlineRow, RowKind, date};
-use super::{ReportForm, is_markdown, story};
+use super::outline::{Outline, OutlineRow, RowKind};
+use super::{ReportCard, ReportForm, is_markdown, story};
 use crate::CARDS;
-use crate::calls::{CallCard, duration};
+use crate::calls::duration;
 use crate::escape::{BRIEF_NOTE, one_line};
-use crate::story::{Tone, Voice};
+use crate::story::{Tokens, Tone, Voice};
 use crate::surface::FormRow;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -24,11 +24,8 @@ pub(crate) const ROW: FormRow = FormRow {
 
 /// A report as one HTML file.
 pub fn html(no_time: bool) -> impl View {
-    story(Html { no_time }, no_time)
+    story(Html, no_time)
 }
-
-/// The bound of arguments and of a result in a report, in bytes.
-pub(super) const MOST: usize = 64 * 1024;
 
 /// What a report adds to the style of cards.
 const REPORT: &str = include_str!("report.css");
@@ -62,9 +59,7 @@ pub fn html_policy() -> &'static str {
 }
 
 #[derive(Debug)]
-struct Html {
-    no_time: bool,
-}
+struct Html;
 
 /// The name of a voice in `cards.css`.
 fn voice_name(voice: Voice) -> &'static str {
@@ -78,6 +73,8 @@ fn voice_name(voice: Voice) -> &'static str {
 }
 
 impl ReportForm for Html {
+    const MOST: usize = 64 * 1024;
+
     fn head(&mut self, out: &mut Vec<u8>, outline: &Outline) {
         let mut out = HtmlWriter(out);
         out.markup("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
@@ -146,8 +143,6 @@ impl ReportForm for Html {
     fn note(&mut self, out: &mut Vec<u8>, tone: Tone, text: &str) {
         let (tone, sign) = match tone {
             Tone::Heading => ("heading", ""),
-            // They are in the overview.
-            Tone::Figures => return,
             Tone::Quiet => ("quiet", ""),
             Tone::Warning => ("warning", "warning: "),
             Tone::Error => ("error", "error: "),
@@ -160,58 +155,41 @@ impl ReportForm for Html {
         out.text(&one_line(text, BRIEF_NOTE)).markup("</p>");
     }
 
-    fn card(&mut self, out: &mut Vec<u8>, call: &CallCard, n: usize) {
+    fn card(&mut self, out: &mut Vec<u8>, card: &ReportCard<'_>) {
         let mut out = HtmlWriter(out);
-        let state = call.state_name();
-        let word = call.word().2;
-        let word = if word.is_empty() { "done" } else { &word };
         out.markup("\n<details class=\"card\" data-state=\"")
-            .markup(state);
-        out.markup("\" id=\"c").number(n);
-        // What went well is one line; what a reader looks for is open.
-        out.markup(match state {
-            "done" | "called" | "arriving" | "retracted" => "\">",
-            _ => "\" open>",
+            .markup(card.badge.name);
+        out.markup("\" id=\"c").number(card.n);
+        out.markup(match card.badge.is_notable() {
+            true => "\" open>",
+            false => "\">",
         });
-        out.element("<summary><b class=\"state\">", &one_line(word, 60), "</b> ");
-        out.element(
-            "<code class=\"name\">",
-            &one_line(&call.name, 200),
-            "</code>",
-        );
-        out.element(" <span class=\"brief\">", &call.brief, "</span>");
-        let figures: Vec<_> = call.figures(self.no_time).collect();
-        if !figures.is_empty() {
-            out.element(" <span class=\"figure\">", &figures.join(", "), "</span>");
+        out.element("<summary><b class=\"state\">", &card.word, "</b> ");
+        out.element("<code class=\"name\">", &card.name, "</code>");
+        out.element(" <span class=\"brief\">", card.brief, "</span>");
+        if !card.figures.is_empty() {
+            let figures = card.figures.join(", ");
+            out.element(" <span class=\"figure\">", &figures, "</span>");
         }
         out.markup("</summary><dl>");
-        part(
-            &mut out,
-            "arguments",
-            &Excerpt::of_json(&call.arguments, MOST),
-        );
-        for (label, text) in &call.facts {
-            part(&mut out, label, &Excerpt::of(text, MOST));
+        for (label, excerpt) in &card.parts {
+            out.element("<dt>", label, "</dt><dd>").pre(&excerpt.text);
+            if excerpt.left_out > 0 {
+                out.element("<p class=\"cut\">", &left_out(excerpt.left_out), "</p>");
+            }
+            out.markup("</dd>");
         }
-        match call.result() {
-            Some(result) => part(&mut out, "result", &Excerpt::of_json(&result.output, MOST)),
-            None => part(&mut out, "progress", &Excerpt::of(call.progress(), MOST)),
-        }
-        if !call.id.is_empty() {
-            out.element(
-                "<dt>id</dt><dd><code>",
-                &one_line(&call.id, 200),
-                "</code></dd>",
-            );
+        if !card.id.is_empty() {
+            out.element("<dt>id</dt><dd><code>", &card.id, "</code></dd>");
         }
         out.markup("</dl></details>");
     }
 
-    fn end(&mut self, out: &mut Vec<u8>, outline: &Outline) {
+    fn end(&mut self, out: &mut Vec<u8>, outline: &Outline, tokens: Tokens) {
         let mut out = HtmlWriter(out);
         out.markup("\n</main>\n<aside class=\"story overview\" aria-label=\"Overview\">");
         out.markup("<dl class=\"figures\">");
-        for (label, text) in figures(outline, self.no_time) {
+        for (label, text) in outline.figures(tokens) {
             out.element("<div><dt>", label, "</dt>");
             out.element("<dd>", &text, "</dd></div>");
         }
@@ -223,55 +201,9 @@ impl ReportForm for Html {
     }
 }
 
-/// A part of a card, unless it is empty.
-fn part(out: &mut HtmlWriter<'_>, label: &str, excerpt: &Excerpt) {
-    if excerpt.text.is_empty() {
-        return;
-    }
-    out.element("<dt>", label, "</dt><dd>").pre(&excerpt.text);
-    if excerpt.left_out > 0 {
-        out.element("<p class=\"cut\">", &left_out(excerpt.left_out), "</p>");
-    }
-    out.markup("</dd>");
-}
-
-/// The totals of a run: labels and texts.
-pub(super) fn figures(outline: &Outline, no_time: bool) -> Vec<(&'static str, String)> {
-    let mut figures = Vec::new();
-    if !outline.models.is_empty() {
-        figures.push(("model", outline.models.join(", ")));
-    }
-    if let Some((from, to)) = outline.dates {
-        let [from, to] = [from, to].map(date);
-        let text = match to.strip_prefix(&from[..10]) {
-            _ if from == to => format!("{from} UTC"),
-            Some(time) => format!("{from} to{time} UTC"),
-            None => format!("{from} to {to} UTC"),
-        };
-        figures.push(("date", text));
-    }
-    if outline.now > 0.0 && !no_time {
-        figures.push(("time", duration(outline.now)));
-    }
-    figures.push(("turns", grouped(outline.turns as u64)));
-    let calls = grouped(outline.calls as u64);
-    figures.push(match outline.failed {
-        0 => ("calls", calls),
-        failed => (
-            "calls",
-            format!("{calls}, {} failed", grouped(failed as u64)),
-        ),
-    });
-    if (outline.read, outline.written) != (0, 0) {
-        let [read, written] = [outline.read, outline.written].map(grouped);
-        figures.push(("tokens", format!("{read} read, {written} written")));
-    }
-    figures
-}
-
 /// The table of the questions, turns and calls with their times.
 fn timeline(out: &mut HtmlWriter<'_>, outline: &Outline) {
-    let has_times = outline.rows().any(|row| row.span.is_some());
+    let has_times = outline.has_times();
     out.markup("<details class=\"contents\" open><summary>Turns and calls</summary>");
     out.markup("<table class=\"timeline\">");
     let over_all = if has_times {
@@ -281,8 +213,9 @@ fn timeline(out: &mut HtmlWriter<'_>, outline: &Outline) {
         "<td colspan=\"2\">"
     };
     for (at, row) in outline.rows().enumerate() {
-        if at == outline.before_gap() && outline.left_out() > 0 {
-            let text = format!("… {} more rows …", grouped(outline.left_out() as u64));
+        let left_out = outline.left_out_before(at);
+        if left_out > 0 {
+            let text = format!("… {} more rows …", grouped(left_out as u64));
             out.markup("<tr>").element(over_all, &text, "</td></tr>");
         }
         timeline_row(out, row, over_all, has_times.then_some(outline.now));

@@ -1,22 +1,24 @@
-//! What a run was, for the head and the end of a report: its title, its totals, and its questions,
+//! A run in short, for the head and the end of a report: its title, its totals, and its questions,
 //! turns and calls with their times.
 //!
 //! Times are those of the log: `t` within a stream, durations of waits and tools, and timestamps
-//! where a duration is missing. What lies between (a person who thinks, a service that is idle) is
-//! left out, so that the times of a run of two days are still a picture. Of a long run the first and
-//! the last rows are kept.
+//! where a duration is missing. The time between them (a person thinks, a service is idle) is left
+//! out, so that a run of two days still has a readable table. Of a long run the first and the last
+//! rows are kept.
 
-use crate::calls::{CallCard, Who};
+use super::ReportCard;
+use super::excerpt::grouped;
+use crate::calls::{Badge, duration, stream_of};
 use crate::escape::{content, one_line};
-use event::payload::{Response, SessionStats, StreamStart, ToolResult, ToolUse};
+use crate::story::Tokens;
+use event::payload::{Millis, Response, SessionStats, StreamStart, ToolResult, ToolUse};
 use event::{Event, Kind, Payload, Raw, Text};
-use std::collections::VecDeque;
+use std::cell::Cell;
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
 
 /// How many rows are kept from the beginning of a log, and from its end.
 const ROWS: usize = 150;
-
-/// How many turns and runs of calls are open at most: what never ends is not kept for ever.
-const OPEN: usize = 256;
 
 /// How many models are named.
 const MODELS: usize = 4;
@@ -25,14 +27,14 @@ const MODELS: usize = 4;
 const TITLE: usize = 140;
 const NAME: usize = 60;
 
-/// What a row of the outline is about.
+/// The subject of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum RowKind {
     /// A question of the user, its first line.
     Question(String),
     /// A turn of the model.
     Turn,
-    /// A call: the name of the tool, its state in `cards.css`, and the word for it.
+    /// A call: the name of the tool, its state in `cards.css`, and the word for the state.
     Call(String, &'static str, String),
 }
 
@@ -49,28 +51,36 @@ pub(super) struct OutlineRow {
 /// A turn of the model that has not ended.
 #[derive(Debug)]
 struct OpenTurn {
-    who: Who,
     /// The position of its row.
     row: usize,
     begin: f64,
-    /// How long it took until its first event.
-    wait: f64,
+    /// The time until its first event, which the log has at its end. It is shared with the calls
+    /// that began in the turn.
+    wait: Rc<Cell<f64>>,
     /// Whether it began with a `stream_start`.
     has_start: bool,
     has_times: bool,
 }
 
-/// The run of a call, until its card is written.
+/// The run of a call.
 #[derive(Debug)]
-struct CallRun {
-    who: Who,
-    id: String,
+pub(super) struct CallRun {
+    /// When it began, without the wait of its turn.
     begin: f64,
-    end: Option<f64>,
+    wait: Rc<Cell<f64>>,
+    took: Option<f64>,
     timestamp: Option<u64>,
 }
 
-/// What is known of a run.
+impl CallRun {
+    /// When it began and ended, if it has.
+    fn span(&self) -> Option<(f64, f64)> {
+        let begin = self.begin + self.wait.get();
+        self.took.map(|took| (begin, begin + took))
+    }
+}
+
+/// The outline of a run.
 #[derive(Debug, Default)]
 pub(super) struct Outline {
     no_time: bool,
@@ -80,21 +90,18 @@ pub(super) struct Outline {
     pub model: Option<String>,
     pub questions: usize,
     pub turns: usize,
-    pub calls: usize,
+    calls: usize,
     /// How many calls failed or were refused.
-    pub failed: usize,
-    /// Tokens by the provider's count.
-    pub read: u64,
-    pub written: u64,
+    failed: usize,
     /// The first and the last time that the log names, in milliseconds since 1970.
-    pub dates: Option<(u64, u64)>,
-    /// The time so far, without what is left out, in milliseconds.
+    dates: Option<(u64, u64)>,
+    /// The time so far, without the time that is left out, in milliseconds.
     pub now: f64,
     first: Vec<OutlineRow>,
     last: VecDeque<OutlineRow>,
     rows: usize,
-    open: Vec<OpenTurn>,
-    runs: Vec<CallRun>,
+    /// The open turn of each stream.
+    open: HashMap<Box<str>, OpenTurn>,
 }
 
 impl Outline {
@@ -119,97 +126,124 @@ impl Outline {
         }
     }
 
-    /// The rows, and how many are left out behind each part of them.
+    /// The rows that are kept.
     pub(super) fn rows(&self) -> impl Iterator<Item = &OutlineRow> {
         self.first.iter().chain(&self.last)
     }
 
-    /// How many rows are left out behind the first [`ROWS`].
-    pub(super) fn left_out(&self) -> usize {
-        self.rows - self.first.len() - self.last.len()
+    /// How many rows are left out before the row at this position of those that are kept.
+    pub(super) fn left_out_before(&self, at: usize) -> usize {
+        match at == self.first.len() {
+            true => self.rows - self.first.len() - self.last.len(),
+            false => 0,
+        }
     }
 
-    /// How many rows there are before those that are left out.
-    pub(super) fn before_gap(&self) -> usize {
-        self.first.len()
+    /// Whether any row has a time.
+    pub(super) fn has_times(&self) -> bool {
+        self.rows().any(|row| row.span.is_some())
     }
 
-    /// Whether the outline shows more than the conversation does at one look.
+    /// Whether the outline is shorter than the conversation.
     pub(super) fn is_worth_showing(&self) -> bool {
         self.rows > 2
     }
 
+    /// The totals of the run: labels and texts.
+    pub(super) fn figures(&self, tokens: Tokens) -> Vec<(&'static str, String)> {
+        let mut figures = Vec::new();
+        if !self.models.is_empty() {
+            figures.push(("model", self.models.join(", ")));
+        }
+        if let Some((from, to)) = self.dates {
+            let [from, to] = [from, to].map(date);
+            let text = match to.strip_prefix(&from[..10]) {
+                _ if from == to => format!("{from} UTC"),
+                Some(time) => format!("{from} to{time} UTC"),
+                None => format!("{from} to {to} UTC"),
+            };
+            figures.push(("date", text));
+        }
+        if self.now > 0.0 && !self.no_time {
+            figures.push(("time", duration(self.now)));
+        }
+        figures.push(("turns", grouped(self.turns as u64)));
+        let calls = grouped(self.calls as u64);
+        figures.push(match self.failed {
+            0 => ("calls", calls),
+            failed => (
+                "calls",
+                format!("{calls}, {} failed", grouped(failed as u64)),
+            ),
+        });
+        if tokens != Tokens::default() {
+            let [read, written] = [tokens.read, tokens.written].map(grouped);
+            figures.push(("tokens", format!("{read} read, {written} written")));
+        }
+        figures
+    }
+
     /// Takes the next event; returns whether it begins a turn.
-    pub(super) fn push(&mut self, event: &Event<'_>) -> bool {
-        let t = event
-            .t()
-            .and_then(Raw::f64)
-            .filter(|t| (0.0..1e12).contains(t));
-        let mut begins = false;
-        match event.kind() {
+    pub(super) fn push(&mut self, event: &Event<'_>, payload: &Payload<'_>) -> bool {
+        let mut begins = match event.kind() {
             Kind::StreamStart => {
                 self.end_turn(event, None);
                 let start = StreamStart::read(event);
                 self.model(start.model);
                 self.date(start.timestamp);
-                self.begin_turn(event, true);
-                begins = true;
+                true
             }
             Kind::Thinking
             | Kind::ContentDelta
             | Kind::RefusalDelta
             | Kind::ToolCallDelta
-            | Kind::ToolCall
-                if self.turn(event).is_none() =>
-            {
-                self.begin_turn(event, false);
-                begins = true;
-            }
-            _ => {}
+            | Kind::ToolCall => !self.open.contains_key(stream_of(event)),
+            _ => false,
+        };
+        if begins {
+            self.begin_turn(event);
         }
-        if let Some((turn, t)) = self.turn(event).zip(t) {
-            let turn = &mut self.open[turn];
+        let t = time(event);
+        if let Some((turn, t)) = self.open.get_mut(stream_of(event)).zip(t) {
             turn.has_times = true;
-            self.now = self.now.max(turn.begin + turn.wait + t);
+            self.now = self.now.max(turn.begin + turn.wait.get() + t);
         }
-        match event.payload() {
-            Some(Payload::Message(message)) => {
+        match payload {
+            Payload::Message(message) => {
                 begins |= message.message.with(|message| self.message(event, message));
             }
-            Some(Payload::SessionStats(stats)) => self.stats(event, &stats),
-            Some(Payload::StreamEnd(_)) => self.end_turn(event, t),
-            Some(Payload::ToolUse(call)) => self.starts(event, &call, t),
-            Some(Payload::ToolResult(result)) => self.ends(event, &result),
-            Some(Payload::Approval(approval)) => self.date(approval.timestamp),
-            Some(Payload::Session(session)) => self.date(Some(session.created)),
-            Some(Payload::Response(Response { timestamp, .. })) => self.date(timestamp),
-            Some(Payload::ResponseEnd(end)) => self.date(end.timestamp),
+            Payload::SessionStats(stats) => self.stats(event, stats),
+            Payload::StreamEnd(_) => self.end_turn(event, t),
+            Payload::ToolUse(call) => self.date(call.timestamp),
+            Payload::ToolResult(result) => self.date(result.timestamp),
+            Payload::Approval(approval) => self.date(approval.timestamp),
+            Payload::Session(session) => self.date(Some(session.created)),
+            Payload::Response(Response { timestamp, .. }) => self.date(*timestamp),
+            Payload::ResponseEnd(end) => self.date(end.timestamp),
             _ => {}
         }
         begins
     }
 
-    /// Adds the question that is on the page next.
+    /// Counts the question that is on the page next.
     pub(super) fn question(&mut self) {
         self.questions += 1;
     }
 
-    /// The `n`th card of the document is about this call.
-    pub(super) fn card(&mut self, call: &CallCard, n: usize) {
-        let state = call.state_name();
-        let is_late = n <= self.calls;
-        self.calls = n;
-        self.failed += usize::from(!is_late && matches!(state, "failed" | "refused"));
-        let run = self
-            .runs
-            .iter()
-            .position(|run| run.id == call.id && run.who == call.who);
-        let run = run.map(|at| self.runs.swap_remove(at));
-        let span = run.and_then(|run| Some((run.begin, run.end?)));
-        let word = call.word().2;
-        let word = if word.is_empty() { "done" } else { &word };
-        let kind = RowKind::Call(one_line(&call.name, NAME), state, one_line(word, NAME));
-        self.row(n, kind, span.filter(|_| !self.no_time));
+    /// Adds the row of a card. An `earlier` card of the same call had this badge.
+    pub(super) fn card(
+        &mut self,
+        card: &ReportCard<'_>,
+        run: Option<CallRun>,
+        earlier: Option<Badge>,
+    ) {
+        self.calls += usize::from(earlier.is_none());
+        self.failed -= usize::from(earlier.is_some_and(Badge::is_failure));
+        self.failed += usize::from(card.badge.is_failure());
+        let span = run.and_then(|run| run.span());
+        let [name, word] = [&card.name, &card.word].map(|text| one_line(text, NAME));
+        let kind = RowKind::Call(name, card.badge.name, word);
+        self.row(card.n, kind, span.filter(|_| !self.no_time));
     }
 
     fn row(&mut self, n: usize, kind: RowKind, span: Option<(f64, f64)>) {
@@ -252,36 +286,25 @@ impl Outline {
         }
     }
 
-    /// The open turn of the event's stream.
-    fn turn(&self, event: &Event<'_>) -> Option<usize> {
-        self.open
-            .iter()
-            .position(|turn| turn.who.shares_stream(event))
-    }
-
-    fn begin_turn(&mut self, event: &Event<'_>, has_start: bool) {
+    fn begin_turn(&mut self, event: &Event<'_>) {
         self.turns += 1;
-        if self.open.len() == OPEN {
-            self.open.remove(0);
-        }
-        self.open.push(OpenTurn {
-            who: Who::of(event),
+        let turn = OpenTurn {
             row: self.rows,
             begin: self.now,
-            wait: 0.0,
-            has_start,
+            wait: Rc::default(),
+            has_start: event.kind() == Kind::StreamStart,
             has_times: false,
-        });
+        };
+        self.open.insert(stream_of(event).into(), turn);
         self.row(self.turns, RowKind::Turn, None);
     }
 
     fn end_turn(&mut self, event: &Event<'_>, t: Option<f64>) {
-        let Some(turn) = self.turn(event) else {
+        let Some(turn) = self.open.remove(stream_of(event)) else {
             return;
         };
-        let turn = self.open.swap_remove(turn);
         let end = match t {
-            Some(t) => turn.begin + turn.wait + t,
+            Some(t) => turn.begin + turn.wait.get() + t,
             None => self.now,
         };
         self.now = self.now.max(end);
@@ -309,88 +332,74 @@ impl Outline {
                 self.row(self.questions + 1, RowKind::Question(line), None);
                 false
             }
-            Some("assistant") => {
-                let turn = self.turn(event);
-                match turn {
-                    None => {
-                        self.begin_turn(event, false);
+            Some("assistant") => match self.open.get(stream_of(event)) {
+                None => {
+                    self.begin_turn(event);
+                    self.end_turn(event, None);
+                    true
+                }
+                Some(turn) => {
+                    if !turn.has_start {
                         self.end_turn(event, None);
                     }
-                    Some(turn) if !self.open[turn].has_start => self.end_turn(event, None),
-                    Some(_) => {}
+                    false
                 }
-                turn.is_none()
-            }
+            },
             _ => false,
         }
     }
 
-    /// Takes counts of tokens, and the time until the first event, which is known here only: what
-    /// the turn has done so far moves by that time.
+    /// Takes the time until the first event of the turn: all that the turn has done so far moves by
+    /// that time.
     fn stats(&mut self, event: &Event<'_>, stats: &SessionStats) {
-        self.read = self.read.saturating_add(stats.prompt_tokens.unwrap_or(0));
-        self.written = self
-            .written
-            .saturating_add(stats.completion_tokens.unwrap_or(0));
-        let wait = stats
-            .first_event_ms
-            .map_or(0.0, |time| time.micros as f64 / 1000.0);
-        let Some(turn) = self.turn(event).filter(|_| (0.0..1e12).contains(&wait)) else {
-            return;
-        };
-        let turn = &mut self.open[turn];
-        let wait = wait - std::mem::replace(&mut turn.wait, wait);
-        for run in &mut self.runs {
-            if run.begin >= turn.begin && run.who.shares_stream(event) {
-                run.begin += wait;
-                run.end = run.end.map(|end| end + wait);
-            }
+        let wait = stats.first_event_ms.map_or(0.0, milliseconds);
+        if let Some(turn) = self.open.get(stream_of(event)).filter(|_| is_time(wait)) {
+            self.now += wait - turn.wait.replace(wait);
         }
-        self.now += wait;
     }
 
-    fn starts(&mut self, event: &Event<'_>, call: &ToolUse<'_>, t: Option<f64>) {
-        self.date(call.timestamp);
-        let turn = self.turn(event).map(|turn| &self.open[turn]);
-        let begin = match turn.zip(t) {
-            Some((turn, t)) => turn.begin + turn.wait + t,
-            None => self.now,
+    /// The run that a `tool_use` begins.
+    pub(super) fn begin_run(&self, event: &Event<'_>, call: &ToolUse<'_>) -> CallRun {
+        let turn = self.open.get(stream_of(event));
+        let wait = turn.map(|turn| Rc::clone(&turn.wait)).unwrap_or_default();
+        let begin = match turn.zip(time(event)) {
+            Some((turn, t)) => turn.begin + t,
+            None => self.now - wait.get(),
         };
-        let id = call.tool_id.str().into_owned();
-        let who = Who::of(event);
-        self.runs.retain(|run| run.id != id || run.who != who);
-        if self.runs.len() == OPEN {
-            self.runs.remove(0);
-        }
-        self.runs.push(CallRun {
-            who,
-            id,
+        CallRun {
             begin,
-            end: None,
+            wait,
+            took: None,
             timestamp: call.timestamp,
-        });
-    }
-
-    fn ends(&mut self, event: &Event<'_>, result: &ToolResult<'_>) {
-        self.date(result.timestamp);
-        let id = result.tool_id.str();
-        let run = self
-            .runs
-            .iter_mut()
-            .find(|run| run.id == id && run.who.is(event));
-        let Some(run) = run else {
-            return;
-        };
-        let took = match (result.duration_ms, run.timestamp.zip(result.timestamp)) {
-            (Some(time), _) => time.micros as f64 / 1000.0,
-            (None, Some((from, to))) => to.saturating_sub(from) as f64,
-            (None, None) => return,
-        };
-        if (0.0..1e12).contains(&took) {
-            run.end = Some(run.begin + took);
-            self.now = self.now.max(run.begin + took);
         }
     }
+
+    /// Ends the run of the call that has this result.
+    pub(super) fn end_run(&mut self, run: &mut CallRun, result: &ToolResult<'_>) {
+        let took = match (result.duration_ms, run.timestamp.zip(result.timestamp)) {
+            (Some(time), _) => Some(milliseconds(time)),
+            (None, times) => times.map(|(from, to)| to.saturating_sub(from) as f64),
+        };
+        run.took = took.filter(|took| is_time(*took));
+        if let Some((_, end)) = run.span() {
+            self.now = self.now.max(end);
+        }
+    }
+}
+
+/// Milliseconds of a wait or a tool.
+fn milliseconds(time: Millis) -> f64 {
+    time.micros as f64 / 1000.0
+}
+
+/// Whether a time in milliseconds is one that a run can have: at most some 30 years.
+fn is_time(ms: f64) -> bool {
+    (0.0..1e12).contains(&ms)
+}
+
+/// The time of an event in its stream.
+fn time(event: &Event<'_>) -> Option<f64> {
+    event.t().and_then(Raw::f64).filter(|t| is_time(*t))
 }
 
 /// `line` as a title: a long one ends behind a word.
@@ -403,7 +412,7 @@ fn title(line: &str) -> String {
 }
 
 /// A time as a date in UTC: `2026-11-24 13:05`.
-pub(super) fn date(ms: u64) -> String {
+fn date(ms: u64) -> String {
     let minutes = ms / 60_000;
     let (days, minutes) = (minutes / 1440, minutes % 1440);
     // https://howardhinnant.github.io/date_algorithms.html#civil_from_days, for days after 1970.

@@ -8,9 +8,9 @@
 
 use super::draft::TerminalDraft;
 use super::pen::{Pen, paint};
-use crate::calls::{CallCard, CallCards, CallState, DONE, Who};
+use crate::calls::{Badge, CallCard, CallCards, CallState, Who};
 use crate::escape::{columns, one_line};
-use crate::story::{Page, Tone, Voice};
+use crate::story::{Page, Tokens, Tone, Voice};
 use crate::surface::Terminal;
 use anstyle::Style;
 use std::io::Write;
@@ -117,11 +117,14 @@ impl Screen {
         let room = limit.saturating_sub(4);
         let paint =
             |out: &mut Vec<u8>, style: Style, text: &str| paint(out, self.pen.colour, style, text);
-        let (sign, style, status) = call.status(self.no_time);
-        let status_style = if sign == DONE {
-            Style::new().dimmed()
-        } else {
-            style
+        let (badge, status) = call.status(self.no_time);
+        // The sign of a call that succeeded is enough where figures follow.
+        let (status, status_style) = match badge {
+            Badge::DONE => (
+                status.strip_prefix("done, ").unwrap_or(&status),
+                Style::new().dimmed(),
+            ),
+            _ => (&*status, badge.style),
         };
         let was_called = matches!(
             call.state,
@@ -135,13 +138,12 @@ impl Screen {
         } else {
             ""
         };
-        let status = status + not_run;
         let name = one_line(&call.name, room);
-        let status = one_line(&status, room);
+        let status = one_line(&format!("{status}{not_run}"), room);
         // On a narrow terminal the status has a row of its own.
         let fits = columns(&name) + columns(&status) + 2 <= room;
         out.extend_from_slice(b"  ");
-        paint(&mut out, style, sign);
+        paint(&mut out, badge.style, badge.sign);
         out.push(b' ');
         paint(&mut out, Style::new().bold(), &name);
         let left =
@@ -272,7 +274,7 @@ impl Page for Screen {
         self.begin(ScreenBlock::Notes);
         let text = match tone {
             Tone::Heading => format!("[{text}]"),
-            Tone::Figures | Tone::Quiet => format!("· {text}"),
+            Tone::Quiet => format!("· {text}"),
             Tone::Warning => format!("! {text}"),
             Tone::Error => format!("✗ {text}"),
         };
@@ -325,7 +327,14 @@ impl Page for Screen {
         self.kept -= calls;
     }
 
-    fn finish(&mut self) {
+    fn finish(&mut self, tokens: Tokens) {
+        if tokens != Tokens::default() {
+            let Tokens { read, written } = tokens;
+            self.note(
+                Tone::Quiet,
+                &format!("{read} tokens read, {written} written"),
+            );
+        }
         self.draft.finish(&mut self.pen);
         self.pen.end_row();
     }
