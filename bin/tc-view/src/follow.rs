@@ -1,8 +1,7 @@
 //! `--follow`: a file or a session that grows, as the input of the view.
 //!
-//! A [`Source`] gives pieces of bytes for as long as there may be more. A thread writes them into a
-//! pipe, and the view reads the pipe as it reads any other: there is one path for lines, signals and
-//! a reader that leaves.
+//! A thread writes what a [`Source`] returns into a pipe, and the view reads the pipe like any other
+//! input. A signal ends the source, and so the pipe.
 
 mod address;
 mod file;
@@ -22,40 +21,41 @@ use stdio::{Failure, Filter, FilterEnd, Input, message};
 /// The name of this command in messages.
 const COMMAND: &str = "tc-view";
 
-/// The most bytes that are read at once, and the longest beginning of a line that is held back until
-/// the rest of the line is there.
+/// The most bytes that are read at once. The beginning of a longer line is not held back until the
+/// line is complete.
 const BLOCK: usize = 64 * 1024;
 
-/// Something that grows.
+/// A file or a session that grows.
 trait Source: Send {
-    /// Waits for what comes next.
+    /// Waits for the next piece.
     ///
     /// # Errors
-    /// One line that says why nothing more comes.
+    /// One line that says why the source cannot be followed any more.
     fn next(&mut self) -> Result<Piece<'_>>;
 }
 
-/// What comes next.
+/// A piece of a [`Source`].
 #[derive(Debug, PartialEq, Eq)]
 enum Piece<'a> {
     /// Whole lines. A line longer than [`BLOCK`] comes in parts, and the last line may lack its
     /// line feed.
     Lines(&'a [u8]),
-    /// The next lines do not continue the ones before: the code and the text of a warning.
-    Anew(&'static str, String),
-    /// Nothing comes at present, for this reason.
+    /// The next lines do not continue the previous ones: the code and the text of a warning.
+    Restart(&'static str, String),
+    /// The source has nothing to return yet, for this reason.
     Waiting(String),
-    /// Nothing comes any more, for this reason.
+    /// The source has ended, for this reason.
     End(&'static str),
+    /// A signal ends the command.
+    Stopped,
 }
 
-/// Shows the operand to `view`, and goes on as it grows. What has an end of its own, such as a FIFO,
-/// is read to that end.
+/// Shows the operand to `view` as it grows. Standard input, a FIFO or a device is read to its end.
 ///
 /// # Errors
-/// One line for what cannot be followed, or cannot be followed any more.
+/// One line that says why the operand cannot be followed, or cannot be followed any more.
 pub(crate) fn follow(args: &Args, filter: &Filter, view: &mut dyn View) -> Result<FilterEnd> {
-    let Some(mut source) = source(args)? else {
+    let Some(mut source) = source(args, filter)? else {
         return Ok(stdio::view(filter, view)?);
     };
     let limit = Failure::limit("the thread that follows cannot be started");
@@ -65,9 +65,10 @@ pub(crate) fn follow(args: &Args, filter: &Filter, view: &mut dyn View) -> Resul
     let thread = Builder::new()
         .spawn(move || forward(source.as_mut(), writer, draws))
         .map_err(&limit)?;
-    let input = Input::followed(reader, &name.unwrap_or_default(), filter.max_line);
+    let input = Input::of_pipe(reader, &name.unwrap_or_default(), filter.max_line);
     let end = stdio::view_input(filter, input, view)?;
-    // After a signal the thread still waits, and ends with the process.
+    // After a signal there is nothing to report, and a lookup of a host name may still block the
+    // thread.
     if end.signal.is_none() {
         let lost = |_| Err(anyhow!("the thread that follows has failed"));
         if let Some(reason) = thread.join().unwrap_or_else(lost)? {
@@ -77,23 +78,21 @@ pub(crate) fn follow(args: &Args, filter: &Filter, view: &mut dyn View) -> Resul
     Ok(end)
 }
 
-/// What to follow; `None` for what is read as any input is.
-fn source(args: &Args) -> Result<Option<Box<dyn Source>>> {
+/// Opens the operand; `None` if it has an end of its own.
+fn source(args: &Args, filter: &Filter) -> Result<Option<Box<dyn Source>>> {
     let path = match &args.files[..] {
         [] => return Ok(None),
+        [path] if path == Path::new("-") => return Ok(None),
         [path] => path,
-        [_, further, ..] => bail!(
+        [_, second, ..] => bail!(
             "--follow {}: one file or session is followed at a time, follow the others with further commands",
-            further.display()
+            second.display()
         ),
     };
     if let Some(url) = address::url(path) {
-        return Ok(Some(Box::new(Session::open(url, &args.service)?)));
+        return Ok(Some(Box::new(Session::open(url, &args.service, filter)?)));
     }
-    if path == Path::new("-") {
-        return Ok(None);
-    }
-    Ok(GrowingFile::open(path)?.map(|file| Box::new(file) as Box<dyn Source>))
+    Ok(GrowingFile::open(path, filter)?.map(|file| Box::new(file) as Box<dyn Source>))
 }
 
 /// Whether an operand is the address of a session, which only `--follow` reads.
@@ -101,7 +100,8 @@ pub(crate) fn is_url(path: &Path) -> bool {
     address::url(path).is_some()
 }
 
-/// Writes what comes into the pipe, until its end, whose reason it returns, or until nobody reads.
+/// Writes the pieces of the source into the pipe until the source ends, or the view reads no more.
+/// Returns the reason of the end.
 fn forward(
     source: &mut dyn Source,
     mut pipe: PipeWriter,
@@ -114,20 +114,20 @@ fn forward(
                 is_line_end = lines.last().is_none_or(|byte| *byte == b'\n');
                 pipe.write_all(lines)
             }
-            Piece::Anew(code, text) => {
+            Piece::Restart(code, text) => {
                 let is_cut = !std::mem::replace(&mut is_line_end, true);
                 pipe.write_all(if is_cut { b"\n" } else { b"" })
                     .and_then(|()| warn(&mut pipe, code, &text))
             }
-            // A line that the view does not know of would be drawn over.
+            // The view would draw over a message on standard error.
             Piece::Waiting(text) if draws && is_line_end => warn(&mut pipe, "waiting", &text),
             Piece::Waiting(text) => {
                 message(COMMAND, &text);
                 Ok(())
             }
             Piece::End(reason) => return Ok(Some(reason)),
+            Piece::Stopped => return Ok(None),
         };
-        // Where the view reads no more, the process ends.
         if written.is_err() {
             return Ok(None);
         }

@@ -1,4 +1,4 @@
-//! `tc-view --follow`: a file that grows, and a session of a server that does what a test says.
+//! `tc-view --follow`: a file that grows, and a session of a scripted server.
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
@@ -76,7 +76,7 @@ fn a_file_is_followed_from_its_first_line_to_those_that_come() {
         append(&path, &text(line));
         assert_eq!(view.line(), line);
     }
-    // A line that comes byte by byte.
+    // A line that is written byte by byte.
     for byte in text("four").chars() {
         append(&path, &byte.to_string());
     }
@@ -100,7 +100,7 @@ fn a_file_may_come_later_and_is_followed_by_its_name() {
     append(&path, &text("one"));
     assert_eq!(view.line(), "one");
 
-    // Another file, before which the first one got a line that has no end.
+    // The file is replaced while its last line is incomplete.
     append(&path, "torn");
     let other = folder.path("other");
     fs::write(&other, text("two")).unwrap();
@@ -123,10 +123,10 @@ fn a_file_may_come_later_and_is_followed_by_its_name() {
     assert_eq!(view.interrupt().status, 130);
 }
 
-/// A writer that was killed leaves a part of a line, which the next writer takes out
+/// A writer that was killed leaves an incomplete line, which the next writer takes out
 /// (`store::AppendedFile`).
 #[test]
-fn a_part_of_a_line_that_is_taken_out_changes_nothing() {
+fn an_incomplete_line_that_the_next_writer_takes_out_is_not_shown() {
     let folder = Scratch::new();
     let path = folder.path("log");
     fs::write(&path, text("one")).unwrap();
@@ -160,7 +160,7 @@ fn a_link_is_followed_to_another_file() {
 }
 
 #[test]
-fn what_has_an_end_of_its_own_is_read_to_it() {
+fn a_fifo_and_standard_input_are_read_to_their_end() {
     let folder = Scratch::new();
     let fifo = folder.path("fifo");
     rustix::fs::mknodat(
@@ -180,7 +180,7 @@ fn what_has_an_end_of_its_own_is_read_to_it() {
     assert_eq!(testkit::run_with(command, &text("two")).stdout, "two\n");
 }
 
-/// Ctrl-C ends the view alone, so it does not wait for the call, and closes its card.
+/// Ctrl-C ends the view but not the call, so the view does not wait for the result.
 #[test]
 fn an_interrupt_closes_the_cards_that_are_open() {
     let folder = Scratch::new();
@@ -281,7 +281,7 @@ fn offset(request: &Request) -> usize {
     number.parse().unwrap()
 }
 
-/// The head of an answer of this media type that the end of the connection ends.
+/// The head of an answer of this media type, which lasts until the connection is closed.
 fn head(kind: &str, more: &str) -> String {
     format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: {kind}\r\n{more}\r\n")
 }
@@ -290,7 +290,7 @@ const LINES: &str = "application/x-ndjson; charset=utf-8";
 const GONE: &[u8] = b"HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}";
 
 /// A server that sends `piece` bytes of the session and closes; the session is removed once all
-/// bytes are sent. `is_lost`: the length that it announces is longer.
+/// bytes are sent. With `is_lost` the connection ends before the announced length.
 fn piecewise(piece: usize, is_lost: bool) -> Server {
     Server::answering(move |_, request, stream| {
         let bytes = &SESSION.as_bytes()[offset(request)..];
@@ -308,7 +308,7 @@ fn piecewise(piece: usize, is_lost: bool) -> Server {
     })
 }
 
-/// What the session looks like when nothing is lost.
+/// Runs the view on a file with the whole session.
 fn uncut(args: &[&str]) -> Ran {
     let folder = Scratch::new();
     let path = folder.path("log");
@@ -347,7 +347,7 @@ fn a_session_that_is_cut_at_every_byte_is_shown_as_the_whole_one() {
     }
 }
 
-/// What the view does with one answer for everything.
+/// Runs the view against a server that gives the same answer to each request.
 fn with(answer: &'static [u8], args: &[&str]) -> (Ran, Server) {
     let server = Server::answering(move |_, _, stream| {
         let _ = stream.write_all(answer);
@@ -359,7 +359,7 @@ fn with(answer: &'static [u8], args: &[&str]) -> (Ran, Server) {
 }
 
 #[test]
-fn an_answer_that_is_no_session_is_one_line() {
+fn an_answer_other_than_a_session_is_refused_in_one_line() {
     for (answer, says) in [
         (
             &b"HTTP/1.1 401 U\r\ncontent-length: 0\r\n\r\n"[..],
@@ -455,7 +455,7 @@ fn a_session_that_was_never_there_was_not_removed() {
     assert!(ran.refusal().contains("404"), "{ran:?}");
 }
 
-/// Lines of garbage are warnings, and a line that never seems to end is held in bounded memory.
+/// Invalid lines are shown as warnings, and a line of 100 MiB does not need memory of that size.
 #[test]
 fn hostile_bytes_are_shown_and_bounded() {
     let server = Server::answering(|number, _, stream| {
@@ -471,7 +471,7 @@ fn hostile_bytes_are_shown_and_bounded() {
         (0..100).all(|_| send(stream, &block));
         send(stream, b"\"}\n");
         send(stream, text("after it").as_bytes());
-        // A last line without its end.
+        // The last line lacks its line feed.
         send(stream, b"{\"type\":\"warning\",\"message\":\"the last\"}");
         false
     });
@@ -495,9 +495,8 @@ fn hostile_bytes_are_shown_and_bounded() {
     assert!(!seen.contains(is_control) && !ran.stderr.contains(is_control));
 }
 
-/// What a terminal gets while a file grows.
 #[test]
-fn a_terminal_is_drawn_again_and_left_in_order() {
+fn the_cards_on_a_terminal_follow_the_file_and_its_width() {
     let folder = Scratch::new();
     let path = folder.path("log");
     fs::write(&path, text("one")).unwrap();
@@ -531,7 +530,7 @@ fn a_terminal_is_drawn_again_and_left_in_order() {
         "{\"type\":\"tool_use\",\"tool_id\":\"a\",\"tool_name\":\"slow\",\"status\":\"running\"}\n",
     );
     until("running");
-    // The card goes to the new width.
+    // The card is drawn again in the new width.
     rustix::termios::tcsetwinsize(&person, size(60)).unwrap();
     append(
         &path,
@@ -539,7 +538,7 @@ fn a_terminal_is_drawn_again_and_left_in_order() {
     );
     let drawn = until("[53Grunning");
     assert!(drawn.contains("\u{1b}[J"), "{drawn:?}");
-    // A note goes among the cards, and does not break them.
+    // The report of the removed file does not break the card.
     fs::remove_file(&path).unwrap();
     let drawn = until("[53Grunning");
     assert!(

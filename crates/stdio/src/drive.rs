@@ -20,16 +20,13 @@ pub fn drive(options: &Filter, handler: &mut impl LineHandler) -> Result<FilterE
     drive_input(options, input, handler)
 }
 
-/// As [`drive`], with this input in place of the operands.
+/// As [`drive`], but reads `input` instead of the operands.
 fn drive_input(
     options: &Filter,
     mut input: Input,
     handler: &mut impl LineHandler,
 ) -> Result<FilterEnd, Failure> {
-    let signals = match options.ignore_interrupts {
-        true => StopSignals::without_interrupt()?,
-        false => StopSignals::new()?,
-    };
+    let signals = StopSignals::of(options)?;
     let mut stdout = Output::new();
     let mut reader = LineReader::new(options);
     let mut is_settled = false;
@@ -39,12 +36,10 @@ fn drive_input(
     loop {
         while !is_settled {
             let file = input.now();
-            let is_followed = input.is_followed();
             let heeded = Some(&signals).filter(|_| needs_rest != Some(true));
             let block = input.block(heeded, &mut || stdout.flush())?;
             if needs_rest.is_none() && signals.seen().is_some() {
-                let needs = reader.between(&mut stdout, |out| handler.interrupt(out))?;
-                needs_rest = Some(needs && !is_followed);
+                needs_rest = Some(reader.between(&mut stdout, |out| handler.interrupt(out))?);
                 if block.is_none() && needs_rest == Some(true) {
                     continue;
                 }
@@ -210,7 +205,7 @@ pub fn view(options: &Filter, view: &mut dyn View) -> Result<FilterEnd, Failure>
     drive(options, &mut ViewHandler { view })
 }
 
-/// As [`view()`], with this input in place of the operands.
+/// As [`view()`], but reads `input` instead of the operands.
 ///
 /// # Errors
 /// As [`view()`].

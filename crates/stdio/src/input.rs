@@ -38,7 +38,6 @@ pub enum InputBlock<'a> {
 enum InputSource {
     Stdin,
     File(File),
-    Followed(OwnedFd),
 }
 
 impl AsFd for InputSource {
@@ -46,7 +45,6 @@ impl AsFd for InputSource {
         match self {
             InputSource::Stdin => rustix::stdio::stdin(),
             InputSource::File(f) => f.as_fd(),
-            InputSource::Followed(pipe) => pipe.as_fd(),
         }
     }
 }
@@ -101,11 +99,9 @@ impl Input {
         Ok(Input::of(todo, max_line))
     }
 
-    /// What another thread writes into `pipe` while it follows something that grows. `name` is for
-    /// messages. A signal ends this input at once: who writes what is followed does not end with
-    /// this command, so nothing more is to be waited for.
-    pub fn followed(pipe: impl Into<OwnedFd>, name: &str, max_line: usize) -> Self {
-        let source = InputSource::Followed(pipe.into());
+    /// Reads a pipe that another thread writes to. Messages name it `name`.
+    pub fn of_pipe(pipe: impl Into<OwnedFd>, name: &str, max_line: usize) -> Self {
+        let source = InputSource::File(File::from(pipe.into()));
         Input::of(VecDeque::from([(source, name.into())]), max_line)
     }
 
@@ -124,11 +120,6 @@ impl Input {
             seen: 0,
             signalled: None,
         }
-    }
-
-    /// Whether this input is from [`Input::followed`].
-    pub(crate) fn is_followed(&self) -> bool {
-        matches!(self.now, Some((InputSource::Followed(_), _)))
     }
 
     /// The name of the input that the last block came from.
@@ -174,9 +165,7 @@ impl Input {
                 if let Some(kept) = self.dropping.take() {
                     return Ok(Some(InputBlock::TooLong(&self.buffer[..kept], self.seen)));
                 }
-                // A signal may come while a line is on its way through the pipe.
-                let is_cut = self.is_followed() && signals.is_some_and(|s| s.seen().is_some());
-                return Ok(if from == to || is_cut {
+                return Ok(if from == to {
                     None
                 } else {
                     Some(InputBlock::Lines(&self.buffer[from..to]))
@@ -232,14 +221,10 @@ impl Input {
             return Ok(0);
         };
         // An upstream that ends too is read to its end; one that does not end is left.
-        if signals.is_some_and(|s| s.seen().is_some()) {
-            let limit = match source {
-                InputSource::Followed(_) => Duration::ZERO,
-                InputSource::Stdin | InputSource::File(_) => LIMIT,
-            };
-            if self.signalled.get_or_insert_with(Instant::now).elapsed() >= limit {
-                return Ok(0);
-            }
+        if signals.is_some_and(|s| s.seen().is_some())
+            && self.signalled.get_or_insert_with(Instant::now).elapsed() > LIMIT
+        {
+            return Ok(0);
         }
         loop {
             if !ready(source) {
@@ -280,9 +265,6 @@ fn wait(source: &InputSource, signals: Option<&StopSignals>) -> Result<bool, Fai
     let stdout = std::io::stdout();
     loop {
         let seen = signals.is_some_and(|s| s.seen().is_some());
-        if seen && matches!(source, InputSource::Followed(_)) {
-            return Ok(false);
-        }
         let mut fds = vec![
             PollFd::new(source, PollFlags::IN),
             PollFd::new(&stdout, PollFlags::empty()),

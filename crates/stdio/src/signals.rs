@@ -1,6 +1,6 @@
 //! SIGINT and SIGTERM, seen between reads instead of in the middle of a line.
 
-use crate::{Failure, thread};
+use crate::{Failure, Filter, thread};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 use std::io::{self, Read};
@@ -27,11 +27,14 @@ impl StopSignals {
         Self::register(&[SIGINT, SIGTERM]).map_err(limit)
     }
 
-    /// The same, but SIGINT does not end the command.
+    /// Takes over the signals that end a command with these options.
     ///
     /// # Errors
     /// [`Failure::Limit`].
-    pub fn without_interrupt() -> Result<Self, Failure> {
+    pub fn of(options: &Filter) -> Result<Self, Failure> {
+        if !options.ignore_interrupts {
+            return Self::new();
+        }
         let signals = Self::register(&[SIGTERM]).map_err(limit)?;
         let taken = flag::register(SIGINT, Arc::clone(&signals.interrupted));
         taken.map(|_| signals).map_err(limit)

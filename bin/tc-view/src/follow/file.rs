@@ -1,49 +1,55 @@
-//! A file that grows, by its name: it may not be there yet, and it may be replaced, truncated and
-//! removed, as `tail -F` follows it.
+//! A file that grows, followed by its name as `tail -F` does: it may not be there yet, and it may
+//! be replaced, truncated and removed.
 
 use super::{BLOCK, Piece, Source};
 use anyhow::{Result, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
-use rustix::fs::{FileType, OFlags, Stat, fstat, fstatfs, stat};
+use rustix::fs::{FileType, OFlags, Stat, fstat, stat};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use stdio::Failure;
+use stdio::{Failure, Filter, StopSignals};
+
+/// The longest wait between two looks at the file. inotify alone is not enough: the name may lead to
+/// another file by now, another machine may write to the file, and the system may have no more
+/// watches.
+const LOOK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 250_000_000,
+};
 
 /// A file that is followed by its name.
 #[derive(Debug)]
 pub(super) struct GrowingFile {
     path: PathBuf,
+    signals: StopSignals,
     file: Option<File>,
-    /// How many bytes of the file were returned. Nothing behind a line's end counts, unless the line
-    /// is longer than a block: a writer that died may leave a part of a line, which the next writer
-    /// takes out.
+    /// Becomes readable when `file` changes.
+    changes: Option<OwnedFd>,
+    /// How many bytes of the file were returned. The beginning of a last line is not among them
+    /// unless it fills a block: a writer that died may leave one, and the next writer takes it out.
     returned: u64,
     block: Vec<u8>,
-    watch: Watch,
-    /// Whether the file has been replaced, so that the rest of it is returned without a line feed.
+    /// Whether another file has the name now, so that nobody completes the last line of this one.
     takes_rest: bool,
-    /// Whether it was reported that there is no file.
-    is_missed: bool,
+    /// Whether it was reported that the file is missing.
+    has_reported_missing: bool,
 }
 
 impl GrowingFile {
-    /// Opens the file of this name, or waits for one; `None` for what is not a file, such as a FIFO.
+    /// Opens the file at `path`, or waits for one; `None` if something else than a file is there,
+    /// such as a FIFO.
     ///
     /// # Errors
     /// One line for a folder, and for a file that cannot be opened.
-    pub(super) fn open(path: &Path) -> Result<Option<GrowingFile>> {
+    pub(super) fn open(path: &Path, filter: &Filter) -> Result<Option<GrowingFile>> {
         let kind = stat(path).map(|state| FileType::from_raw_mode(state.st_mode));
         let file = match kind {
-            Ok(FileType::RegularFile) => Some(open(path).map_err(|error| Failure::Read {
-                file: path.display().to_string(),
-                error,
-            })?),
+            Ok(FileType::RegularFile) => Some(open(path).map_err(|error| unreadable(path, error))?),
             Ok(FileType::Directory) => bail!(
                 "{}: a folder cannot be followed, name one of its files",
                 path.display()
@@ -53,12 +59,13 @@ impl GrowingFile {
         };
         let mut growing = GrowingFile {
             path: path.to_owned(),
+            signals: StopSignals::of(filter)?,
             file: None,
+            changes: None,
             returned: 0,
             block: vec![0; BLOCK],
-            watch: Watch::new(path),
             takes_rest: false,
-            is_missed: false,
+            has_reported_missing: false,
         };
         if let Some(file) = file {
             growing.begin(file);
@@ -66,29 +73,22 @@ impl GrowingFile {
         Ok(Some(growing))
     }
 
-    /// Goes on with this file, from its beginning.
+    /// Follows this file from its beginning.
     fn begin(&mut self, file: File) {
-        self.watch.follow(&file);
+        self.changes = changes(&file);
         self.file = Some(file);
         self.returned = 0;
         self.takes_rest = false;
-        self.is_missed = false;
+        self.has_reported_missing = false;
     }
 
-    /// How many bytes at the front of the block can be returned now.
+    /// Reads the next bytes into the block. Returns how many of them can be returned now.
     fn read(&mut self) -> Result<usize> {
         let Some(file) = &self.file else { return Ok(0) };
         let count = loop {
             match file.read_at(&mut self.block, self.returned) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    return Err(Failure::Read {
-                        file: self.path.display().to_string(),
-                        error,
-                    }
-                    .into());
-                }
-                Ok(count) => break count,
+                read => break read.map_err(|error| unreadable(&self.path, error))?,
             }
         };
         let feed = self.block[..count].iter().rposition(|byte| *byte == b'\n');
@@ -99,87 +99,120 @@ impl GrowingFile {
         })
     }
 
-    /// What has become of the file, of which all whole lines were returned.
+    /// Compares the open file, whose whole lines were all returned, with the file that has the name
+    /// now.
     fn look(&mut self) -> Look {
         let name = self.path.display();
-        let there = stat(&self.path).ok().filter(|state| is_file(*state));
-        let held = self.file.as_ref().and_then(|file| fstat(file).ok());
-        let length = held.map_or(0, |held| u64::try_from(held.st_size).unwrap_or(0));
-        match (there, held) {
-            (Some(there), Some(held)) if id(there) == id(held) => {
-                self.is_missed = false;
+        let named = stat(&self.path).ok().filter(|state| is_file(*state));
+        let open_file = self.file.as_ref().and_then(|file| fstat(file).ok());
+        let length = open_file.map_or(0, |state| u64::try_from(state.st_size).unwrap_or(0));
+        match (named, open_file) {
+            (Some(named), Some(open_file)) if id(named) == id(open_file) => {
+                self.has_reported_missing = false;
                 if length >= self.returned {
-                    return Look::Same;
+                    return Look::Unchanged;
                 }
                 self.returned = 0;
                 let text = format!("{name} was truncated, what follows is from its beginning");
-                Look::Other(Some(Piece::Anew("file_truncated", text)))
+                Look::Report(Piece::Restart("file_truncated", text))
             }
-            // A last line that nobody will complete.
             (Some(_), Some(_)) if length > self.returned && !self.takes_rest => {
                 self.takes_rest = true;
-                Look::Other(None)
+                Look::HasMore
             }
             (Some(_), _) => {
-                // A file that cannot be opened is as good as none.
                 let Ok(file) = open(&self.path) else {
-                    return self.miss("cannot be read");
+                    return self.missing("cannot be read");
                 };
                 let text = format!("{name} was replaced, what follows is the new file");
                 self.begin(file);
-                Look::Other(held.map(|_| Piece::Anew("file_replaced", text)))
+                match open_file {
+                    Some(_) => Look::Report(Piece::Restart("file_replaced", text)),
+                    None => Look::HasMore,
+                }
             }
-            (None, Some(_)) => self.miss("was removed"),
-            (None, None) => self.miss("is not there yet"),
+            (None, Some(_)) => self.missing("was removed"),
+            (None, None) => self.missing("is not there yet"),
         }
     }
 
-    /// Reports once that there is no file.
-    fn miss(&mut self, how: &str) -> Look {
-        if std::mem::replace(&mut self.is_missed, true) {
-            return Look::Same;
+    /// Reports that the file is missing, once.
+    fn missing(&mut self, how: &str) -> Look {
+        if std::mem::replace(&mut self.has_reported_missing, true) {
+            return Look::Unchanged;
         }
         let text = format!("{} {how}, waiting for it", self.path.display());
-        Look::Other(Some(Piece::Waiting(text)))
+        Look::Report(Piece::Waiting(text))
+    }
+
+    /// Waits until the file may have changed, at most until it is time for the next look.
+    ///
+    /// # Errors
+    /// When the system cannot wait.
+    fn wait(&self) -> Result<()> {
+        let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
+        fds.extend(self.changes.iter().map(|fd| PollFd::new(fd, PollFlags::IN)));
+        match poll(&mut fds, Some(&LOOK)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        // The file itself shows what has changed.
+        if let Some(changes) = &self.changes {
+            while rustix::io::read(changes, &mut [0; 4096]).is_ok() {}
+        }
+        Ok(())
     }
 }
 
-/// What has become of a file.
+/// What a look at the file finds.
 enum Look {
-    /// Nothing: more lines are to be waited for.
-    Same,
-    /// Something that is to be reported, or that there is more to read now.
-    Other(Option<Piece<'static>>),
+    /// Nothing new.
+    Unchanged,
+    /// There is more to read now.
+    HasMore,
+    /// Something to report.
+    Report(Piece<'static>),
 }
 
 impl Source for GrowingFile {
     fn next(&mut self) -> Result<Piece<'_>> {
-        loop {
+        while self.signals.seen().is_none() {
             let count = self.read()?;
             if count > 0 {
                 self.returned += count as u64;
                 return Ok(Piece::Lines(&self.block[..count]));
             }
             match self.look() {
-                Look::Same => self.watch.wait()?,
-                Look::Other(None) => {}
-                Look::Other(Some(piece)) => return Ok(piece),
+                Look::Unchanged => self.wait()?,
+                Look::HasMore => {}
+                Look::Report(piece) => return Ok(piece),
             }
         }
+        Ok(Piece::Stopped)
     }
 }
 
-/// Opens an ordinary file. One that has become a FIFO is not waited for.
+/// Opens an ordinary file. Without the flag, `open` would block on a FIFO that has taken the name.
 fn open(path: &Path) -> io::Result<File> {
-    let flags = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new()
         .read(true)
-        .custom_flags(flags)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
         .open(path)?;
     match fstat(&file) {
         Ok(state) if is_file(state) => Ok(file),
         _ => Err(io::ErrorKind::InvalidInput.into()),
     }
+}
+
+/// A descriptor that becomes readable when the file changes or loses its name; `None` if the system
+/// has no more of them.
+fn changes(file: &File) -> Option<OwnedFd> {
+    let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
+    let flags = WatchFlags::MODIFY | WatchFlags::ATTRIB | WatchFlags::MOVE_SELF;
+    // Another file may have the name by now, so the path leads to the open file.
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    inotify::add_watch(&changes, path, flags).ok()?;
+    Some(changes)
 }
 
 fn is_file(state: Stat) -> bool {
@@ -191,102 +224,9 @@ fn id(state: Stat) -> (u64, u64) {
     (state.st_dev, state.st_ino)
 }
 
-/// Waits until a file, or what its name leads to, may have changed.
-#[derive(Debug)]
-struct Watch {
-    /// `None` where the system has no more of them.
-    changes: Option<OwnedFd>,
-    /// The watch of the file that is open.
-    file: Option<i32>,
-    /// Whether changes may go unseen, so that the file is looked at each second.
-    is_blind: bool,
-}
-
-/// How often a file is looked at whose changes are not reported.
-const LOOK: Timespec = Timespec {
-    tv_sec: 1,
-    tv_nsec: 0,
-};
-
-impl Watch {
-    /// Watches the folder of `path` for another file of that name.
-    fn new(path: &Path) -> Watch {
-        let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
-        let folder = match path.parent() {
-            Some(folder) if folder != Path::new("") => folder,
-            _ => Path::new("."),
-        };
-        let flags = WatchFlags::CREATE
-            | WatchFlags::MOVED_TO
-            | WatchFlags::MOVED_FROM
-            | WatchFlags::DELETE
-            | WatchFlags::ATTRIB
-            | WatchFlags::ONLYDIR;
-        let watched = changes
-            .as_ref()
-            .and_then(|changes| inotify::add_watch(changes, folder, flags).ok());
-        Watch {
-            changes,
-            file: None,
-            // What a link leads to is in another folder.
-            is_blind: watched.is_none() || path.is_symlink(),
-        }
+fn unreadable(path: &Path, error: io::Error) -> Failure {
+    Failure::Read {
+        file: path.display().to_string(),
+        error,
     }
-
-    /// Watches this file in place of the one before.
-    fn follow(&mut self, file: &File) {
-        let Some(changes) = &self.changes else { return };
-        if let Some(before) = self.file.take() {
-            // Fails where the file is gone, and the watch with it.
-            let _ = inotify::remove_watch(changes, before);
-        }
-        let flags = WatchFlags::MODIFY
-            | WatchFlags::ATTRIB
-            | WatchFlags::MOVE_SELF
-            | WatchFlags::DELETE_SELF;
-        // The file itself, and not what has its name by now.
-        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-        self.file = inotify::add_watch(changes, path, flags).ok();
-        self.is_blind |= self.file.is_none() || is_remote(file);
-    }
-
-    /// Waits for a change. Changes since the last call count.
-    ///
-    /// # Errors
-    /// When the system cannot wait.
-    fn wait(&self) -> Result<()> {
-        let Some(changes) = &self.changes else {
-            poll(&mut [], Some(&LOOK))?;
-            return Ok(());
-        };
-        let most = self.is_blind.then_some(&LOOK);
-        match poll(&mut [PollFd::new(changes, PollFlags::IN)], most) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-        // What the changes are shows the file itself.
-        let mut block = [MaybeUninit::uninit(); 4096];
-        let mut events = inotify::Reader::new(changes, &mut block);
-        while events.next().is_ok() {}
-        Ok(())
-    }
-}
-
-/// Whether other machines may write to the file, of which inotify does not report: the file systems
-/// that tail(1) of coreutils calls remote
-/// (<https://github.com/coreutils/coreutils/blob/master/src/stat.c>, `human_fstype`).
-fn is_remote(file: &File) -> bool {
-    const REMOTE: [i64; 10] = [
-        0x0000_517b, // smb
-        0x0000_6969, // nfs
-        0x00c3_6400, // ceph
-        0x0102_1997, // 9p
-        0x0bd0_0bd0, // lustre
-        0x5346_414f, // afs
-        0x6573_5546, // fuse
-        0x7375_7245, // coda
-        0xfe53_4d42, // smb2
-        0xff53_4d42, // cifs
-    ];
-    fstatfs(file).is_ok_and(|state| REMOTE.contains(&(state.f_type & 0xffff_ffff)))
 }

@@ -1,5 +1,5 @@
-//! A session of a service, followed over HTTP from byte to byte: a lost connection goes on at the
-//! offset of the last byte that came.
+//! A session of a service, followed over HTTP. After a lost connection the next request asks for the
+//! bytes that have not come yet.
 
 use super::{BLOCK, Piece, Source, address};
 use crate::args::ServiceArgs;
@@ -9,19 +9,20 @@ use client::{
     Route, TimeLimits, Wait,
 };
 use redact::Redactor;
+use std::os::fd::AsFd;
 use std::time::{Duration, SystemTime};
-use stdio::Failure;
+use stdio::{Failure, Filter, StopSignals};
+use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Runtime};
 
 /// The variable that holds the key of the service.
 pub(super) const KEY: &str = "TC_SERVE_KEY";
 
-/// The longest time for a connection.
+/// How long the service may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// After this silence the same bytes are asked for anew. The lines of a session have no signs of
-/// life between them, and after a machine has slept, or a router has forgotten it, a connection may
-/// be silent for ever.
+/// After this time without bytes the request is sent again. A session that does not grow sends
+/// nothing, and so does a connection that was lost unseen, while the machine slept or in a router.
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// How many bytes of a refusal are read.
@@ -29,8 +30,10 @@ const REFUSAL: usize = 64 * 1024;
 
 /// A session of a service.
 pub(super) struct Session {
-    runtime: Runtime,
     link: Link,
+    /// Becomes readable with a signal that ends the command.
+    signals: UnixStream,
+    runtime: Runtime,
 }
 
 impl Session {
@@ -38,41 +41,37 @@ impl Session {
     ///
     /// # Errors
     /// One line for an address or a key that cannot be used.
-    pub(super) fn open(pasted: &str, args: &ServiceArgs) -> Result<Session> {
-        let url = address::events(pasted)?;
-        let key = key(args)?;
-        let route = Route::of(&url);
+    pub(super) fn open(pasted: &str, args: &ServiceArgs, filter: &Filter) -> Result<Session> {
+        let link = Link::new(pasted, args)?;
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(Failure::limit("the network cannot be used"))?;
-        let link = Link {
-            network: Network::new(&route, CONNECT)?,
-            url,
-            redactor: Redactor::new(key.clone()),
-            key,
-            body: None,
-            offset: 0,
-            lines: HeldLines::default(),
-            pause: None,
-            failed: 0,
-            was_there: false,
-            has_begun: false,
-            is_missed: false,
-            is_over: false,
-        };
-        match route.check(&link.request(), |_| false) {
-            Err(AddressError::Exposed(_)) if args.allow_insecure => {}
-            Err(e @ AddressError::Exposed(_)) => bail!("{e}, or --allow-insecure"),
-            checked => checked?,
-        }
-        Ok(Session { runtime, link })
+        let signals = StopSignals::of(filter)?;
+        let entered = runtime.enter();
+        let signals = signals
+            .as_fd()
+            .try_clone_to_owned()
+            .and_then(|signals| UnixStream::from_std(signals.into()))
+            .map_err(Failure::limit("signals cannot be watched"))?;
+        drop(entered);
+        Ok(Session {
+            link,
+            signals,
+            runtime,
+        })
     }
 }
 
 impl Source for Session {
     fn next(&mut self) -> Result<Piece<'_>> {
-        self.runtime.block_on(self.link.next())
+        self.runtime.block_on(async {
+            tokio::select! {
+                biased;
+                _ = self.signals.readable() => Ok(Piece::Stopped),
+                piece = self.link.next() => piece,
+            }
+        })
     }
 }
 
@@ -102,33 +101,60 @@ fn usable(key: &str, origin: &str) -> Result<Option<String>> {
     Ok((!key.is_empty()).then(|| key.to_owned()))
 }
 
-/// The lines of a session, over as many answers as it takes.
+/// The lines of a session, as the bodies of one request after another.
 struct Link {
     network: Network,
     /// The address of the events.
     url: String,
     key: Option<String>,
-    /// Takes the key out of what a server answers.
+    /// Takes the key out of messages of a server.
     redactor: Redactor,
     body: Option<Body>,
-    /// How many bytes of the session have come.
+    /// How many bytes of the session were received.
     offset: u64,
     lines: HeldLines,
     /// How long to wait before the next attempt.
     pause: Option<Duration>,
-    /// How many attempts in a row brought no bytes.
+    /// How many requests since the last byte have failed.
     failed: u32,
-    /// Whether the service has answered: from then on it is waited for.
-    was_there: bool,
-    /// Whether the session was there.
+    /// Whether the service has sent lines of the session.
     has_begun: bool,
-    /// Whether the wait for the service was reported.
-    is_missed: bool,
+    /// Whether a pause since the last byte was reported.
+    has_reported_wait: bool,
     /// Whether the session was removed.
     is_over: bool,
+    /// [`SILENCE`], except in tests.
+    silence: Duration,
 }
 
 impl Link {
+    fn new(pasted: &str, args: &ServiceArgs) -> Result<Link> {
+        let url = address::events(pasted)?;
+        let key = key(args)?;
+        let route = Route::of(&url);
+        let link = Link {
+            network: Network::new(&route, CONNECT)?,
+            url,
+            redactor: Redactor::new(key.clone()),
+            key,
+            body: None,
+            offset: 0,
+            lines: HeldLines::default(),
+            pause: None,
+            failed: 0,
+            has_begun: false,
+            has_reported_wait: false,
+            is_over: false,
+            silence: SILENCE,
+        };
+        match route.check(&link.request(), |_| false) {
+            Err(AddressError::Exposed(_)) if args.allow_insecure => {}
+            Err(e @ AddressError::Exposed(_)) => bail!("{e}, or --allow-insecure"),
+            checked => checked?,
+        }
+        Ok(link)
+    }
+
     async fn next(&mut self) -> Result<Piece<'_>> {
         loop {
             if self.is_over {
@@ -149,7 +175,7 @@ impl Link {
             let lost = match body.next().await.what {
                 PieceContent::Bytes(bytes) => {
                     self.offset += bytes.len() as u64;
-                    (self.failed, self.is_missed) = (0, false);
+                    (self.failed, self.has_reported_wait) = (0, false);
                     match self.lines.push(bytes) {
                         true => return Ok(Piece::Lines(&self.lines.whole)),
                         false => continue,
@@ -161,9 +187,9 @@ impl Link {
             self.body = None;
             match lost {
                 Some(error) if error.kind == ErrorKind::Idle => {
-                    (self.failed, self.is_missed) = (0, false);
+                    (self.failed, self.has_reported_wait) = (0, false);
                 }
-                // Most likely the service is there, and so is the rest.
+                // A service that restarts, or a proxy, ends connections: ask again at once.
                 _ if self.failed == 0 => self.failed = 1,
                 lost => {
                     let trouble = lost.map(AttemptTrouble::Lost);
@@ -175,7 +201,7 @@ impl Link {
         }
     }
 
-    /// The request for what has not come yet.
+    /// The request for the bytes that were not received yet.
     fn request(&self) -> Request {
         let mut headers = vec![("accept".to_owned(), LINES.to_owned())];
         if let Some(key) = &self.key {
@@ -189,10 +215,10 @@ impl Link {
         }
     }
 
-    /// Asks for what has not come yet. Returns what is to be reported.
+    /// Asks for the bytes that were not received yet. Returns a piece to report.
     async fn connect(&mut self) -> Result<Option<Piece<'static>>> {
         let limits = TimeLimits {
-            idle: Some(SILENCE),
+            idle: Some(self.silence),
             deadline: None,
         };
         match self.network.send(self.request(), limits, None).await {
@@ -204,7 +230,7 @@ impl Link {
                         self.url
                     );
                 }
-                (self.was_there, self.has_begun) = (true, true);
+                self.has_begun = true;
                 self.body = Some(body);
                 Ok(None)
             }
@@ -212,7 +238,8 @@ impl Link {
                 let text = self.redactor.text(&refusal(body).await).into_owned();
                 self.refused(head, text)
             }
-            Err((error, _)) if !self.was_there => {
+            // Only a service that has answered before may be restarting.
+            Err((error, _)) if !self.has_begun && self.failed == 0 => {
                 let remedy = match error.kind {
                     ErrorKind::Refused => "; start tc-serve, or correct the port",
                     ErrorKind::MaybeTls => "; if the server speaks TLS, write https://",
@@ -225,7 +252,7 @@ impl Link {
         }
     }
 
-    /// What follows from an answer that is not a success.
+    /// Decides what to do after an answer that is not a success.
     fn refused(&mut self, head: Head, text: String) -> Result<Option<Piece<'static>>> {
         let status = head.status;
         let is_behind = status == 400 && text.contains("offset_behind_end");
@@ -242,7 +269,7 @@ impl Link {
                 self.offset = 0;
                 self.lines = HeldLines::default();
                 let text = "the session has become shorter, what follows is from its beginning";
-                return Ok(Some(Piece::Anew("session_truncated", text.to_owned())));
+                return Ok(Some(Piece::Restart("session_truncated", text.to_owned())));
             }
             300..400 => bail!(
                 "{}: redirected to {place}, which is not followed; if it is right, give that address",
@@ -253,17 +280,14 @@ impl Link {
             }
             401 => format!("; check the key in {KEY} or --key-file"),
             404 => "; GET /v1/sessions lists the sessions of a key".to_owned(),
-            _ if trouble.may_pass() => {
-                self.was_there = true;
-                return self.wait(Some(&trouble));
-            }
+            _ if trouble.may_pass() => return self.wait(Some(&trouble)),
             _ => String::new(),
         };
         bail!("{}: {why}{remedy}", self.url)
     }
 
-    /// Waits before the next attempt. Returns the report of that, where the wait is long and the
-    /// first of its kind.
+    /// Sets the pause before the next request. Returns a report of the pause if it is long and the
+    /// first since the last byte.
     fn wait(&mut self, trouble: Option<&AttemptTrouble>) -> Result<Option<Piece<'static>>> {
         self.failed = self.failed.saturating_add(1);
         let wait = match trouble {
@@ -280,7 +304,7 @@ impl Link {
             );
         };
         self.pause = Some(wait.time);
-        if !wait.is_announced() || std::mem::replace(&mut self.is_missed, true) {
+        if !wait.is_announced() || std::mem::replace(&mut self.has_reported_wait, true) {
             return Ok(None);
         }
         Ok(Some(Piece::Waiting(format!(
@@ -303,18 +327,18 @@ async fn refusal(mut body: Body) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Bytes that come in any pieces, as whole lines.
+/// Puts pieces of bytes together to whole lines.
 #[derive(Debug, Default)]
 struct HeldLines {
-    /// What was returned last.
+    /// The lines that the last call returned.
     whole: Vec<u8>,
-    /// The beginning of the line that has not come to its end.
+    /// The beginning of the next line.
     rest: Vec<u8>,
 }
 
 impl HeldLines {
-    /// Takes the next bytes. Returns whether `whole` has lines now, or a part of a line that is
-    /// longer than a block.
+    /// Adds bytes. Returns whether `whole` has lines now, or a part of a line that is longer than
+    /// [`BLOCK`].
     fn push(&mut self, bytes: &[u8]) -> bool {
         self.whole.clear();
         let feed = bytes.iter().rposition(|byte| *byte == b'\n');
@@ -331,9 +355,43 @@ impl HeldLines {
         end > 0
     }
 
-    /// The rest, if there is one: the last line, without a line feed.
+    /// Returns the last line, if it lacks its line feed.
     fn last(&mut self) -> Option<&[u8]> {
         self.whole = std::mem::take(&mut self.rest);
         (!self.whole.is_empty()).then_some(&self.whole)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use testkit::Server;
+
+    #[test]
+    fn a_silent_connection_is_replaced_without_a_report() {
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {LINES}\r\n\r\n");
+        let server = Server::answering(move |number, _, stream| {
+            let lines = ["one\ntw", "", "o\n"][number];
+            let sent = stream.write_all(format!("{head}{lines}").as_bytes());
+            sent.is_ok()
+        });
+        let args = ServiceArgs {
+            key_file: None,
+            allow_insecure: false,
+        };
+        let address = server.at("/3fa90000000000000000000000000001");
+        let mut link = Link::new(&address, &args).unwrap();
+        link.silence = Duration::from_millis(500);
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        for line in ["one\n", "two\n"] {
+            let piece = runtime.block_on(link.next()).unwrap();
+            assert_eq!(piece, Piece::Lines(line.as_bytes()));
+        }
+        let asked = server.asked();
+        let paths: Vec<&str> = asked.iter().map(|request| request.path()).collect();
+        let path = "/v1/sessions/3fa90000000000000000000000000001/events";
+        let expected = [0, 6, 6].map(|offset| format!("{path}?offset={offset}&live=ndjson"));
+        assert_eq!(paths, expected);
     }
 }
