@@ -413,7 +413,7 @@ impl Turns {
     /// no tokens, as tool-exec's, changes none.
     fn take_stats(&mut self, stats: &SessionStats) {
         let turn = self.turn_stats.get_or_insert_default();
-        turn.each_count(stats, |count, more| *count = more.or(*count));
+        turn.update(stats);
     }
 
     /// Adds the counts of the turn that has ended.
@@ -422,12 +422,7 @@ impl Turns {
             return;
         };
         let stats = self.stats.get_or_insert_default();
-        stats.each_count(&turn, |sum, more| {
-            *sum = match (*sum, more) {
-                (Some(sum), Some(more)) => Some(sum.saturating_add(more)),
-                (sum, more) => sum.or(more),
-            };
-        });
+        stats.add(&turn);
     }
 }
 

@@ -1,11 +1,11 @@
 //! The events of a run. Source of their shapes: `dist/schemas.mjs` of the package `@ag-ui/core`,
 //! version 1.0.0; their order is what `verifyEvents` of `@ag-ui/client` accepts.
 
-use crate::answer::step::ReportedUsage;
+use crate::answer::step::TextKind;
 use crate::ui::UiOptions;
-use crate::ui::step::{UiEnd, UiFacts, UiResultFacts, UiStep, UiWriter, frame};
+use crate::ui::step::{UiEnd, UiResult, UiStep, UiWriter, frame};
 use event::Object;
-use std::collections::HashSet;
+use event::payload::{FinishReason, Status};
 
 /// Writes the stream.
 pub(crate) struct AgUiWriter {
@@ -14,13 +14,10 @@ pub(crate) struct AgUiWriter {
     /// What the ids of messages begin with.
     message: String,
     turn: usize,
-    /// The messages of the turn so far: the first is what its calls belong to.
-    messages: usize,
-    has_calls: bool,
-    /// The calls whose progress is shown.
-    progress: HashSet<String>,
-    facts: UiFacts,
-    has_failed: bool,
+    /// Whether the turn has a text or a call: the message that its calls belong to is there.
+    has_parent: bool,
+    /// The id of the text that is open.
+    text: String,
 }
 
 impl AgUiWriter {
@@ -33,76 +30,160 @@ impl AgUiWriter {
                 .unwrap_or_else(|| options.response.clone()),
             message: options.message.clone(),
             turn: 0,
-            messages: 0,
-            has_calls: false,
-            progress: HashSet::new(),
-            facts: UiFacts::default(),
-            has_failed: false,
+            has_parent: false,
+            text: String::new(),
         }
     }
 
-    /// The message that the calls of the turn belong to.
+    /// The id of the message that the calls of the turn belong to: its first text.
     fn parent(&self) -> String {
         format!("{}_{}", self.message, self.turn)
-    }
-
-    /// The id of the text that begins, or that has begun.
-    fn text_id(&self, part: &str) -> String {
-        match self.messages {
-            1 if !self.has_calls => self.parent(),
-            _ => self.part_id(part),
-        }
-    }
-
-    fn part_id(&self, part: &str) -> String {
-        format!("{}_{}_{part}", self.message, self.turn)
     }
 
     fn turn_name(&self) -> String {
         format!("turn {}", self.turn)
     }
 
-    fn result(&self, call: &str, content: &str, facts: &UiResultFacts<'_>, out: &mut Vec<u8>) {
+    fn text_start(&mut self, kind: TextKind, part: &str, out: &mut Vec<u8>) {
+        self.text = match kind != TextKind::Reasoning && !self.has_parent {
+            true => self.parent(),
+            false => format!("{}_{part}", self.parent()),
+        };
+        let (event, role) = match kind {
+            TextKind::Reasoning => {
+                message(out, "REASONING_START", &self.text);
+                ("REASONING_MESSAGE_START", "reasoning")
+            }
+            TextKind::Answer | TextKind::Refusal => {
+                self.has_parent = true;
+                ("TEXT_MESSAGE_START", "assistant")
+            }
+        };
+        frame(out, event, |o| {
+            o.str("messageId", &self.text).str("role", role);
+        });
+    }
+
+    fn text_end(&self, kind: TextKind, provider: Option<&str>, out: &mut Vec<u8>) {
+        if kind != TextKind::Reasoning {
+            return message(out, "TEXT_MESSAGE_END", &self.text);
+        }
+        message(out, "REASONING_MESSAGE_END", &self.text);
+        if let Some(provider) = provider {
+            frame(out, "REASONING_ENCRYPTED_VALUE", |o| {
+                o.str("subtype", "message").str("entityId", &self.text);
+                o.str("encryptedValue", provider);
+            });
+        }
+        message(out, "REASONING_END", &self.text);
+    }
+
+    fn progress(&self, call: &str, is_first: bool, progress: &str, text: &str, out: &mut Vec<u8>) {
+        let kind = match is_first {
+            true => "ACTIVITY_SNAPSHOT",
+            false => "ACTIVITY_DELTA",
+        };
+        frame(out, kind, |o| {
+            o.str("messageId", &format!("{}_{call}_progress", self.message))
+                .str("activityType", "TOOL_PROGRESS");
+            if is_first {
+                o.object("content", |o| {
+                    o.str("toolCallId", call).raw("progress", progress);
+                    o.str("text", text);
+                });
+                return;
+            }
+            o.array("patch", |patch| {
+                patch.object(|o| {
+                    o.str("op", "replace").str("path", "/progress");
+                    o.raw("value", progress);
+                });
+                patch.object(|o| {
+                    o.str("op", "replace")
+                        .str("path", "/text")
+                        .str("value", text);
+                });
+            });
+        });
+    }
+
+    fn result(&self, result: &UiResult<'_>, out: &mut Vec<u8>) {
         frame(out, "TOOL_CALL_RESULT", |o| {
-            o.str("messageId", &format!("{}_{call}", self.message));
-            o.str("toolCallId", call).str("content", content);
+            o.str("messageId", &format!("{}_{}", self.message, result.id));
+            o.str("toolCallId", result.id).str("content", result.output);
             o.str("role", "tool");
             o.object("metadata", |o| {
-                o.str("status", facts.status);
-                if let Some(duration) = facts.duration_ms {
+                o.str("status", result.status);
+                if let Some(duration) = result.duration_ms {
                     o.raw("durationMs", duration);
                 }
             });
         });
     }
 
-    fn finished(&self, out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
+    fn end(&self, end: &UiEnd<'_>, out: &mut Vec<u8>) {
+        if let Some(failure) = end.failure {
+            return frame(out, "RUN_ERROR", |o| {
+                o.str("message", &failure.message)
+                    .str("code", &failure.code);
+                usage(end, o);
+            });
+        }
         frame(out, "RUN_FINISHED", |o| {
             o.str("threadId", &self.thread).str("runId", &self.run);
-            fill(o);
-            self.usage(o);
-        });
-    }
-
-    fn usage(&self, o: &mut Object<'_>) {
-        let usage = ReportedUsage::of(&self.facts.usage);
-        if usage.is_none() && self.facts.model.is_empty() {
-            return;
-        }
-        o.array("usage", |list| {
-            list.object(|o| {
-                if !self.facts.model.is_empty() {
-                    o.str("model", &self.facts.model);
-                }
-                if let Some(usage) = usage {
-                    usage.counts(o);
-                }
-            });
+            o.object("outcome", |o| outcome(end, o));
+            if end.reason != FinishReason::Cancelled {
+                o.object("metadata", |o| {
+                    o.str("finishReason", end.reason.name());
+                });
+            }
+            usage(end, o);
         });
     }
 }
 
-/// An event that the protocol has no other for.
+/// The outcome of a run that has not failed.
+fn outcome(end: &UiEnd<'_>, o: &mut Object<'_>) {
+    if end.reason == FinishReason::Cancelled {
+        o.str("type", "cancelled");
+    } else if end.asked.is_empty() {
+        o.str("type", "success");
+        if !end.clients.is_empty() {
+            o.array("pendingToolCallIds", |list| {
+                end.clients.iter().for_each(|id| _ = list.str(id));
+            });
+        }
+    } else {
+        o.str("type", "interrupt");
+        o.array("interrupts", |list| {
+            for (call, ask) in end.asked {
+                list.object(|o| {
+                    o.str("id", &ask.id).str("reason", "tool_approval");
+                    o.str("message", &ask.reason).str("toolCallId", call.id);
+                    o.raw("responseSchema", ANSWER);
+                });
+            }
+        });
+    }
+}
+
+fn usage(end: &UiEnd<'_>, o: &mut Object<'_>) {
+    if end.usage.is_none() && end.model.is_empty() {
+        return;
+    }
+    o.array("usage", |list| {
+        list.object(|o| {
+            if !end.model.is_empty() {
+                o.str("model", end.model);
+            }
+            if let Some(usage) = end.usage {
+                usage.counts(o);
+            }
+        });
+    });
+}
+
+/// An event of ours, for which the protocol has no type.
 fn custom(out: &mut Vec<u8>, name: &str, fill: impl FnOnce(&mut Object<'_>)) {
     frame(out, "CUSTOM", |o| {
         o.str("name", &format!("toolpipe.{name}"));
@@ -131,7 +212,7 @@ impl UiWriter for AgUiWriter {
             }),
             UiStep::TurnStart => {
                 self.turn += 1;
-                (self.messages, self.has_calls) = (0, false);
+                self.has_parent = false;
                 frame(out, "STEP_STARTED", |o| {
                     o.str("stepName", &self.turn_name());
                 });
@@ -139,44 +220,21 @@ impl UiWriter for AgUiWriter {
             UiStep::TurnEnd => frame(out, "STEP_FINISHED", |o| {
                 o.str("stepName", &self.turn_name());
             }),
-            UiStep::Reset => {}
-            UiStep::TakenBack => custom(out, "taken_back", |o| {
+            UiStep::Reset => custom(out, "taken_back", |o| {
                 o.str("stepName", &self.turn_name());
             }),
-            UiStep::TextStart { id } => {
-                self.messages += 1;
-                frame(out, "TEXT_MESSAGE_START", |o| {
-                    o.str("messageId", &self.text_id(id))
-                        .str("role", "assistant");
-                });
+            UiStep::TextStart { kind, id } => self.text_start(kind, id, out),
+            UiStep::TextDelta {
+                kind: TextKind::Reasoning,
+                text,
+                ..
+            } => delta(out, "REASONING_MESSAGE_CONTENT", &self.text, text),
+            UiStep::TextDelta { text, .. } => {
+                delta(out, "TEXT_MESSAGE_CONTENT", &self.text, text);
             }
-            UiStep::TextDelta { id, text } => {
-                delta(out, "TEXT_MESSAGE_CONTENT", &self.text_id(id), text);
-            }
-            UiStep::TextEnd { id } => message(out, "TEXT_MESSAGE_END", &self.text_id(id)),
-            UiStep::ThinkingStart { id } => {
-                let id = self.part_id(id);
-                message(out, "REASONING_START", &id);
-                frame(out, "REASONING_MESSAGE_START", |o| {
-                    o.str("messageId", &id).str("role", "reasoning");
-                });
-            }
-            UiStep::ThinkingDelta { id, text } => {
-                delta(out, "REASONING_MESSAGE_CONTENT", &self.part_id(id), text);
-            }
-            UiStep::ThinkingEnd { id, provider } => {
-                let id = self.part_id(id);
-                message(out, "REASONING_MESSAGE_END", &id);
-                if let Some(provider) = provider {
-                    frame(out, "REASONING_ENCRYPTED_VALUE", |o| {
-                        o.str("subtype", "message").str("entityId", &id);
-                        o.str("encryptedValue", provider);
-                    });
-                }
-                message(out, "REASONING_END", &id);
-            }
+            UiStep::TextEnd { kind, provider, .. } => self.text_end(kind, provider, out),
             UiStep::CallStart { call } => {
-                self.has_calls = true;
+                self.has_parent = true;
                 frame(out, "TOOL_CALL_START", |o| {
                     o.str("toolCallId", call.id).str("toolCallName", call.name);
                     o.str("parentMessageId", &self.parent());
@@ -195,11 +253,10 @@ impl UiWriter for AgUiWriter {
                 frame(out, "TOOL_CALL_END", |o| {
                     o.str("toolCallId", call.id);
                 });
-                let facts = UiResultFacts {
-                    status: event::payload::Status::Invalid.name(),
-                    ..UiResultFacts::default()
-                };
-                self.result(call.id, message, &facts, out);
+                self.result(
+                    &UiResult::without_run(call.id, message, Status::Invalid),
+                    out,
+                );
             }
             UiStep::Asked { id, ask } => custom(out, "approval_requested", |o| {
                 o.str("interruptId", &ask.id).str("toolCallId", id);
@@ -213,42 +270,14 @@ impl UiWriter for AgUiWriter {
                 o.str("interruptId", ask).str("toolCallId", id);
                 o.bool("approved", is_approved);
             }),
-            UiStep::Progress { id, progress, text } => {
-                let is_first = self.progress.insert(id.to_owned());
-                let activity = format!("{}_{id}_progress", self.message);
-                let progress = progress.unwrap_or("null");
-                let kind = match is_first {
-                    true => "ACTIVITY_SNAPSHOT",
-                    false => "ACTIVITY_DELTA",
-                };
-                frame(out, kind, |o| {
-                    o.str("messageId", &activity)
-                        .str("activityType", "TOOL_PROGRESS");
-                    if is_first {
-                        o.object("content", |o| {
-                            o.str("toolCallId", id).raw("progress", progress);
-                            o.str("text", text);
-                        });
-                        return;
-                    }
-                    o.array("patch", |patch| {
-                        patch.object(|o| {
-                            o.str("op", "replace").str("path", "/progress");
-                            o.raw("value", progress);
-                        });
-                        patch.object(|o| {
-                            o.str("op", "replace")
-                                .str("path", "/text")
-                                .str("value", text);
-                        });
-                    });
-                });
-            }
-            UiStep::Output { id, output, facts } => self.result(id, output, facts, out),
-            UiStep::Failed { id, message, facts } | UiStep::Denied { id, message, facts } => {
-                self.result(id, message, facts, out);
-            }
-            UiStep::Said { id, text } => {
+            UiStep::Progress {
+                id,
+                is_first,
+                progress,
+                text,
+            } => self.progress(id, is_first, progress.unwrap_or("null"), text, out),
+            UiStep::Result(ref result) => self.result(result, out),
+            UiStep::UserMessage { id, text } => {
                 let id = format!("{}_{id}", self.message);
                 frame(out, "TEXT_MESSAGE_START", |o| {
                     o.str("messageId", &id).str("role", "user");
@@ -264,60 +293,7 @@ impl UiWriter for AgUiWriter {
             UiStep::File { url, media_type } => custom(out, "file", |o| {
                 o.str("url", url).str("mediaType", media_type);
             }),
-            UiStep::Facts(facts) => self.facts = facts.clone(),
-            UiStep::Error { code, message } => {
-                self.has_failed = true;
-                frame(out, "RUN_ERROR", |o| {
-                    o.str("message", message).str("code", code);
-                    self.usage(o);
-                });
-            }
-            UiStep::Abort { .. } => self.finished(out, |o| {
-                o.object("outcome", |o| {
-                    o.str("type", "cancelled");
-                });
-            }),
-            UiStep::Finish { .. } if self.has_failed => {}
-            UiStep::Finish {
-                reason,
-                asked,
-                clients,
-            } => self.finished(out, |o| {
-                o.object("outcome", |o| {
-                    if asked.is_empty() {
-                        o.str("type", "success");
-                        if !clients.is_empty() {
-                            o.array("pendingToolCallIds", |list| {
-                                clients.iter().for_each(|id| _ = list.str(id));
-                            });
-                        }
-                        return;
-                    }
-                    o.str("type", "interrupt");
-                    o.array("interrupts", |list| {
-                        for (call, ask) in asked {
-                            list.object(|o| {
-                                o.str("id", &ask.id).str("reason", "tool_approval");
-                                o.str("message", &ask.reason).str("toolCallId", call.id);
-                                o.raw("responseSchema", ANSWER);
-                            });
-                        }
-                    });
-                });
-                o.object("metadata", |o| {
-                    o.str(
-                        "finishReason",
-                        match reason {
-                            UiEnd::Stop => "stop",
-                            UiEnd::Calls => "tool_calls",
-                            UiEnd::Length => "length",
-                            UiEnd::Filter => "content_filter",
-                            UiEnd::Error => "error",
-                        },
-                    );
-                });
-            }),
-            UiStep::Done => {}
+            UiStep::End(ref end) => self.end(end, out),
         }
     }
 

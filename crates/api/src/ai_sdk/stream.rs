@@ -1,10 +1,11 @@
 //! The UI message stream. Source of the chunks: `uiMessageChunkSchema` of the package `ai`, version
 //! 7.0.173, in `src/ui-message-stream/ui-message-chunks.ts`.
 
-use crate::answer::step::ReportedUsage;
+use crate::answer::step::TextKind;
 use crate::ui::UiOptions;
-use crate::ui::step::{UiCallName, UiEnd, UiResultFacts, UiStep, UiWriter, frame};
+use crate::ui::step::{UiCallName, UiEnd, UiResult, UiStep, UiWriter, frame};
 use event::Object;
+use event::payload::{FinishReason, Status};
 
 /// The member under which the SDK carries what a provider wants back.
 pub(crate) const PROVIDER: &str = "toolpipe";
@@ -24,7 +25,7 @@ impl AiSdkWriter {
     }
 }
 
-/// The members of a chunk about a call that name the call and whoever runs it. The SDK takes a tool
+/// Writes the members of a chunk that name a call and whoever runs the call. The SDK takes a tool
 /// that is not among the client's own for `dynamic`, and expects no output from the client for a call
 /// that is `providerExecuted`.
 fn call(o: &mut Object<'_>, call: UiCallName<'_>) {
@@ -42,18 +43,70 @@ fn provider(o: &mut Object<'_>, data: Option<&str>) {
     }
 }
 
-/// The members of a chunk about a result. Only calls of the service have one.
-fn result(o: &mut Object<'_>, facts: &UiResultFacts<'_>) {
-    o.bool("providerExecuted", true).bool("dynamic", true);
-    o.object("toolMetadata", |o| {
-        o.str("status", facts.status);
-        if let Some(duration) = facts.duration_ms {
-            o.raw("durationMs", duration);
-        }
-        if facts.is_cached {
-            o.bool("cached", true);
-        }
+/// The types of the chunks that begin, continue and end a text.
+fn text_kinds(kind: TextKind) -> [&'static str; 3] {
+    match kind {
+        TextKind::Reasoning => ["reasoning-start", "reasoning-delta", "reasoning-end"],
+        TextKind::Answer | TextKind::Refusal => ["text-start", "text-delta", "text-end"],
+    }
+}
+
+/// The chunk of a result. Only calls of the service have one.
+fn result(result: &UiResult<'_>, out: &mut Vec<u8>) {
+    let UiResult { id, output, .. } = *result;
+    if result.is_refused {
+        return frame(out, "tool-output-denied", |o| {
+            o.str("toolCallId", id);
+        });
+    }
+    let (kind, member) = match result.status == Status::Success.name() {
+        true => ("tool-output-available", "output"),
+        false => ("tool-output-error", "errorText"),
+    };
+    frame(out, kind, |o| {
+        o.str("toolCallId", id).str(member, output);
+        o.bool("providerExecuted", true).bool("dynamic", true);
+        o.object("toolMetadata", |o| {
+            o.str("status", result.status);
+            if let Some(duration) = result.duration_ms {
+                o.raw("durationMs", duration);
+            }
+            if result.is_cached {
+                o.bool("cached", true);
+            }
+        });
     });
+}
+
+/// The chunks at the end.
+fn end(end: &UiEnd<'_>, out: &mut Vec<u8>) {
+    if !end.model.is_empty() || end.usage.is_some() {
+        frame(out, "message-metadata", |o| {
+            o.object("messageMetadata", |o| {
+                if !end.model.is_empty() {
+                    o.str("model", end.model);
+                }
+                if let Some(usage) = end.usage {
+                    o.object("usage", |o| usage.counts(o));
+                }
+            });
+        });
+    }
+    if end.reason == FinishReason::Cancelled {
+        frame(out, "abort", |o| {
+            o.str("reason", &format!("cancelled by {}", end.cancelled_by));
+        });
+    } else {
+        if let Some(failure) = end.failure {
+            frame(out, "error", |o| {
+                o.str("errorText", &failure.message);
+            });
+        }
+        frame(out, "finish", |o| {
+            o.str("finishReason", &end.reason.name().replace('_', "-"));
+        });
+    }
+    out.extend_from_slice(b"data: [DONE]\n\n");
 }
 
 impl UiWriter for AiSdkWriter {
@@ -68,23 +121,17 @@ impl UiWriter for AiSdkWriter {
             UiStep::TurnStart => frame(out, "start-step", |_| {}),
             UiStep::TurnEnd => frame(out, "finish-step", |_| {}),
             UiStep::Reset => frame(out, "reset-step", |_| {}),
-            UiStep::TakenBack => {}
-            UiStep::TextStart { id } => frame(out, "text-start", |o| {
+            UiStep::TextStart { kind, id } => frame(out, text_kinds(kind)[0], |o| {
                 o.str("id", id);
             }),
-            UiStep::TextDelta { id, text } => frame(out, "text-delta", |o| {
+            UiStep::TextDelta { kind, id, text } => frame(out, text_kinds(kind)[1], |o| {
                 o.str("id", id).str("delta", text);
             }),
-            UiStep::TextEnd { id } => frame(out, "text-end", |o| {
-                o.str("id", id);
-            }),
-            UiStep::ThinkingStart { id } => frame(out, "reasoning-start", |o| {
-                o.str("id", id);
-            }),
-            UiStep::ThinkingDelta { id, text } => frame(out, "reasoning-delta", |o| {
-                o.str("id", id).str("delta", text);
-            }),
-            UiStep::ThinkingEnd { id, provider: data } => frame(out, "reasoning-end", |o| {
+            UiStep::TextEnd {
+                kind,
+                id,
+                provider: data,
+            } => frame(out, text_kinds(kind)[2], |o| {
                 o.str("id", id);
                 provider(o, data);
             }),
@@ -122,7 +169,9 @@ impl UiWriter for AiSdkWriter {
                 o.str("approvalId", ask).bool("approved", is_approved);
                 o.bool("providerExecuted", true);
             }),
-            UiStep::Progress { id, progress, text } => frame(out, "tool-output-available", |o| {
+            UiStep::Progress {
+                id, progress, text, ..
+            } => frame(out, "tool-output-available", |o| {
                 o.str("toolCallId", id);
                 o.object("output", |o| {
                     if let Some(progress) = progress {
@@ -133,18 +182,8 @@ impl UiWriter for AiSdkWriter {
                 o.bool("providerExecuted", true).bool("dynamic", true);
                 o.bool("preliminary", true);
             }),
-            UiStep::Output { id, output, facts } => frame(out, "tool-output-available", |o| {
-                o.str("toolCallId", id).str("output", output);
-                result(o, facts);
-            }),
-            UiStep::Failed { id, message, facts } => frame(out, "tool-output-error", |o| {
-                o.str("toolCallId", id).str("errorText", message);
-                result(o, facts);
-            }),
-            UiStep::Denied { id, .. } => frame(out, "tool-output-denied", |o| {
-                o.str("toolCallId", id);
-            }),
-            UiStep::Said { id, text } => frame(out, "steering-message", |o| {
+            UiStep::Result(ref ended) => result(ended, out),
+            UiStep::UserMessage { id, text } => frame(out, "steering-message", |o| {
                 o.str("id", id);
                 o.array("parts", |parts| {
                     parts.object(|o| {
@@ -161,40 +200,7 @@ impl UiWriter for AiSdkWriter {
             UiStep::File { url, media_type } => frame(out, "file", |o| {
                 o.str("url", url).str("mediaType", media_type);
             }),
-            UiStep::Facts(facts) => {
-                let usage = ReportedUsage::of(&facts.usage);
-                if !facts.model.is_empty() || usage.is_some() {
-                    frame(out, "message-metadata", |o| {
-                        o.object("messageMetadata", |o| {
-                            if !facts.model.is_empty() {
-                                o.str("model", &facts.model);
-                            }
-                            if let Some(usage) = usage {
-                                o.object("usage", |o| usage.counts(o));
-                            }
-                        });
-                    });
-                }
-            }
-            UiStep::Error { message, .. } => frame(out, "error", |o| {
-                o.str("errorText", message);
-            }),
-            UiStep::Abort { by } => frame(out, "abort", |o| {
-                o.str("reason", &format!("cancelled by {by}"));
-            }),
-            UiStep::Finish { reason, .. } => frame(out, "finish", |o| {
-                o.str(
-                    "finishReason",
-                    match reason {
-                        UiEnd::Stop => "stop",
-                        UiEnd::Calls => "tool-calls",
-                        UiEnd::Length => "length",
-                        UiEnd::Filter => "content-filter",
-                        UiEnd::Error => "error",
-                    },
-                );
-            }),
-            UiStep::Done => out.extend_from_slice(b"data: [DONE]\n\n"),
+            UiStep::End(ref ended) => end(ended, out),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Why an answer failed, for the status of the response or for its stream.
 
 use event::Raw;
-use event::payload::Error;
+use event::payload::{Error, FinishReason};
 
 /// Why an answer failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -116,6 +116,20 @@ impl FailedAnswer {
             message: message.to_owned(),
             ..FailedAnswer::default()
         }
+    }
+
+    /// The failure of a stream that ended for this reason, if that is one.
+    pub(crate) fn of_reason(reason: FinishReason) -> Option<FailedAnswer> {
+        let (code, message) = match reason {
+            FinishReason::Error => ("upstream_error", "the upstream reports an error"),
+            FinishReason::Cut => (
+                "upstream_cut",
+                "the upstream's answer ended before its own end",
+            ),
+            FinishReason::Cancelled => (CANCELLED, "the answer was cancelled"),
+            _ => return None,
+        };
+        Some(FailedAnswer::new(code, message))
     }
 
     /// The failure that an `error` event of a stream of the provider `api` reports.

@@ -6,7 +6,7 @@
 pub(crate) mod choice;
 
 use crate::answer::details::{DetailMembers, DetailsPlace};
-use crate::answer::failure::{CANCELLED, FailedAnswer};
+use crate::answer::failure::FailedAnswer;
 use crate::answer::service::ServiceCalls;
 use crate::answer::step::{Dropped, ReportedUsage, Step, piece};
 use crate::answer::turn::choice::{AnswerTrouble, ChoiceSteps, StepEmitter};
@@ -346,17 +346,9 @@ impl AnswerSteps {
 
     /// Why a stream with this reason did not end well.
     fn failed(&self, reason: FinishReason) -> Option<FailedAnswer> {
-        let (code, message) = match reason {
-            FinishReason::Error => ("upstream_error", "the upstream reports an error"),
-            FinishReason::Cut => (
-                "upstream_cut",
-                "the upstream's answer ended before its own end",
-            ),
-            FinishReason::Cancelled => (CANCELLED, "the answer was cancelled"),
-            _ if self.is_withdrawn => ("upstream_error", "a call was withdrawn after it was sent"),
-            _ => return None,
-        };
-        Some(FailedAnswer::new(code, message))
+        let withdrawn =
+            || FailedAnswer::new("upstream_error", "a call was withdrawn after it was sent");
+        FailedAnswer::of_reason(reason).or_else(|| self.is_withdrawn.then(withdrawn))
     }
 
     fn emit_usage(&mut self, take: &mut TakeStep<'_>) {

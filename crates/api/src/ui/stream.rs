@@ -1,31 +1,28 @@
 //! Events into the bytes of a stream for a user interface.
 //!
-//! Such a stream is a view of the lines of a session, and not the answer of an API: it shows each
-//! turn and each call, whoever runs it, it may take back what it showed, and a person's questions
-//! are part of it.
+//! Such a stream is a view of the lines of a session: it shows each turn and each call, whoever runs
+//! the call, and the questions to a person; and it may take back parts of the open turn.
 
 use crate::answer::details::{DetailMembers, details_for, image_for};
 use crate::answer::failure::FailedAnswer;
-use crate::answer::turn::choice::{CallVerdict, verdict};
+use crate::answer::step::{ReportedUsage, TextKind, piece};
+use crate::answer::turn::choice::{AnswerTrouble, CallVerdict, verdict};
 use crate::api::Api;
-use crate::ui::step::{UiAsk, UiCallName, UiEnd, UiFacts, UiResultFacts, UiStep, UiWriter};
+use crate::ui::step::{UiAsk, UiCallName, UiEnd, UiResult, UiStep, UiWriter};
 use crate::ui::{UiFront, UiOptions};
 use event::payload::{
-    Approval, Cancel, ContentDelta, Details, Error, FinishReason, Message, RefusalDelta, Retract,
-    ServerItem, SessionStats, Status, StreamEnd, StreamStart, Thinking, ToolCall, ToolCallDelta,
-    ToolProgress, ToolResult, ToolUse, Verdict,
+    Approval, Cancel, Details, Error, FinishReason, Message, Retract, ServerItem, SessionStats,
+    Status, StreamEnd, StreamStart, ToolCall, ToolCallDelta, ToolProgress, ToolResult, ToolUse,
+    Verdict,
 };
-use event::{Event, Kind, Raw, Text};
+use event::{Event, Json, Kind, Raw, Surrogates, Text};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// How often the parts of one turn are taken back and written again. A model that writes calls
-/// which do not hold, one after the other, would else have its text sent as often as it does so.
+/// How often the parts of one turn are taken back and written again: a model whose calls fail one
+/// after the other would have its text sent once for each of them.
 const MOST_RESETS: usize = 16;
-
-/// The code of an answer that ended without an end.
-const CUT: &str = "stream_cut";
 
 /// Writes the stream of one user interface. Feed it with [`UiStream::push`], then call
 /// [`UiStream::finish`] once.
@@ -33,60 +30,55 @@ const CUT: &str = "stream_cut";
 /// Nothing is written before the model's first content, so that a failure until then can still be
 /// the status of the response.
 pub struct UiStream {
-    page: UiPage,
+    output: StepOutput,
     turn: OpenTurn,
-    /// The calls of the open turn, and those of earlier ones that have no result.
+    /// The calls of the open turn, and those of earlier turns that have no result.
     calls: Vec<UiCall>,
-    /// Whether the messages that come are those of a request.
+    /// Whether no turn has begun since the request: messages are those of the request, and the
+    /// client may have calls of an earlier answer.
     is_request: bool,
-    /// Whether a turn has begun: a call that is not known by then is none of the client's.
-    has_turn: bool,
-    /// The calls of earlier answers that have their results: a log may have their progress behind
-    /// them.
-    ended: HashSet<String>,
-    /// The calls of this turn that were taken back where the protocol has no form for that: it has
-    /// none for another call under the same id either.
+    /// The ids of this turn's calls that have ended as taken back, because the protocol cannot
+    /// remove them: it has no form for another call under the same id either.
     taken_back: HashSet<String>,
     /// The API of the provider.
     api: String,
-    facts: UiFacts,
+    /// The model, as the provider names it.
+    model: String,
+    /// The tokens of the turns before this one, and of this one.
+    usage: SessionStats,
     turn_usage: SessionStats,
     reason: Option<FinishReason>,
     failure: Option<FailedAnswer>,
-    cancelled_by: Option<String>,
-    /// How often a user has said something.
-    said: usize,
-    sources: usize,
+    cancelled_by: String,
     is_done: bool,
 }
 
-/// What steps are written to.
-struct UiPage {
+/// Where the steps go.
+struct StepOutput {
     writer: Box<dyn UiWriter>,
     options: UiOptions,
     has_begun: bool,
-    /// How many parts with an id the stream has had.
-    parts: usize,
+    /// How many ids of parts the stream has used.
+    ids: usize,
 }
 
 /// The turn of the model that is shown.
 #[derive(Debug, Default)]
 struct OpenTurn {
     state: TurnState,
-    /// Its beginning is written.
+    /// [`UiStep::TurnStart`] is written.
     has_begun: bool,
-    /// The part that is open, and its id.
-    open: Option<(PartKind, String)>,
-    /// Its parts, where they may have to be written again.
+    open: Option<OpenText>,
+    /// The parts, where they may have to be written again.
     kept: Vec<KeptPart>,
-    /// The bytes of these.
+    /// The bytes of the kept parts.
     size: usize,
-    /// A part does not hold any more.
+    /// A part that is shown was retracted.
     needs_reset: bool,
     resets: usize,
-    /// A call of it runs, or has run: its parts stay.
+    /// A call of the turn runs, or has run: its parts stay.
     is_fixed: bool,
-    /// It has a call of the client's that was cut.
+    /// A call of the client's was cut.
     has_cut: bool,
     /// The model has refused to answer.
     has_refused: bool,
@@ -94,7 +86,7 @@ struct OpenTurn {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum TurnState {
-    /// None has begun.
+    /// No turn has begun.
     #[default]
     None,
     /// The model writes.
@@ -105,43 +97,85 @@ enum TurnState {
     Failed,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PartKind {
-    Text,
-    Thinking,
+/// The text or the reasoning that the model writes.
+#[derive(Debug)]
+struct OpenText {
+    kind: TextKind,
+    id: String,
+    /// The piece that is not written yet.
+    piece: String,
+    /// Half a surrogate pair at the end of the last piece.
+    half: Surrogates,
 }
 
 /// A part of the open turn.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 enum KeptPart {
-    Text(PartKind, String, Option<String>),
+    Text {
+        kind: TextKind,
+        text: String,
+        provider: Option<String>,
+    },
+    /// The id of a call.
     Call(String),
     /// A call that cannot run, and why.
     Error(UiCall, String),
-    Source(String, String),
-    File(String, String),
+    Source {
+        url: String,
+        title: String,
+    },
+    File {
+        url: String,
+        media_type: String,
+    },
+}
+
+impl KeptPart {
+    fn size(&self) -> usize {
+        size_of::<KeptPart>()
+            + match self {
+                KeptPart::Text { text, provider, .. } => {
+                    text.len() + provider.as_ref().map_or(0, String::len)
+                }
+                KeptPart::Call(id) => id.len(),
+                KeptPart::Error(call, why) => call.size() + why.len(),
+                KeptPart::Source { url, title } => url.len() + title.len(),
+                KeptPart::File { url, media_type } => url.len() + media_type.len(),
+            }
+    }
+}
+
+/// How far a call has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum CallState {
+    /// Its name is not known.
+    #[default]
+    Unnamed,
+    /// Its beginning is written.
+    Named,
+    /// It is complete.
+    Called,
+    /// It was started, or waits for a person: it cannot be taken back.
+    Started,
+    /// An earlier answer has shown it, and may have asked a person about it.
+    Earlier,
 }
 
 /// A call that has no result.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 struct UiCall {
     id: String,
     name: String,
-    /// What came of the arguments.
+    /// The arguments so far.
     arguments: String,
     provider: Option<String>,
     is_own: bool,
-    /// Its beginning is written.
-    has_begun: bool,
-    /// It is complete.
-    is_called: bool,
-    /// It was started, or waits for a person: it cannot be taken back.
-    is_started: bool,
-    /// The question that waits.
+    state: CallState,
+    has_progress: bool,
+    /// The last question about it.
     ask: Option<UiAsk>,
-    /// The id of the last question, answered or not.
-    asked: Option<String>,
-    was_denied: bool,
+    /// Whether the answer to that question was yes.
+    answer: Option<bool>,
 }
 
 impl UiCall {
@@ -153,7 +187,12 @@ impl UiCall {
         }
     }
 
-    fn kept(&self) -> usize {
+    /// The question that waits for a person.
+    fn open_ask(&self) -> Option<&UiAsk> {
+        self.ask.as_ref().filter(|_| self.answer.is_none())
+    }
+
+    fn size(&self) -> usize {
         let provider = self.provider.as_ref().map_or(0, String::len);
         size_of::<UiCall>() + self.id.len() + self.name.len() + self.arguments.len() + provider
     }
@@ -163,33 +202,30 @@ impl UiStream {
     /// A stream that has not begun.
     pub fn new(front: UiFront, options: UiOptions) -> UiStream {
         UiStream {
-            page: UiPage {
+            output: StepOutput {
                 writer: (front.row().writer)(&options),
                 options,
                 has_begun: false,
-                parts: 0,
+                ids: 0,
             },
             turn: OpenTurn::default(),
             calls: Vec::new(),
             is_request: true,
-            has_turn: false,
-            ended: HashSet::new(),
             taken_back: HashSet::new(),
             api: String::new(),
-            facts: UiFacts::default(),
+            model: String::new(),
+            usage: SessionStats::default(),
             turn_usage: SessionStats::default(),
             reason: None,
             failure: None,
-            cancelled_by: None,
-            said: 0,
-            sources: 0,
+            cancelled_by: String::new(),
             is_done: false,
         }
     }
 
     /// Whether the stream has begun: a failure is reported inside it.
     pub fn has_begun(&self) -> bool {
-        self.page.has_begun
+        self.output.has_begun
     }
 
     /// Whether the last byte was written.
@@ -204,16 +240,17 @@ impl UiStream {
 
     /// How many bytes it keeps.
     pub fn kept(&self) -> usize {
-        self.turn.size + self.calls.iter().map(UiCall::kept).sum::<usize>()
+        self.turn.size + self.calls.iter().map(UiCall::size).sum::<usize>()
     }
 
     /// Begins the stream before the model's first content. It does nothing in a stream that has
     /// begun.
     pub fn begin(&mut self, out: &mut Vec<u8>) {
-        self.page.begin(out);
+        self.output.begin(out);
     }
 
-    /// Appends what keeps the connection alive, after what opens the stream if it has not begun.
+    /// Appends a comment that keeps the connection alive, after what opens the stream if it has not
+    /// begun.
     pub fn keep_alive(&mut self, out: &mut Vec<u8>) {
         if !self.is_done {
             self.begin(out);
@@ -229,28 +266,11 @@ impl UiStream {
         match event.kind() {
             Kind::Response => self.is_request = true,
             Kind::StreamStart => self.turn_start(&StreamStart::read(event), out),
-            Kind::Thinking => {
-                let delta = Thinking::read(event);
-                self.text(PartKind::Thinking, &delta.text.str(), out);
-                if let Some(provider) = delta.provider {
-                    self.signed(&provider.text(), out);
-                }
-            }
-            Kind::ContentDelta => {
-                let delta = ContentDelta::read(event);
-                self.text(PartKind::Text, &delta.text.str(), out);
-            }
-            Kind::RefusalDelta => {
-                let delta = RefusalDelta::read(event);
-                self.turn.has_refused = true;
-                self.text(PartKind::Text, &delta.text.str(), out);
-            }
             Kind::ToolCallDelta => self.delta(&ToolCallDelta::read(event), out),
             Kind::ToolCall => self.call(&ToolCall::read(event), out),
             Kind::ToolUse => {
-                let id = ToolUse::read(event).tool_id.str();
-                if let Some(call) = self.find(&id) {
-                    call.is_started = true;
+                if let Some(call) = self.find(&ToolUse::read(event).tool_id.str()) {
+                    call.state = call.state.max(CallState::Started);
                     self.turn.is_fixed = true;
                 }
             }
@@ -259,128 +279,130 @@ impl UiStream {
             Kind::Approval => self.approval(&Approval::read(event), out),
             Kind::Retract => self.retract(&Retract::read(event), out),
             Kind::Message => self.message(&Message::read(event), out),
-            Kind::Details => self.details(&Details::read(event), out),
-            Kind::ServerItem => self.server_item(&ServerItem::read(event), out),
-            Kind::SessionStats => {
-                let stats = SessionStats::read(event);
-                let turn = &mut self.turn_usage;
-                turn.each_count(&stats, |count, more| *count = more.or(*count));
+            Kind::Details => {
+                // Sources and images come as the members that chat completions have for them.
+                let details = Details::read(event);
+                let chat = Api::OpenaiChat.name();
+                for (_, members) in details_for(&self.api, chat, &details, &mut |_| {}) {
+                    self.members(&members, out);
+                }
             }
+            Kind::ServerItem => {
+                let ServerItem { kind, data, .. } = ServerItem::read(event);
+                let chat = Api::OpenaiChat.name();
+                if let Some((_, members)) = image_for(&self.api, chat, &kind.str(), &data.text()) {
+                    self.members(&members, out);
+                }
+            }
+            Kind::SessionStats => self.turn_usage.update(&SessionStats::read(event)),
             Kind::Error => {
                 let failure = FailedAnswer::of_event(&Error::read(event), &self.api);
-                self.failure.get_or_insert(failure);
+                self.fail(failure);
             }
             Kind::Cancel => {
                 let cancel = Cancel::read(event);
                 if cancel.tool_id.is_none() {
-                    self.cancelled_by = Some(cancel.by.str().into_owned());
+                    self.cancelled_by = cancel.by.str().into_owned();
                 }
             }
             Kind::StreamEnd => self.turn_end(StreamEnd::read(event).finish_reason, out),
-            _ => {}
+            _ => {
+                if let Some((kind, text, provider)) = piece(event) {
+                    self.turn.has_refused |= kind == TextKind::Refusal;
+                    self.text(kind, text, provider, out);
+                }
+            }
         }
     }
 
-    /// Handles the end of the events, and appends the rest. An answer that failed before anything of
-    /// it was sent writes nothing, see [`UiStream::failure`].
+    /// Handles the end of the events, and appends the rest. An answer that failed before any of it
+    /// was sent writes nothing, see [`UiStream::failure`].
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         if std::mem::replace(&mut self.is_done, true) {
             return;
         }
-        let is_cancelled = self.reason == Some(FinishReason::Cancelled);
         // An answer that only decides calls has no stream of a model.
-        let is_cut = match self.reason {
-            Some(FinishReason::Cut) => true,
-            None => self.has_turn || !self.page.options.continues,
-            Some(_) => self.turn.state == TurnState::Open,
-        };
-        if is_cut && !is_cancelled {
-            let message = "the answer was cut: its connection ended before it did";
-            self.failure
-                .get_or_insert_with(|| FailedAnswer::new(CUT, message));
-        }
+        let needs_turn = !self.is_request || !self.output.options.continues;
+        let reason = self.reason.unwrap_or(match needs_turn {
+            true => FinishReason::Cut,
+            false => FinishReason::Stop,
+        });
+        let is_cancelled = reason == FinishReason::Cancelled;
         if is_cancelled {
             self.failure = None;
-        } else if self.failure.is_some() && !self.page.has_begun {
+        } else if let Some(failure) = FailedAnswer::of_reason(reason) {
+            self.fail(failure);
+        }
+        if self.failure.is_some() && !self.output.has_begun {
             return;
         }
-        self.page.begin(out);
+        self.output.begin(out);
         self.settle(out);
-        self.close(out);
+        self.close(None, out);
         self.end_calls(is_cancelled, out);
-        let (has_cut, has_refused) = (self.turn.has_cut, self.turn.has_refused);
-        self.end_turn(out);
-        self.count();
-        let UiStream {
-            page,
-            calls,
-            facts,
-            failure,
+        let OpenTurn {
+            has_cut,
+            has_refused,
             ..
-        } = self;
-        page.step(&UiStep::Facts(facts), out);
-        if is_cancelled {
-            let by = self.cancelled_by.as_deref().unwrap_or_default();
-            page.step(&UiStep::Abort { by }, out);
-        } else {
-            if let Some(failure) = failure {
-                let (code, message) = (&failure.code, &failure.message);
-                page.step(&UiStep::Error { code, message }, out);
-            }
-            let asked: Vec<_> = calls
-                .iter()
-                .filter_map(|call| Some((call.name(), call.ask.as_ref()?)))
-                .collect();
-            let clients = calls.iter().filter(|call| !call.is_own);
-            let clients: Vec<&str> = clients.map(|call| &*call.id).collect();
-            let waits = !asked.is_empty() || !clients.is_empty();
-            let reason = match self.reason {
-                _ if failure.is_some() => UiEnd::Error,
-                Some(FinishReason::Length) => UiEnd::Length,
-                Some(FinishReason::ContentFilter) => UiEnd::Filter,
-                // As the answers of the APIs have it (`answer/turn/choice.rs`).
-                _ if has_cut => UiEnd::Length,
-                _ if waits => UiEnd::Calls,
-                _ if has_refused => UiEnd::Filter,
-                // The calls of the last turn have their results.
-                _ => UiEnd::Stop,
-            };
-            let finish = UiStep::Finish {
-                reason,
-                asked: &asked,
-                clients: &clients,
-            };
-            page.step(&finish, out);
-        }
-        page.step(&UiStep::Done, out);
+        } = self.turn;
+        self.end_turn(out);
+        self.usage.add(&self.turn_usage);
+        let asked = self.calls.iter();
+        let asked = asked.filter_map(|call| Some((call.name(), call.open_ask()?)));
+        let asked: Vec<_> = asked.collect();
+        let clients = self.calls.iter().filter(|call| !call.is_own);
+        let clients: Vec<&str> = clients.map(|call| &*call.id).collect();
+        // The order of the cases is that of the fronts, see `answer/turn/choice.rs`.
+        let reason = match reason {
+            FinishReason::Cancelled => reason,
+            _ if self.failure.is_some() => FinishReason::Error,
+            FinishReason::Length | FinishReason::ContentFilter => reason,
+            _ if has_cut => FinishReason::Length,
+            _ if !asked.is_empty() || !clients.is_empty() => FinishReason::ToolCalls,
+            _ if has_refused => FinishReason::ContentFilter,
+            _ => FinishReason::Stop,
+        };
+        let end = UiEnd {
+            reason,
+            failure: self.failure.as_ref(),
+            cancelled_by: &self.cancelled_by,
+            asked: &asked,
+            clients: &clients,
+            model: &self.model,
+            usage: ReportedUsage::of(&self.usage),
+        };
+        self.output.step(&UiStep::End(end), out);
         self.calls = Vec::new();
-        self.turn = OpenTurn::default();
     }
 
-    /// A turn of the model begins. What a turn that failed, or is asked again, has shown is taken
-    /// back.
+    /// Notes why the answer fails; the first reason counts.
+    fn fail(&mut self, failure: FailedAnswer) {
+        self.failure.get_or_insert(failure);
+    }
+
+    /// A turn of the model begins. What a turn has shown that failed, or that is asked again, is
+    /// taken back.
     fn turn_start(&mut self, start: &StreamStart<'_>, out: &mut Vec<u8>) {
-        (self.is_request, self.has_turn) = (false, true);
+        self.is_request = false;
         match self.turn.state {
             TurnState::Open | TurnState::Failed => self.take_back_all(out),
-            TurnState::Ended => self.end_turn(out),
-            TurnState::None => {}
+            TurnState::Ended | TurnState::None => self.end_turn(out),
         }
         self.failure = None;
         self.reason = None;
         self.taken_back.clear();
-        self.count();
+        self.usage.add(&std::mem::take(&mut self.turn_usage));
         self.turn.state = TurnState::Open;
         self.api = start.api.map(Text::str).unwrap_or_default().into_owned();
         if let Some(model) = start.model {
-            self.facts.model = model.str().into_owned();
+            self.model = model.str().into_owned();
         }
     }
 
     fn turn_end(&mut self, reason: FinishReason, out: &mut Vec<u8>) {
         self.reason = Some(reason);
         if self.turn.state != TurnState::Open {
-            // Behind a turn that has ended an error ends the whole answer.
+            // An error after the end of a turn ends the whole answer.
             return;
         }
         if reason.is_failure() {
@@ -390,7 +412,7 @@ impl UiStream {
         self.turn.state = TurnState::Ended;
         if self.turn.has_begun {
             self.settle(out);
-            self.close(out);
+            self.close(None, out);
         }
         // Nothing of the turn is taken back from now on.
         self.turn.kept = Vec::new();
@@ -399,53 +421,40 @@ impl UiStream {
 
     /// Ends the turn that is shown.
     fn end_turn(&mut self, out: &mut Vec<u8>) {
-        if std::mem::take(&mut self.turn.has_begun) {
-            self.page.step(&UiStep::TurnEnd, out);
+        if std::mem::take(&mut self.turn).has_begun {
+            self.output.step(&UiStep::TurnEnd, out);
         }
-        self.turn = OpenTurn::default();
     }
 
-    /// Adds the tokens of the turn.
-    fn count(&mut self) {
-        let turn = std::mem::take(&mut self.turn_usage);
-        self.facts.usage.each_count(&turn, |sum, more| {
-            *sum = sum
-                .zip(more)
-                .map(|(a, b)| a.saturating_add(b))
-                .or(*sum)
-                .or(more);
-        });
-    }
-
-    /// The parts of the turn do not hold: all of them are taken back.
+    /// Takes back all parts of the turn.
     fn take_back_all(&mut self, out: &mut Vec<u8>) {
-        let has_parts = self.turn.has_begun;
-        let resets = self.page.writer.resets();
-        if has_parts && resets {
-            self.page.step(&UiStep::Reset, out);
-            self.calls.retain(|call| call.ask.is_some());
-        } else if has_parts {
-            self.close(out);
+        let has_begun = self.turn.has_begun;
+        let resets = self.output.writer.resets();
+        if has_begun && resets {
+            self.output.step(&UiStep::Reset, out);
+            self.calls.retain(|call| call.open_ask().is_some());
+        } else if has_begun {
+            self.close(None, out);
             self.end_calls(true, out);
-            self.page.step(&UiStep::TakenBack, out);
-            self.page.step(&UiStep::TurnEnd, out);
+            self.output.step(&UiStep::Reset, out);
+            self.output.step(&UiStep::TurnEnd, out);
         }
         self.turn = OpenTurn {
-            has_begun: has_parts && resets,
+            has_begun: has_begun && resets,
             ..OpenTurn::default()
         };
     }
 
-    /// Begins the turn that is shown, and takes back what does not hold any more.
+    /// Prepares a new part: the turn that is shown has begun, and its retracted parts are gone.
     fn ready(&mut self, out: &mut Vec<u8>) {
-        self.page.begin(out);
+        self.output.begin(out);
         if !std::mem::replace(&mut self.turn.has_begun, true) {
-            self.page.step(&UiStep::TurnStart, out);
+            self.output.step(&UiStep::TurnStart, out);
         }
         self.settle(out);
     }
 
-    /// Takes back what does not hold any more: the whole turn is, and then its other parts are
+    /// Removes parts that were retracted: the whole turn is taken back, and its other parts are
     /// written again.
     fn settle(&mut self, out: &mut Vec<u8>) {
         if !std::mem::take(&mut self.turn.needs_reset) {
@@ -453,108 +462,136 @@ impl UiStream {
         }
         self.turn.resets += 1;
         self.turn.open = None;
-        self.page.step(&UiStep::Reset, out);
-        let kept = std::mem::take(&mut self.turn.kept);
-        for part in &kept {
+        let UiStream {
+            output,
+            turn,
+            calls,
+            ..
+        } = self;
+        output.step(&UiStep::Reset, out);
+        for part in &turn.kept {
             match part {
-                KeptPart::Text(kind, text, provider) => {
-                    let id = self.page.new_id();
-                    self.page.write_text(*kind, &id, text, out);
-                    self.page.end_text(*kind, &id, provider.as_deref(), out);
+                KeptPart::Text {
+                    kind,
+                    text,
+                    provider,
+                } => {
+                    let (kind, id) = (*kind, &*output.new_id());
+                    let provider = provider.as_deref();
+                    output.step(&UiStep::TextStart { kind, id }, out);
+                    if !text.is_empty() {
+                        output.step(&UiStep::TextDelta { kind, id, text }, out);
+                    }
+                    output.step(&UiStep::TextEnd { kind, id, provider }, out);
                 }
                 KeptPart::Call(id) => {
-                    let found = self.calls.iter().find(|call| call.id == *id);
-                    if let Some(call) = found {
-                        self.page.write_call(call, out);
-                    }
+                    let call = calls.iter().find(|call| call.id == *id);
+                    call.iter().for_each(|call| output.write_call(call, out));
                 }
-                KeptPart::Error(call, message) => {
-                    self.page
-                        .step(&UiStep::CallStart { call: call.name() }, out);
-                    self.page.call_error(call, message, out);
+                KeptPart::Error(call, why) => {
+                    output.step(&UiStep::CallStart { call: call.name() }, out);
+                    output.call_error(call, why, out);
                 }
-                KeptPart::Source(url, title) => {
-                    self.sources += 1;
-                    self.page.source(self.sources, url, title, out);
-                }
-                KeptPart::File(url, media_type) => {
-                    self.page.step(&UiStep::File { url, media_type }, out);
+                KeptPart::Source { url, title } => output.source(url, title, out),
+                KeptPart::File { url, media_type } => {
+                    output.step(&UiStep::File { url, media_type }, out);
                 }
             }
         }
-        self.turn.kept = kept;
     }
 
-    /// Keeps a part that may have to be written again.
+    /// Keeps a part that may have to be written again. A text that is open stays the last part: its
+    /// next piece is appended to it.
     fn keep(&mut self, part: KeptPart) {
-        if self.page.writer.resets() && self.turn.state == TurnState::Open {
-            self.turn.size += size_of::<KeptPart>()
-                + match &part {
-                    KeptPart::Text(_, text, provider) => {
-                        text.len() + provider.as_ref().map_or(0, String::len)
-                    }
-                    KeptPart::Call(id) => id.len(),
-                    KeptPart::Error(call, message) => call.kept() + message.len(),
-                    KeptPart::Source(a, b) | KeptPart::File(a, b) => a.len() + b.len(),
-                };
-            self.turn.kept.push(part);
+        if self.output.writer.resets() && self.turn.state == TurnState::Open {
+            self.turn.size += part.size();
+            let open = usize::from(self.turn.open.is_some());
+            let at = self.turn.kept.len().saturating_sub(open);
+            self.turn.kept.insert(at, part);
         }
     }
 
-    /// Ends the text or the reasoning that is open.
-    fn close(&mut self, out: &mut Vec<u8>) {
-        if let Some((kind, id)) = self.turn.open.take() {
-            self.page.end_text(kind, &id, None, out);
+    /// Forgets a kept call.
+    fn forget(&mut self, id: &str) {
+        let is_call = |part: &KeptPart| matches!(part, KeptPart::Call(other) if other == id);
+        if let Some(at) = self.turn.kept.iter().rposition(is_call) {
+            self.turn.size -= self.turn.kept.remove(at).size();
         }
     }
 
-    /// A piece of text or of reasoning.
-    fn text(&mut self, kind: PartKind, text: &str, out: &mut Vec<u8>) {
-        if text.is_empty() {
+    /// The next piece of a text, which begins if none of its kind is open. Reasoning ends with the
+    /// data that its provider wants back.
+    fn text(
+        &mut self,
+        kind: TextKind,
+        text: Text<'_>,
+        provider: Option<Json<'_>>,
+        out: &mut Vec<u8>,
+    ) {
+        if text.is_empty() && provider.is_none() {
             return;
         }
         self.ready(out);
-        let id = match self.turn.open.take() {
-            Some((open, id)) if open == kind => {
-                if let Some(KeptPart::Text(_, kept, _)) = self.turn.kept.last_mut() {
-                    kept.push_str(text);
-                    self.turn.size += text.len();
-                }
-                self.page.add_text(kind, &id, text, out);
-                id
-            }
-            other => {
-                self.turn.open = other;
-                self.close(out);
-                let id = self.page.new_id();
-                self.keep(KeptPart::Text(kind, text.to_owned(), None));
-                self.page.write_text(kind, &id, text, out);
-                id
-            }
-        };
-        self.turn.open = Some((kind, id));
+        let is_same =
+            |open: &OpenText| (open.kind == TextKind::Reasoning) == (kind == TextKind::Reasoning);
+        if !self.turn.open.as_ref().is_some_and(is_same) {
+            self.close(None, out);
+            let id = self.output.new_id();
+            self.output.step(&UiStep::TextStart { kind, id: &id }, out);
+            self.keep(KeptPart::Text {
+                kind,
+                text: String::new(),
+                provider: None,
+            });
+            self.turn.open = Some(OpenText {
+                kind,
+                id,
+                piece: String::new(),
+                half: Surrogates::default(),
+            });
+        }
+        if let Some(OpenText { piece, half, .. }) = &mut self.turn.open {
+            half.push_text(text, piece);
+        }
+        self.write_piece(out);
+        if let Some(provider) = provider {
+            self.close(Some(&provider.text()), out);
+        }
     }
 
-    /// Reasoning ends with what its provider wants back.
-    fn signed(&mut self, provider: &str, out: &mut Vec<u8>) {
-        self.ready(out);
-        let id = match self.turn.open.take() {
-            Some((PartKind::Thinking, id)) => id,
-            other => {
-                self.turn.open = other;
-                self.close(out);
-                let id = self.page.new_id();
-                self.keep(KeptPart::Text(PartKind::Thinking, String::new(), None));
-                self.page.write_text(PartKind::Thinking, &id, "", out);
-                id
-            }
+    /// Writes the next piece of the text that is open.
+    fn write_piece(&mut self, out: &mut Vec<u8>) {
+        let open = self.turn.open.as_mut();
+        let Some(open) = open.filter(|open| !open.piece.is_empty()) else {
+            return;
         };
-        if let Some(KeptPart::Text(_, _, kept)) = self.turn.kept.last_mut() {
+        let (kind, id, text) = (open.kind, &*open.id, &*open.piece);
+        if let Some(KeptPart::Text { text: kept, .. }) = self.turn.kept.last_mut() {
+            kept.push_str(text);
+            self.turn.size += text.len();
+        }
+        self.output.step(&UiStep::TextDelta { kind, id, text }, out);
+        open.piece.clear();
+    }
+
+    /// Ends the text that is open. `provider` is what the provider wants back with it.
+    fn close(&mut self, provider: Option<&str>, out: &mut Vec<u8>) {
+        if let Some(OpenText { piece, half, .. }) = &mut self.turn.open {
+            half.finish(piece);
+        }
+        self.write_piece(out);
+        let Some(OpenText { kind, id, .. }) = self.turn.open.take() else {
+            return;
+        };
+        if let (Some(KeptPart::Text { provider: kept, .. }), Some(provider)) =
+            (self.turn.kept.last_mut(), provider)
+        {
             *kept = Some(provider.to_owned());
             self.turn.size += provider.len();
         }
-        self.page
-            .end_text(PartKind::Thinking, &id, Some(provider), out);
+        let id = &id;
+        self.output
+            .step(&UiStep::TextEnd { kind, id, provider }, out);
     }
 
     fn find(&mut self, id: &str) -> Option<&mut UiCall> {
@@ -567,375 +604,298 @@ impl UiStream {
         Some(self.calls.remove(at))
     }
 
-    /// The call `id`, which begins if it is not there.
-    fn of(&mut self, id: &str, out: &mut Vec<u8>) -> &mut UiCall {
+    /// The place of the call `id`, which begins if it is not there.
+    fn place_of(&mut self, id: &str) -> usize {
         let at = self.calls.iter().rposition(|call| call.id == id);
-        let at = at.unwrap_or_else(|| {
-            self.ready(out);
-            self.close(out);
+        at.unwrap_or_else(|| {
             if self.taken_back.contains(id) {
-                let message =
-                    format!("the provider withdrew a call and began it again under the id {id}");
-                self.failure
-                    .get_or_insert_with(|| FailedAnswer::new("upstream_error", &message));
+                self.fail(AnswerTrouble::Withdrawn("a tool".to_owned()).failure());
             }
             self.calls.push(UiCall {
                 id: id.to_owned(),
                 ..UiCall::default()
             });
             self.calls.len() - 1
-        });
-        &mut self.calls[at]
+        })
+    }
+
+    /// The call `id` that runs or waits, if the client has it. Where the stream goes on with a
+    /// message, the client has the calls of the earlier answer.
+    fn shown(&mut self, id: &str, name: &str) -> Option<&mut UiCall> {
+        let continues = self.output.options.continues && self.is_request;
+        if self.find(id).is_none() && continues {
+            self.calls.push(UiCall {
+                id: id.to_owned(),
+                name: name.to_owned(),
+                is_own: true,
+                state: CallState::Earlier,
+                ..UiCall::default()
+            });
+        }
+        self.find(id).filter(|call| call.state > CallState::Unnamed)
     }
 
     fn delta(&mut self, delta: &ToolCallDelta<'_>, out: &mut Vec<u8>) {
         let Some(id) = delta.tool_id.map(Text::str).filter(|id| !id.is_empty()) else {
             return;
         };
-        let mut piece = String::new();
-        delta.arguments.unwrap_or_default().append_to(&mut piece);
-        if self.of(&id, out).is_called {
+        let at = self.place_of(&id);
+        if self.calls[at].state >= CallState::Called {
             return;
         }
-        // What is taken back is written again without this piece.
+        // Parts that are written again have the arguments without this piece.
         self.settle(out);
-        let Some(call) = self.find(&id) else {
-            return;
-        };
-        call.arguments.push_str(&piece);
-        let name = delta.tool_name.map(Text::str).unwrap_or_default();
-        if call.has_begun {
+        let call = &mut self.calls[at];
+        let before = call.arguments.len();
+        let piece = delta.arguments.unwrap_or_default();
+        piece.append_to(&mut call.arguments);
+        if call.state == CallState::Named {
+            let (id, piece) = (&*id, &call.arguments[before..]);
             if !piece.is_empty() {
-                let (id, piece) = (&*id, &*piece);
-                self.page.step(&UiStep::CallDelta { id, piece }, out);
+                self.output.step(&UiStep::CallDelta { id, piece }, out);
             }
-        } else if !name.is_empty() {
-            // What came before the name goes with it.
-            self.call_start(&id, &name, out);
+        } else if let Some(name) = delta.tool_name.filter(|name| !name.is_empty()) {
+            self.name_call(at, &name.str(), out);
         }
     }
 
-    /// The name of a call is known.
-    fn call_start(&mut self, id: &str, name: &str, out: &mut Vec<u8>) {
+    /// Writes the beginning of a call whose name is known now, with the arguments that came before
+    /// the name.
+    fn name_call(&mut self, at: usize, name: &str, out: &mut Vec<u8>) {
         self.ready(out);
-        self.close(out);
-        let is_own = self.page.options.is_own(name);
-        if let Some(call) = self.find(id) {
-            name.clone_into(&mut call.name);
-            (call.has_begun, call.is_own) = (true, is_own);
-        }
-        self.keep(KeptPart::Call(id.to_owned()));
-        if let Some(call) = self.calls.iter().rev().find(|call| call.id == id) {
-            self.page.write_call(call, out);
-        }
+        self.close(None, out);
+        self.keep(KeptPart::Call(self.calls[at].id.clone()));
+        let call = &mut self.calls[at];
+        name.clone_into(&mut call.name);
+        call.is_own = self.output.options.is_own(name);
+        call.state = CallState::Named;
+        self.output.write_call(call, out);
     }
 
     fn call(&mut self, event: &ToolCall<'_>, out: &mut Vec<u8>) {
         let (id, name) = (event.tool_id.str(), event.tool_name.str());
-        if self.of(&id, out).is_called {
-            return;
+        let at = self.place_of(&id);
+        match self.calls[at].state {
+            CallState::Unnamed if !name.is_empty() => self.name_call(at, &name, out),
+            CallState::Unnamed | CallState::Named => {
+                self.ready(out);
+                self.close(None, out);
+            }
+            _ => return,
         }
-        self.ready(out);
-        self.close(out);
-        let is_own = self.page.options.is_own(&name);
-        let is_new = self.find(&id).is_some_and(|call| !call.has_begun);
-        if is_new {
-            self.keep(KeptPart::Call(id.clone().into_owned()));
-        }
-        let resets = self.page.writer.resets();
-        // Not `find`: the failure of the answer is set beside the call.
-        let Some(call) = self.calls.iter_mut().rev().find(|call| call.id == id) else {
-            return;
-        };
-        call.name = name.clone().into_owned();
-        (call.has_begun, call.is_own) = (true, is_own);
+        let is_own = self.output.options.is_own(&name);
         // The service answers a call that does not fit its schema; a client judges it by itself.
-        let mut verdict = match event.error {
+        let verdict = match event.error {
             Some(error) if is_own => CallVerdict::Unusable(error.message.str().into_owned()),
             _ => verdict(event),
         };
-        if let CallVerdict::Arguments(arguments) = &verdict
-            && !resets
-            && !is_new
-            && !is_own
-            && !holds(&call.arguments, arguments)
-        {
-            let message = format!("the call {name} ended with other arguments than it began with");
-            self.failure
-                .get_or_insert_with(|| FailedAnswer::new("upstream_error", &message));
-            verdict = CallVerdict::Unusable(message);
-        }
-        match verdict {
+        let call = &mut self.calls[at];
+        let resets = self.output.writer.resets();
+        let is_changed = |arguments: &str| {
+            !resets && !is_own && (call.name != name || !arguments.starts_with(&call.arguments))
+        };
+        let why = match verdict {
+            CallVerdict::Arguments(arguments) if is_changed(&arguments) => {
+                let failure = AnswerTrouble::Changed(name.clone().into_owned()).failure();
+                let why = failure.message.clone();
+                self.fail(failure);
+                why
+            }
             CallVerdict::Arguments(arguments) => {
-                let before = std::mem::replace(&mut call.arguments, arguments);
-                call.is_called = true;
+                call.name = name.into_owned();
+                call.is_own = is_own;
+                call.state = CallState::Called;
                 call.provider = event.provider.map(|json| json.text().into_owned());
-                let call = call.clone();
-                let rest = match is_new {
-                    true => Some(&*call.arguments),
-                    false => call.arguments.strip_prefix(before.as_str()),
-                };
-                let end = UiStep::CallEnd {
-                    call: call.name(),
-                    arguments: &call.arguments,
-                    rest: rest.unwrap_or_default(),
-                    provider: call.provider.as_deref(),
-                };
-                if is_new {
-                    self.page
-                        .step(&UiStep::CallStart { call: call.name() }, out);
-                }
-                self.page.step(&end, out);
+                let before = std::mem::replace(&mut call.arguments, arguments);
+                self.output.call_end(call, &before, out);
+                return;
             }
-            unfit => {
-                if let Some(text) = event.arguments_text {
-                    call.arguments = text.str().into_owned();
-                }
-                let is_blank = call.arguments.is_empty();
-                let message = match unfit {
-                    CallVerdict::Unusable(message) => message,
-                    _ => "the call was cut".to_owned(),
-                };
-                self.turn.has_cut |= !is_own && !name.is_empty();
-                if name.is_empty() && !is_blank && !is_own {
-                    self.failure
-                        .get_or_insert_with(|| FailedAnswer::new("upstream_error", &message));
-                }
-                self.call_error(&id, is_new, &message, out);
-            }
-        }
-    }
-
-    /// A call cannot run. It is shown, and no result of it.
-    fn call_error(&mut self, id: &str, is_new: bool, message: &str, out: &mut Vec<u8>) {
-        let Some(call) = self.take(id) else {
+            CallVerdict::Unusable(why) => why,
+            CallVerdict::Cut => "the call was cut".to_owned(),
+        };
+        let Some(mut call) = self.take(&id) else {
             return;
         };
-        if is_new && !call.name.is_empty() {
-            self.page
-                .step(&UiStep::CallStart { call: call.name() }, out);
+        if let Some(text) = event.arguments_text {
+            call.arguments = text.str().into_owned();
         }
-        if !call.has_begun || call.name.is_empty() {
-            return;
+        self.turn.has_cut |= !is_own && !name.is_empty();
+        if name.is_empty() && !is_own && !call.arguments.is_empty() {
+            self.fail(AnswerTrouble::Unusable(why.clone()).failure());
         }
-        self.page.call_error(&call, message, out);
-        self.forget(id);
-        self.keep(KeptPart::Error(call, message.to_owned()));
-    }
-
-    /// A call is not kept any more.
-    fn forget(&mut self, id: &str) {
-        let is_other = |part: &KeptPart| !matches!(part, KeptPart::Call(other) if *other == id);
-        self.turn.kept.retain(is_other);
+        if call.state == CallState::Named {
+            self.output.call_error(&call, &why, out);
+            self.forget(&id);
+            self.keep(KeptPart::Error(call, why));
+        }
     }
 
     fn progress(&mut self, event: &ToolProgress<'_>, out: &mut Vec<u8>) {
         let id = event.tool_id.str();
-        if self.known(&id) {
-            self.on_call(out);
-            let progress = event.progress.filter(|progress| progress.is_finite());
-            let progress = progress.map(|progress| progress.to_string());
-            let step = UiStep::Progress {
-                id: &id,
-                progress: progress.as_deref(),
-                text: &event.text.str(),
-            };
-            self.page.step(&step, out);
-        }
+        let Some(call) = self
+            .find(&id)
+            .filter(|call| call.state > CallState::Unnamed)
+        else {
+            return;
+        };
+        call.state = call.state.max(CallState::Started);
+        let is_first = !std::mem::replace(&mut call.has_progress, true);
+        self.turn.is_fixed = true;
+        let progress = event.progress.filter(|progress| progress.is_finite());
+        let progress = progress.map(|progress| progress.to_string());
+        let step = UiStep::Progress {
+            id: &id,
+            is_first,
+            progress: progress.as_deref(),
+            text: &event.text.str(),
+        };
+        self.call_step(&step, out);
     }
 
-    /// Whether the client has the call of a result.
-    fn known(&mut self, id: &str) -> bool {
-        let found = self.find(id).map(|call| {
-            call.is_started = true;
-            call.has_begun
-        });
-        self.turn.is_fixed |= found.is_some();
-        // The client may have it from an earlier answer.
-        found.unwrap_or(self.page.options.continues && !self.has_turn && !self.ended.contains(id))
-    }
-
-    /// Something is written about a call that the client has.
-    fn on_call(&mut self, out: &mut Vec<u8>) {
-        self.page.begin(out);
+    /// Writes a step of a call that the client has.
+    fn call_step(&mut self, step: &UiStep<'_>, out: &mut Vec<u8>) {
+        self.output.begin(out);
         self.settle(out);
+        self.output.step(step, out);
     }
 
     fn result(&mut self, event: &ToolResult<'_>, out: &mut Vec<u8>) {
         let id = event.tool_id.str();
-        if !self.known(&id) {
+        let Some(call) = self.shown(&id, &event.tool_name.str()) else {
             return;
-        }
+        };
+        call.state = call.state.max(CallState::Started);
+        let is_refused = event.status == Status::Denied.name() && call.answer == Some(false);
+        self.turn.is_fixed = true;
         if event.status == Status::Pending.name() {
-            let hash = event.hash.map(Text::str).unwrap_or_default();
-            // Behind the reason are the commands of a terminal.
-            let summary = event.output_summary.str();
-            let reason = summary.split(" It waits for a person").next();
-            let ask = UiAsk {
-                id: format!("{id}:{hash}"),
-                reason: reason.unwrap_or_default().to_owned(),
-            };
-            return self.ask(&id, &event.tool_name.str(), ask, out);
+            return self.ask(&id, event, out);
         }
-        self.on_call(out);
-        let call = self.take(&id);
-        if !self.has_turn {
-            self.ended.insert(id.clone().into_owned());
-        }
-        let status = event.status.str();
+        self.take(&id);
+        let output = &*event.output.str();
         let duration = event.duration_ms.map(|ms| ms.to_string());
-        let facts = &UiResultFacts {
-            status: &status,
+        let result = UiResult {
+            id: &id,
+            output,
+            status: &event.status.str(),
+            is_refused,
             duration_ms: duration.as_deref(),
             is_cached: event.cached,
         };
-        let (id, output) = (&*id, &*event.output.str());
-        let was_denied = call.is_some_and(|call| call.was_denied);
-        let is_success = status == Status::Success.name();
-        let step = match is_success {
-            true => UiStep::Output { id, output, facts },
-            false if was_denied && status == Status::Denied.name() => UiStep::Denied {
-                id,
-                message: output,
-                facts,
-            },
-            false => UiStep::Failed {
-                id,
-                message: output,
-                facts,
-            },
-        };
-        self.page.step(&step, out);
-        if is_success && event.return_directly {
-            self.text(PartKind::Text, output, out);
-            self.close(out);
+        self.call_step(&UiStep::Result(result), out);
+        if event.return_directly && event.status == Status::Success.name() {
+            self.text(TextKind::Answer, output.into(), None, out);
+            self.close(None, out);
         }
     }
 
     /// A call waits for a person.
-    fn ask(&mut self, id: &str, name: &str, ask: UiAsk, out: &mut Vec<u8>) {
-        self.on_call(out);
-        if self.find(id).is_none() {
-            let is_own = self.page.options.is_own(name);
-            self.calls.push(UiCall {
-                id: id.to_owned(),
-                name: name.to_owned(),
-                is_own,
-                has_begun: true,
-                is_called: true,
-                is_started: true,
-                ..UiCall::default()
-            });
-        }
+    fn ask(&mut self, id: &str, event: &ToolResult<'_>, out: &mut Vec<u8>) {
+        // The summary goes on with the commands of a terminal.
+        let summary = event.output_summary.str();
+        let reason = summary.split(" It waits for a person").next();
+        let ask = UiAsk {
+            id: UiAsk::id_of(id, &event.hash.map(Text::str).unwrap_or_default()),
+            reason: reason.unwrap_or_default().to_owned(),
+        };
         let Some(call) = self.find(id) else {
             return;
         };
-        let is_repeated = call.ask.as_ref().is_some_and(|known| known.id == ask.id);
-        call.asked = Some(ask.id.clone());
-        call.ask = Some(ask.clone());
+        let is_repeated = call.open_ask().is_some_and(|known| known.id == ask.id);
+        (call.ask, call.answer) = (Some(ask.clone()), None);
         if !is_repeated {
-            self.page.step(&UiStep::Asked { id, ask: &ask }, out);
+            self.call_step(&UiStep::Asked { id, ask: &ask }, out);
         }
     }
 
     fn approval(&mut self, event: &Approval<'_>, out: &mut Vec<u8>) {
-        let (id, hash) = (event.tool_id.str(), event.hash.str());
-        let ask = format!("{id}:{hash}");
-        let is_approved = match &*event.decision.str() {
-            word if word == Verdict::Approved.name() => true,
-            word if word == Verdict::Denied.name() => false,
-            // A person gave the result, which comes.
-            _ => return,
+        let id = &*event.tool_id.str();
+        let ask = &*UiAsk::id_of(id, &event.hash.str());
+        let is_approved = match Verdict::of(&event.decision.str()) {
+            Some(Verdict::Approved) => true,
+            Some(Verdict::Denied) => false,
+            // A person gave the result, which follows.
+            Some(Verdict::Answered) | None => return,
         };
-        let continues = self.page.options.continues && !self.has_turn && event.source != "policy";
-        match self.find(&id) {
-            Some(call) if call.asked.as_deref() == Some(&ask) => {
-                call.ask = None;
-                call.was_denied = !is_approved;
-            }
-            // An earlier answer has asked.
-            None if continues => {
-                let is_own = true;
-                self.calls.push(UiCall {
-                    id: id.clone().into_owned(),
-                    name: event.tool_name.str().into_owned(),
-                    has_begun: true,
-                    is_called: true,
-                    is_started: true,
-                    was_denied: !is_approved,
-                    asked: Some(ask.clone()),
-                    is_own,
-                    ..UiCall::default()
-                });
-            }
-            // Nobody was asked: a rule has decided.
-            _ => return,
+        // The policy asks nobody.
+        if event.source == "policy" {
+            return;
         }
-        self.on_call(out);
-        let step = UiStep::Answered {
-            id: &id,
-            ask: &ask,
-            is_approved,
+        let Some(call) = self.shown(id, &event.tool_name.str()) else {
+            return;
         };
-        self.page.step(&step, out);
+        let is_asked = match &call.ask {
+            Some(known) => known.id == ask,
+            None => call.state == CallState::Earlier,
+        };
+        if is_asked {
+            call.answer = Some(is_approved);
+            let step = UiStep::Answered {
+                id,
+                ask,
+                is_approved,
+            };
+            self.call_step(&step, out);
+        }
     }
 
-    /// A call does not hold. It is taken back with the whole turn, unless something of the turn
-    /// cannot be: then it ends as failed.
+    /// A call was retracted. It is taken back with the whole turn, unless the turn has a part that
+    /// cannot be taken back: then the call ends as failed.
     fn retract(&mut self, event: &Retract<'_>, out: &mut Vec<u8>) {
         let Some(id) = event.tool_id.map(Text::str) else {
             return;
         };
-        let may_reset = self.page.writer.resets()
+        let resets = self.output.writer.resets();
+        let may_reset = resets
             && self.turn.state == TurnState::Open
             && self.turn.resets < MOST_RESETS
             && !self.turn.is_fixed;
-        match self.find(&id) {
-            // Its result comes.
-            None => {}
-            Some(call) if call.is_started => {}
-            Some(_) if may_reset => {
-                let has_begun = self.take(&id).is_some_and(|call| call.has_begun);
-                self.turn.needs_reset |= has_begun;
-                self.forget(&id);
+        // A call that was started gets a result.
+        let Some(call) = self
+            .find(&id)
+            .filter(|call| call.state < CallState::Started)
+        else {
+            return;
+        };
+        let is_shown = call.state > CallState::Unnamed;
+        if may_reset {
+            self.turn.needs_reset |= is_shown;
+            self.forget(&id);
+            self.take(&id);
+        } else {
+            if is_shown && !resets {
+                self.taken_back.insert(id.clone().into_owned());
             }
-            Some(call) => {
-                if call.has_begun && !self.page.writer.resets() {
-                    self.taken_back.insert(id.clone().into_owned());
-                }
-                self.on_call(out);
-                self.end_call(&id, "the call was taken back", out);
-            }
+            self.end_call(&id, "the call was taken back", out);
         }
     }
 
     /// Ends a call that gets no result.
     fn end_call(&mut self, id: &str, why: &str, out: &mut Vec<u8>) {
-        let Some(call) = self.take(id).filter(|call| call.has_begun) else {
+        let Some(call) = self.take(id) else {
             return;
         };
-        if call.is_called {
-            let facts = &UiResultFacts {
-                status: Status::Cancelled.name(),
-                ..UiResultFacts::default()
-            };
-            let failed = UiStep::Failed {
-                id,
-                message: why,
-                facts,
-            };
-            self.page.step(&failed, out);
-        } else {
-            self.page.call_error(&call, why, out);
+        match call.state {
+            CallState::Unnamed => {}
+            CallState::Named => {
+                self.settle(out);
+                self.output.call_error(&call, why, out);
+            }
+            _ => {
+                let result = UiResult::without_run(id, why, Status::Cancelled);
+                self.call_step(&UiStep::Result(result), out);
+            }
         }
     }
 
-    /// Ends the calls that get no result. Calls that wait for a person stay, and those of the client,
-    /// unless nothing of the turn holds.
+    /// Ends the calls that get no result. Calls that wait for a person or for the client stay, unless
+    /// the answer has failed or `is_over`.
     fn end_calls(&mut self, is_over: bool, out: &mut Vec<u8>) {
         let has_failed = self.failure.is_some();
         let stays = |call: &UiCall| {
-            call.is_called && !is_over && !has_failed && (call.ask.is_some() || !call.is_own)
+            call.state >= CallState::Called
+                && !is_over
+                && !has_failed
+                && (call.open_ask().is_some() || !call.is_own)
         };
         let ended = self.calls.iter().filter(|call| !stays(call));
         let ended: Vec<String> = ended.map(|call| call.id.clone()).collect();
@@ -957,38 +917,16 @@ impl UiStream {
             let content = message.get("content");
             content.and_then(Raw::str).map(Cow::into_owned)
         });
-        if let Some(text) = text {
-            self.page.begin(out);
-            self.close(out);
+        if let Some(text) = &text {
+            self.output.begin(out);
+            self.close(None, out);
             self.end_turn(out);
-            self.said += 1;
-            let id = format!("said-{}", self.said);
-            self.page.step(
-                &UiStep::Said {
-                    id: &id,
-                    text: &text,
-                },
-                out,
-            );
+            let id = &format!("user-{}", self.output.new_id());
+            self.output.step(&UiStep::UserMessage { id, text }, out);
         }
     }
 
-    /// Sources and images of a provider, which come as the members that chat completions have for
-    /// them.
-    fn details(&mut self, event: &Details<'_>, out: &mut Vec<u8>) {
-        let found = details_for(&self.api, Api::OpenaiChat.name(), event, &mut |_| {});
-        for (_, members) in found {
-            self.members(&members, out);
-        }
-    }
-
-    fn server_item(&mut self, event: &ServerItem<'_>, out: &mut Vec<u8>) {
-        let (kind, data) = (event.kind.str(), event.data.text());
-        if let Some((_, members)) = image_for(&self.api, Api::OpenaiChat.name(), &kind, &data) {
-            self.members(&members, out);
-        }
-    }
-
+    /// Writes the sources and the images among members of an answer of chat completions.
     fn members(&mut self, members: &DetailMembers, out: &mut Vec<u8>) {
         let list = |name: &str| {
             let list = members.get(name).and_then(Value::as_array);
@@ -1003,10 +941,8 @@ impl UiStream {
             if !url.is_empty() {
                 let title = text(annotation, "/url_citation/title");
                 self.ready(out);
-                self.sources += 1;
-                self.page.source(self.sources, &url, &title, out);
-                self.keep(KeptPart::Source(url, title));
-                self.split_kept();
+                self.output.source(&url, &title, out);
+                self.keep(KeptPart::Source { url, title });
             }
         }
         for image in list("images") {
@@ -1017,25 +953,14 @@ impl UiStream {
             let media_type = media_type.unwrap_or("image/*").to_owned();
             if !url.is_empty() {
                 self.ready(out);
-                self.close(out);
+                self.close(None, out);
                 let step = UiStep::File {
                     url: &url,
                     media_type: &media_type,
                 };
-                self.page.step(&step, out);
-                self.keep(KeptPart::File(url, media_type));
+                self.output.step(&step, out);
+                self.keep(KeptPart::File { url, media_type });
             }
-        }
-    }
-
-    /// A source stands in the middle of a text, whose next piece goes on with the text: the two
-    /// change places among what is kept.
-    fn split_kept(&mut self) {
-        if self.turn.open.is_some()
-            && let [.., KeptPart::Text(..), _] = &self.turn.kept[..]
-        {
-            let last = self.turn.kept.len() - 1;
-            self.turn.kept.swap(last - 1, last);
         }
     }
 }
@@ -1048,18 +973,7 @@ impl std::fmt::Debug for UiStream {
     }
 }
 
-/// Whether arguments whose beginning was shown end as these.
-fn holds(shown: &str, arguments: &str) -> bool {
-    let minified = |json: &str| {
-        let mut out = Vec::new();
-        event::minify(&mut out, json);
-        out
-    };
-    arguments.starts_with(shown)
-        || (Raw::parse(shown).is_ok() && minified(shown) == minified(arguments))
-}
-
-impl UiPage {
+impl StepOutput {
     fn step(&mut self, step: &UiStep<'_>, out: &mut Vec<u8>) {
         self.writer.step(step, out);
     }
@@ -1072,56 +986,34 @@ impl UiPage {
 
     /// An id that no other part of the stream has.
     fn new_id(&mut self) -> String {
-        self.parts += 1;
-        self.parts.to_string()
+        self.ids += 1;
+        self.ids.to_string()
     }
 
-    fn write_text(&mut self, kind: PartKind, id: &str, text: &str, out: &mut Vec<u8>) {
-        let start = match kind {
-            PartKind::Text => UiStep::TextStart { id },
-            PartKind::Thinking => UiStep::ThinkingStart { id },
-        };
-        self.step(&start, out);
-        if !text.is_empty() {
-            self.add_text(kind, id, text, out);
-        }
-    }
-
-    fn add_text(&mut self, kind: PartKind, id: &str, text: &str, out: &mut Vec<u8>) {
-        let delta = match kind {
-            PartKind::Text => UiStep::TextDelta { id, text },
-            PartKind::Thinking => UiStep::ThinkingDelta { id, text },
-        };
-        self.step(&delta, out);
-    }
-
-    fn end_text(&mut self, kind: PartKind, id: &str, provider: Option<&str>, out: &mut Vec<u8>) {
-        let end = match kind {
-            PartKind::Text => UiStep::TextEnd { id },
-            PartKind::Thinking => UiStep::ThinkingEnd { id, provider },
-        };
-        self.step(&end, out);
-    }
-
-    /// A call that has begun, as far as it has come.
+    /// Writes a call that has begun, as far as it has come.
     fn write_call(&mut self, call: &UiCall, out: &mut Vec<u8>) {
         self.step(&UiStep::CallStart { call: call.name() }, out);
-        let (id, arguments) = (&*call.id, &*call.arguments);
-        if call.is_called {
-            let end = UiStep::CallEnd {
-                call: call.name(),
-                arguments,
-                rest: arguments,
-                provider: call.provider.as_deref(),
-            };
-            self.step(&end, out);
-        } else if !arguments.is_empty() {
-            let piece = arguments;
+        let (id, piece) = (&*call.id, &*call.arguments);
+        if call.state >= CallState::Called {
+            self.call_end(call, "", out);
+        } else if !piece.is_empty() {
             self.step(&UiStep::CallDelta { id, piece }, out);
         }
     }
 
-    /// A call that cannot run.
+    /// Writes the end of a call, of whose arguments `before` is written.
+    fn call_end(&mut self, call: &UiCall, before: &str, out: &mut Vec<u8>) {
+        let arguments = &*call.arguments;
+        let end = UiStep::CallEnd {
+            call: call.name(),
+            arguments,
+            rest: arguments.strip_prefix(before).unwrap_or_default(),
+            provider: call.provider.as_deref(),
+        };
+        self.step(&end, out);
+    }
+
+    /// Writes why a call cannot run.
     fn call_error(&mut self, call: &UiCall, message: &str, out: &mut Vec<u8>) {
         let input = match Raw::parse(&call.arguments) {
             Ok(json) => json.text().to_owned(),
@@ -1135,8 +1027,8 @@ impl UiPage {
         self.step(&step, out);
     }
 
-    fn source(&mut self, number: usize, url: &str, title: &str, out: &mut Vec<u8>) {
-        let id = &format!("source-{number}");
+    fn source(&mut self, url: &str, title: &str, out: &mut Vec<u8>) {
+        let id = &format!("source-{}", self.new_id());
         self.step(&UiStep::Source { id, url, title }, out);
     }
 }

@@ -87,12 +87,24 @@ payload! {
 }
 
 impl SessionStats {
+    /// Puts later counts of tokens of the same turn in the place of earlier ones.
+    pub fn update(&mut self, later: &SessionStats) {
+        self.each_count(later, |count, later| *count = later.or(*count));
+    }
+
+    /// Adds the counts of tokens of another turn.
+    pub fn add(&mut self, turn: &SessionStats) {
+        self.each_count(turn, |sum, more| {
+            *sum = sum
+                .zip(more)
+                .map(|(a, b)| a.saturating_add(b))
+                .or(*sum)
+                .or(more);
+        });
+    }
+
     /// Calls `change` with each count of tokens, and that count of `other`.
-    pub fn each_count(
-        &mut self,
-        other: &SessionStats,
-        change: impl Fn(&mut Option<u64>, Option<u64>),
-    ) {
+    fn each_count(&mut self, other: &SessionStats, change: impl Fn(&mut Option<u64>, Option<u64>)) {
         for (count, other) in [
             (&mut self.prompt_tokens, other.prompt_tokens),
             (&mut self.completion_tokens, other.completion_tokens),

@@ -21,7 +21,8 @@ pub(crate) enum AnswerTrouble {
 }
 
 impl AnswerTrouble {
-    pub(super) fn failure(&self) -> FailedAnswer {
+    /// The failure of the answer.
+    pub(crate) fn failure(&self) -> FailedAnswer {
         match self {
             AnswerTrouble::Withdrawn(name) => FailedAnswer::new(
                 "call_withdrawn",
