@@ -44,6 +44,26 @@ impl Put for Map<String, Value> {
     }
 }
 
+/// Objects whose members are taken out.
+pub(crate) trait Take {
+    /// Takes out a member, unless it is missing or `null`.
+    fn take_member(&mut self, name: &str) -> Option<Value>;
+
+    /// Takes out the text of a member; `None` for an empty one.
+    fn take_text(&mut self, name: &str) -> Option<String> {
+        match self.take_member(name)? {
+            Value::String(text) if !text.is_empty() => Some(text),
+            _ => None,
+        }
+    }
+}
+
+impl Take for Map<String, Value> {
+    fn take_member(&mut self, name: &str) -> Option<Value> {
+        self.shift_remove(name).filter(|value| !value.is_null())
+    }
+}
+
 /// A value as JSON without white space.
 pub(crate) fn minified(value: Raw<'_>) -> String {
     let mut json = Vec::with_capacity(value.text().len());

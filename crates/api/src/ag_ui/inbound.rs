@@ -1,72 +1,46 @@
 //! A client's request: `RunAgentInput` into a conversation. Source: `RunAgentInputSchema` of the
 //! package `@ag-ui/core`, version 1.0.0, in `dist/schemas.mjs`.
 
-use crate::inbound::draft::{
-    AssistantDraft, InboundNotes, file, image, message, quoted, result, text,
-};
-use crate::inbound::parameters::keep_settings;
+use crate::inbound::draft::{AssistantDraft, InboundNotes, file, image, message, result, text};
 use crate::inbound::request::{ClientApproval, InboundError, InboundRequest};
-use crate::members::GetText;
-use crate::ui::{Chat, ChatMessage, ChatTrigger};
+use crate::members::{GetText, Take};
+use crate::ui::step::UiAsk;
+use crate::ui::{Chat, ChatMessage};
 use serde_json::{Map, Value};
 
 /// Reads the body.
 ///
 /// # Errors
-/// A body without messages, or whose `messages` is not a list.
+/// See [`crate::inbound`].
 pub(crate) fn read(
     mut body: Map<String, Value>,
     mut notes: InboundNotes,
 ) -> Result<InboundRequest, InboundError> {
-    let mut take = |name: &str| body.shift_remove(name).filter(|value| !value.is_null());
-    let Some(Value::Array(list)) = take("messages") else {
-        return Err(InboundError::Member {
-            member: "messages".to_owned(),
-            why: "it is not a list of messages".to_owned(),
-        });
-    };
-    let tools = take("tools");
-    let context = take("context").unwrap_or_default();
-    let resume = take("resume").unwrap_or_default();
-    let text_of = |value: Option<Value>| match value {
-        Some(Value::String(text)) => text,
-        _ => String::new(),
-    };
-    let mut chat = Chat {
-        id: text_of(take("threadId")),
-        run: Some(text_of(take("runId"))).filter(|run| !run.is_empty()),
-        trigger: ChatTrigger::Submit,
-        ..Chat::default()
-    };
     // The model and its settings have no other place.
-    let settings = match take("forwardedProps") {
+    let settings = match body.take_member("forwardedProps") {
         Some(Value::Object(settings)) => settings,
         _ => Map::new(),
     };
-    let (mut request, _) = InboundRequest::begin(settings, &[]);
-    keep_settings(&mut request.params, &mut notes);
-    request.streams = true;
-    request.set_tools(tools.as_ref(), None, &mut notes);
-    request.approvals = approvals(&resume);
+    let tools = body.take_member("tools");
+    let mut request = InboundRequest::begin_ui(settings, tools.as_ref(), None, &mut notes);
+    request.approvals = body.list_of("resume").iter().filter_map(approval).collect();
+    let mut chat = Chat {
+        id: body.take_text("threadId").unwrap_or_default(),
+        run: body.take_text("runId"),
+        ..Chat::default()
+    };
     let mut talk = Vec::new();
-    let facts: Vec<String> = context
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|fact| {
-            Some(format!(
-                "{}: {}",
-                fact.text_of("description")?,
-                fact.text_of("value")?
-            ))
-        })
-        .collect();
+    let fact = |fact: &Value| {
+        let (name, value) = (fact.text_of("description")?, fact.text_of("value")?);
+        Some(format!("{name}: {value}"))
+    };
+    let facts: Vec<String> = body.list_of("context").iter().filter_map(fact).collect();
     if !facts.is_empty() {
         talk.push(message("system", vec![text(&facts.join("\n"))]));
     }
     let before = talk.len();
     let mut draft = AssistantDraft::default();
-    for (at, value) in list.iter().enumerate() {
+    for (at, value) in body.list_of("messages").iter().enumerate() {
         let role = value.text_of("role").unwrap_or_default();
         // Reasoning is a message of its own before the one that it belongs to.
         if role != "assistant" && role != "reasoning" {
@@ -103,10 +77,7 @@ pub(crate) fn read(
                 talk.push(result(id, content(value)));
             }
             "activity" => {}
-            _ => notes.add(format!(
-                "messages[{at}]: the role {} is not known, the message is skipped",
-                quoted(role)
-            )),
+            _ => notes.unknown_role("messages", at, role),
         }
     }
     talk.extend(draft.take());
@@ -115,27 +86,19 @@ pub(crate) fn read(
     request.end(talk, "messages", is_empty, notes)
 }
 
-/// The answers to interrupts, whose ids are those of calls and their hashes.
-fn approvals(resume: &Value) -> Vec<ClientApproval> {
-    let answer = |entry: &Value| {
-        let (call, hash) = entry.text_of("interruptId")?.rsplit_once(':')?;
-        let payload = |name: &str| entry.get("payload").and_then(|payload| payload.get(name));
-        let is_resolved = entry.text_of("status") == Some("resolved");
-        let is_refused = payload("approved") == Some(&Value::Bool(false));
-        let reason = payload("reason").and_then(Value::as_str);
-        Some(ClientApproval {
-            call_id: call.to_owned(),
-            is_approved: is_resolved && !is_refused,
-            reason: reason.map(str::to_owned),
-            hash: Some(hash.to_owned()),
-        })
-    };
-    resume
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(answer)
-        .collect()
+/// The answer to an interrupt.
+fn approval(entry: &Value) -> Option<ClientApproval> {
+    let (call, hash) = UiAsk::call_and_hash(entry.text_of("interruptId")?)?;
+    let payload = entry.get("payload");
+    let is_refused =
+        payload.and_then(|payload| payload.get("approved")) == Some(&Value::Bool(false));
+    let reason = payload.and_then(|payload| payload.text_of("reason"));
+    Some(ClientApproval {
+        call_id: call.to_owned(),
+        is_approved: entry.text_of("status") == Some("resolved") && !is_refused,
+        reason: reason.map(str::to_owned),
+        hash: Some(hash.to_owned()),
+    })
 }
 
 /// The content of a message: a text, or parts.

@@ -7,64 +7,45 @@ use crate::conversation::Message;
 use crate::inbound::draft::{
     AssistantDraft, InboundNotes, file, image, message, quoted, result, text,
 };
-use crate::inbound::parameters::keep_settings;
 use crate::inbound::request::{ClientApproval, InboundError, InboundRequest};
-use crate::members::GetText;
+use crate::members::{GetText, Take};
+use crate::ui::step::UiAsk;
 use crate::ui::{Chat, ChatMessage, ChatTrigger};
 use serde_json::{Map, Value, json};
 
 /// Reads the body.
 ///
 /// # Errors
-/// A body without messages, or whose `messages` is not a list.
+/// See [`crate::inbound`].
 pub(crate) fn read(
     mut body: Map<String, Value>,
     mut notes: InboundNotes,
 ) -> Result<InboundRequest, InboundError> {
-    let mut take = |name: &str| body.shift_remove(name).filter(|value| !value.is_null());
-    let messages = take("messages");
-    // Clients that leave the history to the server send the last message alone, by this name
+    // Clients that leave the history to the server send the last message alone, as `message`
     // (https://ai-sdk.dev/docs/ai-sdk-ui/chatbot-message-persistence).
-    let single = take("message");
-    let tools = take("tools").map(listed);
-    let choice = take("toolChoice").or_else(|| take("tool_choice"));
-    let system = take("system");
-    let text_of = |value: Option<Value>| match value {
-        Some(Value::String(text)) => text,
-        _ => String::new(),
-    };
-    let mut chat = Chat {
-        id: text_of(take("id")),
-        trigger: match text_of(take("trigger")).as_str() {
-            "regenerate-message" => ChatTrigger::Regenerate,
-            _ => ChatTrigger::Submit,
-        },
-        run: None,
-        message_id: Some(text_of(take("messageId"))).filter(|id| !id.is_empty()),
-        messages: Vec::new(),
-    };
-    let (mut request, _) = InboundRequest::begin(body, &[]);
-    keep_settings(&mut request.params, &mut notes);
-    request.streams = true;
-    request.set_tools(tools.as_ref(), choice.as_ref(), &mut notes);
-    request.drop_parallel_without_tools();
-    let mut talk = Talk::default();
-    let prompt = text_of(system);
-    if !prompt.is_empty() {
-        talk.messages.push(message("system", vec![text(&prompt)]));
-    }
-    let before = talk.messages.len();
-    let list = match (messages, single) {
+    let list = match (body.take_member("messages"), body.take_member("message")) {
         (Some(Value::Array(list)), _) => list,
         (None, Some(single)) => vec![single],
-        (Some(_), _) => {
-            return Err(InboundError::Member {
-                member: "messages".to_owned(),
-                why: "it is not a list of UI messages".to_owned(),
-            });
-        }
-        (None, None) => Vec::new(),
+        _ => Vec::new(),
     };
+    let tools = body.take_member("tools").map(listed);
+    let choice = body.take_member("toolChoice");
+    let choice = choice.or_else(|| body.take_member("tool_choice"));
+    let system = body.take_text("system");
+    let mut chat = Chat {
+        id: body.take_text("id").unwrap_or_default(),
+        trigger: match body.take_text("trigger").as_deref() {
+            Some("regenerate-message") => ChatTrigger::Regenerate,
+            _ => ChatTrigger::Submit,
+        },
+        message_id: body.take_text("messageId"),
+        ..Chat::default()
+    };
+    let mut request = InboundRequest::begin_ui(body, tools.as_ref(), choice.as_ref(), &mut notes);
+    let mut talk = Talk::default();
+    let system = system.map(|prompt| message("system", vec![text(&prompt)]));
+    talk.messages.extend(system);
+    let before = talk.messages.len();
     for (at, value) in list.iter().enumerate() {
         let first = talk.messages.len();
         let role = value.text_of("role").unwrap_or_default();
@@ -73,10 +54,7 @@ pub(crate) fn read(
             "system" => talk.system(parts),
             "user" => talk.user(parts, at, &mut notes),
             "assistant" => talk.assistant(parts, at, &mut notes),
-            _ => notes.add(format!(
-                "messages[{at}]: the role {} is not known, the message is skipped",
-                quoted(role)
-            )),
+            _ => notes.unknown_role("messages", at, role),
         }
         chat.messages.push(ChatMessage {
             id: value.text_of("id").unwrap_or_default().to_owned(),
@@ -225,29 +203,23 @@ impl Talk {
                 .to_owned(),
             "output-denied" => format!("denied: {}", reason.unwrap_or("a person refused the call")),
             "approval-responded" => {
-                self.approvals
-                    .extend(
-                        approval("approved")
-                            .and_then(Value::as_bool)
-                            .map(|is_approved| ClientApproval {
-                                call_id: id.to_owned(),
-                                is_approved,
-                                reason: reason.map(str::to_owned),
-                                hash: hash(approval("id"), id),
-                            }),
-                    );
+                if let Some(is_approved) = approval("approved").and_then(Value::as_bool) {
+                    let question = approval("id").and_then(Value::as_str);
+                    let asked = question.and_then(UiAsk::call_and_hash);
+                    let hash = asked.filter(|(call, _)| *call == id).map(|(_, hash)| hash);
+                    self.approvals.push(ClientApproval {
+                        call_id: id.to_owned(),
+                        is_approved,
+                        reason: reason.map(str::to_owned),
+                        hash: hash.map(str::to_owned),
+                    });
+                }
                 return;
             }
             _ => return,
         };
         results.push(result(id, vec![text(&output)]));
     }
-}
-
-/// The hash of the call that the question was about, of which its id is made.
-fn hash(question: Option<&Value>, call: &str) -> Option<String> {
-    let rest = question?.as_str()?.strip_prefix(call)?;
-    Some(rest.strip_prefix(':')?.to_owned())
 }
 
 /// What a provider wants back.

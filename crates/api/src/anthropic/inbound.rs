@@ -46,10 +46,7 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
                 turns.done.into_iter().for_each(|turn| talk.push(turn));
             }
             Some("system" | "developer") => system(content, &mut talk, &mut notes),
-            Some(role) => notes.add(format!(
-                "messages[{at}]: the role {} is not known, the message is skipped",
-                quoted(role)
-            )),
+            Some(role) => notes.unknown_role("messages", at, role),
             None => notes.add(format!(
                 "messages[{at}]: not a message with a role, it is skipped"
             )),

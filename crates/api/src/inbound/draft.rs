@@ -248,6 +248,14 @@ impl InboundNotes {
         self.push(note.into(), true);
     }
 
+    /// Notes a message of an unknown role, the element `at` of `list`.
+    pub(crate) fn unknown_role(&mut self, list: &str, at: usize, role: &str) {
+        let role = quoted(role);
+        self.add(format!(
+            "{list}[{at}]: the role {role} is not known, the message is skipped"
+        ));
+    }
+
     /// Notes the members of an object of `what` that are not among `read`, which an upstream of the
     /// client's API alone gets.
     pub(crate) fn unread(&mut self, what: &str, object: &Value, read: &[&str]) {

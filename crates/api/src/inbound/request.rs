@@ -5,9 +5,10 @@ use crate::capability::host;
 use crate::conversation::{Conversation, Message};
 use crate::inbound::body::MOST_VALUES;
 use crate::inbound::draft::InboundNotes;
+use crate::inbound::parameters::keep_settings;
 use crate::inbound::tools;
 use crate::inbound::tools::{InboundTools, NamespacedTool};
-use crate::members::GetText;
+use crate::members::{GetText, Take};
 use crate::ui::Chat;
 use crate::verbatim::Verbatim;
 use json::ToolList;
@@ -150,7 +151,7 @@ impl InboundRequest {
             .unwrap_or_default();
         let mut taken = Map::new();
         for name in names {
-            if let Some(value) = body.shift_remove(*name).filter(|value| !value.is_null()) {
+            if let Some(value) = body.take_member(name) {
                 taken.insert((*name).to_owned(), value);
             }
         }
@@ -163,6 +164,21 @@ impl InboundRequest {
             },
             taken,
         )
+    }
+
+    /// A request of a user interface with these settings and tools. Its answer is a stream.
+    pub(crate) fn begin_ui(
+        settings: Map<String, Value>,
+        tools: Option<&Value>,
+        choice: Option<&Value>,
+        notes: &mut InboundNotes,
+    ) -> InboundRequest {
+        let (mut request, _) = InboundRequest::begin(settings, &[]);
+        keep_settings(&mut request.params, notes);
+        request.streams = true;
+        request.set_tools(tools, choice, notes);
+        request.drop_parallel_without_tools();
+        request
     }
 
     /// Sets the tools, which are those of all `lists`, and the choice among them. Returns whether

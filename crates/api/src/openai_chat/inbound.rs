@@ -4,9 +4,9 @@
 
 use crate::Api;
 use crate::conversation::Message;
-use crate::inbound::draft::{InboundNotes, quoted};
+use crate::inbound::draft::InboundNotes;
 use crate::inbound::request::{InboundError, InboundRequest};
-use crate::members::{GetText, Put};
+use crate::members::{GetText, Put, Take};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
@@ -16,15 +16,15 @@ use std::collections::HashMap;
 /// See [`crate::inbound`].
 pub(crate) fn read(mut body: Map<String, Value>) -> Result<InboundRequest, InboundError> {
     let mut notes = InboundNotes::default();
-    let mut take = |name: &str| body.shift_remove(name).filter(|value| !value.is_null());
-    let messages = take("messages");
+    let messages = body.take_member("messages");
     // `functions` and `function_call` are the older names.
-    let functions = take("functions");
-    let called = take("function_call");
-    let tools = take("tools").or(functions);
-    let choice = take("tool_choice").or(called);
-    let include_usage =
-        take("stream_options").and_then(|options| options.get("include_usage")?.as_bool());
+    let functions = body.take_member("functions");
+    let called = body.take_member("function_call");
+    let tools = body.take_member("tools").or(functions);
+    let choice = body.take_member("tool_choice").or(called);
+    let include_usage = body
+        .take_member("stream_options")
+        .and_then(|options| options.get("include_usage")?.as_bool());
     let (mut request, _) = InboundRequest::begin(body, &[]);
     request.include_usage = include_usage.unwrap_or_default();
     let has_more = request.set_tools(tools.as_ref(), choice.as_ref(), &mut notes);
@@ -90,10 +90,7 @@ fn message(
             fields.put("tool_call_id", id);
         }
         role => {
-            notes.add(format!(
-                "messages[{at}]: the role {} is not known, the message is skipped",
-                quoted(role)
-            ));
+            notes.unknown_role("messages", at, role);
             return None;
         }
     }

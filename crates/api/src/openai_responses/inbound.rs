@@ -304,12 +304,7 @@ impl Items {
                     self.talk.push(message("user", parts));
                 }
             }
-            role => {
-                let role = quoted(role.unwrap_or_default());
-                notes.add(format!(
-                    "{member}[{at}]: the role {role} is not known, the message is skipped"
-                ));
-            }
+            role => notes.unknown_role(member, at, role.unwrap_or_default()),
         }
     }
 
