@@ -12,9 +12,10 @@
 //!   call (`sealed`, `bin/tc-serve/src/http/service.rs`);
 //! * the id of a call whose provider gives an id of an earlier turn again: the service makes a new one,
 //!   since clients throw on a second call of one id (not in this test);
-//! * the order in which calls of one turn start and end, and the pieces of their output, which may
-//!   come behind the result; a call that
-//!   is closed by the end of the stream comes behind the counts of the stream.
+//! * the order in which calls of one turn start and end;
+//! * the pieces in which the output of a call is written (`tool_progress`): `tool-exec` records a result
+//!   in the log at once, so that pieces that wait for the reader of its standard output come behind it;
+//! * a call that is closed by the end of the stream comes behind the counts of the stream.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -82,11 +83,13 @@ fn bare(events: Vec<Value>) -> Vec<Value> {
             rest.push(event);
             continue;
         }
-        // Output comes in pieces of any length.
+        // Output comes in pieces of any length, before and behind the result.
         let before = calls
             .iter_mut()
-            .rfind(|before| before["tool_id"] == event["tool_id"])
-            .filter(|before| kind == "tool_progress" && before["type"] == "tool_progress");
+            .filter(|_| kind == "tool_progress")
+            .find(|before| {
+                before["type"] == "tool_progress" && before["tool_id"] == event["tool_id"]
+            });
         match before {
             Some(before) => {
                 let [first, next] = [&*before, &event].map(|event| event["text"].as_str().unwrap());
