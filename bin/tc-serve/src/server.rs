@@ -73,7 +73,8 @@ async fn run(settings: &ServeSettings) -> Result<i32> {
     let reaching = Rc::clone(&service);
     tokio::task::spawn_local(async move { reaching.warn_unreachable().await });
     service.go_on();
-    let mut connections = Connections::new(Rc::clone(&service), args.limits, ending.clone());
+    let connections = || Connections::new(Rc::clone(&service), args.limits, ending.clone());
+    let mut open = connections();
     // Where no file has keys, SIGHUP ends the process, as it does when its terminal closes.
     let hangups = service
         .has_key_files()
@@ -90,26 +91,26 @@ async fn run(settings: &ServeSettings) -> Result<i32> {
         signal = signalled(&signals) => signal?,
         failure = read_keys(&service, hangups, &notices) => return Err(failure.into()),
         failure = watch(sessions.as_deref()) => return Err(failure.into()),
-        () = connections.accept(&listener) => unreachable!("connections are accepted until a signal comes"),
+        () = open.accept(&listener) => unreachable!("connections are accepted until a signal comes"),
     };
     ending.begin();
-    let mut late = connections.late();
+    // While answers are open, new requests get 503 `shutting_down`, and `/ready` is answered. Nobody
+    // waits for the connections of such requests.
+    let mut late = connections();
     let answered = async {
-        connections.wait().await;
+        open.wait().await;
         if let Some(sessions) = &sessions {
             sessions.idle().await;
         }
     };
-    // While answers are open, whoever asks hears that the service is being stopped.
-    let answered = async {
-        tokio::select! {
-            () = answered => {}
-            () = late.accept(&listener) => {}
-        }
+    let are_answered = tokio::select! {
+        biased;
+        () = answered => true,
+        () = tokio::time::sleep(grace) => false,
+        () = late.accept(&listener) => unreachable!("connections are accepted until the select ends"),
     };
-    let answered = tokio::time::timeout(grace, answered).await;
     drop((late, listener));
-    if answered.is_err() {
+    if !are_answered {
         ending.cut();
         if let Some(sessions) = &sessions {
             // What is left to write is the end of each response.
@@ -117,9 +118,9 @@ async fn run(settings: &ServeSettings) -> Result<i32> {
         }
         // What is left to write is an error a stream. A client that does not take even that is not
         // waited for.
-        let _ = tokio::time::timeout(Duration::from_secs(1), connections.wait()).await;
+        let _ = tokio::time::timeout(Duration::from_secs(1), open.wait()).await;
     }
-    connections.close().await;
+    open.close().await;
     // Commands end within their grace, and are killed after it.
     let _ = tokio::time::timeout(grace + Duration::from_secs(2), service.ended()).await;
     log.iter().for_each(log::LogLines::flush);

@@ -33,8 +33,6 @@ pub(super) struct Connections {
     service: Rc<Service>,
     limits: LimitArgs,
     ending: ServiceEnd,
-    /// Whether they are accepted while the service is being stopped: each gets one response.
-    are_late: bool,
     open: JoinSet<()>,
 }
 
@@ -45,18 +43,6 @@ impl Connections {
             service,
             limits,
             ending,
-            are_late: false,
-            open: JoinSet::new(),
-        }
-    }
-
-    /// Connections to the same service that are accepted while it is being stopped.
-    pub(super) fn late(&self) -> Connections {
-        Connections {
-            service: Rc::clone(&self.service),
-            limits: self.limits,
-            ending: self.ending.clone(),
-            are_late: true,
             open: JoinSet::new(),
         }
     }
@@ -90,7 +76,8 @@ impl Connections {
         let service = Rc::clone(&self.service);
         let ending = self.ending.clone();
         let limits = self.limits;
-        let is_late = self.are_late;
+        // While the service is being stopped a connection gets one response.
+        let is_late = ending.has_begun();
         self.open.spawn_local(async move {
             let phase = Rc::new(ConnectionPhase::new(&limits));
             let Accepted { wire, local } = accepted;
