@@ -25,6 +25,7 @@ pub(crate) use kept::KeptPath;
 pub(crate) use response::ResponseBody;
 pub(crate) use service::{Reports, Service};
 
+use crate::front::AnyFront;
 use crate::life::ConnectionPhase;
 use crate::log::AccessLine;
 use crate::route::Endpoint;
@@ -57,7 +58,7 @@ impl Service {
             id: id.clone(),
             method: request.method().as_str().to_owned(),
             path: request.uri().path().to_owned(),
-            front: route.name(),
+            front: route.front().map(AnyFront::name),
             status: 499,
             ..AccessLine::default()
         };
@@ -70,7 +71,7 @@ impl Service {
             (key, !keys.hashes.is_empty())
         };
         let mut exchange = RequestRecord::new(phase, self.log.clone(), line);
-        let front = route.front_of_errors(request.uri().path(), request.headers());
+        let front = Endpoint::front_of_errors(request.uri().path(), request.headers());
         let origin = pass.as_ref().ok().and_then(|pass| pass.origin.clone());
         let answered = match pass {
             Err(refusal) => Err(refusal),
@@ -105,25 +106,15 @@ impl Service {
 
     /// What a request is for, and the provider's path where it is passed.
     fn route(&self, uri: &Uri) -> (Endpoint, Option<String>) {
-        match Endpoint::of(uri.path()) {
-            Endpoint::Health if Query::of(uri).has("upstream") => (Endpoint::UpstreamHealth, None),
-            Endpoint::Kept(_) if self.sessions.is_some() => (Endpoint::of(uri.path()), None),
-            route
-                if (matches!(route, Endpoint::Unknown | Endpoint::Kept(_))
-                    || route.gives_way())
-                    && self.source.upstream().is_some_and(Upstream::passes) =>
-            {
-                let found = self.passed.find(uri.path());
-                let own = match route.gives_way() {
-                    true => route,
-                    false => Endpoint::Unknown,
-                };
-                found.map_or((own, None), |(path, forms)| {
-                    (Endpoint::Pass(forms), Some(path))
-                })
-            }
-            Endpoint::Kept(_) => (Endpoint::Unknown, None),
-            route => (route, None),
+        let own = match Endpoint::of(uri.path()) {
+            Endpoint::Health if Query::of(uri).has("upstream") => Endpoint::UpstreamHealth,
+            Endpoint::Kept(_) if self.sessions.is_none() => Endpoint::Unknown,
+            own => own,
+        };
+        let may_pass = own.gives_way() && self.source.upstream().is_some_and(Upstream::passes);
+        match may_pass.then(|| self.passed.find(uri.path())).flatten() {
+            Some((path, forms)) => (Endpoint::Pass(forms), Some(path)),
+            None => (own, None),
         }
     }
 
@@ -156,9 +147,7 @@ impl Service {
                     .to_owned();
                 self.models(request.headers(), Some(&name)).await
             }
-            Endpoint::Answer(_) | Endpoint::Ui(_) | Endpoint::Events => {
-                self.turn(request, admitted, exchange).await
-            }
+            Endpoint::Answer(front) => self.turn(request, admitted, front, exchange).await,
             Endpoint::Chat(path) => self.chat(request, admitted, path, exchange).await,
             Endpoint::CountTokens => self.count_tokens(request, admitted).await,
             Endpoint::Sessions => self.list_sessions(request, admitted, exchange).await,

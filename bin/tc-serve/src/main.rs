@@ -3,6 +3,7 @@
 mod args;
 mod budget;
 mod command;
+mod front;
 mod http;
 mod keys;
 mod life;

@@ -5,10 +5,10 @@ use crate::budget::{FULL_MS, MEMORY, MemoryBudget, Share};
 use crate::metrics::{AnswerMeter, ServiceMetrics};
 use crate::places::KeyPlace;
 use crate::traces::AnswerTrace;
-use crate::turns::Turns;
+use crate::turns::{TurnEvent, Turns};
 use accumulate::Accumulate;
-use api::{Api, InboundRequest};
-use api::{Dropped, Encoder, FailedAnswer, RunningStatus, UiStream};
+use api::{AnswerForm, AnswerOptions, Api, Dropped, Encoder, FailedAnswer, Front, InboundRequest};
+use api::{RunningStatus, UiFront, UiOptions, UiStream};
 use event::payload::Millis;
 use event::payload::{Error, FinishReason, StreamEnd, StreamStart, Warning};
 use event::trace::TraceContext;
@@ -172,14 +172,82 @@ pub enum PipeOutput {
     Events(EventLines),
 }
 
+/// The media type of whole answers.
+pub(crate) const JSON: &str = "application/json";
+
+/// The media type of server-sent events.
+pub(crate) const EVENT_STREAM: &str = "text/event-stream; charset=utf-8";
+
 impl PipeOutput {
+    /// An answer in this form of an API, and its media type.
+    pub fn answer(
+        front: Front,
+        form: AnswerForm,
+        options: AnswerOptions,
+    ) -> (PipeOutput, &'static str) {
+        let kind = match form {
+            AnswerForm::Stream => EVENT_STREAM,
+            AnswerForm::Whole | AnswerForm::Object => JSON,
+        };
+        let encoder = Encoder::new(front, form, options);
+        (PipeOutput::Answer(Box::new(encoder)), kind)
+    }
+
+    /// A stream of a user interface, and its media type.
+    pub fn ui(front: UiFront, options: UiOptions) -> (PipeOutput, &'static str) {
+        let stream = UiStream::new(front, options);
+        (PipeOutput::Ui(Box::new(stream)), EVENT_STREAM)
+    }
+
     /// The events themselves, as server-sent events if `is_sse`, and the media type.
     pub fn events(is_sse: bool) -> (PipeOutput, &'static str) {
         let kind = match is_sse {
-            true => "text/event-stream; charset=utf-8",
+            true => EVENT_STREAM,
             false => "application/x-ndjson; charset=utf-8",
         };
         (PipeOutput::Events(EventLines::new(is_sse)), kind)
+    }
+
+    fn begin(&mut self, out: &mut Vec<u8>) {
+        match self {
+            PipeOutput::Answer(encoder) => encoder.begin(out),
+            PipeOutput::Ui(stream) => stream.begin(out),
+            PipeOutput::Events(_) => {}
+        }
+    }
+
+    fn push(&mut self, event: TurnEvent<'_>, out: &mut Vec<u8>) {
+        match self {
+            PipeOutput::Answer(encoder) => event.write(encoder, out),
+            PipeOutput::Ui(stream) => stream.push(event.event(), out),
+            PipeOutput::Events(lines) => lines.push(event.event(), out),
+        }
+    }
+
+    fn finish(&mut self, out: &mut Vec<u8>) {
+        match self {
+            PipeOutput::Answer(encoder) => encoder.finish(out),
+            PipeOutput::Ui(stream) => stream.finish(out),
+            PipeOutput::Events(_) => {}
+        }
+    }
+
+    fn keep_alive(&mut self, out: &mut Vec<u8>) {
+        match self {
+            PipeOutput::Answer(encoder) => encoder.keep_alive(out),
+            PipeOutput::Ui(stream) => stream.keep_alive(out),
+            PipeOutput::Events(lines) if lines.is_sse => out.extend_from_slice(b": keep-alive\n\n"),
+            PipeOutput::Events(_) => out.push(b'\n'),
+        }
+    }
+
+    /// How many bytes it keeps in memory.
+    fn kept(&self) -> usize {
+        match self {
+            PipeOutput::Answer(encoder) => encoder.kept(),
+            PipeOutput::Ui(stream) => stream.kept(),
+            PipeOutput::Events(_) => 0,
+        }
     }
 }
 
@@ -197,6 +265,8 @@ impl Pipe {
         if !matches!(output, PipeOutput::Events(_)) {
             Rc::make_mut(&mut settings.accumulate).no_message = true;
         }
+        // The other outputs show each turn, unless the turns before the last are hidden.
+        let turns = turns.filter(|turns| matches!(output, PipeOutput::Answer(_)) || turns.hides());
         let family = Family::default();
         let meter = (search != TextSearch::Done).then(|| settings.metrics.meter());
         Pipe(RefCell::new(PipeState {
@@ -400,12 +470,8 @@ impl Pipe {
     /// Begins the answer without content: its status is sent, so that a failure from now on must
     /// show in the stream.
     pub fn begin(&self) {
-        let end = &mut self.0.borrow_mut().end;
-        match &mut end.output {
-            PipeOutput::Answer(encoder) => encoder.begin(&mut end.bytes),
-            PipeOutput::Ui(stream) => stream.begin(&mut end.bytes),
-            PipeOutput::Events(_) => {}
-        }
+        let PipeEnd { output, bytes, .. } = &mut self.0.borrow_mut().end;
+        output.begin(bytes);
     }
 
     /// The response object of OpenAI Responses as far as it is written; `None` for other answers.
@@ -427,24 +493,10 @@ impl Pipe {
         for (_, mut machine) in machines.iter_mut().flat_map(Demux::drain) {
             machine.finish(&mut end.after(None));
         }
-        match (&mut end.output, &mut end.turns) {
-            (PipeOutput::Answer(encoder), turns) => {
-                if let Some(turns) = turns {
-                    turns.finish(&mut |event| event.write(encoder, &mut end.bytes));
-                }
-                encoder.finish(&mut end.bytes);
-            }
-            (PipeOutput::Ui(stream), turns) => {
-                if let Some(turns) = turns.as_mut().filter(|turns| turns.hides()) {
-                    turns.finish(&mut |event| stream.push(event.event(), &mut end.bytes));
-                }
-                stream.finish(&mut end.bytes);
-            }
-            (PipeOutput::Events(lines), Some(turns)) if turns.hides() => {
-                turns.finish(&mut |event| lines.push(event.event(), &mut end.bytes));
-            }
-            (PipeOutput::Events(_), _) => {}
+        if let Some(turns) = &mut end.turns {
+            turns.finish(&mut |event| end.output.push(event, &mut end.bytes));
         }
+        end.output.finish(&mut end.bytes);
         end.trace.iter_mut().for_each(AnswerTrace::finish);
         // A complete answer does not fail for lack of memory.
         share.keep(end.bytes.len());
@@ -472,14 +524,7 @@ impl Pipe {
     /// Appends what keeps the connection alive.
     pub fn keep_alive(&self) {
         let PipeEnd { output, bytes, .. } = &mut self.0.borrow_mut().end;
-        match output {
-            PipeOutput::Answer(encoder) => encoder.keep_alive(bytes),
-            PipeOutput::Ui(stream) => stream.keep_alive(bytes),
-            PipeOutput::Events(lines) if lines.is_sse => {
-                bytes.extend_from_slice(b": keep-alive\n\n")
-            }
-            PipeOutput::Events(_) => bytes.push(b'\n'),
-        }
+        output.keep_alive(bytes);
     }
 }
 
@@ -508,11 +553,7 @@ impl PipeState {
 
     /// Counts the memory that the answer uses, and ends the answer as failed if that is too much.
     fn count(&mut self) {
-        let output = match &self.end.output {
-            PipeOutput::Answer(encoder) => encoder.kept(),
-            PipeOutput::Ui(stream) => stream.kept(),
-            PipeOutput::Events(_) => 0,
-        };
+        let output = self.end.output.kept();
         let turns = self.end.turns.as_ref().map_or(0, Turns::kept);
         let machines = self.machines.as_ref().map_or(0, Demux::kept);
         let kept = machines + turns + output + self.of_source;
@@ -647,23 +688,10 @@ impl PipeEnd {
         if let Some(trace) = &mut self.trace {
             trace.push(event);
         }
-        match (&mut self.output, &mut self.turns) {
-            (PipeOutput::Answer(encoder), Some(turns)) => {
-                turns.push(event, &mut |event| event.write(encoder, &mut self.bytes))
-            }
-            (PipeOutput::Answer(encoder), None) => encoder.push(event, &mut self.bytes),
-            (PipeOutput::Ui(stream), Some(turns)) if turns.hides() => {
-                turns.push(event, &mut |event| {
-                    stream.push(event.event(), &mut self.bytes)
-                });
-            }
-            (PipeOutput::Ui(stream), _) => stream.push(event, &mut self.bytes),
-            (PipeOutput::Events(lines), Some(turns)) if turns.hides() => {
-                turns.push(event, &mut |event| {
-                    lines.push(event.event(), &mut self.bytes)
-                });
-            }
-            (PipeOutput::Events(lines), _) => lines.push(event, &mut self.bytes),
+        let (output, bytes) = (&mut self.output, &mut self.bytes);
+        match &mut self.turns {
+            Some(turns) => turns.push(event, &mut |event| output.push(event, bytes)),
+            None => output.push(TurnEvent::Answer(event), bytes),
         }
     }
 
@@ -748,7 +776,6 @@ impl EventLines {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use api::{AnswerForm, AnswerOptions, Front};
     use event::Scanner;
 
     fn after(lines: &[&str]) -> String {
@@ -764,13 +791,9 @@ mod tests {
             budget,
             metrics: ServiceMetrics::default(),
         };
-        let encoder = Encoder::new(Front::Chat, AnswerForm::Stream, AnswerOptions::default());
-        let pipe = Pipe::new(
-            settings,
-            TextSearch::Calls,
-            None,
-            PipeOutput::Answer(Box::new(encoder)),
-        );
+        let options = AnswerOptions::default();
+        let (output, _) = PipeOutput::answer(Front::Chat, AnswerForm::Stream, options);
+        let pipe = Pipe::new(settings, TextSearch::Calls, None, output);
         let mut scanner = Scanner::default();
         for line in lines {
             pipe.push(&scanner.read(line).expect("an event"));

@@ -1,8 +1,9 @@
 //! What a path is for, and which paths are passed to the provider as they are.
 
+use crate::front::AnyFront;
 pub(crate) use crate::http::{ChatPath, KeptPath};
 use anyhow::{Result, bail};
-use api::{Api, Front, InboundError, InboundRequest, UiFront};
+use api::Front;
 use hyper::{HeaderMap, Method};
 
 /// What a path is for.
@@ -26,11 +27,7 @@ pub(crate) enum Endpoint {
     /// `/v1/models/NAME`
     Model,
     /// The path of a front.
-    Answer(Front),
-    /// `/v1/events`
-    Events,
-    /// The path of a user interface's requests.
-    Ui(UiFront),
+    Answer(AnyFront),
     /// A path of a user interface's chat, see [`ChatPath`].
     Chat(ChatPath),
     /// `/v1/messages/count_tokens`
@@ -62,7 +59,6 @@ impl Endpoint {
             ["metrics"] => Endpoint::Metrics,
             ["models"] => Endpoint::Models,
             ["models", ..] => Endpoint::Model,
-            ["events"] => Endpoint::Events,
             ["messages", "count_tokens"] => Endpoint::CountTokens,
             ["sessions"] => Endpoint::Sessions,
             ["sessions", "events"] => Endpoint::AllEvents,
@@ -72,43 +68,19 @@ impl Endpoint {
                 ChatPath::of(verb).map_or(Endpoint::Unknown, Endpoint::Chat)
             }
             _ => {
-                let path = |front: Front| front.path().strip_prefix("/v1").unwrap_or(front.path());
-                let front = Front::ALL.into_iter().find(|front| path(*front) == rest);
-                let ui = UiFront::ALL.into_iter().find(|ui| ui.path() == rest);
+                let is_here = |front: &AnyFront| unversioned(front.path()) == rest;
+                let front = AnyFront::all().find(is_here).map(Endpoint::Answer);
                 let kept = || KeptPath::of(&segments).map(Endpoint::Kept);
-                front
-                    .map(Endpoint::Answer)
-                    .or_else(|| ui.map(Endpoint::Ui))
-                    .or_else(kept)
-                    .unwrap_or(Endpoint::Unknown)
+                front.or_else(kept).unwrap_or(Endpoint::Unknown)
             }
         }
     }
 
-    /// The API that a client of this path speaks.
-    pub(crate) fn front(self) -> Option<Front> {
+    /// What a client of this path speaks, for the access log.
+    pub(crate) fn front(self) -> Option<AnyFront> {
         match self {
             Endpoint::Answer(front) => Some(front),
-            Endpoint::CountTokens => Some(Front::Messages),
-            _ => None,
-        }
-    }
-
-    /// The name of the API or the protocol that a client of this path speaks, for the log.
-    pub(crate) fn name(self) -> Option<&'static str> {
-        let front = self.front().map(Front::name);
-        front.or(match self {
-            Endpoint::Ui(front) => Some(front.name()),
-            _ => None,
-        })
-    }
-
-    /// The form of the answers to requests of this path, if it has any.
-    pub(crate) fn form(self) -> Option<FrontForm> {
-        match self {
-            Endpoint::Answer(front) => Some(FrontForm::Answer(front)),
-            Endpoint::Ui(front) => Some(FrontForm::Ui(front)),
-            Endpoint::Events => Some(FrontForm::Events),
+            Endpoint::CountTokens => Some(AnyFront::Api(Front::Messages)),
             _ => None,
         }
     }
@@ -116,10 +88,9 @@ impl Endpoint {
     /// The API in whose shape errors are written: that of the path, also of a path which only that
     /// API has elsewhere, such as `/v1/messages/batches`, or that of a client of Anthropic's, which
     /// names the version of its API.
-    pub(crate) fn front_of_errors(self, path: &str, headers: &HeaderMap) -> Option<Front> {
+    pub(crate) fn front_of_errors(path: &str, headers: &HeaderMap) -> Option<Front> {
         let is_below = |front: &Front| {
-            let tail = front.path().strip_prefix("/v1").unwrap_or(front.path());
-            path.split_once(tail)
+            path.split_once(unversioned(front.path()))
                 .is_some_and(|(_, rest)| rest.is_empty() || rest.starts_with('/'))
         };
         let by_header = || {
@@ -127,14 +98,16 @@ impl Endpoint {
                 .contains_key("anthropic-version")
                 .then_some(Front::Messages)
         };
-        self.front()
-            .or_else(|| Front::ALL.into_iter().find(is_below))
-            .or_else(by_header)
+        let by_path = Front::ALL.into_iter().find(is_below);
+        by_path.or_else(by_header)
     }
 
-    /// Whether a path that is passed (`--pass`) goes before it: Ollama has `/api/chat`, too.
+    /// Whether a path that is passed (`--pass`) goes before it. Ollama has `/api/chat`, too.
     pub(crate) fn gives_way(self) -> bool {
-        matches!(self, Endpoint::Ui(_) | Endpoint::Chat(_))
+        matches!(
+            self,
+            Endpoint::Answer(AnyFront::Ui(_)) | Endpoint::Chat(_) | Endpoint::Unknown
+        )
     }
 
     /// The methods that it has.
@@ -152,11 +125,7 @@ impl Endpoint {
             | Endpoint::SessionEvents => &[Method::GET, Method::HEAD],
             Endpoint::Session => &[Method::GET, Method::HEAD, Method::DELETE],
             Endpoint::Pass(true) => &[Method::GET, Method::POST],
-            Endpoint::Answer(_)
-            | Endpoint::Ui(_)
-            | Endpoint::Events
-            | Endpoint::CountTokens
-            | Endpoint::Pass(false) => &[Method::POST],
+            Endpoint::Answer(_) | Endpoint::CountTokens | Endpoint::Pass(false) => &[Method::POST],
             Endpoint::Kept(path) => path.methods(),
             Endpoint::Chat(path) => path.methods(),
             Endpoint::Unknown => &[],
@@ -168,87 +137,9 @@ impl Endpoint {
         !matches!(self, Endpoint::Root | Endpoint::Health | Endpoint::Ready)
     }
 
-    /// Whether it says how the service is, also while the service is being stopped.
+    /// Whether it reports on the service, also while the service is being stopped.
     pub(crate) fn is_about_service(self) -> bool {
         matches!(self, Endpoint::Health | Endpoint::Ready | Endpoint::Metrics)
-    }
-}
-
-/// The form of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FrontForm {
-    /// An answer of an API.
-    Answer(Front),
-    /// A stream of a user interface.
-    Ui(UiFront),
-    /// The events themselves.
-    Events,
-}
-
-impl FrontForm {
-    /// The form of this name, as a session has it.
-    pub(crate) fn of(name: &str) -> FrontForm {
-        let front = Front::ALL.into_iter().find(|known| known.name() == name);
-        let ui = || UiFront::ALL.into_iter().find(|known| known.name() == name);
-        front
-            .map(FrontForm::Answer)
-            .or_else(|| ui().map(FrontForm::Ui))
-            .unwrap_or(FrontForm::Events)
-    }
-
-    /// The name, as a session has it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            FrontForm::Answer(front) => front.name(),
-            FrontForm::Ui(front) => front.name(),
-            FrontForm::Events => "events",
-        }
-    }
-
-    /// The names of all forms.
-    pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-        let answers = Front::ALL.into_iter().map(FrontForm::Answer);
-        let uis = UiFront::ALL.into_iter().map(FrontForm::Ui);
-        let all = answers.chain(uis).chain([FrontForm::Events]);
-        all.map(FrontForm::name)
-    }
-
-    /// The API that the client speaks. Where it speaks none, its settings are those of chat
-    /// completions.
-    pub(crate) fn front(self) -> Front {
-        match self {
-            FrontForm::Answer(front) => front,
-            FrontForm::Ui(_) | FrontForm::Events => Front::Chat,
-        }
-    }
-
-    /// See [`FrontForm::front`].
-    pub(crate) fn api(self) -> Api {
-        self.front().api()
-    }
-
-    /// Whether it is the stream of a user interface.
-    pub(crate) fn is_ui(self) -> bool {
-        self.ui().is_some()
-    }
-
-    /// The protocol, for the stream of a user interface.
-    pub(crate) fn ui(self) -> Option<UiFront> {
-        match self {
-            FrontForm::Ui(front) => Some(front),
-            FrontForm::Answer(_) | FrontForm::Events => None,
-        }
-    }
-
-    /// Reads the body of a request.
-    ///
-    /// # Errors
-    /// As [`api::inbound`].
-    pub(crate) fn read(self, body: &[u8]) -> Result<InboundRequest, InboundError> {
-        match self {
-            FrontForm::Ui(front) => api::ui_inbound(front, body),
-            FrontForm::Answer(_) | FrontForm::Events => api::inbound(self.api(), body),
-        }
     }
 }
 
@@ -302,9 +193,7 @@ impl PassedPaths {
                     "--pass {path}: not a path, write it as /api/tags or, with all below it, as /api/*"
                 );
             }
-            let route = Endpoint::of(fixed);
-            let is_ours = !route.gives_way() && route != Endpoint::Unknown;
-            if is_ours && path != "/*" {
+            if !Endpoint::of(fixed).gives_way() && path != "/*" {
                 bail!("--pass {path}: tc-serve answers this path itself, name another");
             }
             paths.push((path.clone(), true));
@@ -346,14 +235,33 @@ mod tests {
         for (path, route) in [
             ("/", Endpoint::Root),
             ("", Endpoint::Root),
-            ("/v1/chat/completions", Endpoint::Answer(Front::Chat)),
-            ("/chat/completions", Endpoint::Answer(Front::Chat)),
-            ("/v1/v1/messages", Endpoint::Answer(Front::Messages)),
-            ("/v1/responses/", Endpoint::Answer(Front::Responses)),
+            (
+                "/v1/chat/completions",
+                Endpoint::Answer(AnyFront::Api(Front::Chat)),
+            ),
+            (
+                "/chat/completions",
+                Endpoint::Answer(AnyFront::Api(Front::Chat)),
+            ),
+            (
+                "/v1/v1/messages",
+                Endpoint::Answer(AnyFront::Api(Front::Messages)),
+            ),
+            (
+                "/v1/responses/",
+                Endpoint::Answer(AnyFront::Api(Front::Responses)),
+            ),
             ("/v1/messages/count_tokens", Endpoint::CountTokens),
             ("/v1/models", Endpoint::Models),
             ("/v1/models/org/name", Endpoint::Model),
             ("/v1/models/", Endpoint::Models),
+            ("/events", Endpoint::Answer(AnyFront::Events)),
+            (
+                "/api/ag-ui",
+                Endpoint::Answer(AnyFront::Ui(api::UiFront::AgUi)),
+            ),
+            ("/api/chat/3f/stop", Endpoint::Chat(ChatPath::Stop)),
+            ("/api/chat/3f/stops", Endpoint::Unknown),
             ("/v1", Endpoint::Unknown),
             ("/v1x/models", Endpoint::Unknown),
             ("/v1/messages/batches", Endpoint::Unknown),
@@ -377,23 +285,18 @@ mod tests {
             .into_iter()
             .collect();
         for (path, front) in [
+            ("/chat/completions/", Some(Front::Chat)),
+            ("/v1/messages/count_tokens", Some(Front::Messages)),
             ("/v1/messages/batches", Some(Front::Messages)),
             ("/v1/v1/messages/x", Some(Front::Messages)),
             ("/v1/responses/resp_1", Some(Front::Responses)),
             ("/v1/messagesx", None),
             ("/v1/models/x", None),
         ] {
-            let route = Endpoint::of(path);
-            assert_eq!(
-                route.front_of_errors(path, &HeaderMap::new()),
-                front,
-                "{path}"
-            );
-            assert_eq!(
-                route.front_of_errors(path, &claude),
-                front.or(Some(Front::Messages)),
-                "{path}"
-            );
+            let of_errors = |headers: &HeaderMap| Endpoint::front_of_errors(path, headers);
+            assert_eq!(of_errors(&HeaderMap::new()), front, "{path}");
+            let front = front.or(Some(Front::Messages));
+            assert_eq!(of_errors(&claude), front, "{path}");
         }
     }
 }

@@ -6,12 +6,12 @@ mod timed;
 
 use crate::args::{Listen, ServeSettings};
 use crate::command::AnsweringCommand;
+use crate::front::AnyFront;
 use crate::http::{Reports, Service};
 use crate::life::ServiceEnd;
 use crate::log::{self, LogLine, Notices};
 use crate::metrics::ServiceMetrics;
 use crate::places::AnswerSlots;
-use crate::route::FrontForm;
 use crate::sessions::Sessions;
 use crate::source::Source;
 use crate::tools::ServiceTools;
@@ -142,7 +142,7 @@ fn traces(settings: &ServeSettings, notices: &Notices) -> Result<Option<TraceFil
 /// The metrics of the service.
 fn metrics(tools: Option<&ServiceTools>) -> ServiceMetrics {
     let tools = tools.into_iter().flat_map(|tools| tools.list.names());
-    ServiceMetrics::new(FrontForm::names(), tools)
+    ServiceMetrics::new(AnyFront::all().map(AnyFront::name), tools)
 }
 
 /// The folder of the sessions, if answers are kept.

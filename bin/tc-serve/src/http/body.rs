@@ -3,7 +3,7 @@
 use super::response::Refusal;
 use crate::args::LimitArgs;
 use crate::budget::Share;
-use crate::route::FrontForm;
+use crate::front::AnyFront;
 use api::{InboundError, InboundRequest};
 use http_body_util::BodyExt;
 use hyper::body::{Bytes, Incoming};
@@ -80,7 +80,7 @@ async fn whole(
     Ok(bytes.into())
 }
 
-/// Makes a request of the body of a client of `form`. A large one is read in another
+/// Makes a request of the body of a client of `front`. A large one is read in another
 /// thread, so that nobody waits for it. `share` keeps from now on what is made of it, and the
 /// request to a provider that is made of that.
 ///
@@ -88,7 +88,7 @@ async fn whole(
 /// 400 for a body that is not a request, 413 for one of too many values, 503 where `share` finds no
 /// room.
 pub(super) async fn inbound(
-    form: FrontForm,
+    front: AnyFront,
     body: &Bytes,
     share: &mut Share,
 ) -> Result<InboundRequest, Refusal> {
@@ -96,10 +96,10 @@ pub(super) async fn inbound(
         return Err(Refusal::memory());
     }
     let read = if body.len() < AT_ONCE {
-        form.read(body)
+        front.read(body)
     } else {
         let body = body.clone();
-        let read = tokio::task::spawn_blocking(move || form.read(&body));
+        let read = tokio::task::spawn_blocking(move || front.read(&body));
         read.await
             .map_err(|_| Refusal::new(500, "internal_error", "the body was not read"))?
     };

@@ -1,12 +1,13 @@
 //! What a person does with a session over HTTP: answers the calls that wait, cancels a call or the
 //! response, and says something meanwhile.
 
-use super::kept::KeptPath;
+use super::kept::{KeptPath, object};
 use super::kept_turn::other_call;
 use super::refusals::Named;
 use super::response::{Refusal, ResponseBody, whole};
 use super::service::{Admitted, Service};
-use super::stored::{JSON, StoredResponse};
+use super::stored::StoredResponse;
+use crate::pipe::JSON;
 use crate::route::segment;
 use crate::sessions::{
     LiveSession, Outline, PendingCall, ResponseId, RunFile, RunningResponse, Sessions, line,
@@ -86,10 +87,6 @@ impl Service {
             _ => asked.cancel().await,
         }
     }
-}
-
-fn object(value: &Value) -> Response<ResponseBody> {
-    whole(StatusCode::OK, JSON, value.to_string())
 }
 
 impl PersonAsks {

@@ -2,7 +2,7 @@
 //! stops one. Source of the paths: `src/ui/http-chat-transport.ts` of the package `ai`, version
 //! 7.0.173, and <https://ai-sdk.dev/docs/ai-sdk-ui/chatbot-resume-streams>.
 
-use super::kept_turn::chat_session;
+use super::kept_turn::session_of_name;
 use super::query::Query;
 use super::refusals::Named;
 use super::response::{Content, Refusal, RequestRecord, ResponseBody};
@@ -87,7 +87,7 @@ impl Service {
     ) -> Option<(Rc<Sessions>, Rc<LiveSession>)> {
         let sessions = self.sessions.as_ref()?;
         let key = self.key_hash(admitted.key);
-        let id = chat_session(sessions, name, key.as_deref());
+        let id = session_of_name(sessions, name, key.as_deref());
         let session = sessions.open(id, key.as_deref()).ok()?;
         Some((Rc::clone(sessions), session))
     }
@@ -117,7 +117,7 @@ impl Service {
             return Ok(nothing());
         };
         let mut stored = StoredResponse::read(sessions, id)?;
-        if !stored.form.is_ui() {
+        if !stored.front.is_ui() {
             return Ok(nothing());
         }
         if let Some(begins) = stored.ui.begins {
@@ -128,7 +128,7 @@ impl Service {
             let client = WaitingClient::new(sessions, &running);
             (running, client)
         });
-        let mut view = self.view(sessions, stored, AnswerForm::Stream, true, running)?;
+        let mut view = self.view(sessions, stored, AnswerForm::Stream, true, running);
         view.begins_at_once = true;
         self.respond_with(view, true, exchange).await
     }
@@ -156,7 +156,7 @@ impl Service {
             let own = stored.ui.options;
             let is_it = text("messageId").is_none_or(|id| id == own.message)
                 && text("responseId").is_none_or(|id| id == own.response);
-            if is_it && stored.form.is_ui() {
+            if is_it && stored.front.is_ui() {
                 running.cancel(&self.client_name(admitted.key));
                 running.ended().await;
                 cancelled = Some(own.message);

@@ -7,7 +7,7 @@ use super::refusals::Named;
 use super::response::{Refusal, ResponseBody};
 use super::service::{Admitted, Service};
 use super::stored::{StoredResponse, conversation_id};
-use crate::route::FrontForm;
+use crate::front::AnyFront;
 use crate::sessions::{CONTENT, REASONING, ResponseId, Sessions, line, random_id};
 use api::{Api, Conversation, Front, Message, RunningStatus, response_items};
 use event::payload::{ResponseEnd, ResponseStatus, Session};
@@ -211,7 +211,7 @@ impl AskedFor {
             let mut all = response_items(&talk.messages, &prefix);
             if let Some(response) = part.response {
                 let mut stored = StoredResponse::read(&self.sessions, response)?;
-                stored.form = FrontForm::Answer(Front::Responses);
+                stored.front = AnyFront::Api(Front::Responses);
                 let (end, status) = (part.place.end, RunningStatus::InProgress);
                 let body = service.so_far(&self.sessions, &stored, end, status)?;
                 let body: Value = serde_json::from_slice(&body).unwrap_or_default();
@@ -432,7 +432,7 @@ impl Service {
         let response = ResponseId::of(response)?;
         let _session = sessions.open(response.session, key).ok()?;
         let mut stored = StoredResponse::read(sessions, response).ok()?;
-        stored.form = FrontForm::Answer(Front::Responses);
+        stored.front = AnyFront::Api(Front::Responses);
         let body = self
             .so_far(sessions, &stored, u64::MAX, RunningStatus::InProgress)
             .ok()?;

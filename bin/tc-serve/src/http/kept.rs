@@ -8,9 +8,10 @@ use super::query::Query;
 use super::refusals::{Named, member};
 use super::response::{Refusal, RequestRecord, ResponseBody, whole};
 use super::service::{Admitted, Service};
-use super::stored::{JSON, StoredResponse, with_session};
-use crate::pipe::{Pipe, PipeOutput, TextSearch};
-use crate::route::{FrontForm, segment};
+use super::stored::{StoredResponse, with_session};
+use crate::front::AnyFront;
+use crate::pipe::{JSON, Pipe, PipeOutput, TextSearch};
+use crate::route::segment;
 use crate::sessions::{PlaceError, ResponseId, ResponseOutline, Sessions, WaitingClient};
 use api::{AnswerForm, Conversation, Front, RunningStatus, response_items};
 use event::payload::{ResponseEnd, ResponseStatus};
@@ -180,7 +181,7 @@ impl Service {
     ) -> Result<Response<ResponseBody>, Refusal> {
         let (id, outline) = asked.find()?;
         let mut stored = StoredResponse::read(&asked.sessions, id)?;
-        stored.form = FrontForm::Answer(Front::Responses);
+        stored.front = AnyFront::Api(Front::Responses);
         let running = asked.running(id);
         let query = Query::of(&asked.uri);
         let is_stream = query.get("stream") == Some("true");
@@ -205,7 +206,7 @@ impl Service {
             let client = WaitingClient::new(&asked.sessions, &running);
             (running, client)
         });
-        let mut view = self.view(&asked.sessions, stored, form, false, client)?;
+        let mut view = self.view(&asked.sessions, stored, form, false, client);
         view.begins_at_once = is_stream;
         self.respond_with(view, is_stream, exchange).await
     }

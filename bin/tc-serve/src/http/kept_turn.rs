@@ -7,15 +7,15 @@ use super::response::{Refusal, RequestRecord, ResponseBody, whole};
 use super::sent_before::{IDEMPOTENCY, SentBefore, sent_before};
 use super::service::{Admitted, Service};
 use super::stored::{
-    JSON, SESSION, StoredOptions, StoredResponse, StoredUi, conversation_id, with_session,
+    SESSION, StoredOptions, StoredResponse, StoredUi, conversation_id, with_session,
 };
 use super::tool_loop::{LoopStep, ToolLoop, TurnRequest};
 use super::turn::{accepts_sse, client_retries, forwarded};
 use crate::budget::Share;
+use crate::front::AnyFront;
 use crate::keys::hex;
-use crate::pipe::{ClientRequest, EventLines, PipeOutput};
+use crate::pipe::{ClientRequest, EventLines, JSON, PipeOutput};
 use crate::places::KeyPlace;
-use crate::route::{Endpoint, FrontForm};
 use crate::sessions::{
     PendingCall, ResponseId, RunningResponse, SessionPlace, SessionWriter, Sessions, WaitingClient,
     WantedPlace, WantedSession, id_of_name, line, not_written, one_turn, produce, random_id,
@@ -25,6 +25,7 @@ use crate::traces::client_trace;
 use api::{AnswerForm, AnswerOptions, Front, InboundRequest, RunningStatus};
 use event::Json;
 use event::payload::Response as ResponseEvent;
+use event::trace::TraceContext;
 use hyper::body::Bytes;
 use hyper::{HeaderMap, Response, StatusCode};
 use sha2::{Digest, Sha256};
@@ -34,14 +35,16 @@ use std::sync::Arc;
 use store::SessionId;
 
 /// What the service needs to answer a request with its own tools.
-struct OwnTools {
-    tools: Rc<ServiceTools>,
+pub(super) struct OwnTools {
+    /// The tools.
+    pub tools: Rc<ServiceTools>,
     /// The names of the client's tools.
-    leave: Vec<String>,
-    /// The options of `tool-exec` that give the client's answers to calls that wait.
-    answers: Vec<OsString>,
+    pub leave: Vec<String>,
+    /// The options of `tool-exec` with which it looks after the calls of the last turn before the
+    /// model is asked; `None` where the last turn has no calls to look after.
+    pub decides: Option<Vec<OsString>>,
     /// Whether the response ends where a call waits for a person.
-    ends_for_a_person: bool,
+    pub ends_for_a_person: bool,
 }
 
 /// The client's answers to calls that wait.
@@ -56,6 +59,8 @@ struct PersonAnswers {
 pub(super) struct KeptRequest<'r> {
     /// What is known of its head.
     pub admitted: &'r Admitted,
+    /// What the client speaks.
+    pub front: AnyFront,
     /// The headers.
     pub headers: &'r HeaderMap,
     /// What the body says.
@@ -76,15 +81,15 @@ const PENDING: &str = "x-toolpipe-pending";
 
 impl Service {
     /// The sessions, if the answer to this request is kept: one of OpenAI Responses unless the
-    /// client says no, and any other whose client names a session.
+    /// client says no, one to a user interface, and any other whose client names a session.
     pub(super) fn keeps(
         &self,
-        admitted: &Admitted,
+        front: AnyFront,
         headers: &HeaderMap,
         inbound: &InboundRequest,
     ) -> Option<Rc<Sessions>> {
         let sessions = self.sessions.as_ref()?;
-        let is_kept = self.is_stored(admitted, headers, inbound)
+        let is_kept = self.is_stored(front, headers, inbound)
             // A mode that is unknown is refused where the answer begins.
             || self.tools_for(headers).map_or(true, |tools| tools.is_some());
         is_kept.then(|| Rc::clone(sessions))
@@ -92,16 +97,13 @@ impl Service {
 
     /// Whether the client wants that the answer is kept. Where the service runs tools, an answer is
     /// written down that the client does not want kept, and removed after its end.
-    fn is_stored(
-        &self,
-        admitted: &Admitted,
-        headers: &HeaderMap,
-        inbound: &InboundRequest,
-    ) -> bool {
+    fn is_stored(&self, front: AnyFront, headers: &HeaderMap, inbound: &InboundRequest) -> bool {
         headers.contains_key(SESSION)
-            || matches!(admitted.route, Endpoint::Ui(_))
-            || (admitted.route == Endpoint::Answer(Front::Responses)
-                && inbound.store() != Some(false))
+            || match front {
+                AnyFront::Ui(_) => true,
+                AnyFront::Api(front) => front == Front::Responses && inbound.store() != Some(false),
+                AnyFront::Events => false,
+            }
     }
 
     /// The hash of a client's key, by which its sessions are its own.
@@ -150,11 +152,10 @@ impl Service {
         exchange: &mut RequestRecord,
     ) -> Result<Response<ResponseBody>, Refusal> {
         let key = self.key_hash(asked.admitted.key);
-        let is_background = asked.is_background();
-        let is_stream = asked.inbound.streams || asked.admitted.route == Endpoint::Events;
-        let is_ui = asked.form().is_ui();
+        let is_background = asked.inbound.background();
+        let is_stream = asked.front.streams(&asked.inbound);
         let is_sse = accepts_sse(asked.headers);
-        if is_ui {
+        if asked.front.is_ui() {
             // A call that somebody else has just answered runs before the answer goes on.
             let place = asked.place(sessions, key.as_deref())?;
             let session = place.wanted.session().map(|id| sessions.live(id));
@@ -190,9 +191,9 @@ impl Service {
             let client = WaitingClient::new(sessions, &running);
             (running, client)
         });
-        let mut view = self.view(sessions, stored, form, is_sse, running)?;
+        let mut view = self.view(sessions, stored, form, is_sse, running);
         // A client that loses the connection comes back by the id of the first event.
-        view.begins_at_once = is_background && is_stream && !is_ui;
+        view.begins_at_once = is_background && is_stream;
         self.respond_with(view, is_stream, exchange).await
     }
 
@@ -231,7 +232,7 @@ impl Service {
         let SessionPlace {
             session,
             mut writer,
-            first,
+            mut first,
             history,
             pending,
             hidden,
@@ -245,9 +246,9 @@ impl Service {
         let body_hash = asked.body_hash();
         let idempotency = asked.header(IDEMPOTENCY).map(str::to_owned);
         let is_background = asked.is_background();
-        let form = asked.form();
-        let (is_ui, api) = (form.is_ui(), form.api());
-        let is_temporary = is_new && !self.is_stored(asked.admitted, asked.headers, &asked.inbound);
+        let front = asked.front;
+        let api = front.api();
+        let is_temporary = is_new && !self.is_stored(front, asked.headers, &asked.inbound);
         let tools = self.tools_for(asked.headers)?;
         // A request without tools of the service decides no call.
         let waiting = tools.as_ref().map(|_| &pending[..]).unwrap_or_default();
@@ -257,20 +258,25 @@ impl Service {
             options: self.stored_options(id, &asked, tools.is_some()),
             mode: tools.as_ref().map(|(_, mode)| mode.name().to_owned()),
             calls: answers.calls,
-            ui: asked.form().ui().map(|front| StoredUi {
-                options: front.options(&id.to_string(), &asked.inbound),
-                from: continued.map(|continued| continued.end),
-                begins: continued.map(|continued| continued.begins),
-            }),
+            ui: match front {
+                AnyFront::Ui(front) => Some(StoredUi {
+                    options: front.options(&id.to_string(), &asked.inbound),
+                    from: continued.map(|continued| continued.end),
+                    begins: continued.map(|continued| continued.begins),
+                }),
+                AnyFront::Api(_) | AnyFront::Events => None,
+            },
         };
         let client = client_trace(asked.headers);
         let mut lines = hidden;
-        lines.extend(self.response_line(id, &asked, &body_hash, &options)?);
+        lines.extend(self.response_line(id, &asked, &body_hash, &options, client.as_ref())?);
         let mut inbound = asked.inbound;
-        if let (Some(history), true) = (&history, inbound.chat.is_some()) {
+        if let Some(history) = &history
+            && inbound.chat.is_some()
+        {
             inbound.go_on_from(first, history);
+            first = 0;
         }
-        let first = if inbound.chat.is_some() { 0 } else { first };
         let said = inbound.session_lines(api, None, first).into_bytes();
         // Messages beside the approvals are appended behind the results of the calls.
         let at_once = match answers.words.is_empty() {
@@ -296,7 +302,7 @@ impl Service {
             OwnTools {
                 tools,
                 leave,
-                answers: answers.words,
+                decides: (!answers.words.is_empty()).then_some(answers.words),
                 ends_for_a_person,
             }
         });
@@ -317,40 +323,37 @@ impl Service {
             trace: trace.clone(),
         };
         let pipe = self.pipe_for(&request, None, PipeOutput::Events(EventLines::kept()));
-        let mut running = RunningResponse::new(id, key, form.name(), pipe);
+        let mut running = RunningResponse::new(id, key, front.name(), pipe);
         running.is_background = is_background;
         running.trace = trace;
         // The client may decide a call of the session in a later request.
         running.is_temporary = is_temporary && !ends_for_a_person;
         running.idempotency = idempotency;
         running.body_hash = body_hash;
-        let running = Rc::new(running);
-        *session.running.borrow_mut() = Some(Rc::clone(&running));
-        if is_background && (own.is_some() || is_ui) {
-            self.sessions
-                .iter()
-                .for_each(|sessions| sessions.remember_left(session.id));
+        if is_background && (own.is_some() || front.is_ui()) {
+            writer.sessions().remember_left(session.id);
         }
-        self.make(&running, writer, request, own);
-        Ok(running)
+        Ok(self.make(running, writer, request, own))
     }
 
     /// Starts the task that makes a response: of one turn, or, with tools that the service runs, of
     /// as many as it takes.
-    fn make(
+    pub(super) fn make(
         self: &Rc<Self>,
-        running: &Rc<RunningResponse>,
+        running: RunningResponse,
         writer: SessionWriter,
         mut request: ClientRequest,
         own: Option<OwnTools>,
-    ) {
+    ) -> Rc<RunningResponse> {
+        let running = Rc::new(running);
+        *writer.session.running.borrow_mut() = Some(Rc::clone(&running));
         let Some(own) = own else {
             let work = self.work(request, &running.pipe());
             let make = async move |running: &RunningResponse, writer: &mut SessionWriter| {
                 one_turn(running, writer, work).await
             };
-            tokio::task::spawn_local(produce(Rc::clone(running), writer, make));
-            return;
+            tokio::task::spawn_local(produce(Rc::clone(&running), writer, make));
+            return running;
         };
         let turns = ToolLoop {
             service: Rc::clone(self),
@@ -360,14 +363,15 @@ impl Service {
             is_background: running.is_background,
             ends_for_a_person: own.ends_for_a_person,
         };
-        let first = match own.answers.is_empty() {
-            true => LoopStep::Ask(Box::new(request)),
-            false => LoopStep::Decide(own.answers),
+        let first = match own.decides {
+            Some(options) => LoopStep::Decide(options),
+            None => LoopStep::Ask(Box::new(request)),
         };
         let make = async move |running: &RunningResponse, writer: &mut SessionWriter| {
             turns.run(running, writer, first).await
         };
-        tokio::task::spawn_local(produce(Rc::clone(running), writer, make));
+        tokio::task::spawn_local(produce(Rc::clone(&running), writer, make));
+        running
     }
 
     /// The mode that a request wants, and the tools that the service runs for it.
@@ -400,7 +404,7 @@ impl Service {
         runs_tools: bool,
     ) -> AnswerOptions {
         let inbound = &asked.inbound;
-        let front = asked.form().front();
+        let front = asked.front.settings();
         let conversation = inbound.conversation_id();
         AnswerOptions {
             keeps_ids: false,
@@ -419,15 +423,16 @@ impl Service {
         asked: &KeptRequest<'_>,
         body_hash: &str,
         options: &StoredOptions,
+        client: Option<&TraceContext>,
     ) -> Result<Vec<u8>, Refusal> {
         let inbound = &asked.inbound;
         let name = id.to_string();
-        let client = client_trace(asked.headers).map(|client| client.span.to_string());
+        let client = client.map(|client| client.span.to_string());
         let answer = serde_json::to_string(options)
             .map_err(|error| Refusal::new(500, "internal_error", error.to_string()))?;
         let event = ResponseEvent {
             id: name.as_str().into(),
-            front: asked.form().name().into(),
+            front: asked.front.name().into(),
             api: self
                 .source
                 .upstream()
@@ -450,15 +455,10 @@ impl KeptRequest<'_> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The form of the answer.
-    fn form(&self) -> FrontForm {
-        self.admitted.route.form().unwrap_or(FrontForm::Events)
-    }
-
-    /// Whether the answer is made although the client leaves. One of a user interface is: a page that
+    /// Whether the answer goes on when the client leaves. One to a user interface does: a page that
     /// is loaded again comes back for it.
     fn is_background(&self) -> bool {
-        self.inbound.background() || self.form().is_ui()
+        self.inbound.background() || self.front.is_ui()
     }
 
     /// Whether the answer ends where a call waits for a person: the client says so, or answers such
@@ -469,7 +469,7 @@ impl KeptRequest<'_> {
     fn ends_for_a_person(&self) -> Result<bool, Refusal> {
         match self.header(PENDING) {
             // The client of a user interface gives its answers in its next request.
-            None => Ok(!self.inbound.approvals.is_empty() || self.form().is_ui()),
+            None => Ok(!self.inbound.approvals.is_empty() || self.front.is_ui()),
             Some("wait") => Ok(false),
             Some("end") => Ok(true),
             Some(_) => Err(member(PENDING, "not one of wait, end")),
@@ -487,21 +487,21 @@ impl KeptRequest<'_> {
         };
         for approval in &self.inbound.approvals {
             let call = pending.iter().find(|call| approval.is_of(&call.tool_id));
-            if call.is_none() && self.form().is_ui() {
-                // Somebody else has answered: the client sees it in the answer.
-                continue;
-            }
-            let hash = approval.hash.as_deref();
-            if let Some(call) = call.filter(|call| hash.is_some_and(|hash| hash != call.hash)) {
-                return Err(other_call(call));
-            }
-            let call = call.ok_or_else(|| {
+            let Some(call) = call else {
+                if self.front.is_ui() {
+                    // Somebody else has answered: the client sees it in the answer.
+                    continue;
+                }
                 let why = format!(
                     "the call {} does not wait for an answer in the session that the request goes on with",
                     event::cut(&approval.call_id, 100)
                 );
-                member("input", &why)
-            })?;
+                return Err(member("input", &why));
+            };
+            let hash = approval.hash.as_deref();
+            if hash.is_some_and(|hash| hash != call.hash) {
+                return Err(other_call(call));
+            }
             let option = match approval.is_approved {
                 true => "--approve-call",
                 false => "--deny-call",
@@ -527,22 +527,23 @@ impl KeptRequest<'_> {
     /// As [`referred`].
     pub(super) fn place(
         &self,
-        sessions: &Rc<Sessions>,
+        sessions: &Sessions,
         key: Option<&str>,
     ) -> Result<WantedPlace, Refusal> {
         let new = random_id().map_err(|error| not_written(&error))?;
-        let wanted = match (referred(&self.inbound)?, self.header(SESSION)) {
-            (Some(wanted), _) => wanted,
-            (None, _) if self.form().is_ui() => match self.inbound.chat.as_deref() {
-                Some(chat) if !chat.id.is_empty() => {
-                    WantedSession::Chat(chat_session(sessions, &chat.id, key))
-                }
-                _ => WantedSession::New,
-            },
-            (None, None | Some("")) => WantedSession::New,
-            (None, Some(name)) => WantedSession::Repeated(chat_session(sessions, name, key)),
+        let named = || {
+            let (name, go_on): (_, fn(SessionId) -> WantedSession) = match &self.inbound.chat {
+                Some(chat) => (Some(chat.id.as_str()), WantedSession::Chat),
+                None => (self.header(SESSION), WantedSession::Repeated),
+            };
+            let name = name.filter(|name| !name.is_empty());
+            name.map(|name| go_on(session_of_name(sessions, name, key)))
         };
-        Ok(WantedPlace { wanted, new })
+        let wanted = referred(&self.inbound)?.or_else(named);
+        Ok(WantedPlace {
+            wanted: wanted.unwrap_or(WantedSession::New),
+            new,
+        })
     }
 }
 
@@ -556,7 +557,7 @@ pub(super) fn other_call(call: &PendingCall) -> Refusal {
 }
 
 /// The session that a client names: by its id, or by a text of the client's own.
-pub(super) fn chat_session(sessions: &Rc<Sessions>, name: &str, key: Option<&str>) -> SessionId {
+pub(super) fn session_of_name(sessions: &Sessions, name: &str, key: Option<&str>) -> SessionId {
     let own = SessionId::of(name).filter(|id| sessions.open(*id, key).is_ok());
     own.unwrap_or_else(|| id_of_name(key, "session", name))
 }

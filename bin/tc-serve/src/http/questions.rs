@@ -9,8 +9,8 @@ use super::body::{JSON, inbound, read, refused};
 use super::response::{Refusal, ResponseBody, whole};
 use super::service::{Admitted, Service};
 use super::turn::forwarded;
+use crate::front::AnyFront;
 use crate::pipe::ClientRequest;
-use crate::route::FrontForm;
 use crate::sessions::Sessions;
 use api::{Api, Front, ListedModel};
 use event::Object;
@@ -130,7 +130,7 @@ impl Service {
     ) -> Result<Response<ResponseBody>, Refusal> {
         let mut share = self.pipe.budget.share();
         let (headers, bytes) = read(request, JSON, &self.limits, &mut share).await?;
-        let request = inbound(FrontForm::Answer(Front::Messages), &bytes, &mut share).await?;
+        let request = inbound(AnyFront::Api(Front::Messages), &bytes, &mut share).await?;
         self.source
             .check(Api::Anthropic, &request)
             .map_err(refused)?;

@@ -3,15 +3,15 @@
 use super::refusals::Named;
 use super::response::{Answering, Refusal, RequestRecord, ResponseBody};
 use super::service::Service;
-use super::turn::{EVENT_STREAM, respond};
+use super::turn::respond;
+use crate::front::AnyFront;
 use crate::pipe::{Pipe, PipeOutput, TextSearch};
-use crate::route::FrontForm;
 use crate::sessions::{
     ResponseId, ResponseView, RunningResponse, SessionReader, Sessions, WaitingClient,
 };
 use crate::tools::ToolsMode;
 use crate::turns::{StepMode, Turns};
-use api::{AnswerForm, AnswerOptions, Clock, Encoder, InboundRequest, UiOptions, UiStream};
+use api::{AnswerForm, AnswerOptions, Clock, Encoder, InboundRequest, UiOptions};
 use event::payload::Response as ResponseEvent;
 use event::trace::TraceContext;
 use event::{Kind, Scanner, Text};
@@ -21,9 +21,6 @@ use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::rc::Rc;
 use store::{SessionId, Store};
-
-/// The media type of whole answers.
-pub(super) const JSON: &str = "application/json";
 
 /// The header that names a session: in a request any text of the client's, in a response the id.
 pub(super) const SESSION: &str = "x-session-id";
@@ -44,7 +41,7 @@ impl Service {
             kind,
             id,
             source,
-            form,
+            front,
             begins_at_once,
         } = view;
         let longest = is_stream.then_some(self.limits.status_timeout);
@@ -65,7 +62,7 @@ impl Service {
                 ..failure.into()
             });
         }
-        let mut response = respond(answering, is_stream, kind, form);
+        let mut response = respond(answering, is_stream, kind, front);
         response.headers_mut().extend(limits);
         Ok(with_session(response, id))
     }
@@ -73,22 +70,19 @@ impl Service {
     /// The encoder of a stored answer.
     ///
     /// # Errors
-    /// 404 for an answer that has no form but a stream of events.
+    /// 404 for an answer that is not one of an API.
     pub(super) fn encoder(
         &self,
         stored: &StoredResponse,
         form: AnswerForm,
     ) -> Result<Encoder, Refusal> {
-        let FrontForm::Answer(front) = stored.form else {
+        let AnyFront::Api(front) = stored.front else {
             return Err(Named::Response.unknown());
         };
         Ok(Encoder::new(front, form, stored.options.clone()))
     }
 
     /// A stored answer as a client sees it, made of the lines of its session.
-    ///
-    /// # Errors
-    /// As [`Service::encoder`].
     pub(super) fn view(
         &self,
         sessions: &Rc<Sessions>,
@@ -96,13 +90,13 @@ impl Service {
         form: AnswerForm,
         is_sse: bool,
         running: Option<(Rc<RunningResponse>, WaitingClient)>,
-    ) -> Result<AnswerView, Refusal> {
+    ) -> AnswerView {
         let completed = Rc::new(Cell::new(0));
         let clock = Rc::clone(&completed);
         stored.options.clock = Some(Clock::new(move || clock.get()));
-        let (output, kind) = match stored.form {
-            FrontForm::Events => PipeOutput::events(is_sse),
-            FrontForm::Ui(front) => {
+        let (output, kind) = match stored.front {
+            AnyFront::Events => PipeOutput::events(is_sse),
+            AnyFront::Ui(front) => {
                 // Without a mode the service runs no tools.
                 let runs_tools = stored.mode.is_some_and(|mode| mode != ToolsMode::Pass);
                 let clients = stored.tools.iter().map(String::as_str);
@@ -110,18 +104,9 @@ impl Service {
                     runner: self.runner(runs_tools, clients),
                     ..stored.ui.options.clone()
                 };
-                let stream = UiStream::new(front, options);
-                (PipeOutput::Ui(Box::new(stream)), EVENT_STREAM)
+                PipeOutput::ui(front, options)
             }
-            FrontForm::Answer(_) => {
-                let encoder = self.encoder(&stored, form)?;
-                let kind = if form == AnswerForm::Stream {
-                    EVENT_STREAM
-                } else {
-                    JSON
-                };
-                (PipeOutput::Answer(Box::new(encoder)), kind)
-            }
+            AnyFront::Api(front) => PipeOutput::answer(front, form, stored.options.clone()),
         };
         let turns = self.turns(&stored);
         let pipe = Pipe::new(self.pipe.clone(), TextSearch::Done, turns, output);
@@ -129,9 +114,9 @@ impl Service {
         let session = sessions.live(stored.id.session);
         let source = running.as_ref().map(|(running, _)| Rc::clone(running));
         // The client of a user interface has the calls of the message that it goes on with.
-        let (from, calls) = match stored.form {
-            FrontForm::Ui(_) => (stored.ui.from.unwrap_or(stored.id.offset), Vec::new()),
-            _ => (stored.id.offset, stored.calls),
+        let (from, calls) = match stored.front {
+            AnyFront::Ui(_) => (stored.ui.from.unwrap_or(stored.id.offset), Vec::new()),
+            AnyFront::Api(_) | AnyFront::Events => (stored.id.offset, stored.calls),
         };
         let view = ResponseView {
             reader: SessionReader::new(sessions, &session, from),
@@ -142,14 +127,14 @@ impl Service {
         };
         let feed = Rc::clone(&pipe);
         let work = async move { view.follow(&feed).await };
-        Ok(AnswerView {
+        AnswerView {
             answering: Box::new(Answering::new(work, pipe, self.keep_alive)),
             kind,
-            form: stored.form,
+            front: stored.front,
             id: stored.id,
             source,
             begins_at_once: false,
-        })
+        }
     }
 
     /// What makes one answer of the turns of a response.
@@ -159,10 +144,7 @@ impl Service {
             None | Some(ToolsMode::Pass) => return self.source.turns_of(names),
             Some(ToolsMode::Auto) => StepMode::Hidden,
             Some(ToolsMode::Standard) => StepMode::Shown {
-                has_items: match stored.form {
-                    FrontForm::Answer(front) => front.has_steps(),
-                    FrontForm::Ui(_) | FrontForm::Events => false,
-                },
+                has_items: matches!(stored.front, AnyFront::Api(front) if front.has_steps()),
             },
         };
         Some(Turns::new(names).with_steps(mode))
@@ -175,8 +157,8 @@ pub(super) struct AnswerView {
     pub answering: Box<Answering>,
     /// Their media type.
     pub kind: &'static str,
-    /// Their form.
-    pub form: FrontForm,
+    /// What the client speaks.
+    pub front: AnyFront,
     /// The response.
     pub id: ResponseId,
     /// The response, if it is made now.
@@ -221,8 +203,8 @@ pub(super) struct StoredUi {
 pub(super) struct StoredResponse {
     /// Which one.
     pub id: ResponseId,
-    /// The form of its answer.
-    pub form: FrontForm,
+    /// What its client speaks.
+    pub front: AnyFront,
     /// How its answer is written.
     pub options: AnswerOptions,
     /// The tools that the client's request names.
@@ -276,7 +258,7 @@ impl StoredResponse {
         let tools = request.as_ref().and_then(|request| request.tools.clone());
         Ok(StoredResponse {
             id,
-            form: FrontForm::of(&front),
+            front: AnyFront::of(&front).unwrap_or(AnyFront::Events),
             ui: stored.ui.unwrap_or_default(),
             options: stored.options,
             calls: stored.calls,

@@ -1,15 +1,15 @@
 //! A request that the service answers with tools of its own: the model is asked, its calls run, and
 //! it is asked again with their results, until it answers without a call of the service's.
 
+use super::kept_turn::OwnTools;
 use super::refusals::Named;
 use super::response::Refusal;
 use super::service::Service;
 use super::stored::StoredResponse;
-use crate::budget::Share;
 use crate::pipe::{ClientRequest, EventLines, PipeOutput};
 use crate::places::KeyPlace;
 use crate::sessions::{
-    Made, Outline, ResponseId, RunFile, RunningResponse, SessionWriter, Sessions, one_turn, produce,
+    Made, Outline, ResponseId, RunFile, RunningResponse, SessionWriter, Sessions,
 };
 use crate::tools::{ServiceTools, ToolTurn, ToolsMode, TurnEnd};
 use api::{Api, InboundRequest};
@@ -70,31 +70,6 @@ impl TurnRequest {
             retries: request.retries,
             headers: request.headers.clone(),
             trace: request.trace.clone(),
-        }
-    }
-
-    /// The request of a turn with this conversation.
-    fn with(&self, conversation: api::Conversation, share: Share) -> ClientRequest {
-        let TurnRequest {
-            key,
-            id,
-            api,
-            inbound,
-            retries,
-            headers,
-            trace,
-        } = self.clone();
-        let mut request = inbound;
-        request.conversation = conversation;
-        ClientRequest {
-            share,
-            key,
-            id,
-            api,
-            request,
-            retries,
-            headers,
-            trace,
         }
     }
 }
@@ -166,26 +141,6 @@ impl ToolLoop {
         }
     }
 
-    /// Goes on with a loop that was cut between two turns.
-    ///
-    /// # Errors
-    /// As [`ToolLoop::run`].
-    pub(super) async fn resume(
-        self,
-        running: &RunningResponse,
-        writer: &mut SessionWriter,
-    ) -> Result<Made, StoreError> {
-        let talk = writer.outline()?.open_conversation();
-        // Some calls of the last turn may have their results, and others not.
-        let mut messages = talk.messages.iter().rev();
-        let before = messages.find(|message| message.role() != "tool");
-        let step = match before.is_some_and(|message| message.role() == "assistant") {
-            true => LoopStep::Decide(Vec::new()),
-            false => LoopStep::Ask(Box::new(self.next(talk))),
-        };
-        self.run(running, writer, step).await
-    }
-
     /// Whether the last message of the model needs no further turn: it has no calls, or calls of the
     /// client.
     fn is_answered(&self, talk: &api::Conversation) -> bool {
@@ -201,9 +156,28 @@ impl ToolLoop {
     }
 
     /// The request of the next turn.
-    pub(super) fn next(&self, conversation: api::Conversation) -> ClientRequest {
-        let share = self.service.pipe.budget.share();
-        self.request.with(conversation, share)
+    fn next(&self, conversation: api::Conversation) -> ClientRequest {
+        let TurnRequest {
+            key,
+            id,
+            api,
+            inbound,
+            retries,
+            headers,
+            trace,
+        } = self.request.clone();
+        let mut request = inbound;
+        request.conversation = conversation;
+        ClientRequest {
+            share: self.service.pipe.budget.share(),
+            key,
+            id,
+            api,
+            request,
+            retries,
+            headers,
+            trace,
+        }
     }
 
     /// Runs one turn by `tool-exec`, which has the session meanwhile.
@@ -315,11 +289,11 @@ fn turns_of(outline: &Outline) -> u32 {
     outline.active().map_or(0, |response| response.turns)
 }
 
-// Loops that were left when a service ended.
+// Responses that were left when a service ended.
 
 impl Service {
-    /// Goes on with the responses in the background that were left between two turns when a service
-    /// ended.
+    /// Goes on with the responses that were left when a service ended: those in the background between
+    /// two turns, and those to user interfaces also within a turn.
     pub(crate) fn go_on(self: &Rc<Self>) {
         let Some(sessions) = &self.sessions else {
             return;
@@ -359,7 +333,7 @@ impl Service {
         };
         let response = ResponseId::of(&left.id).ok_or_else(|| Named::Response.unknown())?;
         let stored = StoredResponse::read(sessions, response)?;
-        let front = stored.form.name();
+        let front = stored.front;
         let runs_tools = stored.mode.is_some_and(|mode| mode != ToolsMode::Pass);
         if runs_tools && self.tools.is_none() {
             // Another service on this folder may have the tools.
@@ -367,7 +341,7 @@ impl Service {
         }
         let tools = self.tools.clone().filter(|_| runs_tools);
         // The client of a user interface takes back what a turn has shown that did not end.
-        let is_ui = stored.form.is_ui();
+        let is_ui = front.is_ui();
         let may_go_on = match &tools {
             Some(_) => left.is_background && (is_ui || !left.is_open),
             None => is_ui && (left.is_open || left.turns == 0),
@@ -380,50 +354,40 @@ impl Service {
             writer.cut_turn().map_err(failed)?;
         }
         let mut inbound = stored.request.ok_or_else(|| Named::Response.unknown())?;
-        if let Some(tools) = &tools {
+        inbound.conversation = outline.open_conversation();
+        let own = tools.map(|tools| {
             inbound.offer(&tools.list);
-        }
-        let owner = outline.head.key.as_deref();
-        let key = owner.and_then(|hash| self.keys.borrow().place_of(hash));
+            // Some calls of the last turn may have their results, and others not.
+            let mut messages = inbound.conversation.messages.iter().rev();
+            let last = messages.find(|message| message.role() != "tool");
+            let has_calls = last.is_some_and(|message| message.role() == "assistant");
+            OwnTools {
+                tools,
+                leave: stored.tools,
+                decides: has_calls.then(Vec::new),
+                ends_for_a_person: is_ui,
+            }
+        });
+        let owner = outline.head.key.clone();
+        let key = owner.as_deref();
         let trace = self.trace_of(&left.id, stored.client.as_ref());
-        let again = TurnRequest {
-            key,
+        let request = ClientRequest {
+            share: self.pipe.budget.share(),
+            key: key.and_then(|hash| self.keys.borrow().place_of(hash)),
             id: self.new_id(),
-            api: stored.form.api(),
-            inbound,
+            api: front.api(),
+            request: inbound,
             retries: false,
             headers: Vec::new(),
             trace: trace.clone(),
         };
-        let request = again.with(outline.open_conversation(), self.pipe.budget.share());
         let pipe = self.pipe_for(&request, None, PipeOutput::Events(EventLines::kept()));
-        let mut running = RunningResponse::new(response, outline.head.key.clone(), front, pipe);
+        let mut running = RunningResponse::new(response, owner, front.name(), pipe);
         running.is_background = true;
         running.trace = trace;
         running.idempotency.clone_from(&left.idempotency);
         running.body_hash = left.body_hash.clone().unwrap_or_default();
-        let running = Rc::new(running);
-        *session.running.borrow_mut() = Some(Rc::clone(&running));
-        let Some(tools) = tools else {
-            let work = self.work(request, &running.pipe());
-            let make = async move |running: &RunningResponse, writer: &mut SessionWriter| {
-                one_turn(running, writer, work).await
-            };
-            tokio::task::spawn_local(produce(running, writer, make));
-            return Ok(());
-        };
-        let turns = ToolLoop {
-            service: Rc::clone(self),
-            tools,
-            request: again,
-            leave: stored.tools,
-            is_background: true,
-            ends_for_a_person: is_ui,
-        };
-        let make = async move |running: &RunningResponse, writer: &mut SessionWriter| {
-            turns.resume(running, writer).await
-        };
-        tokio::task::spawn_local(produce(running, writer, make));
+        self.make(running, writer, request, own);
         Ok(())
     }
 }

@@ -5,15 +5,14 @@ use super::kept_turn::KeptRequest;
 use super::response::{Answering, Content, KeptBytes, Refusal, RequestRecord, ResponseBody, whole};
 use super::service::{Admitted, Service};
 use crate::budget::FULL_MS;
+use crate::front::AnyFront;
 use crate::pipe::{ClientRequest, Pipe, PipeOutput, TextSearch};
-use crate::route::{Endpoint, FrontForm};
 use crate::traces::{AnswerTrace, client_trace};
 use crate::turns::Turns;
-use api::{AnswerForm, AnswerOptions, Clock, Encoder, Front, REPEATED};
-use api::{Api, InboundRequest, Message};
-use api::{UiOptions, UiRunner, UiStream};
+use api::{AnswerForm, AnswerOptions, Api, Clock, Front, InboundRequest, Message, REPEATED};
+use api::{UiOptions, UiRunner};
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{HeaderName, HeaderValue};
+use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Request, Response, StatusCode};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -27,18 +26,18 @@ impl Service {
         self: &Rc<Self>,
         request: Request<Incoming>,
         admitted: &Admitted,
+        front: AnyFront,
         exchange: &mut RequestRecord,
     ) -> Result<Response<ResponseBody>, Refusal> {
         let mut share = self.pipe.budget.share();
         let (headers, bytes) = body::read(request, body::JSON, &self.limits, &mut share).await?;
         exchange.begin_answer();
-        let form = admitted.route.form().unwrap_or(FrontForm::Events);
-        let (front, api) = (form.front(), form.api());
+        let api = front.api();
         let bytes = match front {
-            Front::Responses => self.with_items(bytes, admitted),
-            Front::Chat | Front::Messages => bytes,
+            AnyFront::Api(Front::Responses) => self.with_items(bytes, admitted),
+            _ => bytes,
         };
-        let mut inbound = body::inbound(form, &bytes, &mut share).await?;
+        let mut inbound = body::inbound(front, &bytes, &mut share).await?;
         let notes = &mut exchange.line.notes;
         notes.clone_from(&inbound.notes);
         if self
@@ -48,9 +47,10 @@ impl Service {
         {
             notes.extend_from_slice(&inbound.foreign_notes);
         }
-        if let Some(sessions) = self.keeps(admitted, &headers, &inbound) {
+        if let Some(sessions) = self.keeps(front, &headers, &inbound) {
             let asked = KeptRequest {
                 admitted,
+                front,
                 headers: &headers,
                 inbound,
                 body: bytes,
@@ -60,9 +60,9 @@ impl Service {
         }
         self.recall(admitted, &mut inbound)?;
         self.source.check(api, &inbound).map_err(body::refused)?;
-        let is_stream = inbound.streams || admitted.route == Endpoint::Events;
+        let is_stream = front.streams(&inbound);
         let client = client_trace(&headers);
-        let (output, kind) = self.output(admitted, &headers, &inbound, &bytes);
+        let (output, kind) = self.output(front, &admitted.id, &headers, &inbound, &bytes);
         drop(bytes);
         let asked = ClientRequest {
             share,
@@ -75,11 +75,10 @@ impl Service {
             trace: self.trace_of(&admitted.id, client.as_ref()),
         };
         drop(headers);
-        let name = form.name();
-        let mut answering = self.answering(asked, name, output);
+        let mut answering = self.answering(asked, front.name(), output);
         if let Some(traces) = &self.traces {
             let client = client.map(|client| client.span);
-            let trace = AnswerTrace::new(traces, &admitted.id, name, client);
+            let trace = AnswerTrace::new(traces, &admitted.id, front.name(), client);
             answering.pipe.trace(trace);
         }
         let longest = is_stream.then_some(self.limits.status_timeout);
@@ -91,38 +90,37 @@ impl Service {
                 ..failure.into()
             });
         }
-        Ok(respond(answering, is_stream, kind, form))
+        Ok(respond(answering, is_stream, kind, front))
     }
 
     /// What is written of the answer, and its media type.
     fn output(
         &self,
-        admitted: &Admitted,
+        front: AnyFront,
+        id: &str,
         headers: &HeaderMap,
         inbound: &InboundRequest,
         body: &Bytes,
     ) -> (PipeOutput, &'static str) {
-        if admitted.route == Endpoint::Events {
-            return PipeOutput::events(accepts_sse(headers));
+        match front {
+            AnyFront::Events => PipeOutput::events(accepts_sse(headers)),
+            AnyFront::Ui(front) => {
+                let clients = inbound.tools.iter().flat_map(|tools| tools.names());
+                let options = UiOptions {
+                    runner: self.runner(false, clients),
+                    ..front.options(id, inbound)
+                };
+                PipeOutput::ui(front, options)
+            }
+            AnyFront::Api(front) => {
+                let form = match inbound.streams {
+                    true => AnswerForm::Stream,
+                    false => AnswerForm::Whole,
+                };
+                let options = self.answer_options(front, id, inbound, body);
+                PipeOutput::answer(front, form, options)
+            }
         }
-        let (whole, kind) = match inbound.streams {
-            true => (AnswerForm::Stream, EVENT_STREAM),
-            false => (AnswerForm::Whole, "application/json"),
-        };
-        let form = admitted.route.form().unwrap_or(FrontForm::Events);
-        if let FrontForm::Ui(front) = form {
-            let clients = inbound.tools.iter().flat_map(|tools| tools.names());
-            let options = UiOptions {
-                runner: self.runner(false, clients),
-                ..front.options(&admitted.id, inbound)
-            };
-            let stream = UiStream::new(front, options);
-            return (PipeOutput::Ui(Box::new(stream)), EVENT_STREAM);
-        }
-        let front = form.front();
-        let options = self.answer_options(front, &admitted.id, inbound, body);
-        let encoder = Encoder::new(front, whole, options);
-        (PipeOutput::Answer(Box::new(encoder)), kind)
     }
 
     /// Who runs the calls of an answer whose client has tools of these names.
@@ -241,21 +239,16 @@ pub(super) fn respond(
     answering: Box<Answering>,
     is_stream: bool,
     kind: &'static str,
-    form: FrontForm,
+    front: AnyFront,
 ) -> Response<ResponseBody> {
     let limits = answering.pipe.limits();
     let mut response = if is_stream {
         answering.pipe.begin();
         let mut response = Response::new(ResponseBody::new(Content::Stream(answering)));
         stream_headers(response.headers_mut(), kind);
-        if let FrontForm::Ui(front) = form {
-            let headers = front.headers().iter();
-            response.headers_mut().extend(headers.map(|(name, value)| {
-                (
-                    HeaderName::from_static(name),
-                    HeaderValue::from_static(value),
-                )
-            }));
+        for (name, value) in front.headers() {
+            let value = HeaderValue::from_static(value);
+            response.headers_mut().insert(*name, value);
         }
         response
     } else {
@@ -279,9 +272,6 @@ fn now() -> u64 {
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs())
 }
-
-/// The media type of server-sent events.
-pub(super) const EVENT_STREAM: &str = "text/event-stream; charset=utf-8";
 
 /// Adds the headers of an answer that is sent piece by piece: no proxy may hold its pieces back.
 pub(super) fn stream_headers(headers: &mut HeaderMap, kind: &'static str) {
