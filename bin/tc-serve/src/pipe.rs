@@ -1,8 +1,10 @@
 //! One request, and the machines that make its answer: events of a source → calls found in its text
 //! → merged calls → the bytes of the answer.
 
+mod observers;
+
 use crate::budget::{FULL_MS, MEMORY, MemoryBudget, Share};
-use crate::metrics::{AnswerMeter, ServiceMetrics};
+use crate::metrics::ServiceMetrics;
 use crate::places::KeyPlace;
 use crate::traces::AnswerTrace;
 use crate::turns::{TurnEvent, Turns};
@@ -10,10 +12,11 @@ use accumulate::Accumulate;
 use api::{AnswerForm, AnswerOptions, Api, Dropped, Encoder, FailedAnswer, Front, InboundRequest};
 use api::{RunningStatus, UiFront, UiOptions, UiStream};
 use event::payload::Millis;
-use event::payload::{Error, FinishReason, StreamEnd, StreamStart, Warning};
+use event::payload::{Error, FinishReason, StreamEnd, StreamStart};
 use event::trace::TraceContext;
-use event::{Chain, Demux, Emitted, Event, Kind, Machine, Payload, Raw, Sink, SinkOf, Text, cut};
+use event::{Chain, Demux, Emitted, Event, Kind, Machine, Payload, Raw, Sink, SinkOf, Text};
 use hyper::header::{HeaderName, HeaderValue};
+use observers::{AnswerCounts, AnswerObservers};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -46,19 +49,6 @@ pub(crate) struct ClientRequest {
 /// How many bytes of an answer wait for a slow client before its source has to wait, too.
 const ROOM: usize = 64 << 10;
 
-/// How many notes about what was left out are kept.
-const NOTES: usize = 16;
-
-/// The codes of the warnings that become notes in the access log: what was not sent to the
-/// provider, and what part of the provider's answer the client does not get. Their messages quote
-/// nothing of a conversation, only tokens of the table of dialects and names of parameters.
-const NOTED: [&str; 4] = [
-    "parameter_left_out",
-    "tag_dropped",
-    "late_reasoning",
-    "extra_text",
-];
-
 /// How the names of headers with a provider's limits begin.
 const LIMITS: [&str; 3] = ["x-ratelimit-", "anthropic-ratelimit-", "ratelimit"];
 
@@ -66,10 +56,6 @@ const LIMITS: [&str; 3] = ["x-ratelimit-", "anthropic-ratelimit-", "ratelimit"];
 /// bytes is not.
 const MOST_LIMITS: usize = 32;
 const LIMIT: usize = 256;
-
-/// A note for the access log is cut to this many bytes, since it may repeat names from the client's
-/// request.
-const NOTE: usize = 512;
 
 /// What the pipes of all requests share.
 #[derive(Clone, Debug)]
@@ -134,32 +120,15 @@ struct PipeEnd {
     turns: Option<Turns>,
     output: PipeOutput,
     bytes: Vec<u8>,
-    counts: PipeCounts,
-    /// What was left out, and how often.
-    notes: Vec<(String, u64)>,
-    /// The trace of an answer that no session keeps.
-    trace: Option<AnswerTrace>,
-    /// Counts the events; `None` for events that were counted when they were made.
-    meter: Option<AnswerMeter>,
-    /// The microseconds since the beginning of the stream, of the event at hand.
-    at: Option<u64>,
+    observers: AnswerObservers,
 }
 
 impl PipeEnd {
     /// Whether the events need times: a session keeps them, and a trace is made of them.
     fn has_times(&self) -> bool {
         let is_kept = matches!(&self.output, PipeOutput::Events(lines) if lines.is_kept);
-        is_kept || self.trace.is_some()
+        is_kept || self.observers.trace.is_some()
     }
-}
-
-/// What the access log has of an answer.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct PipeCounts {
-    /// Whole calls that the client got.
-    pub calls: u64,
-    /// Warnings.
-    pub warnings: u64,
 }
 
 /// The form in which the pipe writes events.
@@ -281,11 +250,10 @@ impl Pipe {
                 turns,
                 output,
                 bytes: Vec::new(),
-                counts: PipeCounts::default(),
-                notes: Vec::new(),
-                trace: None,
-                meter,
-                at: None,
+                observers: AnswerObservers {
+                    meter,
+                    ..AnswerObservers::default()
+                },
             },
             limits: Vec::new(),
             of_source: 0,
@@ -295,7 +263,7 @@ impl Pipe {
 
     /// Makes a trace of the events from now on.
     pub(crate) fn trace(&self, trace: AnswerTrace) {
-        self.0.borrow_mut().end.trace = Some(trace);
+        self.0.borrow_mut().end.observers.trace = Some(trace);
     }
 
     /// Sets the dialect of the model that answers next, for a model whose name does not show its
@@ -318,7 +286,7 @@ impl Pipe {
         }
         let t = at.zip(state.begin);
         let t = t.map(|(at, begin)| Millis::from(at.saturating_sub(begin)));
-        state.end.at = t.map(|t| t.micros);
+        state.end.observers.at = t.map(|t| t.micros);
         if state.end.has_times() {
             state.t = t.map(|t| t.to_string());
         }
@@ -442,14 +410,16 @@ impl Pipe {
     }
 
     /// What was counted so far.
-    pub fn counts(&self) -> PipeCounts {
-        self.0.borrow().end.counts
+    pub fn counts(&self) -> AnswerCounts {
+        self.0.borrow().end.observers.counts
     }
 
     /// What was left out so far, on the way to the provider and of its answer: each kind once, with
     /// how often it came.
     pub fn notes(&self) -> Vec<String> {
-        let PipeEnd { output, notes, .. } = &self.0.borrow().end;
+        let PipeEnd {
+            output, observers, ..
+        } = &self.0.borrow().end;
         let dropped = match output {
             PipeOutput::Answer(encoder) => encoder.dropped(),
             PipeOutput::Ui(_) | PipeOutput::Events(_) => Dropped::default(),
@@ -461,7 +431,10 @@ impl Pipe {
                 format!("{what} ({count} times)")
             }
         };
-        let left_out = notes.iter().map(|(what, count)| note(what, *count));
+        let left_out = observers
+            .notes
+            .iter()
+            .map(|(what, count)| note(what, *count));
         left_out
             .chain(dropped.notes().map(|(what, count)| note(&what, count)))
             .collect()
@@ -497,7 +470,7 @@ impl Pipe {
             turns.finish(&mut |event| end.output.push(event, &mut end.bytes));
         }
         end.output.finish(&mut end.bytes);
-        end.trace.iter_mut().for_each(AnswerTrace::finish);
+        end.observers.finish();
         // A complete answer does not fail for lack of memory.
         share.keep(end.bytes.len());
     }
@@ -541,8 +514,8 @@ impl PipeState {
         if self.is_over {
             return;
         }
-        if self.begin.is_none() && self.end.meter.is_some() {
-            self.end.at = view::micros_of(event);
+        if self.begin.is_none() && self.end.observers.meter.is_some() {
+            self.end.observers.at = view::micros_of(event);
         }
         match &mut self.machines {
             Some(machines) => _ = machines.push(event, &mut self.end.after(Some(event))),
@@ -674,38 +647,11 @@ impl PipeEnd {
     }
 
     fn take(&mut self, event: &Event<'_>) {
-        if let Some(meter) = &mut self.meter {
-            meter.push(event, self.at);
-        }
-        match event.kind() {
-            Kind::ToolCall => self.counts.calls += 1,
-            Kind::Warning => {
-                self.counts.warnings += 1;
-                self.note(&Warning::read(event));
-            }
-            _ => {}
-        }
-        if let Some(trace) = &mut self.trace {
-            trace.push(event);
-        }
+        self.observers.push(event);
         let (output, bytes) = (&mut self.output, &mut self.bytes);
         match &mut self.turns {
             Some(turns) => turns.push(event, &mut |event| output.push(event, bytes)),
             None => output.push(TurnEvent::Answer(event), bytes),
-        }
-    }
-
-    /// Stores, for the access log, a note of what was left out.
-    fn note(&mut self, warning: &Warning<'_>) {
-        if !NOTED.iter().any(|code| warning.code == *code) {
-            return;
-        }
-        let message = warning.message.str();
-        let message = cut(&message, NOTE);
-        if let Some((_, count)) = self.notes.iter_mut().find(|(note, _)| note == message) {
-            *count += 1;
-        } else if self.notes.len() < NOTES {
-            self.notes.push((message.to_owned(), 1));
         }
     }
 }

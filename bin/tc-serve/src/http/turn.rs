@@ -11,6 +11,7 @@ use crate::traces::{AnswerTrace, client_trace};
 use crate::turns::Turns;
 use api::{AnswerForm, AnswerOptions, Api, Clock, Front, InboundRequest, Message, REPEATED};
 use api::{UiOptions, UiRunner};
+use event::trace::SpanContext;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Request, Response, StatusCode};
@@ -30,7 +31,8 @@ impl Service {
         exchange: &mut RequestRecord,
     ) -> Result<Response<ResponseBody>, Refusal> {
         let mut share = self.pipe.budget.share();
-        let (headers, bytes) = body::read(request, body::JSON, &self.limits, &mut share).await?;
+        let (headers, bytes) =
+            body::read(request, body::JSON, &self.limits, &mut share).await?;
         exchange.begin_answer();
         let api = front.api();
         let bytes = match front {
@@ -75,12 +77,8 @@ impl Service {
             trace: self.trace_of(&admitted.id, client.as_ref()),
         };
         drop(headers);
-        let mut answering = self.answering(asked, front.name(), output);
-        if let Some(traces) = &self.traces {
-            let client = client.map(|client| client.span);
-            let trace = AnswerTrace::new(traces, &admitted.id, front.name(), client);
-            answering.pipe.trace(trace);
-        }
+        let client = client.map(|client| client.span);
+        let mut answering = self.answering(asked, front.name(), client, output);
         let longest = is_stream.then_some(self.limits.status_timeout);
         answering.until_known(longest).await;
         answering.note(&mut exchange.line);
@@ -135,14 +133,20 @@ impl Service {
         }
     }
 
+    /// The answer to a client of `front`, which no session keeps. `client` is the span that the client
+    /// has named.
     fn answering(
         self: &Rc<Self>,
         asked: ClientRequest,
         front: &'static str,
+        client: Option<SpanContext>,
         output: PipeOutput,
     ) -> Box<Answering> {
         let turns = self.source.turns(&asked.request);
         let pipe = self.pipe_for(&asked, turns, output);
+        if let Some(traces) = &self.traces {
+            pipe.trace(AnswerTrace::new(traces, &asked.id, front, client));
+        }
         let open = self.pipe.metrics.open(front);
         let work = self.work(asked, &pipe);
         let work = async move {
