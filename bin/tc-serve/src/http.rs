@@ -34,7 +34,7 @@ use hyper::body::Incoming;
 use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use query::Query;
-use response::{Refusal, RequestRecord, whole};
+use response::{Refusal, RequestRecord, text};
 use service::Admitted;
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -135,7 +135,7 @@ impl Service {
         }
         match admitted.route {
             Endpoint::Root => Ok(self.root(request.headers())),
-            Endpoint::Health => Ok(text("ok\n")),
+            Endpoint::Health => Ok(text(StatusCode::OK, "ok\n")),
             Endpoint::Ready => Ok(self.ready()),
             Endpoint::Metrics => Ok(self.metrics()),
             Endpoint::Models => self.models(request.headers(), None).await,
@@ -193,12 +193,4 @@ fn key_of(headers: &HeaderMap) -> Option<&str> {
             scheme.eq_ignore_ascii_case("bearer").then_some(key.trim())
         });
     bearer.or_else(|| headers.get("x-api-key")?.to_str().ok())
-}
-
-fn text(text: &'static str) -> Response<ResponseBody> {
-    whole(
-        StatusCode::OK,
-        "text/plain; charset=utf-8",
-        text.as_bytes().to_vec(),
-    )
 }

@@ -4,16 +4,17 @@ use super::response::Refusal;
 use crate::args::LimitArgs;
 use crate::budget::Share;
 use crate::front::AnyFront;
+use crate::pipe::JSON;
 use api::{InboundError, InboundRequest};
 use http_body_util::BodyExt;
 use hyper::body::{Bytes, Incoming};
 use hyper::{HeaderMap, Request};
 
 /// The type of most bodies.
-pub(super) const JSON: &[&str] = &["application/json"];
+pub(super) const ONLY_JSON: &[&str] = &[JSON];
 
 /// The types of a body that may hold files.
-pub(super) const FORMS: &[&str] = &["application/json", "multipart/form-data"];
+pub(super) const FORMS: &[&str] = &[JSON, "multipart/form-data"];
 
 /// Reads the body of a request, which has to be of one of these types.
 ///

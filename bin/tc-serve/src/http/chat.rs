@@ -2,18 +2,18 @@
 //! stops one. Source of the paths: `src/ui/http-chat-transport.ts` of the package `ai`, version
 //! 7.0.173, and <https://ai-sdk.dev/docs/ai-sdk-ui/chatbot-resume-streams>.
 
+use super::kept::object;
 use super::kept_turn::session_of_name;
 use super::query::Query;
 use super::refusals::Named;
-use super::response::{Content, Refusal, RequestRecord, ResponseBody};
+use super::response::{Refusal, RequestRecord, ResponseBody, no_content};
 use super::service::{Admitted, Service};
 use super::stored::StoredResponse;
 use crate::route::segment;
 use crate::sessions::{LiveSession, ResponseId, Sessions, WaitingClient};
 use api::AnswerForm;
-use hyper::body::{Bytes, Incoming};
-use hyper::header::HeaderValue;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper::{Method, Request, Response};
 use serde_json::{Map, Value, json};
 use std::rc::Rc;
 
@@ -68,7 +68,7 @@ impl Service {
                         self.stream(&sessions, &session, message.as_deref(), exchange)
                             .await
                     }
-                    None => Ok(nothing()),
+                    None => Ok(no_content()),
                 }
             }
             ChatPath::Stop => {
@@ -114,11 +114,11 @@ impl Service {
             }
         };
         let Some(id) = id else {
-            return Ok(nothing());
+            return Ok(no_content());
         };
         let mut stored = StoredResponse::read(sessions, id)?;
         if !stored.front.is_ui() {
-            return Ok(nothing());
+            return Ok(no_content());
         }
         if let Some(begins) = stored.ui.begins {
             stored.ui.from = Some(begins);
@@ -162,17 +162,6 @@ impl Service {
                 cancelled = Some(own.message);
             }
         }
-        Ok(super::kept::object(
-            &json!({"id": name, "cancelled": cancelled}),
-        ))
+        Ok(object(&json!({"id": name, "cancelled": cancelled})))
     }
-}
-
-/// Nothing is made now.
-fn nothing() -> Response<ResponseBody> {
-    let mut response = Response::new(ResponseBody::new(Content::Whole(Bytes::new())));
-    *response.status_mut() = StatusCode::NO_CONTENT;
-    let headers = response.headers_mut();
-    headers.insert("cache-control", HeaderValue::from_static("no-store"));
-    response
 }

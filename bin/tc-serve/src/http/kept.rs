@@ -163,7 +163,7 @@ impl Service {
         request: Request<Incoming>,
     ) -> Result<Map<String, Value>, Refusal> {
         let mut share = self.pipe.budget.share();
-        let (_, bytes) = body::read(request, body::JSON, &self.limits, &mut share).await?;
+        let (_, bytes) = body::read(request, body::ONLY_JSON, &self.limits, &mut share).await?;
         if bytes.is_empty() {
             return Ok(Map::new());
         }

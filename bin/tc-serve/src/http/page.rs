@@ -1,6 +1,6 @@
 //! `GET /`: the page, or a line that says what this is.
 
-use super::response::{Content, ResponseBody, whole};
+use super::response::{Content, ResponseBody, text, whole};
 use super::service::Service;
 use hyper::body::Bytes;
 use hyper::header::HeaderValue;
@@ -16,11 +16,11 @@ impl Service {
     /// The page. It holds nothing of any session: its script asks with the client's key.
     pub(super) fn root(&self, headers: &HeaderMap) -> Response<ResponseBody> {
         let Some(page) = &self.page else {
-            let text = match self.sessions {
+            let line = match self.sessions {
                 Some(_) => WITHOUT_PAGE,
                 None => WITHOUT_SESSIONS,
             };
-            return whole(StatusCode::OK, "text/plain; charset=utf-8", text);
+            return text(StatusCode::OK, line);
         };
         let known = headers.get("if-none-match").map(HeaderValue::as_bytes);
         let mut response = match known == Some(page.tag.as_bytes()) {

@@ -57,7 +57,7 @@ impl Service {
             let types = if admitted.route == Endpoint::Pass(true) {
                 body::FORMS
             } else {
-                body::JSON
+                body::ONLY_JSON
             };
             let (headers, bytes) = body::read(request, types, &self.limits, &mut share).await?;
             ("POST", headers, bytes)

@@ -1,16 +1,17 @@
-//! Requests beside those for answers: `/health`, `/ready`, `/metrics`, `/v1/models` and `/v1/messages/count_tokens`.
+//! Requests beside those for answers: `/health`, `/ready`, `/metrics`, `/v1/models` and
+//! `/v1/messages/count_tokens`.
 //!
 //! Models have OpenAI's shape, or Anthropic's for a client that sends `anthropic-version`. Sources:
 //! <https://platform.openai.com/docs/api-reference/models>,
 //! <https://docs.anthropic.com/en/api/models-list>,
 //! <https://docs.anthropic.com/en/api/messages-count-tokens>.
 
-use super::body::{JSON, inbound, read, refused};
-use super::response::{Refusal, ResponseBody, whole};
+use super::body::{ONLY_JSON, inbound, read, refused};
+use super::response::{Refusal, ResponseBody, text, whole};
 use super::service::{Admitted, Service};
 use super::turn::forwarded;
 use crate::front::AnyFront;
-use crate::pipe::ClientRequest;
+use crate::pipe::{ClientRequest, JSON};
 use crate::sessions::Sessions;
 use api::{Api, Front, ListedModel};
 use event::Object;
@@ -19,13 +20,13 @@ use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Request, Response, StatusCode};
 
 impl Service {
-    /// Whether requests are taken: not from the signal on that ends the service.
+    /// Whether the service takes requests for answers: 503 once a signal has begun its end.
     pub(super) fn ready(&self) -> Response<ResponseBody> {
-        let (status, text) = match self.ending.has_begun() {
+        let (status, line) = match self.ending.has_begun() {
             false => (StatusCode::OK, "ready\n"),
             true => (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n"),
         };
-        whole(status, "text/plain; charset=utf-8", text)
+        text(status, line)
     }
 
     /// The metrics.
@@ -60,7 +61,7 @@ impl Service {
                     .str("message", &failure.message);
             }
         });
-        whole(status, "application/json", body)
+        whole(status, JSON, body)
     }
 }
 
@@ -100,7 +101,7 @@ impl Service {
                 }
             }),
         };
-        Ok(whole(StatusCode::OK, "application/json", body))
+        Ok(whole(StatusCode::OK, JSON, body))
     }
 }
 
@@ -129,7 +130,7 @@ impl Service {
         admitted: &Admitted,
     ) -> Result<Response<ResponseBody>, Refusal> {
         let mut share = self.pipe.budget.share();
-        let (headers, bytes) = read(request, JSON, &self.limits, &mut share).await?;
+        let (headers, bytes) = read(request, ONLY_JSON, &self.limits, &mut share).await?;
         let request = inbound(AnyFront::Api(Front::Messages), &bytes, &mut share).await?;
         self.source
             .check(Api::Anthropic, &request)
@@ -153,7 +154,7 @@ impl Service {
             "{{\"input_tokens\":{}}}",
             counted.unwrap_or(estimate as u64)
         );
-        let mut response = whole(StatusCode::OK, "application/json", body.into_bytes());
+        let mut response = whole(StatusCode::OK, JSON, body.into_bytes());
         if counted.is_none() {
             response
                 .headers_mut()

@@ -5,7 +5,7 @@ use super::sessions::FollowBody;
 use crate::budget::{FULL_MS, MEMORY, Share};
 use crate::life::ConnectionPhase;
 use crate::log::{AccessLine, LogLines};
-use crate::pipe::Pipe;
+use crate::pipe::{JSON, Pipe};
 use crate::places::AnswerSlot;
 use api::{FailedAnswer, Front};
 use client::{Error, PieceContent};
@@ -226,6 +226,20 @@ pub(super) fn whole(
     response
 }
 
+/// A response of plain text.
+pub(super) fn text(status: StatusCode, text: &'static str) -> Response<ResponseBody> {
+    whole(status, "text/plain; charset=utf-8", text)
+}
+
+/// A response without a body, which no cache keeps.
+pub(super) fn no_content() -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::new(Content::Whole(Bytes::new())));
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    headers.insert("cache-control", HeaderValue::from_static("no-store"));
+    response
+}
+
 /// One answer while it is made. The response's body polls it, so that a client that reads slowly
 /// slows its source, and one that leaves ends it.
 pub(crate) struct Answering {
@@ -404,11 +418,7 @@ impl Refusal {
             .ok()
             .filter(|status| status.as_u16() >= 400);
         let status = status.unwrap_or(StatusCode::BAD_GATEWAY);
-        let mut response = whole(
-            status,
-            "application/json",
-            front.unwrap_or(Front::Chat).failure(failure),
-        );
+        let mut response = whole(status, JSON, front.unwrap_or(Front::Chat).failure(failure));
         let headers = response.headers_mut();
         if let Some(ms) = failure.retry_after_ms {
             headers.insert("retry-after", HeaderValue::from(ms.div_ceil(1000)));

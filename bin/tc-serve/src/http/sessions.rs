@@ -11,13 +11,11 @@ mod shown;
 pub(crate) use follow::FollowBody;
 
 use super::refusals::Named;
-use super::response::{Refusal, ResponseBody};
+use super::response::{Refusal, ResponseBody, no_content};
 use super::service::{Admitted, Service};
 use crate::route::segment;
 use crate::sessions::{LiveSession, PlaceError, Sessions};
-use hyper::body::Bytes;
-use hyper::header::HeaderValue;
-use hyper::{Response, StatusCode};
+use hyper::Response;
 use std::rc::Rc;
 use store::SessionId;
 
@@ -67,12 +65,7 @@ impl Service {
         sessions
             .remove(session.id, key.as_deref())
             .map_err(refused)?;
-        let content = super::response::Content::Whole(Bytes::new());
-        let mut response = Response::new(ResponseBody::new(content));
-        *response.status_mut() = StatusCode::NO_CONTENT;
-        let headers = response.headers_mut();
-        headers.insert("cache-control", HeaderValue::from_static("no-store"));
-        Ok(response)
+        Ok(no_content())
     }
 }
 

@@ -32,7 +32,7 @@ impl Service {
     ) -> Result<Response<ResponseBody>, Refusal> {
         let mut share = self.pipe.budget.share();
         let (headers, bytes) =
-            body::read(request, body::JSON, &self.limits, &mut share).await?;
+            body::read(request, body::ONLY_JSON, &self.limits, &mut share).await?;
         exchange.begin_answer();
         let api = front.api();
         let bytes = match front {

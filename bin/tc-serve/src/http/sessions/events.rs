@@ -5,7 +5,7 @@ use super::follow::{FollowBody, Following, LineForm};
 use super::{LINES, refused};
 use crate::http::query::Query;
 use crate::http::refusals::too_many_followers;
-use crate::http::response::{Content, Refusal, RequestRecord, ResponseBody};
+use crate::http::response::{Content, Refusal, RequestRecord, ResponseBody, no_content};
 use crate::http::service::{Admitted, Service};
 use crate::http::turn::{accepts_sse, stream_headers};
 use crate::pipe::EVENT_STREAM;
@@ -169,11 +169,7 @@ impl Service {
             reading.end = reader.offset;
         }
         let mut response = if reading.start == reading.end {
-            let mut response = Response::new(ResponseBody::new(Content::Whole(Bytes::new())));
-            *response.status_mut() = StatusCode::NO_CONTENT;
-            response
-                .headers_mut()
-                .insert("cache-control", HeaderValue::from_static("no-store"));
+            let mut response = no_content();
             durable::headers(response.headers_mut(), reading.end, true);
             response
         } else {

@@ -6,6 +6,7 @@ use crate::http::query::Query;
 use crate::http::refusals::Named;
 use crate::http::response::{KeptBytes, Refusal, RequestRecord, ResponseBody, whole};
 use crate::http::service::{Admitted, Service};
+use crate::pipe::JSON;
 use crate::sessions::{self, IndexedSession, forget, indexed_sessions};
 use hyper::body::{Bytes, Incoming};
 use hyper::{Request, Response, StatusCode};
@@ -31,7 +32,7 @@ impl Service {
         let wanted = Page::read(Query::of(request.uri()))?;
         let key = self.key_hash(admitted.key);
         let page = blocking(move || wanted.list(&folder, key.as_deref())).await??;
-        Ok(whole(StatusCode::OK, "application/json", page.to_string()))
+        Ok(whole(StatusCode::OK, JSON, page.to_string()))
     }
 
     /// One session.
@@ -74,11 +75,7 @@ impl Service {
             bytes,
             _share: share,
         };
-        Ok(whole(
-            StatusCode::OK,
-            "application/json",
-            Bytes::from_owner(kept),
-        ))
+        Ok(whole(StatusCode::OK, JSON, Bytes::from_owner(kept)))
     }
 }
 
