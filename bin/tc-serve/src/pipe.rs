@@ -13,7 +13,6 @@ use api::{AnswerForm, AnswerOptions, Api, Dropped, Encoder, FailedAnswer, Front,
 use api::{RunningStatus, UiFront, UiOptions, UiStream};
 use event::payload::Millis;
 use event::payload::{Error, FinishReason, StreamEnd, StreamStart};
-use event::trace::TraceContext;
 use event::{Chain, Demux, Emitted, Event, Kind, Machine, Payload, Raw, Sink, SinkOf, Text};
 use hyper::header::{HeaderName, HeaderValue};
 use observers::{AnswerCounts, AnswerObservers};
@@ -22,6 +21,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
+use trace::TraceContext;
 
 /// What a client asks for.
 #[derive(Debug)]

@@ -7,7 +7,6 @@ use crate::log::Notices;
 use crate::pipe::Pipe;
 use crate::places::{AnswerSlots, KeyPlace};
 use anyhow::{Context, Result, bail};
-use event::trace::TraceContext;
 use json::ToolList;
 use std::ffi::{OsStr, OsString};
 use std::future::{Future, poll_fn};
@@ -19,6 +18,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use trace::TraceContext;
 
 /// What clients see of the calls that the service runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]

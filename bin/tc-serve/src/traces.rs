@@ -7,7 +7,6 @@
 use crate::log::Notices;
 use crate::sessions::{ResponseId, status_of};
 use event::payload::{FinishReason, Response, ResponseEnd, ResponseStatus, Session, StreamEnd};
-use event::trace::{SpanContext, TRACEPARENT, TRACESTATE, TraceContext};
 use event::{Event, Kind, Payload, Scanner, View};
 use hyper::HeaderMap;
 use std::fs::{File, OpenOptions};
@@ -19,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
+use trace::{SpanContext, TRACEPARENT, TRACESTATE, TraceContext};
 use view::TraceView;
 
 /// How many answers wait for a slow disk; the lines of further ones are dropped.

@@ -5,13 +5,13 @@ use super::command::supervisor::Control;
 use super::http::{self, Sender};
 use super::mcp::{self, Backend};
 use super::store::Outputs;
-use event::trace::TraceContext;
 use redact::Redactor;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc};
 use tool::{CallStep, ReadyCall, RequestedCall, RunnerKind, Status, ToolAnswer, Work};
+use trace::TraceContext;
 
 /// What runs the calls of one tools file.
 #[derive(Debug)]

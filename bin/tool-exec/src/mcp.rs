@@ -17,12 +17,12 @@ pub(crate) use setup::{Setup, Unlocked};
 
 use super::call::{Task, Terms};
 use answer::{answer, of_text};
-use event::trace::TraceContext;
 use hub::{HubCall, HubClient};
 use pool::Pool;
 use session::{CallOutcome, McpSession, SessionCall};
 use std::rc::Rc;
 use tool::{CallFailure, CallStep, McpRun, Status, ToolAnswer};
+use trace::TraceContext;
 
 /// Calls a tool of a server and returns the answer.
 pub(crate) async fn run(task: &Task<'_>, backend: &Backend, tool: &McpRun) -> ToolAnswer {

@@ -2,17 +2,16 @@
 
 use crate::failure::{StreamFailure, Words};
 use crate::members::minified;
-
 use event::payload::{
     ContentDelta, Details, Error, FinishReason, RefusalDelta, Retract, ServerItem, SessionStats,
     StreamEnd, StreamStart, Thinking, ToolCallDelta, Warning,
 };
-use event::trace::SpanContext;
 use event::{Choices, Json, Kind, Object, Payload, Raw, Sink, Surrogates};
 use redact::Redactor;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
+use trace::SpanContext;
 
 /// How many members of an answer are kept, and how many details wait for the first event.
 const MOST_MEMBERS: usize = 256;

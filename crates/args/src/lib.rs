@@ -7,12 +7,12 @@ pub use generate::Document;
 use anyhow::{Context as _, anyhow};
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use event::trace::TraceContext;
 use event::unit::{self, UnitError};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use stdio::{Failure, Status};
+use trace::TraceContext;
 
 /// The options of every command that reads events.
 #[derive(Clone, Debug, clap::Args)]

@@ -17,10 +17,10 @@ use client::{
     RecordedAnswer, Recorder, Response, Speed, TimeLimits, Wait,
 };
 use event::payload::Warning;
-use event::trace::TraceContext;
 use std::cell::RefCell;
 use std::time::Duration;
 use tokio::time::Instant;
+use trace::TraceContext;
 
 /// The number of bytes after which the reading of an error's body stops.
 const ERROR_BODY: usize = 1 << 20;
@@ -97,7 +97,7 @@ impl<H: Host> AskTurn<'_, H> {
             if let Some(caller) = &self.turn.trace {
                 // All attempts are one span.
                 let span: &TraceContext =
-                    span.get_or_insert_with(|| caller.child(self.turn.span_name(&request)));
+                    span.get_or_insert_with(|| caller.child(&self.turn.span_seed(&request)));
                 let headers = span.headers();
                 request
                     .headers

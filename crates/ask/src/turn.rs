@@ -7,10 +7,10 @@ use api::{
     Api, Conversation, InboundRequest, Request, RequestError, RequestOptions, StreamOptions,
     TargetServer, request,
 };
-use event::trace::{TraceContext, TraceHash};
 use redact::Redactor;
 use std::sync::Arc;
 use tag::Dialect;
+use trace::{IdSeed, TraceContext};
 
 /// One turn, ready to become a request.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct TurnDraft {
     pub options: RequestOptions,
     /// The form of the first request.
     pub form: RequestForm,
-    /// The span that asks, if there is a trace: the provider is told of a span below it.
+    /// The span that asks, if there is a trace; the provider gets the id of a span below it.
     pub trace: Option<TraceContext>,
     /// The options of the stream that answers, as far as no request decides them.
     stream: StreamOptions,
@@ -231,8 +231,11 @@ impl TurnDraft {
     }
 
     /// What the id of the span of `request` is made of.
-    pub(crate) fn span_name(&self, request: &Request) -> TraceHash {
-        TraceHash::of(&request.name()).and(self.stream.id.as_deref().unwrap_or_default())
+    pub(crate) fn span_seed(&self, request: &Request) -> IdSeed {
+        IdSeed::of([
+            &request.name(),
+            self.stream.id.as_deref().unwrap_or_default(),
+        ])
     }
 
     /// The options of the stream that answers `request`.

@@ -22,7 +22,6 @@ mod scan;
 mod slot;
 mod surrogates;
 mod text;
-pub mod trace;
 pub mod unit;
 pub mod url;
 mod write;

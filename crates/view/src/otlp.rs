@@ -13,10 +13,10 @@ mod turn;
 use crate::semconv;
 use crate::surface::FormRow;
 use event::payload::{Message, Response, ResponseEnd, ResponseStatus, Session};
-use event::trace::{SpanContext, TraceHash};
 use event::{Event, Kind, Object, Raw, View, safe_json};
 use span::Attributes;
 use std::collections::HashMap;
+use trace::{IdSeed, SpanContext};
 use turn::{Clock, Turn};
 
 pub(crate) const ROW: FormRow = FormRow {
@@ -75,9 +75,8 @@ impl TraceView {
 
     /// A turn whose ids are made of the turn's place, unless what follows names them.
     fn new_turn(&mut self, stream: &str, clock: Clock) -> Turn {
-        let mut seed = TraceHash::of(self.session.as_deref().unwrap_or_default());
-        seed.add(stream.as_bytes());
-        seed.add(&self.count.to_be_bytes());
+        let session = self.session.as_deref().unwrap_or_default();
+        let seed = IdSeed::of([session, stream, &self.count.to_string()]);
         self.count += 1;
         Turn::new(seed, clock, self.has_contents)
     }
@@ -164,6 +163,6 @@ impl View for TraceView {
 /// The span of a response of `tc-serve`: below the client's, if the client has named one, else the
 /// first of a trace of its own.
 pub fn response_span(id: &str, client: Option<SpanContext>) -> SpanContext {
-    let hash = TraceHash::of(id);
-    client.map_or_else(|| SpanContext::root(hash), |client| client.child(hash))
+    let seed = IdSeed::of([id]);
+    client.map_or_else(|| SpanContext::root(&seed), |client| client.child(&seed))
 }

@@ -3,7 +3,6 @@
 use super::output::{CommandErrors, RequestLog};
 use crate::places::AnswerSlot;
 use crate::traces::variables;
-use event::trace::TraceContext;
 use group::ProcessGroup;
 use rustix::process::Signal;
 use std::ffi::OsString;
@@ -12,6 +11,7 @@ use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use trace::TraceContext;
 
 /// How long a killed command may take to be gone.
 const KILLED: Duration = Duration::from_secs(5);

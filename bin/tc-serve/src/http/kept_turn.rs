@@ -25,7 +25,6 @@ use crate::traces::client_trace;
 use api::{AnswerForm, AnswerOptions, Front, InboundRequest, RunningStatus};
 use event::Json;
 use event::payload::Response as ResponseEvent;
-use event::trace::TraceContext;
 use hyper::body::Bytes;
 use hyper::{HeaderMap, Response, StatusCode};
 use sha2::{Digest, Sha256};
@@ -33,6 +32,7 @@ use std::ffi::OsString;
 use std::rc::Rc;
 use std::sync::Arc;
 use store::SessionId;
+use trace::TraceContext;
 
 /// What the service needs to answer a request with its own tools.
 pub(super) struct OwnTools {

@@ -17,13 +17,13 @@ use crate::tools::ServiceTools;
 use crate::traces::{TraceFile, answer_trace};
 use crate::upstream::Upstream;
 use anyhow::Result;
-use event::trace::TraceContext;
 use sha2::{Digest, Sha256};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
 use tag::Dialects;
+use trace::TraceContext;
 
 /// What all requests share.
 pub(crate) struct Service {

@@ -13,7 +13,6 @@ use crate::tools::ToolsMode;
 use crate::turns::{StepMode, Turns};
 use api::{AnswerForm, AnswerOptions, Clock, Encoder, InboundRequest, UiOptions};
 use event::payload::Response as ResponseEvent;
-use event::trace::TraceContext;
 use event::{Kind, Scanner, Text};
 use hyper::Response;
 use hyper::header::{HeaderName, HeaderValue};
@@ -21,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::rc::Rc;
 use store::{SessionId, Store};
+use trace::TraceContext;
 
 /// The header that names a session: in a request any text of the client's, in a response the id.
 pub(super) const SESSION: &str = "x-session-id";

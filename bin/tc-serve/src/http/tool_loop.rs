@@ -14,11 +14,11 @@ use crate::sessions::{
 use crate::tools::{ServiceTools, ToolTurn, ToolsMode, TurnEnd};
 use api::{Api, InboundRequest};
 use event::payload::FinishReason;
-use event::trace::TraceContext;
 use std::ffi::OsString;
 use std::rc::Rc;
 use std::sync::Arc;
 use store::StoreError;
+use trace::TraceContext;
 
 /// A loop over the turns of one response.
 pub(super) struct ToolLoop {

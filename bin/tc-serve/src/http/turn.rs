@@ -11,7 +11,6 @@ use crate::traces::{AnswerTrace, client_trace};
 use crate::turns::Turns;
 use api::{AnswerForm, AnswerOptions, Api, Clock, Front, InboundRequest, Message, REPEATED};
 use api::{UiOptions, UiRunner};
-use event::trace::SpanContext;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Request, Response, StatusCode};
@@ -20,6 +19,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
+use trace::SpanContext;
 
 impl Service {
     /// Answers a request of a front, or one for events.

@@ -8,7 +8,6 @@ use event::Event;
 use event::payload::{
     Cancel, Error, FinishReason, Payload, ResponseEnd, ResponseStatus, StreamEnd,
 };
-use event::trace::TraceContext;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::pin;
@@ -16,6 +15,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use store::{Lease, Store, StoreError};
 use tokio::sync::Notify;
+use trace::TraceContext;
 
 /// One response while it is made.
 pub(crate) struct RunningResponse {

@@ -3,12 +3,12 @@
 use client::{
     Error, Guard, Network, Proxy, RedirectError, Request, Response, TimeLimits, follow, redirect,
 };
-use event::trace::TraceContext;
 use redact::is_secret_header;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::time::Duration;
 use tool::{CALL_ID, HttpRequest, HttpRun, VariableError};
+use trace::TraceContext;
 
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(10);

@@ -3,7 +3,6 @@
 use super::answer::NO_RESULT;
 use super::program::ServerProcess;
 use super::stdio::ServerFaults;
-use event::trace::TraceContext;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientCapabilities,
     ClientConfig, ClientRequest, Implementation, PaginatedRequestParams, ProgressNotificationParam,
@@ -24,6 +23,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tool::mcp::Definition;
 use tool::{CallFailure, CallStep, MayHaveRun};
+use trace::TraceContext;
 
 /// The most tools of one server.
 const MOST_TOOLS: usize = 1024;

@@ -15,7 +15,6 @@ use crate::{approve, stream};
 use event::payload::{
     Approval, Message, Millis, SessionStats, ToolProgress, ToolUse, Verdict, Warning,
 };
-use event::trace::{TraceContext, TraceHash};
 use event::{Event, Json, Payload};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -28,6 +27,7 @@ use tool::{
     AnswerSource, CallReference, Continuation, Hash, Plan, PlanStep, ReadyCall, RequestedCall,
     RunnerKind, Status, ToolAnswer, Work, one_line,
 };
+use trace::{IdSeed, TraceContext};
 
 /// Why a call does not start after the log or the journal has failed.
 const NO_RECORD: &str = "its start could not be recorded in the log";
@@ -207,9 +207,9 @@ impl Calls {
         }
         let summary = self.clean(&call.summary());
         let timestamp = self.now();
-        let span = TraceHash::of(ready.hash.as_str()).and(&format!("{timestamp:?}"));
+        let seed = IdSeed::of([ready.hash.as_str(), &format!("{timestamp:?}")]);
         let trace = self.options.trace.as_ref();
-        let trace = trace.map(|trace| trace.child(span));
+        let trace = trace.map(|trace| trace.child(&seed));
         let active = ActiveCall {
             traceparent: trace.as_ref().map(|trace| trace.span.to_string()),
             trace,

@@ -3,8 +3,8 @@
 //! integers are strings, names of enums are numbers).
 
 use crate::semconv;
-use event::trace::SpanContext;
 use event::{Array, Object, Text};
+use trace::SpanContext;
 
 /// A span. Times are nanoseconds since 1970.
 #[derive(Debug)]

@@ -10,9 +10,9 @@ use event::payload::{
     ToolCall, ToolResult, ToolUse, Warning,
 };
 use event::payload::{Decision, FinishReason, Message};
-use event::trace::{SpanContext, TraceHash};
 use event::{Array, Event, Kind, Payload, Raw, Text};
 use std::collections::{HashMap, HashSet};
+use trace::{IdSeed, SpanContext};
 
 /// Nanoseconds in a millisecond.
 const MS: u64 = 1_000_000;
@@ -32,7 +32,7 @@ pub(super) struct Clock {
 #[derive(Debug)]
 pub(super) struct Turn {
     /// What the ids of its spans are made of, unless the log names them.
-    seed: TraceHash,
+    seed: IdSeed,
     pub clock: Clock,
     has_contents: bool,
     /// The response of a session.
@@ -91,7 +91,7 @@ struct Total {
 }
 
 impl Turn {
-    pub(super) fn new(seed: TraceHash, clock: Clock, has_contents: bool) -> Turn {
+    pub(super) fn new(seed: IdSeed, clock: Clock, has_contents: bool) -> Turn {
         let name = operation::INVOKE_AGENT.to_owned();
         Turn {
             seed,
@@ -555,8 +555,8 @@ impl Turn {
         };
         let own = match (&self.response, parent) {
             (Some(response), client) => response_span(&response.id, client),
-            (None, Some(caller)) => caller.child(self.seed),
-            (None, None) => SpanContext::root(self.seed),
+            (None, Some(caller)) => caller.child(&self.seed),
+            (None, None) => SpanContext::root(&self.seed),
         };
         self.describe(session);
         self.agent
@@ -566,7 +566,7 @@ impl Turn {
             if let Some(session) = session {
                 span.attributes.text(semconv::CONVERSATION_ID, session);
             }
-            let made = own.child(TraceHash::of(&n.to_string()));
+            let made = own.child(&IdSeed::of([&n.to_string()]));
             let mut id = span.known.map_or(made, |known| SpanContext {
                 span: known.span,
                 ..own

@@ -4,7 +4,6 @@ use super::protocol::{Connection, HubRequest, Reply, VERSION};
 use crate::command::program::HUB;
 use crate::mcp::session::CallOutcome;
 use anyhow::{Context, bail};
-use event::trace::TraceContext;
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -12,6 +11,7 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 use tool::{CallFailure, Hash, McpRun, hex};
+use trace::TraceContext;
 
 /// How long a hub may take to answer a greeting.
 const GREETING: Duration = Duration::from_secs(10);

@@ -3,10 +3,10 @@
 use super::protocol::{Connection, HubRequest, Reply, VERSION};
 use crate::mcp::pool::Pool;
 use crate::mcp::session::CallOutcome;
-use event::trace::TraceContext;
 use std::rc::Rc;
 use tokio::net::UnixStream;
 use tool::{CallFailure, hex};
+use trace::TraceContext;
 
 /// Answers the request of a client. A client that leaves has its call cancelled.
 pub(super) async fn serve(stream: UnixStream, pool: Rc<Pool>) {

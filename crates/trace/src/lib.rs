@@ -1,6 +1,10 @@
-//! Which span of which trace a request belongs to, as it goes from program to program: the headers
-//! `traceparent` and `tracestate` of the W3C's [Trace Context](https://www.w3.org/TR/trace-context/).
+//! Trace contexts: which span of which trace a request belongs to, as programs hand it on in the
+//! headers `traceparent` and `tracestate` of the W3C's
+//! [Trace Context](https://www.w3.org/TR/trace-context/).
+//!
+//! Ids are hashes, not random numbers, so that the same events always have the same ids.
 
+use sha2::{Digest, Sha256};
 use std::fmt;
 
 /// A span: the meaning of a `traceparent`.
@@ -19,19 +23,19 @@ pub struct SpanContext {
 const FLAGS: u8 = 3;
 
 impl SpanContext {
-    /// The first span of a trace of our own, whose ids are made of `hash`.
-    pub fn root(hash: TraceHash) -> SpanContext {
-        let trace = hash.id();
+    /// The first span of a new trace, whose ids are made of `seed`.
+    pub fn root(seed: &IdSeed) -> SpanContext {
+        let trace = seed.id();
         SpanContext {
             trace,
             span: 0,
             flags: 1,
         }
-        .child(hash)
+        .child(seed)
     }
 
-    /// Reads a `traceparent`; `None` for one that is not valid. Of a later version than 00 only what
-    /// version 00 has counts.
+    /// Reads a `traceparent`; `None` if it is not valid. Of a version later than 00 only the fields of
+    /// version 00 are read.
     pub fn of(text: &str) -> Option<SpanContext> {
         let hex = |from: usize, to: usize| {
             text.get(from..to)
@@ -54,13 +58,14 @@ impl SpanContext {
         (is_separated && has_end && context.trace != 0 && context.span != 0).then_some(context)
     }
 
-    /// A span below this one, whose id is made of `hash` and of this span.
+    /// A span below this one, whose id is made of `seed` and of the ids of this span.
     #[must_use]
-    pub fn child(self, mut hash: TraceHash) -> SpanContext {
-        hash.add(&self.trace.to_be_bytes());
-        hash.add(&self.span.to_be_bytes());
+    pub fn child(self, seed: &IdSeed) -> SpanContext {
+        let mut seed = seed.clone();
+        seed.add(self.trace.to_be_bytes());
+        seed.add(self.span.to_be_bytes());
         SpanContext {
-            span: (hash.id() as u64).max(1),
+            span: (seed.id() as u64).max(1),
             ..self
         }
     }
@@ -87,23 +92,23 @@ impl fmt::Display for SpanContext {
     }
 }
 
-/// A `traceparent` with the `tracestate` that came beside it, which goes on as it is.
+/// A `traceparent`, and the `tracestate` beside it, which is handed on unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceContext {
     /// The span.
     pub span: SpanContext,
-    /// What tracing systems have added.
+    /// The `tracestate`: data of tracing systems.
     pub state: Option<String>,
 }
 
-/// The most bytes of a `tracestate` that are handed on: as many as each program has to, section 3.3.1.5
-/// of the recommendation.
+/// The longest `tracestate` that is handed on, in bytes: the length that every program must hand on
+/// (<https://www.w3.org/TR/trace-context/#tracestate-limits>).
 const STATE: usize = 512;
 
 impl TraceContext {
-    /// The context of these headers, or of variables of the environment with the same meaning
-    /// (<https://opentelemetry.io/docs/specs/otel/context/env-carriers/>). `None` without a valid
-    /// `traceparent`; a `tracestate` that is too long or has other signs than ASCII's is left out.
+    /// The context of the values of these two headers, or of the environment variables with the same
+    /// meaning (<https://opentelemetry.io/docs/specs/otel/context/env-carriers/>). `None` without a valid
+    /// `traceparent`; a `tracestate` that is too long or not printable ASCII is left out.
     pub fn of(traceparent: &str, tracestate: Option<&str>) -> Option<TraceContext> {
         let is_usable = |state: &&str| {
             (1..=STATE).contains(&state.len()) && state.bytes().all(|b| matches!(b, b' '..=b'~'))
@@ -116,9 +121,9 @@ impl TraceContext {
 
     /// The context of a span below this one.
     #[must_use]
-    pub fn child(&self, hash: TraceHash) -> TraceContext {
+    pub fn child(&self, seed: &IdSeed) -> TraceContext {
         TraceContext {
-            span: self.span.child(hash),
+            span: self.span.child(seed),
             state: self.state.clone(),
         }
     }
@@ -132,63 +137,36 @@ impl TraceContext {
     }
 }
 
-/// The name of the header that names a span.
+/// The header that names a span.
 pub const TRACEPARENT: &str = "traceparent";
 
-/// The name of the header that tracing systems add to.
+/// The header to which tracing systems add data of their own.
 pub const TRACESTATE: &str = "tracestate";
 
-/// A hash of which ids of traces and spans are made, so that the same events have the same ids:
-/// FNV-1a of 128 bits. Nothing depends on how hard it is to guess.
-#[derive(Clone, Copy, Debug)]
-pub struct TraceHash(u128);
+/// The parts that the ids of a trace and of its spans are made of. The same parts give the same ids.
+#[derive(Clone, Debug, Default)]
+pub struct IdSeed(Sha256);
 
-impl Default for TraceHash {
-    fn default() -> Self {
-        // http://www.isthe.com/chongo/tech/comp/fnv/
-        TraceHash(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
-    }
-}
-
-impl TraceHash {
-    /// The hash of one text.
-    pub fn of(text: &str) -> TraceHash {
-        let mut hash = TraceHash::default();
-        hash.add(text.as_bytes());
-        hash
+impl IdSeed {
+    /// The seed of these parts, in their order.
+    pub fn of<const N: usize>(parts: [&str; N]) -> IdSeed {
+        let mut seed = IdSeed::default();
+        parts.into_iter().for_each(|part| seed.add(part));
+        seed
     }
 
-    /// The same with a further text.
-    #[must_use]
-    pub fn and(mut self, text: &str) -> TraceHash {
-        self.add(text.as_bytes());
-        self
+    /// Adds a part. Its length counts, so that `ab` and `c` differ from `a` and `bc`.
+    pub fn add(&mut self, part: impl AsRef<[u8]>) {
+        let part = part.as_ref();
+        self.0.update((part.len() as u64).to_be_bytes());
+        self.0.update(part);
     }
 
-    /// Adds bytes, and where they end.
-    pub fn add(&mut self, bytes: &[u8]) {
-        for byte in bytes
-            .iter()
-            .copied()
-            .chain((bytes.len() as u64).to_be_bytes())
-        {
-            self.0 =
-                (self.0 ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
-        }
-    }
-
-    /// An id that is not 0. The last bytes have not reached all bits of the hash, and samplers look at
-    /// any of them, so they are mixed (the end of MurmurHash3).
-    fn id(self) -> u128 {
-        let mix = |half: u64| {
-            let half = (half ^ half >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
-            let half = (half ^ half >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
-            half ^ half >> 33
-        };
-        let (high, low) = ((self.0 >> 64) as u64, self.0 as u64);
-        let high = mix(high ^ low);
-        let low = mix(low ^ high);
-        (u128::from(high) << 64 | u128::from(low)).max(1)
+    /// The first 128 bits of the hash. 0 is not a valid id.
+    fn id(&self) -> u128 {
+        let hash = self.0.clone().finalize();
+        let id = hash.iter().take(16);
+        id.fold(0, |id, byte| id << 8 | u128::from(*byte)).max(1)
     }
 }
 
@@ -204,12 +182,12 @@ mod tests {
         assert_eq!(context.to_string(), VALID);
         assert_eq!(context.trace_id(), "4bf92f3577b34da6a3ce929d0e0e4736");
         assert_eq!(context.span_id(), "00f067aa0ba902b7");
-        let later = format!("cc{}-what-comes", &VALID[2..]);
+        let later = format!("cc{}-later-fields", &VALID[2..]);
         assert_eq!(SpanContext::of(&later), Some(context));
     }
 
     #[test]
-    fn what_is_not_a_traceparent_is_ignored() {
+    fn an_invalid_traceparent_is_ignored() {
         let zero_trace = "00-00000000000000000000000000000000-00f067aa0ba902b7-01";
         let zero_span = "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01";
         for text in [
@@ -246,16 +224,22 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_texts_that_are_alike_differ_in_all_their_parts() {
-        let (a, b) = (TraceHash::of("resp_1").id(), TraceHash::of("resp_2").id());
-        assert!((16..112).contains(&(a ^ b).count_ones()), "{a:x} {b:x}");
-        assert_ne!(
-            TraceHash::of("ab").and("c").id(),
-            TraceHash::of("a").and("bc").id()
-        );
-        let root = SpanContext::root(TraceHash::of("resp_1"));
-        let child = root.child(TraceHash::of("turn"));
-        assert_eq!(child.trace, root.trace);
-        assert_ne!(child.span, root.span);
+    fn ids_depend_on_every_part_and_on_where_it_ends() {
+        let ids = [
+            IdSeed::of(["ab", "c"]),
+            IdSeed::of(["a", "bc"]),
+            IdSeed::of(["abc"]),
+            IdSeed::of(["abc", ""]),
+        ]
+        .map(|seed| SpanContext::root(&seed));
+        for (n, id) in ids.iter().enumerate() {
+            assert!(ids[..n].iter().all(|other| other.trace != id.trace));
+            assert!(ids[..n].iter().all(|other| other.span != id.span));
+        }
+        // As of `printf '\0\0\0\0\0\0\0\3abc' | sha256sum`.
+        assert_eq!(ids[2].trace_id(), "c3494ca1a2cf8eeb8a11ded316fb55b8");
+        let child = ids[0].child(&IdSeed::of(["turn"]));
+        assert_eq!(child.trace, ids[0].trace);
+        assert_ne!(child.span, ids[0].span);
     }
 }
