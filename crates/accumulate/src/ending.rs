@@ -5,7 +5,7 @@ use crate::judge::CallRefusal;
 use crate::message::AssistantMessage;
 use crate::options::EmitOn;
 use crate::stream::OpenStream;
-use event::payload::{self, Commit, FinishReason, Message, Retract};
+use event::payload::{self, Commit, FinishReason, Message, Retract, RetractReason};
 use event::{Event, Json, Sink};
 
 impl OpenStream {
@@ -82,7 +82,7 @@ impl OpenStream {
                         Retract {
                             index: None,
                             tool_id,
-                            reason: "stream_failed".into(),
+                            reason: RetractReason::StreamFailed.name().into(),
                         },
                     );
                 }
@@ -99,7 +99,7 @@ impl OpenStream {
             let retract = Retract {
                 index: None,
                 tool_id: Some(tool_id),
-                reason: "stream_failed".into(),
+                reason: RetractReason::StreamFailed.name().into(),
             };
             out.emit(event.choice(), retract);
         }

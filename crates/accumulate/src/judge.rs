@@ -2,6 +2,7 @@
 //! call must not run.
 
 use crate::call::OpenCall;
+use event::payload::CallErrorCode;
 use event::{Array, WriteJson};
 use json::{Repair, Shape, ToolList};
 
@@ -24,14 +25,14 @@ pub(crate) struct Repairs(pub Vec<Repair>);
 /// Why a call must not run.
 #[derive(Debug)]
 pub(crate) struct CallRefusal {
-    /// `incomplete`, `invalid_json`, `schema` or `no_name`.
-    pub code: &'static str,
+    /// What is wrong with it.
+    pub code: CallErrorCode,
     /// A sentence that a model or a person can act on.
     pub message: String,
 }
 
 impl CallRefusal {
-    fn new<T>(code: &'static str, message: String) -> Result<T, CallRefusal> {
+    fn new<T>(code: CallErrorCode, message: String) -> Result<T, CallRefusal> {
         Err(CallRefusal { code, message })
     }
 
@@ -43,7 +44,7 @@ impl CallRefusal {
             &call.name
         };
         CallRefusal {
-            code: "incomplete",
+            code: CallErrorCode::Incomplete,
             message: format!(
                 "the arguments of {name} were cut off ({why}), so it was not run; call it again"
             ),
@@ -60,7 +61,7 @@ pub(crate) fn judge(call: &OpenCall, rules: ArgumentRules<'_>) -> Result<Judged,
     let text = call.text();
     if name.is_empty() {
         let message = "the call came without a name, so no tool can be run";
-        return CallRefusal::new("no_name", message.to_owned());
+        return CallRefusal::new(CallErrorCode::NoName, message.to_owned());
     }
     let (object, repairs) = match text.trim_ascii() {
         // Providers write empty arguments in these ways.
@@ -76,7 +77,7 @@ pub(crate) fn judge(call: &OpenCall, rules: ArgumentRules<'_>) -> Result<Judged,
                         Err(e) => e.to_string(),
                     };
                     let message = format!("the arguments of {name} are not a JSON object: {wrong}");
-                    return CallRefusal::new("invalid_json", message);
+                    return CallRefusal::new(CallErrorCode::InvalidJson, message);
                 }
             },
         },
@@ -93,7 +94,7 @@ pub(crate) fn judge(call: &OpenCall, rules: ArgumentRules<'_>) -> Result<Judged,
             Some(mended) => Ok((minified(&mended.text), Repairs(mended.repairs))),
             None => {
                 let message = format!("the arguments of {name} do not fit its schema: {e}");
-                CallRefusal::new("schema", message)
+                CallRefusal::new(CallErrorCode::Schema, message)
             }
         };
     }
@@ -113,7 +114,7 @@ impl WriteJson for Repairs {
         for repair in &self.0 {
             list.object(|o| {
                 o.int("offset", repair.offset as u64)
-                    .str("kind", repair.kind)
+                    .str("kind", repair.kind.name())
                     .str("before", &repair.before)
                     .str("after", &repair.after);
             });

@@ -290,7 +290,7 @@ impl OpenStream {
                 repairs: is_repaired.then_some(Json::Made(&repairs)),
                 arguments_text: is_changed.then(|| call.text().into()),
                 error: refusal.as_ref().map(|refusal| payload::CallError {
-                    code: refusal.code.into(),
+                    code: refusal.code.name().into(),
                     message: (&refusal.message).into(),
                 }),
                 provider: call.provider.as_deref().map(Json::of),

@@ -3,8 +3,8 @@
 use crate::failure::{StreamFailure, Words};
 use crate::members::minified;
 use event::payload::{
-    ContentDelta, Details, Error, FinishReason, RefusalDelta, Retract, ServerItem, SessionStats,
-    StreamEnd, StreamStart, Thinking, ToolCallDelta, Warning,
+    ContentDelta, Details, Error, FinishReason, RefusalDelta, Retract, RetractReason, ServerItem,
+    SessionStats, StreamEnd, StreamStart, Thinking, ToolCallDelta, Warning,
 };
 use event::{Choices, Json, Kind, Object, Payload, Raw, Sink, Surrogates};
 use redact::Redactor;
@@ -368,19 +368,13 @@ impl EventWriter<'_> {
     }
 
     /// Retracts the call with the provider's `index`.
-    pub(crate) fn retract(
-        &mut self,
-        choice: u32,
-        index: Option<i64>,
-        tool_id: Option<&str>,
-        reason: &str,
-    ) {
+    pub(crate) fn retract(&mut self, choice: u32, index: i64, reason: RetractReason) {
         self.write(
             choice,
             Retract {
-                index,
-                tool_id: tool_id.map(Into::into),
-                reason: reason.into(),
+                index: Some(index),
+                reason: reason.name().into(),
+                ..Retract::default()
             },
         );
     }

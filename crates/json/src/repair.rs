@@ -7,6 +7,7 @@
 use crate::lex::{self, PieceKind};
 use crate::{JsonError, Shape, check};
 use event::Raw;
+use event::payload::RepairKind;
 use std::ops::Range;
 
 /// The longest text that is repaired, in bytes.
@@ -99,7 +100,7 @@ fn unwrapped(text: &str, value: Raw<'_>) -> Option<Repaired> {
     is_object(&inner).then(|| Repaired {
         repairs: vec![Repair {
             offset: 0,
-            kind: "double_encoded",
+            kind: RepairKind::DoubleEncoded,
             before: text.to_owned(),
             after: inner.clone(),
         }],
@@ -117,9 +118,9 @@ fn front(text: &str, repairs: &mut Vec<Repair>) -> usize {
     }
     if start > 0 {
         let kind = if start > space {
-            "fence"
+            RepairKind::Fence
         } else {
-            "white_space"
+            RepairKind::WhiteSpace
         };
         repairs.push(Repair {
             offset: 0,
@@ -138,10 +139,10 @@ fn back(text: &str, start: usize, repairs: &mut Vec<Repair>) -> usize {
     loop {
         let rest = text[start..end].trim_ascii_end();
         let (kind, kept) = match rest.strip_suffix("```") {
-            Some(kept) => ("fence", kept),
+            Some(kept) => (RepairKind::Fence, kept),
             None => match END_TAGS.iter().find_map(|tag| rest.strip_suffix(tag)) {
-                Some(kept) => ("end_tag", kept),
-                None => ("white_space", rest),
+                Some(kept) => (RepairKind::EndTag, kept),
+                None => (RepairKind::WhiteSpace, rest),
             },
         };
         let at = start + kept.trim_ascii_end().len();
@@ -154,7 +155,7 @@ fn back(text: &str, start: usize, repairs: &mut Vec<Repair>) -> usize {
             });
         }
         end = at;
-        if kind == "white_space" {
+        if kind == RepairKind::WhiteSpace {
             return end;
         }
     }
@@ -206,8 +207,8 @@ fn is_null(text: &str) -> bool {
 pub struct Repair {
     /// Where `before` begins, in bytes of the original text.
     pub offset: usize,
-    /// The kind of edit, such as `trailing_comma`.
-    pub kind: &'static str,
+    /// The kind of edit.
+    pub kind: RepairKind,
     /// The text that was removed; may be empty.
     pub before: String,
     /// The text that was inserted; may be empty.
@@ -289,7 +290,7 @@ fn inside(old: &str, new: &str, base: usize, out: &mut Vec<Repair>) {
         let after = &new[bt[y.start]..bt[y.end]];
         out.push(Repair {
             offset: base + at[x.start],
-            kind: "escape",
+            kind: RepairKind::Escape,
             before: before.to_owned(),
             after: after.to_owned(),
         });
@@ -378,39 +379,39 @@ fn splits(d: usize) -> impl Iterator<Item = (usize, usize)> {
 }
 
 /// The kind of an edit, from the texts before and after it and the piece that follows.
-fn kind(before: &str, after: &str, next: &str) -> &'static str {
+fn kind(before: &str, after: &str, next: &str) -> RepairKind {
     let old = before.trim();
     let new = after.trim();
     match (old, new) {
-        (",", "") => "trailing_comma",
-        ("", ",") => "missing_comma",
-        ("", ":") => "missing_colon",
-        ("", "]" | "}") => "missing_bracket",
-        ("]" | "}", "") => "extra_bracket",
-        ("=" | "=>", ":") => "missing_colon",
-        ("", "") => "white_space",
+        (",", "") => RepairKind::TrailingComma,
+        ("", ",") => RepairKind::MissingComma,
+        ("", ":") => RepairKind::MissingColon,
+        ("", "]" | "}") => RepairKind::MissingBracket,
+        ("]" | "}", "") => RepairKind::ExtraBracket,
+        ("=" | "=>", ":") => RepairKind::MissingColon,
+        ("", "") => RepairKind::WhiteSpace,
         _ if new.is_empty()
             && (old.starts_with("//") || old.starts_with("/*") || old.starts_with('#')) =>
         {
-            "comment"
+            RepairKind::Comment
         }
-        (_, "") => "text_removed",
-        ("", _) => "text_added",
-        (_, "true" | "false" | "null") => "literal",
-        _ if old.starts_with('\'') && new.starts_with('"') => "single_quotes",
-        _ if old.starts_with('"') => "quotes",
+        (_, "") => RepairKind::TextRemoved,
+        ("", _) => RepairKind::TextAdded,
+        (_, "true" | "false" | "null") => RepairKind::Literal,
+        _ if old.starts_with('\'') && new.starts_with('"') => RepairKind::SingleQuotes,
+        _ if old.starts_with('"') => RepairKind::Quotes,
         _ if new.starts_with('"')
             && old.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$') =>
         {
             if next == ":" {
-                "unquoted_key"
+                RepairKind::UnquotedKey
             } else {
-                "unquoted_string"
+                RepairKind::UnquotedString
             }
         }
-        _ if new.starts_with('"') => "quotes",
-        _ if new.starts_with(|c: char| c == '-' || c.is_ascii_digit()) => "number",
-        _ => "text_replaced",
+        _ if new.starts_with('"') => RepairKind::Quotes,
+        _ if new.starts_with(|c: char| c == '-' || c.is_ascii_digit()) => RepairKind::Number,
+        _ => RepairKind::TextReplaced,
     }
 }
 
@@ -427,7 +428,7 @@ mod tests {
             Some(r.text.as_str()),
             "{text}"
         );
-        Some((r.text, r.repairs.iter().map(|r| r.kind).collect()))
+        Some((r.text, r.repairs.iter().map(|r| r.kind.name()).collect()))
     }
 
     #[test]
@@ -557,7 +558,7 @@ mod tests {
         assert_eq!(apply(old, &edits).unwrap(), new);
         edits
             .into_iter()
-            .map(|r| (r.kind, r.before, r.after))
+            .map(|r| (r.kind.name(), r.before, r.after))
             .collect()
     }
 

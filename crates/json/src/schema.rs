@@ -4,6 +4,7 @@
 use crate::{JsonError, JsonType, Repair, Repaired, Shape, ValueType, apply, check};
 use cost::{Size, cut, short};
 use event::Raw;
+use event::payload::RepairKind;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
@@ -246,7 +247,7 @@ impl Schema {
                 if !types.contains(&"string") && check(&inner).is_ok_and(|c| fits(c.shape)) {
                     repairs.push(Repair {
                         offset: value.text().as_ptr() as usize - whole.as_ptr() as usize,
-                        kind: "double_encoded",
+                        kind: RepairKind::DoubleEncoded,
                         before: value.text().to_owned(),
                         after: inner.into_owned(),
                     });

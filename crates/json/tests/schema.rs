@@ -228,7 +228,7 @@ fn what_was_encoded_twice_is_unwrapped_where_the_schema_says_so() {
     assert_eq!(
         r.repairs
             .iter()
-            .map(|r| (r.offset, r.kind))
+            .map(|r| (r.offset, r.kind.name()))
             .collect::<Vec<_>>(),
         [(21, "double_encoded"), (43, "double_encoded")]
     );

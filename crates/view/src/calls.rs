@@ -3,7 +3,8 @@
 use crate::escape::{content, json, one_line, plain};
 use anstyle::{AnsiColor, Style};
 use event::payload::{
-    Retract, ToolCall, ToolCallDelta, ToolCallPartial, ToolProgress, ToolResult, ToolUse,
+    Retract, RetractReason, ToolCall, ToolCallDelta, ToolCallPartial, ToolProgress, ToolResult,
+    ToolUse,
 };
 use event::{Event, Payload, Raw, Text};
 use std::borrow::Cow;
@@ -301,7 +302,7 @@ impl CallCards {
             state => {
                 *state = CallState::Retracted {
                     was_started,
-                    stream_failed: retract.reason == "stream_failed",
+                    stream_failed: retract.reason == RetractReason::StreamFailed.name(),
                 };
             }
         }

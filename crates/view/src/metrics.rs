@@ -22,8 +22,11 @@ mod words;
 pub use streams::OpenStreams;
 
 use crate::surface::FormRow;
-use event::payload::{SessionStats, ToolCall, ToolResult};
-use event::{Event, Payload, Raw, View};
+use event::payload::{
+    Approval, CallErrorCode, Error, FinishReason, RepairKind, Retract, RetractReason, SessionStats,
+    Status, StreamEnd, ToolCall, ToolResult, ToolUse, Verdict, Warning,
+};
+use event::{Event, Kind, Raw, View};
 use exposition::Exposition;
 use times::{TimeForm, Times};
 use tools::ToolTimes;
@@ -103,14 +106,14 @@ impl Metrics {
         Metrics {
             has_times,
             calls: Counts::of(words::OUTCOMES),
-            call_errors: Counts::of(words::CALL_ERRORS),
-            retracts: Counts::of(words::RETRACTS),
-            repairs: Counts::of(words::REPAIRS),
-            streams: Counts::of(words::FINISH_REASONS),
+            call_errors: Counts::of(CallErrorCode::WORDS),
+            retracts: Counts::of(RetractReason::WORDS),
+            repairs: Counts::of(RepairKind::WORDS),
+            streams: Counts::of(FinishReason::WORDS),
             errors: Counts::of(words::ERRORS),
             warnings: Counts::of(words::WARNINGS),
-            approvals: Counts::of(words::VERDICTS),
-            results: Counts::of(words::STATUSES),
+            approvals: Counts::of(Verdict::WORDS),
+            results: Counts::of(Status::WORDS),
             retries: 0,
             input_tokens: 0,
             output_tokens: 0,
@@ -145,7 +148,7 @@ impl Metrics {
                 times.add(time, &mut self.form);
             }
         }
-        if words::is_counted(event.kind()) && !news.is_repetition {
+        if !news.is_repetition {
             self.count(event);
         }
         while let Some(outcome) = open.next_settled() {
@@ -164,18 +167,23 @@ impl Metrics {
         }
     }
 
-    /// Counts an event of one of the kinds that have a count.
     fn count(&mut self, event: &Event<'_>) {
-        match event.payload() {
-            Some(Payload::ToolCall(call)) => self.call(&call),
-            Some(Payload::Retract(retract)) => self.retracts.add(&retract.reason.str()),
-            Some(Payload::StreamEnd(end)) => self.streams.add(end.finish_reason.name()),
-            Some(Payload::Error(error)) => self.errors.add(words::code(&error.code.str())),
-            Some(Payload::Warning(warning)) => self.warnings.add(words::code(&warning.code.str())),
-            Some(Payload::Approval(approval)) => self.approvals.add(&approval.decision.str()),
-            Some(Payload::ToolResult(result)) => self.result(&result),
-            Some(Payload::ToolUse(start)) => self.tools.know(&start.tool_name.str()),
-            Some(Payload::SessionStats(stats)) => self.stats(&stats),
+        match event.kind() {
+            Kind::ToolCall => self.call(&ToolCall::read(event)),
+            Kind::Retract => self.retracts.add(&Retract::read(event).reason.str()),
+            Kind::StreamEnd => {
+                let reason = StreamEnd::read(event).finish_reason;
+                self.streams.add(reason.name());
+            }
+            Kind::Error => {
+                let code = Error::read(event).code.str();
+                self.errors.add(words::code(&code));
+            }
+            Kind::Warning => self.warnings.add(&Warning::read(event).code.str()),
+            Kind::Approval => self.approvals.add(&Approval::read(event).decision.str()),
+            Kind::ToolResult => self.result(&ToolResult::read(event)),
+            Kind::ToolUse => self.tools.know(&ToolUse::read(event).tool_name.str()),
+            Kind::SessionStats => self.stats(&SessionStats::read(event)),
             _ => {}
         }
     }

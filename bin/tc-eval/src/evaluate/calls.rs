@@ -3,7 +3,7 @@
 use crate::reading::{each_event, to_calls};
 use accumulate::AccumulateOptions;
 use detect::Checker;
-use event::payload::{Retract, StreamStart, ToolCall};
+use event::payload::{Retract, RetractReason, StreamStart, ToolCall};
 use event::{Event, Kind, Machine, Payload, Raw};
 use score::{CallCounts, LabelledCall, Place};
 use std::rc::Rc;
@@ -175,7 +175,7 @@ impl FoundCalls {
     /// Takes back a call that turned out not to be a call. A failure of the stream after a call
     /// takes back no call here: the model made that call.
     fn retract(&mut self, retract: &Retract<'_>) {
-        if retract.reason == "stream_failed" {
+        if retract.reason == RetractReason::StreamFailed.name() {
             return;
         }
         if let Some(id) = retract.tool_id {

@@ -5,7 +5,7 @@ use crate::reading::{StreamReader, streams};
 use crate::recordings;
 use anyhow::Result;
 use event::payload::{ContentDelta, Retract, StreamEnd, StreamStart, Thinking, ToolCall};
-use event::payload::{FinishReason, RefusalDelta};
+use event::payload::{FinishReason, RefusalDelta, RetractReason};
 use event::{Event, Json, Kind, Text};
 use score::LabelledCall;
 use serde_json::value::RawValue;
@@ -94,7 +94,7 @@ impl StreamReader for SeenCalls {
             Kind::Retract => {
                 let retract = Retract::read(event);
                 // A call of a stream that failed was made all the same.
-                if *retract.reason.str() != *"stream_failed" {
+                if retract.reason != RetractReason::StreamFailed.name() {
                     let id = owned(retract.tool_id).unwrap_or_default();
                     if let Some(call) = self
                         .places

@@ -13,8 +13,8 @@ use crate::answer::turn::choice::{AnswerTrouble, ChoiceSteps, StepEmitter};
 
 pub(crate) use crate::answer::turn::choice::TakeStep;
 use event::payload::{
-    Error, FinishReason, Retract, ServerItem, SessionStats, StreamEnd, StreamStart, ToolCall,
-    ToolCallDelta, Warning,
+    Error, FinishReason, Retract, RetractReason, ServerItem, SessionStats, StreamEnd, StreamStart,
+    ToolCall, ToolCallDelta, Warning,
 };
 use event::{Choices, Event, Json, Kind, Object, Text};
 
@@ -304,7 +304,7 @@ impl AnswerSteps {
 
     fn retract(&mut self, event: &Event<'_>, take: &mut TakeStep<'_>) {
         let retract = Retract::read(event);
-        if retract.reason == "stream_failed" {
+        if retract.reason == RetractReason::StreamFailed.name() {
             // The end of the stream follows, which knows why.
             self.is_withdrawn = true;
             return;

@@ -2,7 +2,7 @@
 
 use crate::members::{GetText, minified};
 use crate::turn::{EventWriter, UsageParts};
-use event::payload::{FinishReason, ToolCallDelta};
+use event::payload::{FinishReason, RetractReason, ToolCallDelta};
 use event::{Raw, Text};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -52,7 +52,7 @@ impl AnthropicMessage {
         if std::mem::replace(&mut self.begun, true) && !self.stopped {
             for (index, block) in &self.blocks {
                 if matches!(block, ContentBlock::Tool(_)) {
-                    turn.retract(0, Some(*index), None, "message_restarted");
+                    turn.retract(0, *index, RetractReason::MessageRestarted);
                 }
             }
             let message = "the provider began its message again: the calls of the first are dropped, its text stays";

@@ -9,7 +9,7 @@
 use crate::failure::StreamFailure;
 use crate::gemini::partial::{PartialArguments, Placement};
 use crate::turn::{Decoder, EventWriter};
-use event::payload::{FinishReason, SessionStats, ToolCallDelta};
+use event::payload::{FinishReason, RetractReason, SessionStats, ToolCallDelta};
 use event::{Json, Raw};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -335,7 +335,7 @@ impl GeminiCandidate {
             Placement::Restart => {
                 // The pieces came out of order: the call begins again under its label, and its
                 // arguments follow at its end.
-                turn.retract(choice, Some(open.label), None, "arguments_reordered");
+                turn.retract(choice, open.label, RetractReason::ArgumentsReordered);
                 let provider = of_call(open.id.as_deref(), open.signature.as_deref());
                 let delta = ToolCallDelta {
                     index: Some(open.label),

@@ -2,7 +2,7 @@
 
 use crate::members::minified;
 use crate::turn::EventWriter;
-use event::payload::ToolCallDelta;
+use event::payload::{RetractReason, ToolCallDelta};
 use event::{Json, Raw, Surrogates, quoted};
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
@@ -512,7 +512,7 @@ impl OutputItem {
         if !all.starts_with(&self.sent) {
             let message = "the pieces of a call are not what its end says: the end counts";
             turn.warning(0, "arguments_replaced", message, Some(&self.sent));
-            turn.retract(0, Some(self.label), None, "arguments_replaced");
+            turn.retract(0, self.label, RetractReason::ArgumentsReplaced);
             turn.free(self.sent.len());
             self.sent.clear();
             self.introduce(Some(&self.call_id), Some(&self.name), turn);

@@ -97,10 +97,24 @@ impl<'a> Codec<'a, Option<Json<'a>>> for ArgumentsField {
     }
 }
 
+words! {
+    /// What is wrong with a call that must not run.
+    CallErrorCode {
+        /// Its arguments were cut.
+        Incomplete = "incomplete",
+        /// Its arguments are not a JSON object.
+        InvalidJson = "invalid_json",
+        /// Its arguments do not fit the schema of the tool.
+        Schema = "schema",
+        /// It has no name.
+        NoName = "no_name",
+    }
+}
+
 /// Why a call must not run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallError<'a> {
-    /// `incomplete`, `invalid_json`, `schema` or `no_name`.
+    /// The word of a [`CallErrorCode`].
     pub code: Text<'a>,
     /// A sentence that a model or a person can act on.
     pub message: Text<'a>,
@@ -123,6 +137,52 @@ impl<'a> FieldValue<'a> for CallError<'a> {
         self.code.write(o.member("\"code\":"));
         self.message.write(o.member("\"message\":"));
         o.close();
+    }
+}
+
+words! {
+    /// What an edit of a repair does.
+    RepairKind {
+        /// A comment was removed.
+        Comment = "comment",
+        /// A value was taken out of a JSON string.
+        DoubleEncoded = "double_encoded",
+        /// An end tag behind the arguments was removed.
+        EndTag = "end_tag",
+        /// Characters inside a string were escaped, or their escapes mended.
+        Escape = "escape",
+        /// A bracket too many was removed.
+        ExtraBracket = "extra_bracket",
+        /// A code fence around the arguments was removed.
+        Fence = "fence",
+        /// A word such as `True` or `None` became a JSON literal.
+        Literal = "literal",
+        /// A bracket was added.
+        MissingBracket = "missing_bracket",
+        /// A colon was added.
+        MissingColon = "missing_colon",
+        /// A comma was added.
+        MissingComma = "missing_comma",
+        /// A number was written as JSON has it.
+        Number = "number",
+        /// Quotes were added or mended.
+        Quotes = "quotes",
+        /// Single quotes became double quotes.
+        SingleQuotes = "single_quotes",
+        /// Other text was added.
+        TextAdded = "text_added",
+        /// Other text was removed.
+        TextRemoved = "text_removed",
+        /// Other text was replaced.
+        TextReplaced = "text_replaced",
+        /// A trailing comma was removed.
+        TrailingComma = "trailing_comma",
+        /// A key got its quotes.
+        UnquotedKey = "unquoted_key",
+        /// A string got its quotes.
+        UnquotedString = "unquoted_string",
+        /// White space around the arguments was removed.
+        WhiteSpace = "white_space",
     }
 }
 
@@ -163,6 +223,26 @@ payload! {
         tool_name: Text<'a>,
         /// The arguments so far.
         arguments: Option<Json<'a>> as ArgumentsField,
+    }
+}
+
+words! {
+    /// Why a call that was begun or emitted does not hold.
+    RetractReason {
+        /// The stream has failed.
+        StreamFailed = "stream_failed",
+        /// The text that looked like a call is not a call.
+        Unparsed = "unparsed",
+        /// The call turned out to be inside reasoning.
+        Reasoning = "reasoning",
+        /// The provider's own calls take the place of the calls in the text.
+        NativeCall = "native_call",
+        /// The provider sent other arguments than its deltas had.
+        ArgumentsReplaced = "arguments_replaced",
+        /// The provider sent the pieces of the arguments in an order in which they cannot be written.
+        ArgumentsReordered = "arguments_reordered",
+        /// The provider began its message again.
+        MessageRestarted = "message_restarted",
     }
 }
 

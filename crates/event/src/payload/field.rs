@@ -152,6 +152,9 @@ macro_rules! words {
         }
 
         impl $name {
+            /// The words of all values, in their order.
+            pub const WORDS: &'static [&'static str] = &[$($text),+];
+
             /// The word that is written for it.
             pub fn name(self) -> &'static str {
                 match self {

@@ -3,7 +3,7 @@
 use crate::machine::alone::AloneReading;
 use crate::outlet::{CallPiece, DROPPED, Outlet};
 use crate::parser::Parser;
-use event::payload::{ContentDelta, Retract, Thinking, ToolCallDelta, Warning};
+use event::payload::{ContentDelta, Retract, RetractReason, Thinking, ToolCallDelta, Warning};
 use event::{Sink, Text, cut};
 use std::collections::HashSet;
 
@@ -111,7 +111,7 @@ impl TagChoice {
                 Retract {
                     index: Some(index),
                     tool_id: None,
-                    reason: "native_call".into(),
+                    reason: RetractReason::NativeCall.name().into(),
                 },
             );
         }

@@ -7,6 +7,7 @@
 
 use crate::dialect::PromptReasoning;
 use crate::outlet::{CallPiece, Outlet, Prose};
+use event::payload::RetractReason;
 use std::collections::HashSet;
 
 /// How much of the beginning of a message is held back where its prompt is not known, in bytes.
@@ -183,7 +184,8 @@ impl Emitter {
     pub(super) fn retract_last(&mut self, read: usize, out: &mut dyn Outlet) {
         self.limit(read, out);
         let index = self.calls - 1;
-        self.outlet(out).retract(index, "unparsed");
+        self.outlet(out)
+            .retract(index, RetractReason::Unparsed.name());
     }
 
     /// A message for people.
@@ -271,7 +273,7 @@ impl Emitter {
         self.whole.retain(|(index, _)| *index < from);
         (from..self.calls)
             .rev()
-            .for_each(|index| out.retract(index, "reasoning"));
+            .for_each(|index| out.retract(index, RetractReason::Reasoning.name()));
         out.warning(
             "late_reasoning",
             "the text before this point was reasoning, and its calls do not count; if the prompt opens the reasoning, pass --prefill '<think>'",
@@ -308,7 +310,7 @@ impl Emitter {
             return;
         }
         for (index, _) in std::mem::take(&mut self.whole).into_iter().rev() {
-            out.retract(index, "reasoning");
+            out.retract(index, RetractReason::Reasoning.name());
         }
         out.warning(
             "late_reasoning",

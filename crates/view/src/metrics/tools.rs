@@ -1,7 +1,8 @@
 //! How long the calls of each tool ran.
 
 use super::times::{TimeForm, Times};
-use super::words::{OTHER, STATUSES, place};
+use super::words::{OTHER, labels, place};
+use event::payload::Status;
 use std::collections::BTreeMap;
 
 /// How many names of tools labels may have.
@@ -14,8 +15,8 @@ const NAME: usize = 128;
 /// model may have made up, is `other`, and so are all names after the first [`NAMES`].
 #[derive(Debug, Default)]
 pub(super) struct ToolTimes {
-    /// The names that labels have, each with the times for each of [`STATUSES`].
-    tools: BTreeMap<Box<str>, [Option<Box<Times>>; STATUSES.len()]>,
+    /// The names that labels have, each with the times for each [`Status`] and for any other.
+    tools: BTreeMap<Box<str>, [Option<Box<Times>>; Status::WORDS.len() + 1]>,
 }
 
 impl ToolTimes {
@@ -36,7 +37,7 @@ impl ToolTimes {
             OTHER
         };
         let times = self.tools.get_mut(known);
-        if let Some(times) = times.and_then(|tool| tool.get_mut(place(STATUSES, status))) {
+        if let Some(times) = times.and_then(|tool| tool.get_mut(place(Status::WORDS, status))) {
             let times = times.get_or_insert_with(|| Box::new(Times::new(form)));
             times.add(micros, form);
         }
@@ -50,7 +51,7 @@ impl ToolTimes {
     /// The labels of each series, with its times.
     pub(super) fn series(&self) -> impl Iterator<Item = (String, &Times)> {
         self.tools.iter().flat_map(|(name, statuses)| {
-            let statuses = STATUSES.iter().zip(statuses);
+            let statuses = labels(Status::WORDS).zip(statuses);
             statuses.filter_map(move |(status, times)| {
                 let labels = format!("tool=\"{name}\",status=\"{status}\"");
                 times.as_deref().map(|times| (labels, times))

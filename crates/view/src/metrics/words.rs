@@ -1,135 +1,100 @@
-//! The words that labels may have. Any other word of an event becomes `other`, so that no input makes
+//! The words that labels may have. Any other word of an event becomes [`OTHER`], so that no input makes
 //! a series of its own.
+//!
+//! Most labels are the words of a table of the protocol, such as [`event::payload::Status`]. The codes
+//! of errors and warnings have no such table: a test compares the lists below with the sources of all
+//! crates and commands.
 
-use event::Kind;
+use event::payload::CallErrorCode;
 
-/// What stands for a word that no table has.
+/// The label of a word that its table does not have.
 pub(super) const OTHER: &str = "other";
 
-/// What became of a call that was taken back.
+/// A call that was taken back before its stream ended.
 pub(super) const RETRACTED: &str = "retracted";
 
-/// What became of a call. `invalid` has an error in its arguments or no name, `incomplete` was cut,
-/// `retracted` was taken back before its stream ended.
-pub(super) const OUTCOMES: &[&str] = &["whole", "incomplete", "invalid", RETRACTED, OTHER];
+/// How calls end. `invalid` has an error in its arguments or no name, `incomplete` was cut.
+pub(super) const OUTCOMES: &[&str] = &["whole", "incomplete", "invalid", RETRACTED];
 
-/// The codes of the `error` of a `tool_call`.
-pub(super) const CALL_ERRORS: &[&str] = &["incomplete", "invalid_json", "schema", "no_name", OTHER];
-
-/// The reasons of a `retract`.
-pub(super) const RETRACTS: &[&str] = &[
-    "stream_failed",
-    "unparsed",
-    "reasoning",
-    "native_call",
-    OTHER,
-];
-
-/// The kinds of edits of `json::repair`.
-pub(super) const REPAIRS: &[&str] = &[
-    "comment",
-    "double_encoded",
-    "end_tag",
-    "escape",
-    "extra_bracket",
-    "fence",
-    "literal",
-    "missing_bracket",
-    "missing_colon",
-    "missing_comma",
-    "number",
-    "quotes",
-    "single_quotes",
-    "text_added",
-    "text_removed",
-    "text_replaced",
-    "trailing_comma",
-    "unquoted_key",
-    "unquoted_string",
-    "white_space",
-    OTHER,
-];
-
-/// The finish reasons of streams.
-pub(super) const FINISH_REASONS: &[&str] = &[
-    "stop",
-    "tool_calls",
-    "length",
-    "content_filter",
-    "error",
-    "cancelled",
-    "cut",
-    OTHER,
-];
-
-/// The statuses of results.
-pub(super) const STATUSES: &[&str] = &[
-    "success",
-    "error",
-    "timeout",
-    "denied",
-    "cancelled",
-    "invalid",
-    "unknown_tool",
-    "pending",
-    OTHER,
-];
-
-/// The answers to calls that ask for one.
-pub(super) const VERDICTS: &[&str] = &["approved", "denied", "answered", OTHER];
-
-/// The codes of errors: those of the commands, and those of providers that tell an operator what to
-/// do. `http_4xx` and `http_5xx` stand for all statuses of their hundred.
+/// The codes of errors.
 pub(super) const ERRORS: &[&str] = &[
+    // Of the commands. `http_4xx` and `http_5xx` are all statuses of their hundred.
     "answer_too_long",
-    "authentication_error",
+    "bad_gzip",
     "command_failed",
     "command_not_started",
     "context_overflow",
     "disconnected",
+    "frame_too_long",
     "http_4xx",
     "http_5xx",
-    "insufficient_quota",
-    "internal_error",
     "interrupted",
-    "invalid_api_key",
-    "invalid_request_error",
+    "invalid_request",
     "line_too_long",
     "max_steps",
     "memory_full",
     "no_answer",
+    "no_provider",
     "not_a_stream",
     "output_too_long",
-    "overloaded_error",
-    "permission_error",
     "provider_error",
-    "rate_limit_error",
-    "rate_limit_exceeded",
     "redirected",
-    "server_error",
+    "response_cancelled",
+    "response_failed",
     "session_not_read",
     "shutting_down",
+    "stream_cut",
     "tape_miss",
     "timeout",
     "too_many_requests",
-    "tool_use_failed",
     "tools_failed",
     "tools_not_run",
     "upstream_cut",
+    "upstream_error",
     "upstream_failed",
     "upstream_key_refused",
     "upstream_timeout",
     "upstream_unreachable",
-    OTHER,
+    "wrong_api",
+    // Of providers: those that a person can act on.
+    "DEADLINE_EXCEEDED",
+    "INTERNAL",
+    "INVALID_ARGUMENT",
+    "NOT_FOUND",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "UNAUTHENTICATED",
+    "UNAVAILABLE",
+    "api_error",
+    "authentication_error",
+    "billing_error",
+    "insufficient_quota",
+    "invalid_api_key",
+    "invalid_request_error",
+    "malformed_function_call",
+    "malformed_response",
+    "missing_thought_signature",
+    "not_found_error",
+    "overloaded_error",
+    "permission_error",
+    "rate_limit_error",
+    "rate_limit_exceeded",
+    "request_too_large",
+    "server_error",
+    "timeout_error",
+    "tool_use_failed",
 ];
 
-/// The codes of warnings of the commands.
+/// The codes of warnings.
 pub(super) const WARNINGS: &[&str] = &[
     "abnormal_finish",
     "arguments_replaced",
     "bad_json",
+    "bad_json_path",
     "extra_arguments",
     "extra_text",
+    "file_replaced",
+    "file_truncated",
     "id_changed",
     "id_twice",
     "index_inferred",
@@ -139,6 +104,8 @@ pub(super) const WARNINGS: &[&str] = &[
     "not_an_event",
     "parameter_left_out",
     "prompt_blocked",
+    "retry_wait",
+    "session_truncated",
     "tag_dropped",
     "tag_note",
     "tag_unparsed",
@@ -146,24 +113,7 @@ pub(super) const WARNINGS: &[&str] = &[
     "tools_unread",
     "unknown_dialect",
     "unknown_type",
-    OTHER,
 ];
-
-/// Whether [`super::Metrics`] counts events of this kind: all but the many pieces of an answer.
-pub(super) fn is_counted(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::ToolCall
-            | Kind::Retract
-            | Kind::StreamEnd
-            | Kind::Error
-            | Kind::Warning
-            | Kind::Approval
-            | Kind::ToolResult
-            | Kind::ToolUse
-            | Kind::SessionStats
-    )
-}
 
 /// The code that a code is counted under: `http_404` is one of `http_4xx`.
 pub(super) fn code(code: &str) -> &str {
@@ -176,15 +126,15 @@ pub(super) fn code(code: &str) -> &str {
 
 /// The outcome of a call with this error code.
 pub(super) fn outcome(error: Option<&str>) -> &'static str {
-    match error {
+    match error.map(CallErrorCode::of) {
         None => "whole",
-        Some("incomplete") => "incomplete",
-        Some("invalid_json" | "schema" | "no_name") => "invalid",
-        Some(_) => OTHER,
+        Some(Some(CallErrorCode::Incomplete)) => "incomplete",
+        Some(Some(_)) => "invalid",
+        Some(None) => OTHER,
     }
 }
 
-/// A count for each word of a table, whose last one is [`OTHER`].
+/// A count for each word of a table, and one for all other words.
 #[derive(Debug)]
 pub(super) struct Counts {
     words: &'static [&'static str],
@@ -195,7 +145,7 @@ impl Counts {
     pub(super) fn of(words: &'static [&'static str]) -> Counts {
         Counts {
             words,
-            counts: vec![0; words.len()],
+            counts: vec![0; words.len() + 1],
         }
     }
 
@@ -205,58 +155,136 @@ impl Counts {
         }
     }
 
-    /// The words with their counts.
+    /// The labels with their counts.
     pub(super) fn each(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        self.words.iter().copied().zip(self.counts.iter().copied())
+        labels(self.words).zip(self.counts.iter().copied())
     }
 }
 
-/// The place of a word in its table: that of [`OTHER`], the last, for a word that it does not have.
+/// The labels that the words of a table make.
+pub(super) fn labels(words: &[&'static str]) -> impl Iterator<Item = &'static str> {
+    words.iter().copied().chain([OTHER])
+}
+
+/// The place of the label of a word among [`labels`].
 pub(super) fn place(words: &[&str], word: &str) -> usize {
-    let last = words.len().saturating_sub(1);
-    words
-        .iter()
-        .position(|known| *known == word)
-        .unwrap_or(last)
+    let found = words.iter().position(|known| *known == word);
+    found.unwrap_or(words.len())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use event::payload::{FinishReason, Status, Verdict};
+    use std::path::Path;
+
+    /// The sources of all crates and commands but this one, with their paths, without comments and
+    /// tests.
+    fn sources() -> Vec<(String, String)> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut folders = vec![root.join("crates"), root.join("bin")];
+        let mut sources = Vec::new();
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                let name = path.display().to_string();
+                if path.is_dir() {
+                    let is_left_out = ["/tests", "crates/view", "crates/testkit"];
+                    if !is_left_out.iter().any(|end| name.ends_with(end)) {
+                        folders.push(path);
+                    }
+                } else if name.ends_with(".rs") {
+                    let text = std::fs::read_to_string(path).unwrap();
+                    let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+                    let lines = code.lines();
+                    let code = lines.filter(|line| !line.trim_start().starts_with("//"));
+                    sources.push((name, code.collect::<Vec<_>>().join("\n")));
+                }
+            }
+        }
+        sources
+    }
+
+    /// Where the sources write the code of a warning or an error: it is the first literal that follows.
+    const WRITERS: [(&[&str], &[&str]); 2] = [
+        (
+            WARNINGS,
+            &[
+                "Warning::new(",
+                "turn.warning(",
+                "out.warning(",
+                "emitter.warn(",
+                "self.warn(",
+                "Oddity {",
+                "Piece::Anew(",
+                "const DROPPED",
+            ],
+        ),
+        (
+            ERRORS,
+            &[
+                "Error::new(",
+                "StreamFailure::new(",
+                "stream.error(",
+                "pipe.fail(",
+                "writer.fail(",
+                "feed.fail(",
+                "self.fail(",
+                "self.overrun(",
+                "self.failure(502, ",
+                // The table of the codes of providers.
+                "FailureNames { openai: ",
+                "\", anthropic: ",
+                "\", gemini: (",
+            ],
+        ),
+    ];
+
+    /// The code that a source writes at the beginning of `rest`, if it is a literal.
+    fn first_code(rest: &str) -> Option<&str> {
+        let statement = rest.split([';', '}']).next()?.split("=>").next()?;
+        // The text in `starts_with("…")` is not a code.
+        let parts: Vec<&str> = statement.split('"').collect();
+        let mut codes = parts.chunks_exact(2).filter(|pair| !pair[0].ends_with('('));
+        let is_code = |b: u8| b == b'_' || b.is_ascii_alphanumeric();
+        let code = codes.find(|pair| pair[1].len() > 2 && pair[1].bytes().all(is_code));
+        code.map(|pair| pair[1])
+    }
 
     #[test]
-    fn the_tables_have_the_words_of_the_protocol() {
-        let all_but_other = |words: &[&'static str]| words[..words.len() - 1].to_vec();
-        for word in all_but_other(FINISH_REASONS) {
-            assert!(FinishReason::of(word).is_some(), "{word}");
-        }
-        for word in all_but_other(STATUSES) {
-            assert!(Status::of(word).is_some(), "{word}");
-        }
-        for word in all_but_other(VERDICTS) {
-            assert!(Verdict::of(word).is_some(), "{word}");
-        }
-        for code in all_but_other(CALL_ERRORS) {
-            assert_ne!(outcome(Some(code)), OTHER, "{code}");
-        }
-        for table in [
-            OUTCOMES,
-            CALL_ERRORS,
-            RETRACTS,
-            REPAIRS,
-            FINISH_REASONS,
-            STATUSES,
-            VERDICTS,
-            ERRORS,
-            WARNINGS,
-        ] {
-            assert_eq!(table.last(), Some(&OTHER));
+    fn the_lists_have_every_code_that_the_sources_write() {
+        let sources = sources();
+        for (list, writers) in WRITERS {
+            for writer in writers {
+                let all = sources.iter();
+                let codes = all.flat_map(|(path, source)| {
+                    let writes = source.split(writer).skip(1);
+                    writes.filter_map(move |rest| Some((path, first_code(rest)?)))
+                });
+                let codes: Vec<_> = codes.collect();
+                assert!(!codes.is_empty(), "nothing writes {writer}");
+                for (path, code) in codes {
+                    assert!(list.contains(&code), "{path} writes {code}");
+                }
+            }
         }
     }
 
     #[test]
-    fn a_word_that_no_table_has_is_other() {
+    fn the_lists_have_no_code_that_nothing_writes() {
+        let sources = sources();
+        let codes = [WARNINGS, ERRORS].concat().into_iter();
+        for code in codes.filter(|code| !code.ends_with("xx")) {
+            // Gemini's words are written in lower case.
+            let literals =
+                [code.to_owned(), code.to_ascii_uppercase()].map(|code| format!("\"{code}\""));
+            let is_written =
+                |(_, source): &(_, String)| literals.iter().any(|code| source.contains(code));
+            assert!(sources.iter().any(is_written), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_word_that_its_table_does_not_have_is_other() {
         let mut counts = Counts::of(OUTCOMES);
         for word in ["whole", "", "WHOLE", "\"} 1\nx 2", "other"] {
             counts.add(word);
@@ -274,5 +302,13 @@ mod tests {
         ] {
             assert_eq!(code(sent), counted);
         }
+    }
+
+    #[test]
+    fn every_error_of_a_call_has_an_outcome() {
+        for code in CallErrorCode::WORDS {
+            assert!(OUTCOMES.contains(&outcome(Some(code))), "{code}");
+        }
+        assert_eq!(outcome(Some("novel")), OTHER);
     }
 }
