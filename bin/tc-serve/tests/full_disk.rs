@@ -17,11 +17,53 @@ fn sessions(folder: &Path) -> Vec<PathBuf> {
     files.map(|file| file.expect("a file").path()).collect()
 }
 
+/// A front that keeps its answers.
+struct KeptFront {
+    path: &'static str,
+    /// The type of its events with text.
+    text: &'static str,
+    /// What the last event of a whole answer says.
+    end: &'static str,
+}
+
+const FRONTS: [KeptFront; 3] = [
+    KeptFront {
+        path: "/v1/responses",
+        text: "response.output_text.delta",
+        end: "\"type\":\"response.completed\"",
+    },
+    KeptFront {
+        path: "/api/chat",
+        text: "text-delta",
+        end: "\"finishReason\":\"stop\"",
+    },
+    KeptFront {
+        path: "/api/ag-ui",
+        text: "TEXT_MESSAGE_CONTENT",
+        end: "\"type\":\"RUN_FINISHED\"",
+    },
+];
+
+impl KeptFront {
+    /// The body of a request with this question.
+    fn body(&self, question: &str) -> Value {
+        let parts = json!([{"type": "text", "text": question}]);
+        let message = json!({"id": "u", "role": "user", "content": question, "parts": parts});
+        match self.path {
+            "/v1/responses" => json!({"model": "m", "input": question, "stream": true}),
+            "/api/chat" => json!({"model": "m", "id": "a", "messages": [message]}),
+            _ => json!({"threadId": "a", "runId": "r", "tools": [], "context": [],
+                "forwardedProps": {"model": "m"}, "messages": [message]}),
+        }
+    }
+}
+
 /// The texts of the deltas that a client has.
 fn texts(body: &str) -> Vec<String> {
     let data = body.lines().filter_map(|line| line.strip_prefix("data: "));
     let events = data.filter_map(|data| serde_json::from_str::<Value>(data).ok());
-    let deltas = events.filter(|event| event["type"] == "response.output_text.delta");
+    let is_text = |event: &Value| FRONTS.iter().any(|front| event["type"] == front.text);
+    let deltas = events.filter(is_text);
     deltas
         .map(|event| event["delta"].as_str().expect("text").to_owned())
         .collect()
@@ -44,41 +86,49 @@ fn a_full_disk_is_an_error_and_loses_nothing_that_was_sent() {
         "--retries",
         "0",
     ]);
-    let ask = |body: Value| service.ask("POST", "/v1/responses", JSON, &body.to_string());
-    let first = json!({"model": "m", "input": "Hi", "stream": true});
-    let whole = ask(first.clone());
-    assert_eq!(texts(&whole.body), ["Hello"]);
-    let file = sessions(&path).remove(0);
+    for front in FRONTS {
+        fills_at_any_byte(&service, &path, &front);
+    }
+}
+
+/// Asks `front` on a disk that is full at any byte of its session, and then with room.
+fn fills_at_any_byte(service: &Service, folder: &Path, front: &KeptFront) {
+    let first = front.body("Hi").to_string();
+    let whole = service.post(front.path, &first);
+    assert_eq!(texts(&whole.body), ["Hello"], "{}: {whole:?}", front.path);
+    assert!(whole.body.contains(front.end), "{}: {whole:?}", front.path);
+    let file = sessions(folder).remove(0);
     let length = std::fs::metadata(&file).expect("a file").len();
     std::fs::remove_file(file).expect("a file");
     let mut cut = 0;
     // Times in a session make it some bytes longer or shorter.
     for bytes in (0..length + 40).step_by(17) {
+        let what = format!("{} at {bytes}", front.path);
         service.limit(Some(bytes));
-        let response = ask(first.clone());
+        let response = service.post(front.path, &first);
         service.limit(None);
-        let files = sessions(&path);
+        let files = sessions(folder);
         let Some(file) = files.first() else {
             // The first lines did not fit, and nothing is left of them.
-            assert_eq!(response.status, 507, "{bytes}: {response:?}");
+            assert_eq!(response.status, 507, "{what}: {response:?}");
             continue;
         };
         let session = std::fs::read_to_string(file).expect("a session");
-        assert!(session.ends_with('\n'), "{bytes}: {session}");
+        assert!(session.ends_with('\n'), "{what}: {session}");
         let events = testkit::events(&session);
         for text in texts(&response.body) {
             let kept = events.iter().any(|event| event["text"] == text.as_str());
-            assert!(kept, "{bytes}: {text} is not in {session}");
+            assert!(kept, "{what}: {text} is not in {session}");
         }
         let id = events[1]["id"].as_str().expect("an id");
         let has_ended = events.iter().any(|event| event["type"] == "response_end");
-        let is_whole = response.body.contains("response.completed");
-        assert!(has_ended || !is_whole, "{bytes}: {session}");
+        let is_whole = response.body.contains(front.end);
+        assert!(has_ended || !is_whole, "{what}: {session}");
         if !is_whole {
             cut += 1;
             let says = response.body.contains("session_not_written")
                 || response.body.contains("the session cannot be written");
-            assert!(says, "{bytes}: {response:?}");
+            assert!(says, "{what}: {response:?}");
         }
         // Once there is room the answer has an end, and the session goes on.
         let object = service.ask("GET", &format!("/v1/responses/resp_{id}"), "", "");
@@ -86,14 +136,15 @@ fn a_full_disk_is_an_error_and_loses_nothing_that_was_sent() {
         // Only the line behind a whole answer may be missing.
         let is_whole = events.iter().any(|event| event["type"] == "stream_end");
         let status = if is_whole { "completed" } else { "failed" };
-        assert_eq!(object["status"], status, "{bytes}: {session}");
+        assert_eq!(object["status"], status, "{what}: {session}");
         let next =
             json!({"model": "m", "input": "On", "previous_response_id": format!("resp_{id}")});
-        assert_eq!(ask(next).status, 200, "{bytes}");
-        assert_eq!(sessions(&path).len(), 1);
+        let next = service.post("/v1/responses", &next.to_string());
+        assert_eq!(next.status, 200, "{what}: {next:?}");
+        assert_eq!(sessions(folder).len(), 1);
         std::fs::remove_file(file).expect("a file");
     }
-    assert!(cut > 20, "{cut}");
+    assert!(cut > 20, "{}: {cut}", front.path);
 }
 
 /// A tool that leaves a line with its name and its argument.

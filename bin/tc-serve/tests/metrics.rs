@@ -8,7 +8,7 @@ mod service;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use service::agent::{Agent, Asking, FRONTS, Turn, model, session_of, tool};
-use service::{JSON, SSE, Service, Upstream, answer, provider, streamed};
+use service::{Client, JSON, SSE, Service, Upstream, answer, provider, streamed};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use testkit::{Scratch, run_with, wait_until};
@@ -231,6 +231,7 @@ fn ready_fails_from_the_signal_on_and_open_answers_end() {
     let service = Service::of(&upstream.url(), &["--grace", "1h"]);
     let ready = |service: &Service| service.ask("GET", "/ready", "", "").status;
     assert_eq!(ready(&service), 200);
+    let mut idle = service.connect();
     let mut client = service.send("POST", CHAT.path, JSON, STREAM);
     let mut call = upstream.next();
     call.begin();
@@ -245,12 +246,19 @@ fn ready_fails_from_the_signal_on_and_open_answers_end() {
     assert!(refused.body.contains("shutting_down"), "{refused:?}");
     assert_eq!(refused.header("connection"), Some("close"));
     assert!(refused.header("retry-after").is_some());
+    // A connection that sends nothing, and one that stops in its head, do not hold up the end.
+    let mut silent = service.connect();
+    let mut slow = service.connect();
+    slow.write(b"GET /ready HTTP/1.1\r\nhost: localh");
     call.text("the answer");
     call.stop();
     let rest = client.rest();
     assert!(rest.body.contains("the answer") && rest.body.contains("[DONE]"));
     let (status, _) = service.ended();
     assert_eq!(status.code(), Some(143));
+    [&mut idle, &mut silent, &mut slow]
+        .into_iter()
+        .for_each(Client::closed);
 }
 
 #[test]

@@ -9,6 +9,8 @@ use std::io::Write;
 
 const CHAT: &str = "/v1/chat/completions";
 const STREAM: &str = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
+/// A question that each protocol of user interfaces takes.
+const UI_STREAM: &str = r#"{"model":"m","id":"a","threadId":"a","runId":"r","tools":[],"context":[],"forwardedProps":{"model":"m"},"messages":[{"id":"u","role":"user","content":"hi","parts":[{"type":"text","text":"hi"}]}]}"#;
 const JSON: &str = "content-type: application/json\r\n";
 
 #[test]
@@ -61,6 +63,29 @@ fn pages_of_other_sites_reach_nothing() {
             is_allowed,
             "{headers}"
         );
+    }
+    for (method, path, own) in [
+        ("POST", "/api/chat", 400),
+        ("POST", "/api/ag-ui", 400),
+        ("POST", "/api/chat/a/stop", 404),
+        ("GET", "/api/chat/a/stream", 204),
+        ("GET", "/metrics", 200),
+        ("GET", "/ready", 200),
+        (
+            "GET",
+            "/v1/sessions/3fa90000000000000000000000000001?format=html",
+            404,
+        ),
+    ] {
+        for (headers, status) in [
+            ("", own),
+            ("host: evil.example\r\n", 403),
+            ("origin: http://evil.example\r\n", 403),
+            ("sec-fetch-site: cross-site\r\n", 403),
+        ] {
+            let response = service.ask(method, path, &json(headers), "{}");
+            assert_eq!(response.status, status, "{method} {path} {headers}");
+        }
     }
     let preflight = |origin: &str| {
         let headers = format!(
@@ -175,8 +200,24 @@ fn a_key_is_asked_for_and_is_nowhere_in_an_answer() {
             response.body
         );
     }
-    for (path, status) in [("/v1/models", 401), ("/health", 200), ("/", 200)] {
-        assert_eq!(service.ask("GET", path, "", "").status, status, "{path}");
+    for (method, path, status) in [
+        ("GET", "/v1/models", 401),
+        ("GET", "/metrics", 401),
+        (
+            "GET",
+            "/v1/sessions/3fa90000000000000000000000000001?format=html",
+            401,
+        ),
+        ("POST", "/api/chat", 401),
+        ("GET", "/api/chat/a/stream", 401),
+        ("POST", "/api/chat/a/stop", 401),
+        ("POST", "/api/ag-ui", 401),
+        ("GET", "/health", 200),
+        ("GET", "/ready", 200),
+        ("GET", "/", 200),
+    ] {
+        let response = service.ask(method, path, JSON, "");
+        assert_eq!(response.status, status, "{method} {path}");
     }
     std::fs::remove_file(file).expect("the file is there");
 }
@@ -551,18 +592,21 @@ fn slow_and_long_requests_end() {
     client.write(head.as_bytes());
     assert!(matches!(client.rest().status, 431 | 0));
     // A body that stops, and bodies that are too long: as announced, and in chunks.
-    let part = request("POST", CHAT, JSON, STREAM);
-    let mut client = service.connect();
-    client.write(&part.as_bytes()[..part.len() - 5]);
-    assert_eq!(client.rest().status, 408);
-    assert_eq!(service.post(CHAT, &"x".repeat(2000)).status, 413);
-    let mut client = service.connect();
-    let chunks = format!(
-        "transfer-encoding: chunked\r\n\r\n7d0\r\n{}\r\n0\r\n\r\n",
-        "x".repeat(2000)
-    );
-    client.write(format!("POST {CHAT} HTTP/1.1\r\nhost: localhost\r\n{JSON}{chunks}").as_bytes());
-    assert_eq!(client.rest().status, 413);
+    for path in [CHAT, "/api/chat", "/api/ag-ui"] {
+        let part = request("POST", path, JSON, STREAM);
+        let mut client = service.connect();
+        client.write(&part.as_bytes()[..part.len() - 5]);
+        assert_eq!(client.rest().status, 408, "{path}");
+        assert_eq!(service.post(path, &"x".repeat(2000)).status, 413, "{path}");
+        let mut client = service.connect();
+        let chunks = format!(
+            "transfer-encoding: chunked\r\n\r\n7d0\r\n{}\r\n0\r\n\r\n",
+            "x".repeat(2000)
+        );
+        let head = format!("POST {path} HTTP/1.1\r\nhost: localhost\r\n{JSON}");
+        client.write(format!("{head}{chunks}").as_bytes());
+        assert_eq!(client.rest().status, 413, "{path}");
+    }
     // The service still answers.
     assert_eq!(service.ask("GET", "/health", "", "").status, 200);
 }
@@ -571,19 +615,25 @@ fn slow_and_long_requests_end() {
 fn a_reader_that_takes_nothing_is_closed_and_slows_nobody() {
     let upstream = Upstream::new();
     let service = Service::of(&upstream.url(), &["--reader-timeout", "100ms"]);
-    let _stalled = service.send("POST", CHAT, JSON, STREAM);
-    let mut call = upstream.next();
-    call.begin();
-    let text = "many words ".repeat(10_000);
-    // The buffers of the system fill, then the upstream has to wait, then the client is closed, and
-    // with it this connection.
-    let piece = chunk(&format!(r#"{{"content":"{text}"}}"#), "null");
-    let mut sent = 0_usize;
-    while call.stream.write_all(piece.as_bytes()).is_ok() {
-        sent += piece.len();
-        assert!(sent < 1 << 30, "nobody slows the upstream");
-        if sent.is_multiple_of(piece.len() * 16) {
-            assert_eq!(service.ask("GET", "/health", "", "").status, 200);
+    for path in [CHAT, "/v1/events", "/api/chat", "/api/ag-ui"] {
+        let body = match path.starts_with("/api/") {
+            true => UI_STREAM,
+            false => STREAM,
+        };
+        let _stalled = service.send("POST", path, JSON, body);
+        let mut call = upstream.next();
+        call.begin();
+        let text = "many words ".repeat(10_000);
+        // The buffers of the system fill, then the upstream has to wait, then the client is closed,
+        // and with it this connection.
+        let piece = chunk(&format!(r#"{{"content":"{text}"}}"#), "null");
+        let mut sent = 0_usize;
+        while call.stream.write_all(piece.as_bytes()).is_ok() {
+            sent += piece.len();
+            assert!(sent < 1 << 30, "{path}: nobody slows the upstream");
+            if sent.is_multiple_of(piece.len() * 16) {
+                assert_eq!(service.ask("GET", "/health", "", "").status, 200);
+            }
         }
     }
 }

@@ -869,23 +869,47 @@ fn a_service_without_a_folder_says_so() {
     }
 }
 
+/// The session of a chat, which has more text than the buffers of a connection.
+fn long_chat() -> String {
+    let text = "many words ".repeat(100_000);
+    let delta = format!("{{\"type\":\"content_delta\",\"text\":\"{text}\"}}\n");
+    let answer = r#"{"id":"m1","model":"m","created":1,"ui":{"message":"msg_1"}}"#;
+    let offset = head(ID, None, 1).len();
+    [
+        head(ID, None, 1),
+        format!("{{\"type\":\"response\",\"id\":\"{ID}{offset:x}\",\"front\":\"ai-sdk\",\"answer\":{answer}}}\n"),
+        "{\"type\":\"request\",\"request\":{\"model\":\"m\"}}\n".to_owned(),
+        "{\"type\":\"stream_start\",\"provider\":\"openai\"}\n".to_owned(),
+        delta.repeat(20),
+        "{\"type\":\"stream_end\",\"finish_reason\":\"stop\"}\n".to_owned(),
+        format!("{{\"type\":\"response_end\",\"id\":\"{ID}{offset:x}\",\"status\":\"completed\"}}\n"),
+    ]
+    .concat()
+}
+
 #[test]
 fn a_client_that_takes_nothing_is_left() {
-    let sessions = Sessions::new(&["--reader-timeout", "200ms", "--max-followers", "1"]);
-    let line = format!("{{\"type\":\"x\",\"text\":\"{}\"}}\n", "x".repeat(1 << 20));
-    sessions.write(ID, &(head(ID, None, 1) + &line.repeat(32)));
-    let path = format!("/v1/sessions/{ID}/events?live=ndjson");
-    let stalled = sessions.service.send("GET", &path, "", "");
-    let begun = std::time::Instant::now();
-    // Its place is free once the service has closed its connection.
-    loop {
-        let mut next = sessions.service.send("GET", &path, "", "");
-        if next.until("\r\n\r\n").status == 200 && begun.elapsed() > Duration::from_millis(150) {
-            break;
-        }
-        assert!(begun.elapsed() < PATIENCE, "the client is still there");
+    let session = format!("/v1/sessions/{ID}");
+    for path in [
+        format!("{session}/events"),
+        format!("{session}/events?live=ndjson"),
+        format!("{session}?format=text"),
+        format!("{session}?format=html"),
+        format!("{session}?format=markdown"),
+        format!("/api/chat/{ID}/stream?messageId=msg_1"),
+    ] {
+        let options = ["--reader-timeout", "200ms", "--max-connections", "1"];
+        let sessions = Sessions::new(&options);
+        sessions.write(ID, &long_chat());
+        let mut stalled = sessions.service.send("GET", &path, "", "");
+        assert_eq!(stalled.until("\r\n\r\n").status, 200, "{path}");
+        // Others are answered once the service has closed its connection.
+        testkit::wait_until("the client is left", || {
+            sessions.get("/health").status == 200
+        });
+        let taken = stalled.rest().body.len();
+        assert!(taken < 20 << 20, "{path}: the client got all {taken} bytes");
     }
-    drop(stalled);
 }
 
 #[test]
