@@ -538,3 +538,43 @@ fn a_run_of_ag_ui_is_interrupted_and_resumed() {
         assert_eq!(answer.status, 400, "{hostile}: {answer:?}");
     }
 }
+
+#[test]
+fn another_service_on_the_folder_shows_an_answer_and_does_not_stop_it() {
+    let slow = tool(
+        "slow",
+        "read",
+        "echo half; while [ ! -e @/go ]; do sleep 0.01; done; echo done",
+        &Value::Null,
+    );
+    let turns = vec![
+        Turn::says("Wait.").calls("c1", "slow", "x"),
+        Turn::says("Done."),
+        Turn::says("Again."),
+    ];
+    let agent = Agent::new(&[slow], turns, &[]);
+    let other = agent.another();
+    let ask = body("chat", &[&user("u1", "Hi")]).to_string();
+    let mut client = agent.service.send("POST", "/api/chat", JSON, &ask);
+    let id = message_id(&client.until("\"preliminary\":true").body);
+    let mut page = other.send("GET", "/api/chat/chat/stream", "", "");
+    page.until("\"preliminary\":true");
+    let stop = |body: Value| other.post("/api/chat/chat/stop", &body.to_string());
+    let late = stop(json!({"messageId": "msg_0"}));
+    assert!(late.body.contains("\"cancelled\":null"), "{late:?}");
+    for refused in [
+        stop(json!({"messageId": id})),
+        other.post("/api/chat", &ask),
+    ] {
+        assert_eq!(refused.status, 409, "{refused:?}");
+    }
+    agent.folder.write("go", "");
+    let whole = client.rest();
+    assert!(whole.body.contains("Done."), "{}", whole.body);
+    assert_eq!(page.rest().body, whole.body);
+    let nothing = other.ask("GET", "/api/chat/chat/stream", "", "");
+    assert_eq!(nothing.status, 204, "{nothing:?}");
+    // And the other one goes on with the chat.
+    let again = other.post("/api/chat", &ask);
+    assert!(again.body.contains("Again."), "{again:?}");
+}

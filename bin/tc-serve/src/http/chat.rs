@@ -10,7 +10,7 @@ use super::response::{Refusal, RequestRecord, ResponseBody, no_content};
 use super::service::{Admitted, Service};
 use super::stored::StoredResponse;
 use crate::route::segment;
-use crate::sessions::{LiveSession, ResponseId, Sessions, WaitingClient};
+use crate::sessions::{LiveSession, Outline, PlaceError, ResponseId, Sessions, WaitingClient};
 use api::AnswerForm;
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response};
@@ -49,7 +49,8 @@ impl Service {
     /// Answers a request about a chat.
     ///
     /// # Errors
-    /// 404 for a chat that is to be stopped and is not there.
+    /// 404 for a chat that is to be stopped and is not there, 409 for one whose answer another process
+    /// makes.
     pub(super) async fn chat(
         self: &Rc<Self>,
         request: Request<Incoming>,
@@ -73,8 +74,9 @@ impl Service {
             }
             ChatPath::Stop => {
                 self.all_sessions()?;
-                let (_, session) = found.ok_or_else(|| Named::Session.unknown())?;
-                self.stop(request, admitted, &name, &session).await
+                let (sessions, session) = found.ok_or_else(|| Named::Session.unknown())?;
+                let found = (&*sessions, &*session);
+                self.stop(request, admitted, &name, found).await
             }
         }
     }
@@ -104,10 +106,9 @@ impl Service {
         let running = session.running.borrow().clone();
         let id = match (&running, message) {
             (Some(running), _) => Some(running.id),
-            (None, None) => None,
+            (None, None) => elsewhere(sessions, session)?,
             (None, Some(message)) => {
-                let outline = sessions.outline(session.id, u64::MAX);
-                let outline = outline.map_err(|error| Named::Session.refuse(error))?;
+                let outline = outline(sessions, session)?;
                 let mut responses = outline.responses.iter().rev();
                 let last = responses.find(|response| response.message.as_deref() == Some(message));
                 last.and_then(|last| ResponseId::of(&last.id))
@@ -140,7 +141,7 @@ impl Service {
         request: Request<Incoming>,
         admitted: &Admitted,
         name: &str,
-        session: &LiveSession,
+        (sessions, session): (&Sessions, &LiveSession),
     ) -> Result<Response<ResponseBody>, Refusal> {
         // A page sends no body without its type.
         let has_body = request.headers().contains_key("content-type");
@@ -150,13 +151,20 @@ impl Service {
         };
         let text = |name: &str| body.get(name).and_then(Value::as_str);
         let running = session.running.borrow().clone();
+        let id = match &running {
+            Some(running) => Some(running.id),
+            None => elsewhere(sessions, session)?,
+        };
         let mut cancelled = None;
-        if let (Some(running), Some(sessions)) = (running, &self.sessions) {
-            let stored = StoredResponse::read(sessions, running.id)?;
+        if let Some(id) = id {
+            let stored = StoredResponse::read(sessions, id)?;
             let own = stored.ui.options;
             let is_it = text("messageId").is_none_or(|id| id == own.message)
                 && text("responseId").is_none_or(|id| id == own.response);
             if is_it && stored.front.is_ui() {
+                // Another process cannot be asked.
+                let running =
+                    running.ok_or_else(|| Named::Session.refuse(PlaceError::Busy(None)))?;
                 running.cancel(&self.client_name(admitted.key));
                 running.ended().await;
                 cancelled = Some(own.message);
@@ -164,4 +172,20 @@ impl Service {
         }
         Ok(object(&json!({"id": name, "cancelled": cancelled})))
     }
+}
+
+fn outline(sessions: &Sessions, session: &LiveSession) -> Result<Outline, Refusal> {
+    let outline = sessions.outline(session.id, u64::MAX);
+    outline.map_err(|error| Named::Session.refuse(error))
+}
+
+/// The response that another process makes in a session in which this one makes none.
+fn elsewhere(sessions: &Sessions, session: &LiveSession) -> Result<Option<ResponseId>, Refusal> {
+    if !sessions.is_written(session.id) {
+        return Ok(None);
+    }
+    let outline = outline(sessions, session)?;
+    Ok(outline
+        .active()
+        .and_then(|active| ResponseId::of(&active.id)))
 }

@@ -233,6 +233,12 @@ impl Sessions {
         Ok((writer, outline))
     }
 
+    /// Whether somebody makes a response in this session, or decides a call of it.
+    pub(crate) fn is_written(&self, id: SessionId) -> bool {
+        RunFile::is_held(&self.store.path_of(id))
+            || matches!(self.store.lease(id), Err(StoreError::Busy))
+    }
+
     /// What it means that a session cannot be written: with the response that is made, where it is
     /// known.
     pub(crate) fn busy(&self, session: &LiveSession, error: StoreError) -> PlaceError {
