@@ -35,7 +35,7 @@ impl Tape {
     }
 }
 
-/// The events without the date of the stream, which a recording does not have.
+/// The output without `timestamp`, which the replay of a recording lacks.
 fn undated(stdout: &str) -> String {
     let (before, after) = stdout.split_once(",\"timestamp\":").expect("a date");
     let digits = after.trim_start_matches(|c: char| c.is_ascii_digit());

@@ -85,7 +85,7 @@ pub(crate) struct ServiceArgs {
     /// every line is an event
     #[arg(short, long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", value_parser = log_target)]
     pub log: Option<LogTarget>,
-    /// Append a trace of each answer that has ended to FILE: a line of OTLP's JSON, for the tools of
+    /// When an answer ends, append its trace to FILE: a line of OTLP's JSON, for the tools of
     /// OpenTelemetry
     #[arg(long, value_name = "FILE")]
     pub otlp_file: Option<PathBuf>,
@@ -172,7 +172,7 @@ pub(crate) struct SessionArgs {
     /// many times
     #[arg(long, value_name = "AGE|BYTES|COUNT", requires = "sessions", value_parser = Retain::of)]
     pub retain: Vec<Retain>,
-    /// Show no page of the sessions at /
+    /// Do not serve the page of the sessions at /
     #[arg(long)]
     pub no_page: bool,
     /// How many sessions each key may have
@@ -253,7 +253,7 @@ pub(crate) struct ServeSettings {
 }
 
 impl ServeSettings {
-    /// Whether there is a page at `/`: without sessions it would have nothing to show.
+    /// Whether the page is served at `/`. Without sessions the page would be empty.
     pub(crate) fn has_page(&self) -> bool {
         let sessions = &self.args.sessions;
         sessions.sessions.is_some() && !sessions.no_page

@@ -20,7 +20,7 @@ struct EndingState {
 }
 
 impl ServiceEnd {
-    /// No request for an answer is accepted from now on.
+    /// Refuses requests for answers from now on.
     pub(crate) fn begin(&self) {
         self.0.has_begun.set(true);
         self.0.changed.notify_waiters();

@@ -1,4 +1,4 @@
-//! The metrics of the service: what the events of all answers count up to (`view::Metrics`), and the
+//! The metrics of the service: counts and times of the events of all answers (`view::Metrics`), and the
 //! state of the service itself.
 //!
 //! Each event of an answer is counted once: where it leaves the machines of the pipe that makes it
@@ -12,7 +12,7 @@ use std::fmt::{Debug, Formatter};
 use std::rc::Rc;
 use view::{Metrics, OpenStreams, ServiceState};
 
-/// The metrics of the service. All clones are the same.
+/// The metrics of the service. All clones share one state.
 #[derive(Clone)]
 pub struct ServiceMetrics(Rc<MetricsState>);
 
@@ -42,7 +42,7 @@ impl Debug for ServiceMetrics {
 }
 
 impl ServiceMetrics {
-    /// The metrics of a service whose answers are of these fronts, and which runs these tools itself.
+    /// The metrics of a service with these fronts, which runs these tools itself.
     pub(crate) fn new<'t>(
         fronts: impl IntoIterator<Item = &'static str>,
         tools: impl IntoIterator<Item = &'t str>,
@@ -64,7 +64,7 @@ impl ServiceMetrics {
         }
     }
 
-    /// Counts one more open answer of this front, until the value is dropped.
+    /// Counts one more open answer of this front until the returned value is dropped.
     pub(crate) fn open(&self, front: &'static str) -> OpenAnswer {
         let mut streams = self.0.streams.borrow_mut();
         match streams.iter_mut().find(|(known, _)| *known == front) {
@@ -77,7 +77,7 @@ impl ServiceMetrics {
         }
     }
 
-    /// Counts calls that wait for a person, until the value is dropped.
+    /// Counts calls that wait for a person until the returned value is dropped.
     pub(crate) fn waiting(&self) -> WaitingCalls {
         WaitingCalls {
             metrics: self.clone(),
@@ -91,7 +91,7 @@ impl ServiceMetrics {
         self.0.log_bytes.set(sum);
     }
 
-    /// The page of metrics.
+    /// Returns all metrics as text, as Prometheus reads them.
     pub(crate) fn page(&self, followers: u64, is_ready: bool) -> Vec<u8> {
         let state = ServiceState {
             streams: self.0.streams.borrow().clone(),
@@ -116,15 +116,15 @@ pub(crate) struct AnswerMeter {
 }
 
 impl AnswerMeter {
-    /// Takes the next event, which came so many microseconds after the first one of its stream.
+    /// Counts the next event. `at`: microseconds since the first event of its stream.
     #[inline]
     pub(crate) fn push(&mut self, event: &Event<'_>, at: Option<u64>) {
         let events = &mut self.metrics.0.events.borrow_mut();
         events.push(&mut self.open, event, at);
     }
 
-    /// Takes the next event that another process has appended to a session. Those of the model have
-    /// gone through a pipe of this process before.
+    /// Counts the next event that another process has appended to a session. Events of the model are
+    /// skipped: a pipe of this process has counted them.
     pub(crate) fn push_appended(&mut self, event: &Event<'_>) {
         let is_of_tools = match event.kind() {
             Kind::ToolUse | Kind::ToolResult | Kind::Approval => true,
@@ -138,7 +138,7 @@ impl AnswerMeter {
     }
 }
 
-/// The source of what `tool-exec` reports.
+/// The `source` of the warnings and errors of `tool-exec`.
 const TOOL_EXEC: &str = "tool-exec";
 
 impl Drop for AnswerMeter {
@@ -147,7 +147,7 @@ impl Drop for AnswerMeter {
     }
 }
 
-/// An open answer, which is counted until this is dropped.
+/// Counts an open answer until it is dropped.
 pub(crate) struct OpenAnswer {
     metrics: ServiceMetrics,
     front: &'static str,
@@ -170,7 +170,7 @@ pub(crate) struct WaitingCalls {
 }
 
 impl WaitingCalls {
-    /// Sets how many wait.
+    /// Sets how many calls of the answer wait.
     pub(crate) fn set(&self, count: usize) {
         let all = &self.metrics.0.waiting;
         let count = count as u64;

@@ -68,9 +68,9 @@ pub(crate) struct Sessions {
     /// How many responses are made now.
     producers: watch::Sender<usize>,
     quota: quota::Quota,
-    /// Where traces go.
+    /// The file of `--otlp-file`.
     pub traces: Option<TraceFile>,
-    /// Where what is appended is counted.
+    /// Counts the bytes and events that are appended.
     pub metrics: ServiceMetrics,
 }
 
@@ -92,8 +92,8 @@ pub(crate) struct LiveSession {
 }
 
 impl Sessions {
-    /// The sessions of this folder, with these limits for each key, whose responses are traced in
-    /// `traces`. What is appended is counted in `metrics`.
+    /// The sessions of this folder, with these limits for each key. The traces of their responses go
+    /// to `traces`; `metrics` counts the bytes and events that are appended.
     pub(crate) fn new(
         store: FolderStore,
         limits: SessionLimits,
@@ -271,11 +271,11 @@ impl Sessions {
         })
     }
 
-    /// Counts what another process has appended between two offsets.
+    /// Counts the bytes and events that another process has appended between two offsets.
     pub(crate) fn count_appended(&self, id: SessionId, place: Range<u64>) {
         self.metrics.appended(place.end.saturating_sub(place.start));
         let mut meter = self.metrics.meter();
-        // What cannot be read is not counted: whoever needs it reports that.
+        // Lines that cannot be read are not counted; the next reader of the session reports them.
         let _ = self.each_event(id, place, |event, _| meter.push_appended(event));
     }
 

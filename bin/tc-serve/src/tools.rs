@@ -303,7 +303,7 @@ pub(crate) struct ToolTurn<'t> {
     pub leave: &'t [String],
     /// The file of cancellations.
     pub cancels: &'t Path,
-    /// The span of the response, if there is a trace.
+    /// The span of the response, if it is traced.
     pub trace: Option<&'t TraceContext>,
 }
 

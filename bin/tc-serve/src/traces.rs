@@ -1,8 +1,8 @@
-//! Traces of answers: the span that a client names, and `--otlp-file`, to which each answer that has
-//! ended appends a line.
+//! Traces of answers: reads the span that a client names, and appends a line to `--otlp-file` when an
+//! answer ends.
 //!
-//! The line is derived from the events, in a thread of its own, so that no answer waits for it: from
-//! the lines of the session where there is one, else from the events as they pass.
+//! The line is derived from the lines of the session, or without a session from the events as they
+//! pass. A thread of its own writes it, so that no answer waits for the disk.
 
 use crate::log::Notices;
 use crate::sessions::{ResponseId, status_of};
@@ -21,13 +21,13 @@ use std::time::Duration;
 use trace::{SpanContext, TRACEPARENT, TRACESTATE, TraceContext};
 use view::TraceView;
 
-/// How many answers wait for a slow disk; the lines of further ones are dropped.
+/// How many traces are queued for a slow disk. Further ones are dropped.
 const WAITING: usize = 1024;
 
-/// How long the end of the service waits for a slow disk.
+/// How long the service waits for a slow disk before it ends.
 const FLUSH: Duration = Duration::from_secs(1);
 
-/// The context of a client's request: one valid `traceparent`, and the `tracestate` beside it.
+/// The trace context of a client's request, which has exactly one `traceparent`.
 pub(crate) fn client_trace(headers: &HeaderMap) -> Option<TraceContext> {
     let mut parents = headers.get_all(TRACEPARENT).iter();
     let parent = parents.next().filter(|_| parents.next().is_none())?;
@@ -44,8 +44,8 @@ pub(crate) fn answer_trace(id: &str, client: Option<&TraceContext>) -> TraceCont
     }
 }
 
-/// The variables of the environment of a process that works for this span; without one it gets none,
-/// whatever this process was started with.
+/// The environment variables that hand a span on to a child process. Without a span both variables are
+/// unset, so that the child does not inherit those of this process.
 pub(crate) fn variables(
     trace: Option<&TraceContext>,
 ) -> impl Iterator<Item = (&'static str, Option<String>)> {
@@ -54,17 +54,17 @@ pub(crate) fn variables(
     [("TRACEPARENT", parent), ("TRACESTATE", state)].into_iter()
 }
 
-/// Lines on their way to the file of `--otlp-file`.
+/// The queue of the thread that writes `--otlp-file`.
 #[derive(Clone, Debug)]
 pub(crate) struct TraceFile {
     items: SyncSender<TraceItem>,
-    lost: Lost,
+    target: TraceTarget,
 }
 
-/// Tells people once that lines are lost, until one is written again.
+/// Appends to `--otlp-file`. After a failure it warns once, and again only after a line was written.
 #[derive(Clone, Debug)]
-struct Lost {
-    is_told: Arc<AtomicBool>,
+struct TraceTarget {
+    is_reported: Arc<AtomicBool>,
     notices: Notices,
     path: PathBuf,
 }
@@ -72,19 +72,19 @@ struct Lost {
 #[derive(Debug)]
 enum TraceItem {
     Line(Vec<u8>),
-    /// The lines of a session that a response consists of.
+    /// The lines of a response in the file of its session.
     Response {
         file: File,
         lines: Range<u64>,
         session: String,
     },
-    /// All lines before this one are written.
+    /// Reports that all earlier items are written.
     Flush(SyncSender<()>),
 }
 
 impl TraceFile {
-    /// Lines that are appended to the file at `path`, which is there from now on. `has_contents` adds
-    /// messages, arguments and results of sessions.
+    /// Creates the file at `path` if it does not exist, and starts the thread that appends to it.
+    /// `has_contents` adds messages, arguments and results of sessions.
     ///
     /// # Errors
     /// A file that cannot be opened, [`stdio::Failure::Limit`].
@@ -99,13 +99,13 @@ impl TraceFile {
                 path.display()
             )
         })?;
-        let lost = Lost {
-            is_told: Arc::default(),
+        let target = TraceTarget {
+            is_reported: Arc::default(),
             notices: notices.clone(),
             path: path.to_owned(),
         };
         let (items, taken) = sync_channel(WAITING);
-        let file = lost.clone();
+        let file = target.clone();
         stdio::thread(move || {
             for item in taken {
                 let written = match item {
@@ -117,40 +117,41 @@ impl TraceFile {
                     } => derived(from, lines, &session, has_contents)
                         .and_then(|line| file.append(&line)),
                     TraceItem::Flush(done) => {
-                        // Who asked may have stopped waiting.
+                        // `flush` may have timed out.
                         let _ = done.send(());
                         continue;
                     }
                 };
                 match written {
-                    Ok(()) => file.is_told.store(false, Ordering::Relaxed),
-                    Err(error) => file.tell(&error.to_string()),
+                    Ok(()) => file.is_reported.store(false, Ordering::Relaxed),
+                    Err(error) => file.report(&error.to_string()),
                 }
             }
         })?;
-        Ok(TraceFile { items, lost })
+        Ok(TraceFile { items, target })
     }
 
-    /// A response has ended, and its session, the file at `path`, ends at `end`.
+    /// Writes the trace of a response that has ended, whose last line in the file of its session, at
+    /// `path`, ends at `end`.
     pub(crate) fn response(&self, path: &Path, id: ResponseId, end: u64) {
-        // Opened now: the file may be removed with the answer's last byte.
+        // The file is opened at once, since it may be removed after the last byte of the answer.
         match File::open(path) {
             Ok(file) => self.send(TraceItem::Response {
                 file,
                 lines: id.offset..end,
                 session: id.session.to_string(),
             }),
-            Err(error) => self.lost.tell(&error.to_string()),
+            Err(error) => self.target.report(&error.to_string()),
         }
     }
 
     fn send(&self, item: TraceItem) {
         if self.items.try_send(item).is_err() {
-            self.lost.tell("the disk is too slow");
+            self.target.report("the disk is too slow");
         }
     }
 
-    /// Waits until the lines so far are written, for a moment at most.
+    /// Waits until all earlier traces are written, or [`FLUSH`] has passed.
     pub(crate) fn flush(&self) {
         let (done, is_done) = sync_channel(1);
         if self.items.try_send(TraceItem::Flush(done)).is_ok() {
@@ -159,9 +160,9 @@ impl TraceFile {
     }
 }
 
-impl Lost {
-    fn tell(&self, why: &str) {
-        if !self.is_told.swap(true, Ordering::Relaxed) {
+impl TraceTarget {
+    fn report(&self, why: &str) {
+        if !self.is_reported.swap(true, Ordering::Relaxed) {
             let path = self.path.display();
             let message =
                 format!("--otlp-file {path}: {why}; traces are lost until it can be written");
@@ -169,8 +170,8 @@ impl Lost {
         }
     }
 
-    /// Appends whole lines, or nothing. The file is opened anew, so that it may be moved away at any
-    /// time.
+    /// Appends whole lines, or nothing. The file is opened for each call, so that it can be rotated at
+    /// any time.
     fn append(&self, lines: &[u8]) -> io::Result<()> {
         let mut file = open(&self.path)?;
         let before = file.metadata()?.len();
@@ -181,7 +182,7 @@ impl Lost {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 failed => {
                     let written = (lines.len() - left.len()) as u64;
-                    // Nobody else has written behind the part of a line.
+                    // Only if no other process has written after the incomplete line.
                     if written > 0 && file.metadata()?.len() == before + written {
                         file.set_len(before)?;
                     }
@@ -199,7 +200,7 @@ fn open(path: &Path) -> io::Result<File> {
     options.append(true).create(true).mode(0o600).open(path)
 }
 
-/// The trace of these lines of a session.
+/// Derives a trace from these lines of a session.
 fn derived(
     mut file: File,
     lines: Range<u64>,
@@ -233,8 +234,8 @@ fn push(trace: &mut TraceView, payload: &Payload<'_>, out: &mut Vec<u8>) {
     trace.push(&Event::of(payload, None, 0, None), out);
 }
 
-/// The trace of one answer that no session keeps, made of its events as they pass. An answer whose
-/// client leaves ends as cancelled.
+/// The trace of an answer without a session, derived from its events as they pass. If the client
+/// disconnects, the answer ends as cancelled.
 #[derive(Debug)]
 pub(crate) struct AnswerTrace {
     view: TraceView,
@@ -245,7 +246,7 @@ pub(crate) struct AnswerTrace {
 }
 
 impl AnswerTrace {
-    /// The answer `id` to a client of this front begins; the client has named its span, if it has one.
+    /// Begins the trace of the answer `id`. `client` is the span that the client has named.
     pub(crate) fn new(
         file: &TraceFile,
         id: &str,
@@ -276,7 +277,7 @@ impl AnswerTrace {
         if event.kind() == Kind::StreamEnd {
             self.reason = Some(StreamEnd::read(event).finish_reason);
         }
-        // The line comes with the end of the response.
+        // The view writes the line at the end of the response.
         self.view.push(event, &mut Vec::new());
     }
 
@@ -293,12 +294,12 @@ impl AnswerTrace {
         };
         let mut line = Vec::new();
         push(&mut self.view, &end.into(), &mut line);
-        // Streams of a COMMAND that have names of their own.
+        // Named streams of a COMMAND are still open.
         self.view.finish(&mut line);
         self.file.send(TraceItem::Line(line));
     }
 
-    /// The source has no further event.
+    /// Ends the trace after the last event.
     pub(crate) fn finish(&mut self) {
         self.end(status_of(self.reason));
     }

@@ -60,7 +60,7 @@ pub(crate) struct Task<'a> {
     pub terms: Terms<'a>,
     /// Ends it early.
     pub handle: &'a Handle,
-    /// Its span, if there is a trace.
+    /// The span of the call, if it is traced.
     pub trace: Option<TraceContext>,
     /// Where its output is reported as it appears.
     pub progress: Option<ProgressReporter>,

@@ -131,8 +131,8 @@ impl Backend {
         }
     }
 
-    /// Hands a call with arguments, a JSON object, to its server, which gets `trace` too; starts the server first where
-    /// that is needed. Whoever drops the future before it is done has sent nothing.
+    /// Sends a call with arguments, a JSON object, and its trace context to its server, which is
+    /// started first if necessary. If the future is dropped before it is done, nothing was sent.
     ///
     /// # Errors
     /// Why nothing of it was sent, for the model.

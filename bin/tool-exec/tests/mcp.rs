@@ -531,7 +531,7 @@ fn a_server_gets_the_span_of_its_call() {
         })
         .collect();
     assert!(spans[0] != spans[1] && spans.iter().all(|span| span != CALLER));
-    // Without a caller, and with one that is not valid, there is no trace.
+    // A call is not traced without a `traceparent` of the caller, or with an invalid one.
     for variables in [
         &[][..],
         &[("TRACEPARENT", "00-0-0-01"), ("TRACESTATE", "rojo=1")],

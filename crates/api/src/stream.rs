@@ -159,7 +159,7 @@ impl Stream {
         &mut self.turn.stats
     }
 
-    /// Sets when the stream begins, in milliseconds since 1970, before the push that begins it.
+    /// Sets the time of `stream_start`, in milliseconds since 1970. Has no effect after that event.
     pub fn set_timestamp(&mut self, ms: u64) {
         self.turn.options.timestamp = Some(ms);
     }

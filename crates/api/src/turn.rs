@@ -704,9 +704,9 @@ pub struct StreamOptions {
     pub words: Words,
     /// When the stream began, in milliseconds since 1970; `None` for a recording.
     pub timestamp: Option<u64>,
-    /// The span of this stream, whose `traceparent` the request has.
+    /// The span of this stream, which the request's `traceparent` names.
     pub span: Option<SpanContext>,
-    /// The span that the span of this stream is below.
+    /// The parent span of this stream.
     pub caller: Option<SpanContext>,
 }
 

@@ -211,7 +211,7 @@ fn context(e: &clap::Error, kind: ContextKind) -> Option<&str> {
     }
 }
 
-/// The span that this process works for, where the environment names one: `TRACEPARENT` and
+/// The trace context of this process, from the environment variables `TRACEPARENT` and
 /// `TRACESTATE` (<https://opentelemetry.io/docs/specs/otel/context/env-carriers/>).
 pub fn trace() -> Option<TraceContext> {
     let state = std::env::var("TRACESTATE").ok();

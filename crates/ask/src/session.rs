@@ -95,7 +95,7 @@ impl<H: Host> AskTurn<'_, H> {
             let mut request = self.turn.request(form)?;
             let mut options = self.turn.stream_options(&request, attempts.number(), form);
             if let Some(caller) = &self.turn.trace {
-                // All attempts are one span.
+                // All attempts share one span.
                 let span: &TraceContext =
                     span.get_or_insert_with(|| caller.child(&self.turn.span_seed(&request)));
                 let headers = span.headers();

@@ -21,7 +21,7 @@ pub struct TurnDraft {
     pub options: RequestOptions,
     /// The form of the first request.
     pub form: RequestForm,
-    /// The span that asks, if there is a trace; the provider gets the id of a span below it.
+    /// The parent span of the requests, if they are traced. The provider receives a child span.
     pub trace: Option<TraceContext>,
     /// The options of the stream that answers, as far as no request decides them.
     stream: StreamOptions,
@@ -230,7 +230,7 @@ impl TurnDraft {
         Ok(request)
     }
 
-    /// What the id of the span of `request` is made of.
+    /// The seed of the span id of `request`.
     pub(crate) fn span_seed(&self, request: &Request) -> IdSeed {
         IdSeed::of([
             &request.name(),

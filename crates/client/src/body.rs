@@ -38,7 +38,7 @@ impl Body {
         Body(BodyOrigin::Live(Box::new(live)))
     }
 
-    /// Whether it comes from the network now, and is no recording.
+    /// Whether the body comes from the network, not from a recording.
     pub fn is_live(&self) -> bool {
         matches!(self.0, BodyOrigin::Live(_))
     }

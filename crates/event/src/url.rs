@@ -18,7 +18,7 @@ pub fn percent_encoded(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()
 }
 
-/// The text that a part of a URL stands for. What is not UTF-8 reads U+FFFD.
+/// Decodes a part of a URL. Bytes that are not UTF-8 become U+FFFD.
 pub fn percent_decoded(part: &str) -> String {
     percent_decode_str(part).decode_utf8_lossy().into_owned()
 }

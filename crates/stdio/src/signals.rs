@@ -27,7 +27,7 @@ impl StopSignals {
         Self::register(&[SIGINT, SIGTERM]).map_err(limit)
     }
 
-    /// Takes over the signals that end a command with these options.
+    /// Takes over the signals that end the command: with `ignore_interrupts` only SIGTERM.
     ///
     /// # Errors
     /// [`Failure::Limit`].

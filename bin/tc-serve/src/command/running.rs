@@ -43,7 +43,7 @@ pub(crate) struct Parts {
 impl RunningCommand {
     /// Starts `words` for the request `id`: one word is a command line for `sh`, several are a
     /// program and its arguments. The command gets this process's environment,
-    /// `TOOLPIPE_REQUEST_ID`, and `TRACEPARENT` where its answer has a span. `place` is kept until the
+    /// `TOOLPIPE_REQUEST_ID`, and `TRACEPARENT` if its answer is traced. `place` is kept until the
     /// last process of the command has ended.
     ///
     /// # Errors

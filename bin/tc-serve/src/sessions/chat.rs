@@ -1,7 +1,7 @@
-//! The place of a request of a chat. The client keeps the messages, and sends all of them each time:
-//! the ids of those that were answered here say what the session has already. Where the client has
-//! other messages than the session, as after a message was edited or an answer is wanted anew, the
-//! session's are taken out of the conversation; the lines stay.
+//! Finds the place of a chat's request in its session. A client sends all messages of the chat each
+//! time; the ids of the answers show which of them the session already has. Where the messages differ,
+//! as after an edit or when an answer is requested again, those of the session are hidden; their lines
+//! stay in the file.
 
 use super::place::ContinuedMessage;
 use super::{Outline, PlaceError, SessionPlace, Sessions, line};
@@ -10,19 +10,19 @@ use event::payload::{ResponseEnd, ResponseStatus};
 use std::rc::Rc;
 use store::SessionId;
 
-/// How much of a chat a session has.
+/// The part of a chat that the session already has.
 #[derive(Debug, Default)]
 struct KnownChat {
     /// The first message of the request that is new.
     first: usize,
-    /// The offsets of the messages that the client does not have any more.
+    /// The offsets of the session's messages that the client no longer has.
     lost: Vec<u64>,
-    /// The message that the request goes on with.
+    /// The message of the chat that the answer continues.
     continued: Option<ContinuedMessage>,
 }
 
 impl Sessions {
-    /// Goes on with the session of a chat, or begins it.
+    /// Continues the session of a chat, or begins it.
     ///
     /// # Errors
     /// See [`PlaceError`]; nothing is written then.
@@ -63,7 +63,7 @@ impl Sessions {
     }
 }
 
-/// Finds what a session has of a chat.
+/// Finds the part of a chat that the session already has.
 fn known(outline: &Outline, chat: &Chat, request: &InboundRequest) -> KnownChat {
     let places = outline.places();
     let count = request.conversation.messages.len();
@@ -101,7 +101,7 @@ fn known(outline: &Outline, chat: &Chat, request: &InboundRequest) -> KnownChat 
         .any(|(offset, is_answer)| *is_answer && is_own(*offset));
     let is_later = |(offset, _): &&(u64, bool)| *offset >= last.end;
     KnownChat {
-        // Of an answer that was cancelled or has failed the client has more than the session.
+        // After a cancelled or failed answer the client's message has parts that the session lacks.
         first: behind(if has_answer { at + 1 } else { at }),
         lost: places
             .iter()

@@ -107,7 +107,7 @@ pub(crate) struct ResponseOutline {
     pub body_hash: Option<String>,
     /// When it began, in milliseconds since 1970.
     pub timestamp: u64,
-    /// The message of a chat that it writes to.
+    /// The id of the chat's message that the response writes to.
     pub message: Option<String>,
     /// Who cancelled it first.
     pub cancelled_by: Option<String>,
@@ -281,7 +281,7 @@ impl Outline {
         }
     }
 
-    /// The messages of [`Outline::conversation`]: the offset of each, and whether it is the model's.
+    /// The offset of each message of [`Outline::conversation`], and whether the model wrote it.
     pub(super) fn places(&self) -> Vec<(u64, bool)> {
         let mut scanner = Scanner::default();
         let mut found = Vec::new();

@@ -10,15 +10,15 @@ use store::{Lease, SessionId, Store, StoreError};
 /// What a request says of its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WantedSession {
-    /// A new one.
+    /// A new session.
     New,
-    /// The one of this response, which the request goes on from.
+    /// The session of this response, from which the request continues.
     After(ResponseId),
-    /// This one, which the request goes on with.
+    /// This session, which the request continues.
     Of(SessionId),
-    /// This one, of which the request repeats the beginning; a new one, if there is none.
+    /// This session, whose beginning the request repeats. It is created if it does not exist.
     Repeated(SessionId),
-    /// This one, which a chat of a user interface goes on with; a new one, if there is none.
+    /// The session of a chat of a user interface. It is created if it does not exist.
     Chat(SessionId),
 }
 
@@ -84,18 +84,18 @@ pub(crate) struct SessionPlace {
     pub is_new: bool,
     /// The calls of the session that wait for a person.
     pub pending: Vec<PendingCall>,
-    /// Lines that take messages out of the conversation, in whose place the request has others.
+    /// Lines that hide messages of the conversation, which the request replaces.
     pub hidden: Vec<u8>,
-    /// The message of a chat that the request goes on with.
+    /// The message of a chat that the answer continues.
     pub continued: Option<ContinuedMessage>,
 }
 
-/// A message of a chat that a response goes on with.
+/// A message of a chat that a further response continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ContinuedMessage {
-    /// The offset of the response that began it.
+    /// The offset of the response that began the message.
     pub begins: u64,
-    /// The offset behind the last response that wrote to it.
+    /// The end of the last response that wrote to the message.
     pub end: u64,
 }
 

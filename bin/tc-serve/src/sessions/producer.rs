@@ -25,7 +25,7 @@ pub(crate) struct RunningResponse {
     pub key: Option<String>,
     /// The pipe that makes its lines.
     pipe: RefCell<Rc<Pipe>>,
-    /// The front that asked.
+    /// The name of the front.
     pub front: &'static str,
     /// Whether it goes on when its clients leave.
     pub is_background: bool,
@@ -35,7 +35,7 @@ pub(crate) struct RunningResponse {
     pub idempotency: Option<String>,
     /// The hash of its request's body.
     pub body_hash: String,
-    /// Its span, if there is a trace.
+    /// The span of the response, if it is traced.
     pub trace: Option<TraceContext>,
     /// How many clients wait for it.
     clients: Cell<usize>,
@@ -248,7 +248,7 @@ impl SessionWriter {
                 Ok((lease, end)) => {
                     let before = std::mem::replace(&mut self.end, end);
                     self.lease = Some(lease);
-                    // A writer that waits for a session which others have begun knows no end.
+                    // 0: the writer has only waited for the session so far, and never read its end.
                     if before > 0 && end > before {
                         let id = self.session.id;
                         self.sessions.count_appended(id, before..end);
@@ -327,7 +327,7 @@ impl SessionWriter {
         self.end_response(id, ResponseStatus::Interrupted)
     }
 
-    /// Ends a turn that was cut when a service ended.
+    /// Ends a turn that was cut when the service was stopped.
     ///
     /// # Errors
     /// As [`SessionWriter::append`].

@@ -34,8 +34,8 @@ pub(crate) enum SendError {
 }
 
 impl Sender {
-    /// Sends the request of a call, whose key is `id` and whose span is `trace`, and waits for the head of the answer. The
-    /// answer to a redirect too many is returned as it is.
+    /// Sends the request of a call, whose key is `id` and whose span is `trace`, and waits for the head
+    /// of the answer. The answer to a redirect too many is returned as it is.
     ///
     /// # Errors
     /// See [`SendError`].
@@ -50,7 +50,7 @@ impl Sender {
         let (mut request, named) =
             with_variables(http, request, id).map_err(SendError::Variable)?;
         for (name, value) in trace.into_iter().flat_map(TraceContext::headers) {
-            // A header that the tools file names goes before.
+            // A header in the tools file takes precedence.
             if !request
                 .headers
                 .iter()

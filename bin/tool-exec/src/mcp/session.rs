@@ -163,8 +163,8 @@ impl McpSession {
         ))
     }
 
-    /// Hands a call of a tool with arguments, a JSON object, to the connection, with its span in
-    /// `params._meta` if there is a trace.
+    /// Hands a call of a tool with arguments, a JSON object, to the connection, with its
+    /// trace context, if any, in `params._meta`.
     ///
     /// # Errors
     /// Why nothing of it was sent, for the model.
@@ -179,7 +179,7 @@ impl McpSession {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let mut options = PeerRequestOptions::no_options();
         if let Some(trace) = trace {
-            // Their keys have no prefix: https://modelcontextprotocol.io/seps/414-request-meta
+            // MCP reserves these keys without a prefix: https://modelcontextprotocol.io/seps/414-request-meta
             let meta = options.meta.get_or_insert_default();
             for (name, value) in trace.headers() {
                 meta.insert(name.to_owned(), value.into());

@@ -43,7 +43,7 @@ pub(crate) struct CallOptions {
     pub continuation: Option<Continuation>,
     /// `--answered-by`.
     pub answered_by: Option<String>,
-    /// The span of this run, if there is a trace.
+    /// The span of this run, if it is traced.
     pub trace: Option<TraceContext>,
     /// Whether running calls are ended without a grace; the session sets it.
     pub at_once: Rc<Cell<bool>>,
@@ -559,9 +559,9 @@ pub(super) struct ActiveCall {
     pub summary: String,
     /// When it was announced.
     pub timestamp: Option<u64>,
-    /// Its span, if there is a trace.
+    /// The span of the call, if it is traced.
     pub trace: Option<TraceContext>,
-    /// The same as its tool gets it.
+    /// The `traceparent` of that span.
     traceparent: Option<String>,
 }
 

@@ -336,7 +336,7 @@ payload! {
         input_summary: Text<'a> as Loose,
         /// Milliseconds since 1970.
         timestamp: Option<u64>,
-        /// The `traceparent` that the tool got: it names the span of this call.
+        /// The `traceparent` that was sent to the tool: names the span of this call.
         traceparent: Option<Text<'a>>,
     }
 }

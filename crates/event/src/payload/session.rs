@@ -50,7 +50,7 @@ payload! {
         answer: Option<Json<'a>> = r#""type":"object""#,
         /// Milliseconds since 1970.
         timestamp: Option<u64>,
-        /// The client's `traceparent`: the span that the response is a part of.
+        /// The client's `traceparent`: names the parent span of the response.
         traceparent: Option<Text<'a>>,
     }
 }

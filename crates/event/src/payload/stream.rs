@@ -48,11 +48,11 @@ payload! {
         attempt: Option<u32>,
         /// `sync`: the endpoint without streaming had to be used.
         fallback: Option<Text<'a>>,
-        /// Milliseconds since 1970. A recorded answer has none.
+        /// Milliseconds since 1970. Absent in the replay of a recording.
         timestamp: Option<u64>,
-        /// The `traceparent` that the provider got: it names the span of this stream.
+        /// The `traceparent` that was sent to the provider: names the span of this stream.
         traceparent: Option<Text<'a>>,
-        /// The id of the span that the span of this stream is below: 16 hexadecimal digits.
+        /// The id of the parent span of this stream: 16 hexadecimal digits.
         parent_span: Option<Text<'a>>,
     }
 }

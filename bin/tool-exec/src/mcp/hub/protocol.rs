@@ -7,7 +7,7 @@
 //!
 //! | from the client | meaning |
 //! | --- | --- |
-//! | `{"call":{"server":"s","tool":"t","definition":"DIGEST","arguments":{}}}` | call a tool; `definition` is the digest of what was locked. In a trace it has `traceparent` and perhaps `tracestate`, too |
+//! | `{"call":{"server":"s","tool":"t","definition":"DIGEST","arguments":{}}}` | call a tool; `definition` is the digest of what was locked. A traced call also has `traceparent`, and `tracestate` if the caller sent one |
 //! | `{"check":{}}` | compare the tools of all servers with the lock |
 //!
 //! | from the hub | meaning |
