@@ -370,7 +370,8 @@ fn sessions_are_listed_the_newest_first() {
         *session,
         serde_json::json!({
             "id": ID, "object": "session", "created": 1000, "modified": session["modified"],
-            "bytes": lines(ID).len(), "title": "Wie spät", "active_response_id": "3fa9a5",
+            "bytes": lines(ID).len(), "title": "Wie spät",
+            "active_response_id": null, "interrupted_response_id": "3fa9a5",
             "pending": [{"tool_id": "c1", "tool_name": "clock", "arguments": {"zone": "Rome"}, "hash": "abc", "why": "asks"}],
         })
     );

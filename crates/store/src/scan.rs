@@ -6,7 +6,8 @@ use crate::session::{
     APPENDED, SessionId, StoreError, StoredSession, folder_number, read_at, read_lines, session_of,
     stored_sessions,
 };
-use rustix::fs::OFlags;
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -108,6 +109,14 @@ impl SessionScan {
     /// Likewise.
     pub fn read(&self, id: SessionId, offset: u64, max: usize) -> Result<Vec<u8>, StoreError> {
         read_lines(&self.file(id, OFlags::RDONLY)?, offset, max)
+    }
+
+    /// Whether somebody holds the lease of the session now, here or in another process. A lease that
+    /// is asked for at the same moment may be refused as [`StoreError::Busy`].
+    pub fn is_leased(&self, id: SessionId) -> bool {
+        let file = self.file(id, OFlags::RDONLY);
+        let locked = |file: &File| flock(file, FlockOperation::NonBlockingLockShared);
+        file.is_ok_and(|file| locked(&file) == Err(Errno::WOULDBLOCK))
     }
 
     /// See [`crate::Store::remove`].

@@ -3,6 +3,7 @@
 use super::index::IndexedSession;
 use super::lines;
 use super::outline::Outline;
+use super::run_file::RunFile;
 use event::payload::{Message, ToolCall, ToolResult};
 use event::{Event, Kind, Scanner};
 use serde_json::{Map, Value, json};
@@ -82,8 +83,19 @@ impl Digest {
     }
 
     /// The session as a list has it.
-    fn summary(&self, stored: StoredSession, indexed: &IndexedSession) -> Map<String, Value> {
-        let active = self.outline.active();
+    fn summary(
+        &self,
+        scan: &SessionScan,
+        stored: StoredSession,
+        indexed: &IndexedSession,
+    ) -> Map<String, Value> {
+        let unended = self.outline.active().map(|response| response.id.as_str());
+        // A service that was killed cannot write that its answer has ended, but it holds no lock.
+        let is_made = |_: &&str| {
+            let log = scan.root().path().join(indexed.id.path());
+            scan.is_leased(indexed.id) || RunFile::is_held(&log)
+        };
+        let active = unended.filter(is_made);
         let summary = json!({
             "id": indexed.id.to_string(),
             "object": "session",
@@ -91,7 +103,8 @@ impl Digest {
             "modified": u64::try_from(stored.modified / 1_000_000).unwrap_or_default(),
             "bytes": self.end,
             "title": self.title,
-            "active_response_id": active.map(|response| response.id.as_str()),
+            "active_response_id": active,
+            "interrupted_response_id": unended.filter(|_| active.is_none()),
             "pending": self.pending(),
         });
         match summary {
@@ -182,7 +195,7 @@ pub(crate) fn summary(
     indexed: &IndexedSession,
 ) -> Result<Map<String, Value>, StoreError> {
     let stored = scan.stored(indexed.id)?;
-    Ok(digest(scan, indexed, false)?.summary(stored, indexed))
+    Ok(digest(scan, indexed, false)?.summary(scan, stored, indexed))
 }
 
 /// The same with its responses and messages.
@@ -195,7 +208,7 @@ pub(crate) fn whole(
 ) -> Result<Map<String, Value>, StoreError> {
     let stored = scan.stored(indexed.id)?;
     let mut digest = digest(scan, indexed, true)?;
-    let mut whole = digest.summary(stored, indexed);
+    let mut whole = digest.summary(scan, stored, indexed);
     whole.insert("responses".to_owned(), digest.responses().into());
     let messages = digest.messages.take().unwrap_or_default();
     whole.insert("messages".to_owned(), messages.into());
