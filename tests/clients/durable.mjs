@@ -3,23 +3,17 @@
 // Its tests make streams by PUT and POST, which a service that only reads does not have. A small server before tc-serve does these two by
 // writing session files as any program may, and hands everything else on as it is. It hides what a session has and a stream lacks: the first
 // line, and the line feed that ends each append. For a stream of JSON it puts the lines into an array, as the protocol asks.
-import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { listen, scratch, serve, start } from "./harness.mjs";
 
 const installed = process.env.CLIENTS;
 const [binaries, ...named] = process.argv.slice(2);
-const folder = mkdtempSync(join(tmpdir(), "durable-"));
+const folder = scratch("durable");
 const sessions = join(folder, "sessions");
-const children = [];
-process.on("exit", () => {
-  for (const child of children) child.kill("SIGKILL");
-  rmSync(folder, { recursive: true, force: true });
-});
 
 // What is not of the read path: how streams are made, appended to, closed, forked and forgotten, subscriptions, and bytes that are not text.
 // Stream-Seq and the producer headers belong to appending.
@@ -122,27 +116,18 @@ const adapter = (base) => createServer(async (request, response) => {
   }
 });
 
-// tc-serve, which answers no model here.
-function serve() {
-  const options = ["--listen", "127.0.0.1:0", "--sessions", sessions, "--base-url", "http://127.0.0.1:9", "--poll-time", "2s", "--max-connections", "4096"];
-  const service = spawn(join(binaries, "tc-serve"), options, { stdio: ["ignore", "pipe", "ignore"] });
-  children.push(service);
-  return new Promise((resolve) => service.stdout.once("data", (line) => resolve(line.toString().trim())));
-}
-
 async function conformance(base) {
   const server = adapter(base);
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const port = await listen(server);
   const file = join(installed, "durable.test.mjs");
   writeFileSync(file, `import { runConformanceTests } from "@durable-streams/server-conformance-tests";\nrunConformanceTests({ baseUrl: process.env.CONFORMANCE_TEST_URL, longPollTimeoutMs: 4000 });\n`);
   const report = join(folder, "report.json");
   const pattern = named.length > 0 ? named.join("|") : `^(?!.*(?:${NOT_READ.join("|")}))`;
   const vitest = join(installed, "node_modules", "vitest", "vitest.mjs");
-  const tests = spawn(process.execPath, [vitest, "run", "durable.test.mjs", "--root", installed, "-t", pattern, "--reporter=json", `--outputFile=${report}`], {
+  const tests = start(process.execPath, [vitest, "run", "durable.test.mjs", "--root", installed, "-t", pattern, "--reporter=json", `--outputFile=${report}`], {
     stdio: ["ignore", "ignore", "inherit"],
-    env: { ...process.env, CONFORMANCE_TEST_URL: `http://127.0.0.1:${server.address().port}`, NODE_ENV: "test" },
+    env: { ...process.env, CONFORMANCE_TEST_URL: `http://127.0.0.1:${port}`, NODE_ENV: "test" },
   });
-  children.push(tests);
   await new Promise((resolve) => tests.on("close", resolve));
   server.closeAllConnections();
   server.close();
@@ -180,6 +165,7 @@ async function client(base) {
   return isSame;
 }
 
-const base = await serve();
+// No model is asked here.
+const { url: base } = await serve(binaries, ["--sessions", sessions, "--base-url", "http://127.0.0.1:9", "--poll-time", "2s", "--max-connections", "4096"]);
 const passes = [await conformance(base), await client(base)];
 process.exit(passes.every((pass) => pass) ? 0 : 1);

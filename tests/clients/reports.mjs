@@ -2,18 +2,14 @@
 // Every log of fixtures/ as HTML goes through the Nu HTML checker, in one process; a few are opened in Chromium, without JavaScript of
 // their own, in light and dark, narrow and wide, and on paper. CLIENTS names the folder of the npm packages.
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { browse, installed, scratch, violations } from './harness.mjs';
 
-const packages = createRequire(join(resolve(process.env.CLIENTS ?? 'target/clients'), 'node_modules/'));
-const { chromium } = packages('playwright-core');
-const axe = readFileSync(packages.resolve('axe-core/axe.min.js'), 'utf8');
-const vnu = packages.resolve('vnu-jar/build/dist/vnu.jar');
+const vnu = installed.resolve('vnu-jar/build/dist/vnu.jar');
 
 const bin = resolve(process.argv[2] ?? 'target/debug');
-const folder = mkdtempSync(join(tmpdir(), 'reports-'));
+const folder = scratch('reports');
 mkdirSync(join(folder, 'pages'));
 let failures = 0;
 function check(holds, what) {
@@ -60,10 +56,7 @@ const theirs = '(?s).*(Unicode Normalization Form C|Private Use Area|composing c
 const checked = spawnSync('java', ['-jar', vnu, '--filterpattern', theirs, join(folder, 'pages')], { encoding: 'utf8', maxBuffer: 1 << 26 });
 check(checked.status === 0 && checked.stderr.trim() === '', `the Nu HTML checker: ${checked.stderr.slice(0, 4000)}`);
 
-const browser = await chromium.launch({
-  executablePath: '/usr/bin/chromium',
-  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
-});
+const browser = await browse();
 const pages = readdirSync(join(folder, 'pages')).filter((name) => /(rich|fixtures-views-(markdown|session|streams)-in)-ndjson\.html$/.test(name));
 check(pages.length === 4, `${pages.length} pages`);
 for (const name of pages) {
@@ -77,9 +70,7 @@ for (const name of pages) {
     check(wide <= width, `${where}: ${wide} pixels wide`);
     for (const open of [false, true]) {
       await page.evaluate((open) => document.querySelectorAll('details').forEach((card) => { card.open = open; }), open);
-      await page.evaluate(axe);
-      const { violations } = await page.evaluate(() => globalThis.axe.run());
-      for (const { id, nodes } of violations) check(false, `${where}: axe ${id}: ${nodes[0].html}`);
+      for (const violation of await violations(page)) check(false, `${where}: axe ${violation}`);
     }
     await context.close();
   }
@@ -111,6 +102,5 @@ check((await page.locator('main').innerText()).includes('<script>alert(1)</scrip
 const states = await page.locator('.card').evaluateAll((cards) => cards.map((card) => `${card.dataset.state} ${card.open}`));
 check(states.join() === 'done false,failed true,waits true,lost true', `cards: ${states}`);
 await browser.close();
-rmSync(folder, { recursive: true });
 console.log(`${all.length} reports are valid, ${pages.length} of them looked at; ${failures} failures`);
 process.exit(failures === 0 ? 0 : 1);

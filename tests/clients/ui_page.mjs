@@ -2,28 +2,16 @@
 //
 // The page (ui_page.jsx) is bundled by esbuild and served here, beside the paths of tc-serve, which are handed on: so a connection can be cut where a
 // network would cut it. The model is a script: it says what the last message asks it to.
-import { spawn } from 'node:child_process';
-import { mkdtempSync, mkdirSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import assert from 'node:assert/strict';
+import { mkdirSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, request as httpRequest } from 'node:http';
-import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { join, resolve } from 'node:path';
+import { browse, check, installed, listen, scratch, serve } from './harness.mjs';
 
-const installed = createRequire(process.env.CLIENTS + '/package.json');
-const load = (name) => import(pathToFileURL(installed.resolve(name)).href);
-const { chromium } = await load('playwright-core').then((module) => module.default ?? module);
-const esbuild = await load('esbuild');
-const here = dirname(fileURLToPath(import.meta.url));
 const binaries = resolve(process.argv[2]);
-const folder = mkdtempSync(join(tmpdir(), 'ui-page-'));
+const folder = scratch('ui-page');
 const at = (name) => join(folder, name);
 mkdirSync(at('home'));
-let service;
-process.on('exit', () => {
-  service?.kill('SIGKILL');
-  rmSync(folder, { recursive: true, force: true });
-});
 
 /** The tools: one that goes on until a file is there, and one that a person has to approve. */
 const shell = (name, cls, script) => ({
@@ -66,27 +54,17 @@ const model = createServer((request, response) => {
     response.end('data: [DONE]\n\n');
   });
 });
-const listen = (server, port = 0) => new Promise((ready) => server.listen(port, '127.0.0.1', () => ready(server.address().port)));
 const modelPort = await listen(model);
 
 /** tc-serve on the same port each time. */
-let port = 0;
-async function start() {
-  service = spawn(join(binaries, 'tc-serve'), [
-    '--listen', `127.0.0.1:${port}`, '--base-url', `http://127.0.0.1:${modelPort}`, '--tools', at('tools.json'), '--sessions', at('sessions'),
-  ], { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, HOME: at('home'), PATH: `${binaries}:${process.env.PATH}` } });
-  let errors = '';
-  service.stderr.on('data', (text) => { errors += text; });
-  const line = await new Promise((ready, failed) => {
-    service.stdout.once('data', (text) => ready(String(text)));
-    service.once('exit', () => failed(new Error(`tc-serve ended: ${errors}`)));
-  });
-  port = Number(line.match(/:(\d+)/)[1]);
-}
-await start();
+const start = () => serve(binaries, ['--base-url', `http://127.0.0.1:${modelPort}`, '--tools', at('tools.json'), '--sessions', at('sessions')], {
+  port: service?.port, env: { HOME: at('home'), PATH: `${binaries}:${process.env.PATH}` },
+});
+let service;
+service = await start();
 
-const bundle = await esbuild.build({
-  entryPoints: [join(here, 'ui_page.jsx')], bundle: true, format: 'iife', write: false, jsx: 'automatic', logLevel: 'error',
+const bundle = await installed('esbuild').build({
+  entryPoints: [join(import.meta.dirname, 'ui_page.jsx')], bundle: true, format: 'iife', write: false, jsx: 'automatic', logLevel: 'error',
   nodePaths: [join(process.env.CLIENTS, 'node_modules')], define: { 'process.env.NODE_ENV': '"production"' },
 });
 const script = Buffer.from(bundle.outputFiles[0].contents);
@@ -96,9 +74,9 @@ const page = createServer((request, response) => {
   if (!request.url.startsWith('/api/')) {
     return response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><title>chat</title><body><script src="/page.js"></script>');
   }
-  const headers = { ...request.headers, host: `127.0.0.1:${port}` };
+  const headers = { ...request.headers, host: `127.0.0.1:${service.port}` };
   delete headers.origin;
-  const onward = httpRequest({ port, host: '127.0.0.1', method: request.method, path: request.url, headers }, (answer) => {
+  const onward = httpRequest({ port: service.port, host: '127.0.0.1', method: request.method, path: request.url, headers }, (answer) => {
     response.writeHead(answer.statusCode, answer.headers);
     answer.pipe(response);
     answer.on('error', () => response.destroy());
@@ -111,17 +89,13 @@ const page = createServer((request, response) => {
 });
 const address = `http://127.0.0.1:${await listen(page)}`;
 
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', headless: true,
-  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
-});
+const browser = await browse();
 const context = await browser.newContext();
-const problems = [];
-let checks = 0;
+const errors = [];
 
 async function tab(chat) {
   const tab = await context.newPage();
-  tab.on('pageerror', (error) => problems.push(`${chat}: ${error}`));
+  tab.on('pageerror', (error) => errors.push(`${chat}: ${error}`));
   tab.setDefaultTimeout(20_000);
   await tab.goto(`${address}/#${chat}`);
   await tab.waitForSelector('main', { state: 'attached' });
@@ -131,10 +105,7 @@ const card = (tab, call, state) => tab.waitForSelector(`.card[data-call="call_${
 const ready = (tab, status = 'ready') => tab.waitForSelector(`main[data-status="${status}"]`, { state: 'attached' });
 const send = (tab, text) => tab.evaluate((text) => void window.send(text), text);
 const texts = (tab) => tab.$$eval('.assistant .text', (all) => all.map((p) => p.textContent.trim()));
-function same(what, got, want) {
-  checks += 1;
-  if (JSON.stringify(got) !== JSON.stringify(want)) problems.push(`${what}: ${JSON.stringify(got)}, not ${JSON.stringify(want)}`);
-}
+const same = (what, got, want) => assert.deepEqual(got, want, what);
 
 const scenarios = {
   async 'cards, progress as a preliminary output, and a reload in the middle of a call'() {
@@ -224,11 +195,9 @@ const scenarios = {
   async 'the service is killed in the middle of a call and of a text, and the answer goes on'() {
     const one = await tab('killed');
     const kill = async () => {
-      const ended = new Promise((ended) => service.once('exit', ended));
-      service.kill('SIGKILL');
-      await ended;
+      await service.stop();
       await ready(one, 'error');
-      await start();
+      service = await start();
       await one.evaluate(() => void window.resumeStream());
     };
     await send(one, 'call slow g; say Still here.');
@@ -249,15 +218,7 @@ const scenarios = {
   },
 };
 
-const only = process.argv[3];
-for (const [name, run] of Object.entries(scenarios)) {
-  if (only && !name.includes(only)) continue;
-  const began = Date.now();
-  const before = problems.length;
-  await run().catch((error) => problems.push(`${name}: ${error.message.split('\n')[0]}`));
-  console.log(`${problems.length > before ? 'FAILED' : 'ok'}: ${name} (${((Date.now() - began) / 1000).toFixed(1)} s)`);
-}
+const failed = await check(scenarios, process.argv.slice(3));
 await browser.close();
-console.log(`${checks} checks, ${problems.length} problems`);
-for (const problem of problems) console.log(`  ${problem}`);
-process.exit(problems.length ? 1 : 0);
+assert.deepEqual(errors, []);
+process.exit(failed ? 1 : 0);
