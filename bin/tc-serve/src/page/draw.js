@@ -160,22 +160,23 @@ function spans(text) {
 
 function drawResponse(item) {
   const about = make("span");
-  const node = make("p", { className: "answer" }, about, make("button", { className: "quiet", onclick: () => view.acts.copy(item) }, "Copy as curl"));
-  return { node, draw: (item) => setText(about, safe([item.model, item.front, timeOf(item.at), item.status].filter(Boolean).join(" · "))) };
+  const node = make("p", { className: "answer" }, about);
+  if (Object.hasOwn(PATHS, item.front)) node.append(make("button", { className: "quiet", onclick: () => view.acts.copy(item) }, "Copy as curl"));
+  return { node, draw: () => setText(about, safe([item.model, item.front, timeOf(item.at), item.status].filter(Boolean).join(" · "))) };
 }
 
 /** The card of a call. What it holds is drawn where it is open. */
 function drawCall({ call }) {
-  const [state, name, brief_, figure] = [["b", "state"], ["code", "name"], ["span", "brief"], ["span", "figure"]].map(([tag, className]) => make(tag, { className }));
+  const [state, name, short, figure] = [["b", "state"], ["code", "name"], ["span", "brief"], ["span", "figure"]].map(([tag, className]) => make(tag, { className }));
   const rows = make("dl");
-  const node = make("details", { className: "card" }, make("summary", {}, state, name, brief_, figure), rows);
+  const node = make("details", { className: "card" }, make("summary", {}, state, name, short, figure), rows);
   let [acts, wanted, isOpened] = [undefined, "", false];
   const draw = () => {
     const word = status(call);
     node.dataset.state = word[0];
     setText(state, safe(word[1]));
     setText(name, safe(call.name) || "…");
-    setText(brief_, brief(call.arguments));
+    setText(short, call.brief);
     setText(figure, safe(figures(call, view.session.active && Date.now())));
     const wants = waits(call) ? call.hash : call.state === "running" ? "cancel" : "";
     if (wants !== wanted) {
@@ -329,12 +330,9 @@ function setView(name) {
   view.name = name;
   for (const button of $("tools").querySelectorAll("[data-view]")) button.ariaPressed = button.dataset.view === name;
   for (const each of ["talk", "time", "raw"]) show($(each), each === name && view.session);
-  if (view.session) drawSession();
+  setText($("line"), "");
   if (name === "time") drawTime(Date.now());
-  if (name === "raw") {
-    setText($("line"), "");
-    drawRaw();
-  }
+  schedule();
 }
 
 // ---- The list of sessions
@@ -347,7 +345,7 @@ function drawList(sessions, nodes, current, now) {
     nodes.delete(id);
   }
   const sorted = [...sessions.values()].sort((a, b) => b.created - a.created || (a.id < b.id ? 1 : -1));
-  for (const [at, { id, title, modified, active, pending }] of sorted.entries()) {
+  for (const [at, { id, title, modified, active, isLeft, pending }] of sorted.entries()) {
     if (!nodes.has(id)) nodes.set(id, make("li", {}, make("a", { href: `#${id}` }, make("span", { className: "title" }), make("span", { className: "when" }), make("b", { className: "mark" }))));
     const item = nodes.get(id);
     const link = item.firstChild;
@@ -355,8 +353,8 @@ function drawList(sessions, nodes, current, now) {
     const count = pending.size;
     setText(name, safe(title) || "Untitled");
     setText(when, ago(now - modified));
-    setText(mark, count > 0 ? waitsText(count) : active ? "running" : "");
-    mark.dataset.state = count > 0 ? "waits" : "running";
+    setText(mark, count > 0 ? waitsText(count) : !active ? "" : isLeft ? "interrupted" : "running");
+    mark.dataset.state = count > 0 ? "waits" : isLeft ? "lost" : "running";
     link.ariaCurrent = id === current ? "page" : null;
     if ($("list").children[at] !== item) $("list").insertBefore(item, $("list").children[at] ?? null);
   }

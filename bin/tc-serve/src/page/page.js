@@ -31,6 +31,8 @@ async function ask(path, options = {}) {
   throw Object.assign(new Error(message), { status: answer.status });
 }
 
+/** Asks for what is shown; ends with the stream that follows it. */
+const read = (path) => ask(path, { signal: page.follower?.signal });
 const post = (path, body = {}) => ask(path, { method: "POST", body });
 const pathOf = (id, rest = "") => `/v1/sessions/${encodeURIComponent(id)}${rest}`;
 
@@ -48,18 +50,21 @@ async function follow() {
   if (page.follower || document.hidden) return;
   clearTimeout(page.timer);
   const stop = new AbortController();
-  page.follower = stop;
-  page.looked = null;
+  Object.assign(page, { follower: stop, looked: null, heard: Date.now() });
   setLink("connecting");
+  // A connection that is lost may stay open, after sleep or behind a network that drops everything. The service sends signs of life.
+  const watch = setInterval(() => Date.now() - page.heard > 60000 && stop.abort(), 5000);
   try {
-    const answer = await ask("/v1/sessions/events", { signal: stop.signal });
+    const answer = await read("/v1/sessions/events");
     // The stream has what is written from now on, so what was written before is read behind its beginning.
     await Promise.all([readList(), catchUp()]);
     page.tries = 0;
     setLink("live", "done");
-    for await (const line of linesOf(answer.body, stop)) if (line.length > 0) takeLine(line);
+    for await (const line of linesOf(answer.body)) if (line.length > 0) takeLine(line);
   } catch (error) {
     if (error.status === 401) return;
+  } finally {
+    clearInterval(watch);
   }
   if (page.follower !== stop) return;
   page.follower = null;
@@ -83,28 +88,21 @@ function setLink(word, state = "") {
   $("link").dataset.state = state;
 }
 
-/** The lines of a body, as bytes. Aborts where not even a sign of life comes: a machine that slept does not learn that its connection is gone. */
-async function* linesOf(body, stop) {
-  const reader = body.getReader();
+/** The lines of a body, as bytes. */
+async function* linesOf(body) {
   let rest = new Uint8Array();
-  page.heard = Date.now();
-  const watch = setInterval(() => Date.now() - page.heard > 60000 && stop?.abort(), 5000);
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return;
-      page.heard = Date.now();
-      let from = 0;
-      for (let feed; (feed = value.indexOf(10, from)) >= 0; from = feed + 1) {
-        const line = value.subarray(from, feed);
-        if (rest.length === 0) yield line;
-        else yield joined(rest, line);
-        rest = new Uint8Array();
-      }
-      if (from < value.length) rest = joined(rest, value.subarray(from));
+  for (const reader = body.getReader(); ;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    page.heard = Date.now();
+    let from = 0;
+    for (let feed; (feed = value.indexOf(10, from)) >= 0; from = feed + 1) {
+      const line = value.subarray(from, feed);
+      if (rest.length === 0) yield line;
+      else yield joined(rest, line);
+      rest = new Uint8Array();
     }
-  } finally {
-    clearInterval(watch);
+    if (from < value.length) rest = joined(rest, value.subarray(from));
   }
 }
 
@@ -150,9 +148,9 @@ function catchUp() {
 async function readOn() {
   while (page.isBehind && page.session) {
     page.isBehind = false;
-    const { session } = page;
+    const { session, follower } = page;
     try {
-      const answer = await ask(pathOf(session.id, `/events?offset=${session.end}`));
+      const answer = await read(pathOf(session.id, `/events?offset=${session.end}`));
       for await (const line of linesOf(answer.body)) {
         if (page.session !== session) break;
         take(session, decoder.decode(line), session.end + line.length + 1);
@@ -165,18 +163,18 @@ async function readOn() {
       page.looked = session;
     } catch (error) {
       // Whatever else it is, the stream alone does not make up for it: both begin again.
-      if (error.status !== 404) page.follower?.abort();
+      if (error.status !== 404) follower?.abort();
       else if (page.session === session) location.hash = "";
     }
   }
 }
 
 async function readList(isMore = false) {
-  const answer = await ask(`/v1/sessions?limit=50${isMore ? `&after=${page.last}` : ""}`);
-  const { data, has_more, last_id } = object(await answer.json());
+  const answer = await read(`/v1/sessions?limit=50${isMore ? `&after=${page.last}` : ""}`);
+  const { data, has_more, last_id } = await answer.json();
   if (!isMore) sessions.clear();
-  for (const entry of list(data).map(listed)) sessions.set(entry.id, entry);
-  [page.isListed, page.hasMore, page.last] = [true, has_more === true, string(last_id)];
+  for (const entry of data.map(listed)) sessions.set(entry.id, entry);
+  Object.assign(page, { isListed: true, hasMore: has_more, last: last_id });
   schedule();
 }
 
@@ -206,7 +204,6 @@ function draw() {
   document.title = `${waiting > 0 ? "(!) " : ""}${session ? safe(session.title) || "Untitled" : "toolpipe"}`;
   if (!session) return;
   drawSession();
-  if (view.name === "time") drawTime(now);
   if (view.name === "raw") drawRaw();
 }
 
@@ -370,12 +367,17 @@ function start() {
   for (const button of $("tools").querySelectorAll("[data-view]")) button.onclick = () => setView(button.dataset.view);
   setText($("example"), `curl ${location.origin}/v1/responses${keyHeader(key !== "")} \\\n  -H 'content-type: application/json' \\\n  -d '{"model": "any", "input": "Hello"}'`);
   addEventListener("hashchange", openCurrent);
-  addEventListener("online", follow);
+  // A connection that the network has lost does not end by itself.
+  addEventListener("online", () => {
+    pause();
+    follow();
+  });
   document.addEventListener("visibilitychange", () => (document.hidden ? pause() : follow()));
-  // How long calls run.
+  // How long calls run, and a timeline that grows: it is drawn whole, so not in each frame.
   setInterval(() => {
     if (document.hidden) return;
     if (page.session?.active) changeCalls(page.session, (call) => call.state === "running", {});
+    if (view.name === "time") drawTime(Date.now());
     schedule();
   }, 1000);
   openCurrent();
