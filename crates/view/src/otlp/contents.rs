@@ -1,8 +1,54 @@
 //! Messages in the form that the conventions give them: a role and parts, as JSON
 //! (<https://github.com/open-telemetry/semantic-conventions-genai/blob/main/model/gen-ai/gen-ai-input-messages.json>).
+//!
+//! The size of contents is limited: tracing systems reject spans of megabytes (a gRPC receiver of the
+//! collector takes 4 MiB by default).
 
 use crate::escape::{content, plain};
-use event::{Object, Raw, minify, object};
+use event::{Object, Raw, cut, object};
+use std::borrow::Cow;
+use std::collections::VecDeque;
+
+/// The longest text of a message, of arguments, of a result or of an error, in bytes.
+const TEXT: usize = 16 << 10;
+
+/// How many bytes the messages of one attribute have at most.
+const MESSAGES: usize = 128 << 10;
+
+/// The first [`TEXT`] bytes of a text, and how long it was.
+pub(super) fn shortened(text: &str) -> Cow<'_, str> {
+    let kept = cut(text, TEXT);
+    if kept.len() == text.len() {
+        return text.into();
+    }
+    format!("{kept}… ({} bytes)", text.len()).into()
+}
+
+/// The messages of one attribute: the newest that together have at most [`MESSAGES`] bytes.
+#[derive(Debug, Default)]
+pub(super) struct Messages {
+    messages: VecDeque<String>,
+    bytes: usize,
+}
+
+impl Messages {
+    pub(super) fn push(&mut self, message: String) {
+        self.bytes += message.len();
+        self.messages.push_back(message);
+        while self.bytes > MESSAGES
+            && let Some(oldest) = self.messages.pop_front()
+        {
+            self.bytes -= oldest.len();
+        }
+    }
+
+    /// Removes all messages and returns them as a JSON array; `None` if there are none.
+    pub(super) fn take(&mut self) -> Option<String> {
+        let Messages { messages, .. } = std::mem::take(self);
+        let messages = Vec::from(messages);
+        (!messages.is_empty()).then(|| format!("[{}]", messages.join(",")))
+    }
+}
 
 /// A chat message of the protocol; `finish_reason` is that of the model's own message.
 pub(super) fn message(message: Raw<'_>, finish_reason: Option<&str>) -> String {
@@ -13,7 +59,7 @@ pub(super) fn message(message: Raw<'_>, finish_reason: Option<&str>) -> String {
             let mut part = |kind: &str, text: &str| {
                 if !text.is_empty() {
                     parts.object(|o| {
-                        o.str("type", kind).str("content", text);
+                        o.str("type", kind).str("content", &shortened(text));
                     });
                 }
             };
@@ -22,7 +68,7 @@ pub(super) fn message(message: Raw<'_>, finish_reason: Option<&str>) -> String {
                 parts.object(|o| {
                     o.str("type", "tool_call_response")
                         .maybe_str("id", message.get_str("tool_call_id").as_deref())
-                        .str("response", &content(message));
+                        .str("response", &shortened(&content(message)));
                 });
                 return;
             }
@@ -41,15 +87,54 @@ fn tool_call(o: &mut Object<'_>, call: Raw<'_>) {
         .maybe_str("id", call.get_str("id").as_deref())
         .str("name", &plain(call.at(&["function", "name"])));
     let arguments = plain(call.at(&["function", "arguments"]));
-    match Raw::parse(&arguments) {
+    let kept = shortened(&arguments);
+    match Raw::parse(&kept) {
         Ok(json) => o.minified("arguments", json.text()),
-        Err(_) => o.str("arguments", &arguments),
+        Err(_) => o.str("arguments", &kept),
     };
 }
 
-/// JSON values as one JSON array.
-pub(super) fn list(values: &[String]) -> String {
-    let mut out = Vec::new();
-    minify(&mut out, &format!("[{}]", values.join(",")));
-    String::from_utf8(out).unwrap_or_default()
+#[cfg(test)]
+mod tests {
+    use super::{MESSAGES, TEXT};
+    use crate::TraceView;
+    use event::{Scanner, View};
+
+    #[test]
+    fn the_contents_of_a_span_have_a_limit_of_size() {
+        let long = "é".repeat(100_000);
+        let question =
+            format!(r#"{{"type":"message","message":{{"role":"user","content":"{long}"}}}}"#);
+        let mut log = vec![question; 100];
+        log.push(r#"{"type":"stream_start"}"#.to_owned());
+        log.push(format!(
+            r#"{{"type":"tool_call","tool_id":"a","tool_name":"t","arguments":{{"x":"{long}"}}}}"#
+        ));
+        log.push(format!(
+            r#"{{"type":"message","message":{{"role":"assistant","content":"{long}"}}}}"#
+        ));
+        log.push(format!(
+            r#"{{"type":"warning","code":"tag_note","message":"{long}"}}"#
+        ));
+        log.push(r#"{"type":"stream_end","finish_reason":"tool_calls"}"#.to_owned());
+        log.push(format!(
+            r#"{{"type":"tool_result","tool_id":"a","tool_name":"t","status":"error","output":"{long}","output_summary":"{long}"}}"#
+        ));
+        let (mut scanner, mut view, mut out) =
+            (Scanner::default(), TraceView::new(true), Vec::new());
+        for line in &log {
+            view.push(&scanner.read(line).unwrap(), &mut out);
+        }
+        view.finish(&mut out);
+        let out = String::from_utf8(out).unwrap();
+        // The turn and the stream have the messages. Seven texts follow.
+        let most = 2 * MESSAGES + 7 * TEXT + 4096;
+        assert!((MESSAGES..most).contains(&out.len()), "{}", out.len());
+        for end in ["… (200000 bytes)", "… (200008 bytes)"] {
+            assert!(out.contains(end), "{end}");
+        }
+        // The newest messages are there, and they are whole.
+        let questions = out.matches(r#"{\"role\":\"user\""#).count();
+        assert_eq!(questions, 2 * (MESSAGES / TEXT - 1), "{questions}");
+    }
 }

@@ -1,6 +1,6 @@
 //! One turn of a conversation: what its events say of its spans.
 
-use super::contents;
+use super::contents::{self, Messages, shortened};
 use super::response_span;
 use super::span::{Attributes, Span, SpanEvent, SpanKind};
 use crate::escape::json;
@@ -52,10 +52,10 @@ pub(super) struct Turn {
     total: Total,
     /// The arguments of its calls, by their ids.
     arguments: HashMap<String, String>,
-    /// The messages since the model's last answer; and what the turn began with.
-    input: Vec<String>,
-    question: Option<Vec<String>>,
-    /// The model's last message.
+    /// The messages since the model's last answer.
+    input: Messages,
+    /// The messages that the turn began with, and the model's last one: JSON arrays.
+    question: Option<String>,
     answer: Option<String>,
 }
 
@@ -75,7 +75,8 @@ struct OpenChat {
     is_dated: bool,
     is_whole: bool,
     duration: Option<Millis>,
-    message: Option<String>,
+    /// The model's message: a JSON array.
+    answer: Option<String>,
 }
 
 /// Sums over the streams of a turn, and what the last one says.
@@ -106,7 +107,7 @@ impl Turn {
             chat: None,
             total: Total::default(),
             arguments: HashMap::new(),
-            input: Vec::new(),
+            input: Messages::default(),
             question: None,
             answer: None,
         }
@@ -223,13 +224,7 @@ impl Turn {
             Some(Payload::Message(message)) => self.message(event, &message),
             Some(Payload::ToolCall(call)) => {
                 self.chat_of(event);
-                if self.has_contents {
-                    let arguments = match call.arguments {
-                        None => call.arguments_text.unwrap_or_default().str().into_owned(),
-                        arguments => json(arguments),
-                    };
-                    self.called(&call, arguments);
-                }
+                self.tool_call(&call);
             }
             Some(Payload::ToolUse(used)) => self.tool_use(&used),
             Some(Payload::ToolResult(result)) => self.tool_result(&result),
@@ -287,13 +282,9 @@ impl Turn {
             self.total.model = Some(model.into_owned());
         }
         self.total.error = None;
-        if self.has_contents {
-            let input = std::mem::take(&mut self.input);
-            if !input.is_empty() {
-                span.attributes
-                    .text(semconv::INPUT_MESSAGES, contents::list(&input));
-                self.question.get_or_insert(input);
-            }
+        if let Some(input) = self.input.take() {
+            span.attributes.text(semconv::INPUT_MESSAGES, &*input);
+            self.question.get_or_insert(input);
         }
         self.chat = Some(OpenChat {
             at: self.spans.len(),
@@ -301,7 +292,7 @@ impl Turn {
             is_dated: start.timestamp.is_some(),
             is_whole: start.fallback.is_some(),
             duration: None,
-            message: None,
+            answer: None,
         });
         self.spans.push(span);
     }
@@ -360,9 +351,8 @@ impl Turn {
             span.fail(&error);
             self.total.error = Some(error);
         }
-        if let Some(message) = chat.message {
-            span.attributes
-                .text(semconv::OUTPUT_MESSAGES, contents::list(&[message]));
+        if let Some(answer) = chat.answer {
+            span.attributes.text(semconv::OUTPUT_MESSAGES, answer);
         }
     }
 
@@ -387,15 +377,24 @@ impl Turn {
                     Some(_) => FinishReason::ToolCalls,
                     None => FinishReason::Stop,
                 };
-                let message = contents::message(raw, Some(reason.name()));
-                self.answer = Some(message.clone());
-                chat.message = Some(message);
+                let mut answer = Messages::default();
+                answer.push(contents::message(raw, Some(reason.name())));
+                chat.answer = answer.take();
+                self.answer.clone_from(&chat.answer);
             }
             _ => self.input.push(contents::message(raw, None)),
         });
     }
 
-    fn called(&mut self, call: &ToolCall<'_>, arguments: String) {
+    fn tool_call(&mut self, call: &ToolCall<'_>) {
+        if !self.has_contents {
+            return;
+        }
+        let arguments = match call.arguments {
+            None => call.arguments_text.unwrap_or_default().str(),
+            arguments => json(arguments).into(),
+        };
+        let arguments = shortened(&arguments).into_owned();
         self.arguments
             .insert(call.tool_id.str().into_owned(), arguments);
     }
@@ -404,11 +403,13 @@ impl Turn {
         let start = self.date(used.timestamp);
         let at = self.tool(used.tool_id, used.tool_name, start);
         self.spans[at].known = known(used.traceparent);
+        let id = used.tool_id.str().into_owned();
+        self.running.entry(id).or_default().push(at);
     }
 
-    /// Begins the span of a call; returns its place.
+    /// Adds the span of a call; returns its place.
     fn tool(&mut self, id: Text<'_>, name: Text<'_>, start: u64) -> usize {
-        let id = id.str().into_owned();
+        let id = id.str();
         let name = name.str();
         let title = format!("{} {name}", operation::EXECUTE_TOOL);
         let mut span = Span::new(title.trim_end().to_owned(), SpanKind::Internal, start);
@@ -417,13 +418,11 @@ impl Turn {
             .text(semconv::TOOL_NAME, name)
             .text(semconv::TOOL_CALL_ID, &*id)
             .text(semconv::TOOL_TYPE, semconv::FUNCTION);
-        if let Some(arguments) = self.arguments.remove(&id) {
+        if let Some(arguments) = self.arguments.remove(&*id) {
             span.attributes.text(semconv::TOOL_ARGUMENTS, arguments);
         }
-        let at = self.spans.len();
         self.spans.push(span);
-        self.running.entry(id).or_default().push(at);
-        at
+        self.spans.len() - 1
     }
 
     /// The place of the span of a call that runs.
@@ -431,15 +430,15 @@ impl Turn {
         self.running.get(&*id.str())?.last().copied()
     }
 
-    /// The last call with this id has ended.
-    fn no_longer_runs(&mut self, id: Text<'_>) {
+    /// Ends the last call with this id; returns the place of its span, if the call has begun.
+    fn stop(&mut self, id: Text<'_>) -> Option<usize> {
         let id = id.str();
-        if let Some(places) = self.running.get_mut(&*id) {
-            places.pop();
-            if places.is_empty() {
-                self.running.remove(&*id);
-            }
+        let places = self.running.get_mut(&*id)?;
+        let at = places.pop();
+        if places.is_empty() {
+            self.running.remove(&*id);
         }
+        at
     }
 
     fn tool_result(&mut self, result: &ToolResult<'_>) {
@@ -449,10 +448,10 @@ impl Turn {
             return;
         }
         let dated = self.date(result.timestamp);
-        let running = self.running(result.tool_id);
-        // Of what did not run, such as a call that was refused, the span has no length.
-        let at = running.unwrap_or_else(|| self.tool(result.tool_id, result.tool_name, dated));
-        self.no_longer_runs(result.tool_id);
+        // The span of a call that did not run, such as one that was refused, has no length.
+        let at = self
+            .stop(result.tool_id)
+            .unwrap_or_else(|| self.tool(result.tool_id, result.tool_name, dated));
         let span = &mut self.spans[at];
         let lasted = result.duration_ms.filter(|_| result.timestamp.is_none());
         let end = lasted.map_or(dated, |time| span.start.saturating_add(nanos(time)));
@@ -465,12 +464,12 @@ impl Turn {
             .integer(semconv::EXIT_CODE, result.exit_code);
         if self.has_contents {
             span.attributes
-                .text(semconv::TOOL_RESULT, result.output.str());
+                .text(semconv::TOOL_RESULT, shortened(&result.output.str()));
         }
         if status != "success" {
             span.fail(&status);
             if self.has_contents {
-                span.message = Some(result.output_summary.str().into_owned());
+                span.message = Some(shortened(&result.output_summary.str()).into_owned());
             }
         }
     }
@@ -482,7 +481,8 @@ impl Turn {
         } else {
             code
         };
-        let message = self.has_contents.then(|| error.message.str().into_owned());
+        let message = error.message.str();
+        let message = self.has_contents.then(|| shortened(&message).into_owned());
         let span = match &self.chat {
             Some(chat) => &mut self.spans[chat.at],
             None => &mut self.agent,
@@ -527,7 +527,9 @@ impl Turn {
             .some(semconv::event::SOURCE, Some(warning.source))
             .some(semconv::event::CODE, Some(warning.code));
         if self.has_contents {
-            attributes.some(semconv::event::MESSAGE, Some(warning.message));
+            let message = warning.message.str();
+            let message = shortened(&message);
+            attributes.some(semconv::event::MESSAGE, Some((&*message).into()));
         }
         self.happened(semconv::event::WARNING, None, attributes);
     }
@@ -632,10 +634,10 @@ impl Turn {
             agent.texts(semconv::FINISH_REASONS, vec![reason.name().to_owned()]);
         }
         if let Some(question) = self.question.take() {
-            agent.text(semconv::INPUT_MESSAGES, contents::list(&question));
+            agent.text(semconv::INPUT_MESSAGES, question);
         }
         if let Some(answer) = self.answer.take() {
-            agent.text(semconv::OUTPUT_MESSAGES, contents::list(&[answer]));
+            agent.text(semconv::OUTPUT_MESSAGES, answer);
         }
     }
 }
