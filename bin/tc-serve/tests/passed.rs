@@ -6,6 +6,7 @@ use service::{Service, Upstream};
 use std::time::Duration;
 
 const JSON: &str = "content-type: application/json\r\n";
+const SPAN: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const FORM: &str = "content-type: multipart/form-data; boundary=b\r\n";
 
 #[test]
@@ -22,7 +23,8 @@ fn a_request_and_its_answer_are_passed_as_they_are_with_the_providers_key() {
             &key_file("as-is"),
         ],
     );
-    let clients = "authorization: Bearer client-key-of-16\r\nx-api-key: client-key-of-16\r\ncookie: c=1\r\nconnection: x-hop, close\r\nx-hop: 1\r\n";
+    let clients = "authorization: Bearer client-key-of-16\r\nx-api-key: client-key-of-16\r\ncookie: c=1\r\nconnection: x-hop, close\r\nx-hop: 1\r\ntracestate: rojo=1\r\n";
+    let clients = format!("traceparent: {SPAN}\r\n{clients}");
     for (method, path, kind, body, upstream_path) in [
         (
             "POST",
@@ -72,6 +74,8 @@ fn a_request_and_its_answer_are_passed_as_they_are_with_the_providers_key() {
             head.contains("authorization: bearer sk-upstream-secret"),
             "{head}"
         );
+        assert_eq!(call.request.header("traceparent"), Some(SPAN), "{head}");
+        assert_eq!(call.request.header("tracestate"), Some("rojo=1"), "{head}");
         assert!(
             !["client-key", "cookie", "x-hop"]
                 .iter()

@@ -6,6 +6,7 @@ use super::response::{Content, PassedBody, Refusal, RequestRecord, ResponseBody}
 use super::service::{Admitted, Service};
 use super::turn::forwarded;
 use crate::route::Endpoint;
+use crate::traces::client_trace;
 use crate::upstream::Passed;
 use api::Api;
 use api::FailedAnswer;
@@ -14,6 +15,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use std::rc::Rc;
+use trace::TraceContext;
 
 /// Headers of the provider's answer that the client does not get: those of one connection (RFC
 /// 9110, 7.6.1), those of a body which is sent in another way, those by which browsers trust a
@@ -103,7 +105,8 @@ impl Service {
 }
 
 /// The headers of the client that the provider gets: those that describe the body, those that say
-/// which answers the client accepts, and those that choose features. No key is among them.
+/// which answers the client accepts, those that choose features, and those that name the client's
+/// span. No key is among them.
 fn passed_headers(headers: &HeaderMap) -> Vec<(String, String)> {
     let named = |name: &str| {
         Some((
@@ -116,6 +119,10 @@ fn passed_headers(headers: &HeaderMap) -> Vec<(String, String)> {
         .filter_map(named)
         .collect();
     passed.extend(forwarded(Api::OpenaiChat, headers));
+    // No span of the service is between the client's and the provider's.
+    let trace = client_trace(headers);
+    let trace = trace.iter().flat_map(TraceContext::headers);
+    passed.extend(trace.map(|(name, value)| (name.to_owned(), value)));
     passed
 }
 
