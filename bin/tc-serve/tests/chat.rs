@@ -413,6 +413,9 @@ fn the_chat_of_another_key_is_an_unknown_chat() {
     assert_ne!(session_of(&other), session_of(&one));
 }
 
+/// The span of a client.
+const SPAN: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
 /// A model that hangs in the middle of its first answer, and gives the second whole.
 fn model_that_hangs() -> Server {
     let asked = AtomicUsize::new(0);
@@ -439,7 +442,8 @@ fn an_answer_goes_on_when_its_service_was_killed() {
     for mode in ["standard", "pass"] {
         let mut agent = Agent::of(&json!([remove()]), model_that_hangs(), &["--mode", mode]);
         let ask = body("chat", &[&user("u1", "Hi")]).to_string();
-        let mut client = agent.service.send("POST", "/api/chat", JSON, &ask);
+        let headers = format!("traceparent: {SPAN}\r\ntracestate: rojo=1\r\n{JSON}");
+        let mut client = agent.service.send("POST", "/api/chat", &headers, &ask);
         let seen = client.until("text-delta");
         let id = message_id(&seen.body);
         agent.kill();
@@ -454,6 +458,13 @@ fn an_answer_goes_on_when_its_service_was_killed() {
             "{mode}"
         );
         assert_eq!(agent.ended(&session_of(&seen)), "completed");
+        let asked = agent.model.asked();
+        assert_eq!(asked.len(), 2, "{mode}");
+        for asked in asked {
+            let span = asked.header("traceparent").unwrap();
+            assert_eq!(span[..36], SPAN[..36], "{mode}");
+            assert_eq!(asked.header("tracestate"), Some("rojo=1"), "{mode}");
+        }
     }
 }
 

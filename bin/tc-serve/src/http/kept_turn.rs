@@ -427,7 +427,8 @@ impl Service {
     ) -> Result<Vec<u8>, Refusal> {
         let inbound = &asked.inbound;
         let name = id.to_string();
-        let client = client.map(|client| client.span.to_string());
+        let span = client.map(|client| client.span.to_string());
+        let state = client.and_then(|client| client.state.as_deref());
         let answer = serde_json::to_string(options)
             .map_err(|error| Refusal::new(500, "internal_error", error.to_string()))?;
         let event = ResponseEvent {
@@ -443,7 +444,8 @@ impl Service {
             body_hash: Some(body_hash.into()),
             answer: Some(Json::of(&answer)),
             timestamp: Some(store::now()),
-            traceparent: client.as_deref().map(Into::into),
+            traceparent: span.as_deref().map(Into::into),
+            tracestate: state.map(Into::into),
         };
         Ok(line(&event.into()))
     }

@@ -250,6 +250,7 @@ impl StoredResponse {
         }
         let front = response.front.str();
         let client = response.traceparent.map(Text::str);
+        let state = response.tracestate.map(Text::str);
         let options = response.answer.map(|answer| answer.text().into_owned());
         let stored = options.and_then(|json| serde_json::from_str::<StoredOptions>(&json).ok());
         let stored = stored.ok_or_else(|| Named::Response.unknown())?;
@@ -262,7 +263,7 @@ impl StoredResponse {
             ui: stored.ui.unwrap_or_default(),
             options: stored.options,
             calls: stored.calls,
-            client: client.and_then(|client| TraceContext::of(&client, None)),
+            client: client.and_then(|client| TraceContext::of(&client, state.as_deref())),
             mode: stored.mode.as_deref().and_then(ToolsMode::of),
             request,
             tools: tools

@@ -52,6 +52,8 @@ payload! {
         timestamp: Option<u64>,
         /// The client's `traceparent`: names the parent span of the response.
         traceparent: Option<Text<'a>>,
+        /// The client's `tracestate`, which goes on with the span.
+        tracestate: Option<Text<'a>>,
     }
 }
 
