@@ -44,16 +44,6 @@ pub(crate) fn answer_trace(id: &str, client: Option<&TraceContext>) -> TraceCont
     }
 }
 
-/// The environment variables that hand a span on to a child process. Without a span both variables are
-/// unset, so that the child does not inherit those of this process.
-pub(crate) fn variables(
-    trace: Option<&TraceContext>,
-) -> impl Iterator<Item = (&'static str, Option<String>)> {
-    let state = trace.and_then(|trace| trace.state.clone());
-    let parent = trace.map(|trace| trace.span.to_string());
-    [("TRACEPARENT", parent), ("TRACESTATE", state)].into_iter()
-}
-
 /// The queue of the thread that writes `--otlp-file`.
 #[derive(Clone, Debug)]
 pub(crate) struct TraceFile {

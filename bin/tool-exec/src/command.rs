@@ -128,6 +128,12 @@ impl Commands {
         let confinement = self.sandboxes.of(command, name, &program, &folder);
         let mut environment = program::environment(&command.env, &home, task.arguments);
         environment.push(("TOOL_CALL_ID".into(), task.call.idempotency_key().into()));
+        if let Some(trace) = &task.trace {
+            // A tool that names these variables gets those of its own span.
+            environment.retain(|(name, _)| !trace::VARIABLES.iter().any(|own| *name == **own));
+            let variables = trace.variables();
+            environment.extend(variables.map(|(name, value)| (name.into(), value.into())));
+        }
         let limits = command.limits;
         let own = confinement.own_processes();
         Ok(Job {

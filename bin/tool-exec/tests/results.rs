@@ -25,6 +25,25 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
+fn a_command_gets_the_span_of_its_call_in_its_environment() {
+    const CALLER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let text = "echo \"$TRACEPARENT $TRACESTATE\"";
+    for more in [json!({}), json!({"env": ["TRACEPARENT", "TRACESTATE"]})] {
+        let dir = Dir::new();
+        let mut command = command(&dir, &[script("t", text, more)], &["--no-time"]);
+        command
+            .env("TRACEPARENT", CALLER)
+            .env("TRACESTATE", "rojo=1");
+        let out = run_command(command, &(message(&[("i", "t", json!({}))]) + "\n"));
+        let uses = out.of("tool_use");
+        let span = uses[0]["traceparent"].as_str().unwrap();
+        assert!(span.starts_with(&CALLER[..36]) && span != CALLER, "{span}");
+        let got = format!("{span} rojo=1\n");
+        assert_eq!(out.outcome("i"), ("success", got.as_str()));
+    }
+}
+
+#[test]
 fn a_long_output_is_read_by_its_ends_and_kept_whole() {
     let dir = Dir::new();
     let out = one(

@@ -214,8 +214,8 @@ fn context(e: &clap::Error, kind: ContextKind) -> Option<&str> {
 /// The trace context of this process, from the environment variables `TRACEPARENT` and
 /// `TRACESTATE` (<https://opentelemetry.io/docs/specs/otel/context/env-carriers/>).
 pub fn trace() -> Option<TraceContext> {
-    let state = std::env::var("TRACESTATE").ok();
-    TraceContext::of(&std::env::var("TRACEPARENT").ok()?, state.as_deref())
+    let [parent, state] = trace::VARIABLES.map(|name| std::env::var(name).ok());
+    TraceContext::of(&parent?, state.as_deref())
 }
 
 #[cfg(test)]

@@ -130,10 +130,20 @@ impl TraceContext {
 
     /// The headers with their values.
     pub fn headers(&self) -> impl Iterator<Item = (&'static str, String)> {
-        let state = self.state.clone().map(|state| (TRACESTATE, state));
-        [(TRACEPARENT, self.span.to_string())]
-            .into_iter()
-            .chain(state)
+        self.named([TRACEPARENT, TRACESTATE])
+    }
+
+    /// The environment variables with their values: those of [`VARIABLES`] that have one.
+    pub fn variables(&self) -> impl Iterator<Item = (&'static str, String)> {
+        self.named(VARIABLES)
+    }
+
+    fn named(
+        &self,
+        [parent, state]: [&'static str; 2],
+    ) -> impl Iterator<Item = (&'static str, String)> {
+        let state = self.state.clone().map(|value| (state, value));
+        [(parent, self.span.to_string())].into_iter().chain(state)
     }
 }
 
@@ -142,6 +152,9 @@ pub const TRACEPARENT: &str = "traceparent";
 
 /// The header to which tracing systems add data of their own.
 pub const TRACESTATE: &str = "tracestate";
+
+/// The environment variables with the meaning of the two headers.
+pub const VARIABLES: [&str; 2] = ["TRACEPARENT", "TRACESTATE"];
 
 /// The parts that the ids of a trace and of its spans are made of. The same parts give the same ids.
 #[derive(Clone, Debug, Default)]
@@ -219,6 +232,7 @@ mod tests {
             let context = TraceContext::of(VALID, Some(state)).unwrap();
             assert_eq!(context.state.as_deref(), kept.then_some(state));
             assert_eq!(context.headers().count(), 1 + usize::from(kept));
+            assert_eq!(context.variables().count(), 1 + usize::from(kept));
         }
         assert_eq!(TraceContext::of("no", Some("rojo=1")), None);
     }

@@ -2,7 +2,6 @@
 
 use super::output::{CommandErrors, RequestLog};
 use crate::places::AnswerSlot;
-use crate::traces::variables;
 use group::ProcessGroup;
 use rustix::process::Signal;
 use std::ffi::OsString;
@@ -69,12 +68,11 @@ impl RunningCommand {
                 line
             }
         };
-        for (name, value) in variables(trace) {
-            match value {
-                Some(value) => line.env(name, value),
-                None => line.env_remove(name),
-            };
+        // The variables of this process name another span.
+        for name in trace::VARIABLES {
+            line.env_remove(name);
         }
+        line.envs(trace.into_iter().flat_map(TraceContext::variables));
         let mut command = line
             .env("TOOLPIPE_REQUEST_ID", id)
             .process_group(group.number())

@@ -44,8 +44,8 @@ fn search_path() -> OsString {
         .unwrap_or_else(|| PATH.into())
 }
 
-/// The environment of a command, but for `TOOL_CALL_ID`, which differs for each call: five
-/// variables, and those that its tool names, which replace `PATH`, `HOME`, `TMPDIR` and `LANG`
+/// The environment of a command, but for `TOOL_CALL_ID` and the variables of a trace, which differ for
+/// each call: five variables, and those that its tool names, which replace `PATH`, `HOME`, `TMPDIR` and `LANG`
 /// where they have the same name. `home` is the command's own folder, for `HOME` and `TMPDIR`.
 /// `TOOL_ARGUMENTS` is left out where it would be longer than Linux takes (128 KiB, execve(2)); the
 /// command has the arguments on its standard input too.
