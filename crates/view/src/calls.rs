@@ -15,9 +15,16 @@ use std::collections::{HashMap, VecDeque};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallCards {
     pub list: Vec<CallCard>,
-    /// The positions of the calls that an event may mean, in their order. Some mean a call no
-    /// longer: [`CallCards::last`] and [`CallCards::first`] drop those.
-    names: HashMap<(Who, CallName), VecDeque<usize>>,
+    streams: HashMap<Box<str>, StreamCalls>,
+}
+
+/// The calls of a stream, by their positions in the list.
+#[derive(Clone, Debug, Default)]
+struct StreamCalls {
+    all: Vec<usize>,
+    /// The calls that an event of a choice may name. Some names are outdated: [`CallCards::last`]
+    /// and [`CallCards::first`] drop those.
+    names: HashMap<(u32, CallName), VecDeque<usize>>,
 }
 
 /// How an event names a call of its stream and choice.
@@ -65,10 +72,16 @@ impl CallCards {
 
     /// The event's stream was cancelled, and with it each of its calls that has no result.
     pub(crate) fn cancel(&mut self, event: &Event<'_>) {
-        for call in &mut self.list {
-            call.is_cancelled |=
-                call.who.shares_stream(event) && !call.is_closed && call.result().is_none();
+        for n in self.of_stream(event) {
+            let call = &mut self.list[n];
+            call.is_cancelled |= !call.is_closed && call.result().is_none();
         }
+    }
+
+    /// The positions of the calls of the event's stream.
+    pub(crate) fn of_stream(&self, event: &Event<'_>) -> Vec<usize> {
+        let calls = self.streams.get(stream_of(event));
+        calls.map(|calls| calls.all.clone()).unwrap_or_default()
     }
 
     /// Whether any call runs.
@@ -89,17 +102,19 @@ impl CallCards {
 
     /// Removes the first calls of the list.
     pub(crate) fn forget(&mut self, first: usize) {
-        if first == 0 {
-            return;
-        }
         self.list.drain(..first);
-        self.names.retain(|_, places| {
-            places.retain_mut(|n| {
-                let is_kept = *n >= first;
-                *n = n.saturating_sub(first);
-                is_kept
+        let keep = |n: &mut usize| {
+            let moved = n.checked_sub(first);
+            *n = moved.unwrap_or_default();
+            moved.is_some()
+        };
+        self.streams.retain(|_, calls| {
+            calls.all.retain_mut(keep);
+            calls.names.retain(|_, places| {
+                places.retain_mut(keep);
+                !places.is_empty()
             });
-            !places.is_empty()
+            !calls.all.is_empty()
         });
     }
 
@@ -320,14 +335,15 @@ impl CallCards {
         self.known(event, id).filter(|n| !self.list[*n].is_closed)
     }
 
-    /// The latest call that the event means by `name`, one for which `is` holds.
+    /// The latest call that the event names so, one for which `is` holds.
     fn last(
         &mut self,
         event: &Event<'_>,
         name: CallName,
         is: impl Fn(&CallCard) -> bool,
     ) -> Option<usize> {
-        let places = self.names.get_mut(&(Who::of(event), name))?;
+        let calls = self.streams.get_mut(stream_of(event))?;
+        let places = calls.names.get_mut(&(event.choice(), name))?;
         while places.back().is_some_and(|n| !is(&self.list[*n])) {
             places.pop_back();
         }
@@ -341,16 +357,23 @@ impl CallCards {
         name: CallName,
         is: impl Fn(&CallCard) -> bool,
     ) -> Option<usize> {
-        let places = self.names.get_mut(&(Who::of(event), name))?;
+        let calls = self.streams.get_mut(stream_of(event))?;
+        let places = calls.names.get_mut(&(event.choice(), name))?;
         while places.front().is_some_and(|n| !is(&self.list[*n])) {
             places.pop_front();
         }
         places.front().copied()
     }
 
-    /// Events of this stream and choice may mean the `n`th call by `name` from now on.
+    /// The event's stream, which may be new.
+    fn stream(&mut self, event: &Event<'_>) -> &mut StreamCalls {
+        self.streams.entry(stream_of(event).into()).or_default()
+    }
+
+    /// From now on events of this stream and choice may give this name to the `n`th call.
     fn name(&mut self, event: &Event<'_>, name: CallName, n: usize) {
-        let places = self.names.entry((Who::of(event), name)).or_default();
+        let names = &mut self.stream(event).names;
+        let places = names.entry((event.choice(), name)).or_default();
         if places.back() != Some(&n) {
             places.push_back(n);
         }
@@ -363,6 +386,7 @@ impl CallCards {
             name: name.to_owned(),
             ..CallCard::default()
         });
+        self.stream(event).all.push(n);
         match id.filter(|id| !id.is_empty()) {
             Some(id) => self.identify(event, n, id),
             None => self.name(event, CallName::ArrivingTool(name.to_owned()), n),

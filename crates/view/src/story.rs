@@ -12,11 +12,16 @@ use std::collections::{HashMap, HashSet};
 /// nothing ran would be kept to its end.
 const WAITING: usize = 256;
 
+/// How many calls are kept at least before any is forgotten.
+const FEW: usize = 16;
+
 /// Shows events on a page.
 #[derive(Debug)]
 pub(crate) struct Story<P> {
     page: P,
     calls: CallCards,
+    /// How many calls there are when those that are shown are forgotten the next time.
+    full: usize,
     /// The choices in the middle of a turn, by stream: their message would repeat the text of their
     /// deltas.
     turns: HashMap<Box<str>, HashSet<u32>>,
@@ -41,6 +46,7 @@ impl<P: Page> Story<P> {
         Story {
             page,
             calls: CallCards::default(),
+            full: FEW,
             turns: HashMap::new(),
             has_unnamed: false,
             decision: None,
@@ -158,24 +164,23 @@ impl<P: Page> Story<P> {
                 self.turns.remove(stream);
             }
         }
-        for n in 0..self.calls.list.len() {
-            if !P::LIVE
-                && self.calls.list[n].has_ended()
-                && self.calls.list[n].who.shares_stream(event)
-            {
+        if P::LIVE {
+            return;
+        }
+        for n in self.calls.of_stream(event) {
+            if self.calls.list[n].has_ended() {
                 self.show_call(event, n);
             }
         }
     }
 
-    /// No event can change these calls any more.
-    fn close(&mut self, which: impl Fn(&CallCard) -> bool) {
-        for n in 0..self.calls.list.len() {
+    /// No event can change the calls at these positions any more.
+    fn close(&mut self, calls: impl IntoIterator<Item = usize>) {
+        for n in calls {
             let call = &mut self.calls.list[n];
-            if which(call)
-                && !std::mem::replace(&mut call.is_closed, true)
-                && !(P::LIVE && call.has_ended())
-            {
+            let was_closed = std::mem::replace(&mut call.is_closed, true);
+            let is_shown = was_closed || P::LIVE && call.has_ended();
+            if !is_shown {
                 self.page.call(&self.calls, n);
             }
         }
@@ -184,13 +189,17 @@ impl<P: Page> Story<P> {
 
     fn stream_start(&mut self, event: &Event<'_>) {
         self.end_turn(event, true);
-        self.close(|call| call.who.shares_stream(event));
+        self.close(self.calls.of_stream(event));
         self.forget_shown();
         self.page.pause();
     }
 
-    /// Forgets the calls whose cards will not change any more.
+    /// Forgets the calls whose cards will not change any more. All others move to the front of the
+    /// list, so this waits until the list has twice the length that it had after the last time.
     fn forget_shown(&mut self) {
+        if self.calls.list.len() < self.full {
+            return;
+        }
         // Calls without a result may still get one, but not all that a long log has.
         let many = self.calls.list.len().saturating_sub(WAITING);
         let is_shown = |(n, call): (usize, &CallCard)| {
@@ -202,6 +211,7 @@ impl<P: Page> Story<P> {
         let shown = shown.take_while(|call| is_shown(*call)).count();
         self.calls.forget(shown);
         self.page.forget(shown);
+        self.full = 2 * self.calls.list.len() + FEW;
     }
 
     fn show_decision(&mut self) {
@@ -395,7 +405,7 @@ impl<P: Page> View for Story<P> {
     fn finish(&mut self, out: &mut Vec<u8>) {
         self.show_decision();
         self.calls.end();
-        self.close(|_| true);
+        self.close(0..self.calls.list.len());
         self.page.finish(self.tokens);
         out.append(self.page.out());
     }
