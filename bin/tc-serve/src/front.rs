@@ -68,7 +68,7 @@ impl AnyFront {
         request.streams || self == AnyFront::Events
     }
 
-    /// The headers of a stream that the streams of no other front have.
+    /// The headers that only streams of this front have.
     pub(crate) fn headers(self) -> &'static [(&'static str, &'static str)] {
         match self {
             AnyFront::Ui(front) => front.headers(),

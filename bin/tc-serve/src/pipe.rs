@@ -97,7 +97,7 @@ struct PipeState {
     /// them.
     machines: Option<Demux<Box<dyn Machine>>>,
     /// The time of the events of a source that writes payloads: when its stream began, and the
-    /// milliseconds since then as JSON, where a session keeps them.
+    /// milliseconds since then as JSON, for a session or a trace.
     begin: Option<Duration>,
     t: Option<String>,
     /// What the last machine writes to.
@@ -261,8 +261,8 @@ impl Pipe {
         }))
     }
 
-    /// Makes a trace of the events from now on.
-    pub(crate) fn trace(&self, trace: AnswerTrace) {
+    /// Sets the trace that the events from now on become a part of.
+    pub(crate) fn set_trace(&self, trace: AnswerTrace) {
         self.0.borrow_mut().end.observers.trace = Some(trace);
     }
 
@@ -396,8 +396,8 @@ impl Pipe {
         }
     }
 
-    /// The session has ended before the answer: the stream of a user interface says so, and its
-    /// client comes again.
+    /// Ends a stream of a user interface whose session ends before the answer. On this error the client
+    /// asks for the rest.
     pub fn cut(&self) {
         if matches!(self.0.borrow().end.output, PipeOutput::Ui(_)) {
             self.fail(

@@ -102,7 +102,7 @@ impl Endpoint {
         by_path.or_else(by_header)
     }
 
-    /// Whether a path that is passed (`--pass`) goes before it. Ollama has `/api/chat`, too.
+    /// Whether a path of `--pass` takes precedence over it. Ollama has `/api/chat`, too.
     pub(crate) fn gives_way(self) -> bool {
         matches!(
             self,
@@ -137,7 +137,7 @@ impl Endpoint {
         !matches!(self, Endpoint::Root | Endpoint::Health | Endpoint::Ready)
     }
 
-    /// Whether it reports on the service, also while the service is being stopped.
+    /// Whether the path reports on the service, also while the service is being stopped.
     pub(crate) fn is_about_service(self) -> bool {
         matches!(self, Endpoint::Health | Endpoint::Ready | Endpoint::Metrics)
     }

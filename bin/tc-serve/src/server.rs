@@ -94,8 +94,8 @@ async fn run(settings: &ServeSettings) -> Result<i32> {
         () = open.accept(&listener) => unreachable!("connections are accepted until a signal comes"),
     };
     ending.begin();
-    // While answers are open, new requests get 503 `shutting_down`, and `/ready` is answered. Nobody
-    // waits for the connections of such requests.
+    // While answers are open, new requests get 503 `shutting_down`, and `/ready` is answered. The end
+    // of the service does not wait for the connections of such requests.
     let mut late = connections();
     let answered = async {
         open.wait().await;

@@ -81,8 +81,8 @@ async fn whole(
     Ok(bytes.into())
 }
 
-/// Makes a request of the body of a client of `front`. A large one is read in another
-/// thread, so that nobody waits for it. `share` keeps from now on what is made of it, and the
+/// Parses the body of a request of `front`. A large body is parsed in another thread, so that no other
+/// request waits for it. `share` keeps from now on what is made of it, and the
 /// request to a provider that is made of that.
 ///
 /// # Errors

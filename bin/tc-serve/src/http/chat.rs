@@ -81,7 +81,7 @@ impl Service {
         }
     }
 
-    /// The session of a chat, if the client has it.
+    /// The session of a chat, if it is the client's.
     fn open_chat(
         &self,
         name: &str,
@@ -94,8 +94,8 @@ impl Service {
         Some((Rc::clone(sessions), session))
     }
 
-    /// The whole message that is made now, from its first part on; of a message that the client names
-    /// also when it has ended.
+    /// Streams the message that is being written, from its first part on. A message that the client
+    /// names is streamed also after its end.
     async fn stream(
         self: &Rc<Self>,
         sessions: &Rc<Sessions>,
@@ -134,8 +134,8 @@ impl Service {
         self.respond_with(view, true, exchange).await
     }
 
-    /// Cancels the answer that is made. Where the client names a message or a response, no other is
-    /// cancelled: its request may be late.
+    /// Cancels the answer that is being made. A request that names a message or a response cancels no
+    /// other one, since the request may come late.
     async fn stop(
         &self,
         request: Request<Incoming>,
@@ -143,7 +143,7 @@ impl Service {
         name: &str,
         (sessions, session): (&Sessions, &LiveSession),
     ) -> Result<Response<ResponseBody>, Refusal> {
-        // A page sends no body without its type.
+        // A request without a type has no body.
         let has_body = request.headers().contains_key("content-type");
         let body = match has_body {
             true => self.object(request).await?,

@@ -40,8 +40,8 @@ pub(super) struct OwnTools {
     pub tools: Rc<ServiceTools>,
     /// The names of the client's tools.
     pub leave: Vec<String>,
-    /// The options of `tool-exec` with which it looks after the calls of the last turn before the
-    /// model is asked; `None` where the last turn has no calls to look after.
+    /// The options with which `tool-exec` runs the calls of the last turn before the model is asked;
+    /// `None` where the last turn has no open calls.
     pub decides: Option<Vec<OsString>>,
     /// Whether the response ends where a call waits for a person.
     pub ends_for_a_person: bool,

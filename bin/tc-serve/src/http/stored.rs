@@ -70,7 +70,7 @@ impl Service {
     /// The encoder of a stored answer.
     ///
     /// # Errors
-    /// 404 for an answer that is not one of an API.
+    /// 404 for an answer to a user interface, and for one as events.
     pub(super) fn encoder(
         &self,
         stored: &StoredResponse,
@@ -94,6 +94,7 @@ impl Service {
         let completed = Rc::new(Cell::new(0));
         let clock = Rc::clone(&completed);
         stored.options.clock = Some(Clock::new(move || clock.get()));
+        let turns = self.turns(&stored);
         let (output, kind) = match stored.front {
             AnyFront::Events => PipeOutput::events(is_sse),
             AnyFront::Ui(front) => {
@@ -102,13 +103,12 @@ impl Service {
                 let clients = stored.tools.iter().map(String::as_str);
                 let options = UiOptions {
                     runner: self.runner(runs_tools, clients),
-                    ..stored.ui.options.clone()
+                    ..stored.ui.options
                 };
                 PipeOutput::ui(front, options)
             }
-            AnyFront::Api(front) => PipeOutput::answer(front, form, stored.options.clone()),
+            AnyFront::Api(front) => PipeOutput::answer(front, form, stored.options),
         };
-        let turns = self.turns(&stored);
         let pipe = Pipe::new(self.pipe.clone(), TextSearch::Done, turns, output);
         let pipe = Rc::new(pipe);
         let session = sessions.live(stored.id.session);
@@ -190,8 +190,8 @@ pub(super) struct StoredUi {
     /// What it says besides the events.
     #[serde(flatten)]
     pub options: UiOptions,
-    /// The offset from which on its lines are: the end of the response that it goes on with, since
-    /// persons may have answered calls of that meanwhile.
+    /// The offset of its first line: the end of the response that it continues, since people may have
+    /// answered calls of that response meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
     /// The offset of the response that began its message.

@@ -340,7 +340,7 @@ impl Service {
             return Ok(());
         }
         let tools = self.tools.clone().filter(|_| runs_tools);
-        // The client of a user interface takes back what a turn has shown that did not end.
+        // The client of a user interface can take back the part of a turn that was cut.
         let is_ui = front.is_ui();
         let may_go_on = match &tools {
             Some(_) => left.is_background && (is_ui || !left.is_open),

@@ -145,7 +145,7 @@ impl Service {
         let turns = self.source.turns(&asked.request);
         let pipe = self.pipe_for(&asked, turns, output);
         if let Some(traces) = &self.traces {
-            pipe.trace(AnswerTrace::new(traces, &asked.id, front, client));
+            pipe.set_trace(AnswerTrace::new(traces, &asked.id, front, client));
         }
         let open = self.pipe.metrics.open(front);
         let work = self.work(asked, &pipe);

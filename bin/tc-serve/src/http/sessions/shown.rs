@@ -22,8 +22,7 @@ pub(super) enum ShownForm {
     Markdown,
 }
 
-/// The policy of a report that this service sends, besides its own: nobody frames it, and it has no
-/// origin.
+/// The service adds this to the policy of a report: no page may frame the report, and it has no origin.
 const POLICY: &str = "frame-ancestors 'none'; sandbox";
 
 impl ShownForm {
@@ -55,8 +54,8 @@ impl ShownForm {
 }
 
 impl Service {
-    /// A session in this form. Its lines are read while the client takes what they become, so that a
-    /// long session takes no more memory than a short one.
+    /// A session in this form. The lines are read as the client takes the view of them, so that a long
+    /// session needs no more memory than a short one.
     pub(super) fn show_session(
         &self,
         (sessions, session): (&Rc<Sessions>, &LiveSession),
@@ -64,7 +63,7 @@ impl Service {
         form: ShownForm,
     ) -> Result<Response<ResponseBody>, Refusal> {
         let mut share = self.pipe.budget.share();
-        // A piece of the session, and what it becomes.
+        // A piece of the session, and its view.
         if !share.keep(4 * PIECE) {
             return Err(Refusal::memory());
         }
@@ -89,7 +88,7 @@ impl Service {
     }
 }
 
-/// What the lines up to `end` become.
+/// The view of the lines up to `end`.
 fn body(
     sessions: &Rc<Sessions>,
     session: &LiveSession,
