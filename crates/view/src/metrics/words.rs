@@ -215,7 +215,7 @@ mod tests {
                 "emitter.warn(",
                 "self.warn(",
                 "Oddity {",
-                "Piece::Anew(",
+                "Piece::Restart(",
                 "const DROPPED",
             ],
         ),
