@@ -6,19 +6,9 @@
 mod service;
 
 use serde_json::{Value, json};
-use service::agent::{Agent, FRONTS, Turn, tool};
+use service::agent::{Agent, FRONTS, Turn, remove, tool};
 use std::process::{Command, Stdio};
 use testkit::wait_until;
-
-/// A call that needs a person's yes, and leaves a line each time that it runs.
-fn remove() -> Value {
-    tool(
-        "remove",
-        "danger",
-        "echo \"$1\" >>@/ran; echo \"removed $1\"",
-        &Value::Null,
-    )
-}
 
 fn turns() -> Vec<Turn> {
     vec![
@@ -82,12 +72,14 @@ fn a_call_that_waits_keeps_the_response_open_and_runs_once() {
     assert!(body.to_string().contains(&hash), "{body}");
     let (status, _) = agent.answers(&session, "c2", "approve", &json!({"hash": hash}));
     assert_eq!(status, 404);
-    let (status, body) = agent.answers(&session, "c1", "approve", &json!({"hash": hash}));
+    let yes = json!({"hash": hash, "reason": "no longer needed"});
+    let (status, body) = agent.answers(&session, "c1", "approve", &yes);
     assert_eq!(
         (status, &body["type"], &body["decision"], &body["source"]),
         (200, &json!("approval"), &json!("approved"), &json!("http")),
         "{body}"
     );
+    assert_eq!(body["reason"], yes["reason"]);
     let (status, body) = agent.answers(&session, "c1", "deny", &json!({"hash": hash}));
     assert_eq!(
         (status, &body["error"]["code"]),

@@ -8,7 +8,7 @@ mod service;
 
 use reader::{Shown, read};
 use serde_json::{Value, json};
-use service::agent::{Agent, Turn, session_of, tool};
+use service::agent::{Agent, Turn, remove, session_of, tool};
 use service::{JSON, Response, SSE, Server, Service, answer, provider};
 use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,16 +41,6 @@ fn send(service: &Service, body: &Value, before: &Shown) -> (Response, Shown) {
     (answer, shown)
 }
 
-/// A call that needs a person's yes, and leaves a line each time that it runs.
-fn remove() -> Value {
-    tool(
-        "remove",
-        "danger",
-        "echo \"$1\" >>@/ran; echo \"removed $1\"",
-        &Value::Null,
-    )
-}
-
 fn turns() -> Vec<Turn> {
     vec![
         Turn::thinks(Turn::default(), "Hm.")
@@ -60,6 +50,9 @@ fn turns() -> Vec<Turn> {
     ]
 }
 
+/// Why the person answers as they do.
+const REASON: &str = "Ann has looked at it.";
+
 /// The message with the answer of a person to each call that waits.
 fn decided(shown: &Shown, is_approved: bool) -> Shown {
     let mut decided = shown.clone();
@@ -67,6 +60,7 @@ fn decided(shown: &Shown, is_approved: bool) -> Shown {
         if part["state"] == "approval-requested" {
             part["state"] = "approval-responded".into();
             part["approval"]["approved"] = is_approved.into();
+            part["approval"]["reason"] = REASON.into();
         }
     }
     decided
@@ -112,8 +106,12 @@ fn an_approval_comes_in_the_next_request_and_the_message_goes_on() {
         // A second answer counts for nothing: the call has run, or was refused.
         let session = session_of(&answer);
         let approvals = agent.events(&session);
-        let approvals = approvals.iter().filter(|event| event["type"] == "approval");
-        assert_eq!(approvals.count(), 1);
+        let mut approvals = approvals.iter().filter(|event| event["type"] == "approval");
+        assert_eq!(approvals.next().unwrap()["reason"], REASON);
+        assert!(approvals.next().is_none());
+        // The model reads why the call was refused.
+        let model = asked(&agent);
+        assert_eq!(model[2].contains(REASON), !is_approved, "{model:?}");
     }
 }
 
@@ -377,8 +375,6 @@ fn a_hostile_body_is_refused() {
 
 #[test]
 fn the_chat_of_another_key_is_an_unknown_chat() {
-    let agent = Agent::new(&[remove()], turns(), &[]);
-    drop(agent);
     let model = service::agent::model(vec![Turn::says("One."), Turn::says("Two.")]);
     let folder = testkit::Scratch::new();
     folder.write("keys", "key-of-the-first-client\nkey-of-the-other-client\n");
@@ -520,7 +516,7 @@ fn a_run_of_ag_ui_is_interrupted_and_resumed() {
     assert_eq!(start("TOOL_CALL_START")["parentMessageId"], reply["id"]);
     first["runId"] = "r2".into();
     first["messages"] = json!([ask, reply]);
-    first["resume"] = json!([{"interruptId": interrupt["id"], "status": "resolved", "payload": {"approved": true}}]);
+    first["resume"] = json!([{"interruptId": interrupt["id"], "status": "resolved", "payload": {"approved": true, "reason": REASON}}]);
     let events = run(&agent.service, &first);
     let kinds: Vec<&str> = events
         .iter()

@@ -210,10 +210,11 @@ pub(crate) fn user_name() -> String {
 // The command that continues this run, made of the words that started it.
 
 /// The options that belong to one run: answers of a person, and what is cancelled.
-const ANSWERS: [&str; 5] = [
+const ANSWERS: [&str; 6] = [
     "--approve-call",
     "--deny-call",
     "--answer-call",
+    "--answer-reason",
     "--answered-by",
     // Its lines cancel calls of one run.
     "--cancel-on",

@@ -158,6 +158,10 @@ pub(crate) struct Permissions {
     /// not run again
     #[arg(long, value_name = "ID:HASH=RESULT", value_parser = CallAnswer::read, allow_hyphen_values = true)]
     pub answer_call: Vec<CallAnswer>,
+    /// Why this call is approved or refused: for its `approval` event, and for the model if the call
+    /// is refused
+    #[arg(long, value_name = "ID:HASH=REASON", value_parser = CallAnswer::read, allow_hyphen_values = true, hide = true)]
+    pub answer_reason: Vec<CallAnswer>,
     /// Who gave the answers of --approve-call, --deny-call and --answer-call over HTTP, for the
     /// `approval` events [default: the user who runs this]
     #[arg(long, value_name = "NAME", hide = true)]

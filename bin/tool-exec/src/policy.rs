@@ -5,10 +5,12 @@ use super::args::{Args, Permissions};
 use super::command::folder_of;
 use super::{approve, trust};
 use anyhow::Context;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::rc::Rc;
-use tool::{ApprovalLevel, Glob, Judge, PlanSettings, Policy, Rules, Tools};
+use tool::{
+    ApprovalLevel, CallAnswer, CallReference, Glob, Judge, PlanSettings, Policy, Rules, Tools,
+};
 
 /// Reads the policy for these tools; without one, an empty policy.
 ///
@@ -54,6 +56,12 @@ pub(crate) fn narrowed(settings: PlanSettings, policy: &Policy) -> PlanSettings 
     }
 }
 
+/// The texts that a person gave for calls.
+fn texts(answers: &[CallAnswer]) -> HashMap<CallReference, String> {
+    let texts = answers.iter().cloned();
+    texts.map(|answer| (answer.call, answer.text)).collect()
+}
+
 // The rules about what may run, made of what was typed and of the policy.
 
 /// The tools, and the rules about which of them may run.
@@ -70,12 +78,8 @@ pub(crate) fn judge(args: &Args, tools: Tools) -> anyhow::Result<Judge> {
         approve: level(&args.permissions, &policy),
         approved: args.permissions.approve_call.iter().cloned().collect(),
         denied: args.permissions.deny_call.iter().cloned().collect(),
-        results: args
-            .permissions
-            .answer_call
-            .iter()
-            .map(|answer| (answer.call.clone(), answer.text.clone()))
-            .collect(),
+        reasons: texts(&args.permissions.answer_reason),
+        results: texts(&args.permissions.answer_call),
         always: HashSet::new(),
         continuation: approve::continuation(args),
     };

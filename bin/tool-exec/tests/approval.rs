@@ -172,10 +172,12 @@ fn an_answer_over_http_names_who_gave_it() {
     dir.write("log", format!("{}{started}\n", waits.text));
     let waits = run_in(&dir, &[remove("danger")], "", &["--resume", "log"]);
     let [a, b] = [waits.reference("a"), waits.reference("b")];
+    let why = format!("{b}=y = 2 is needed");
     let c = waits.reference("c") + "=done";
     let args = [
         ["--approve-call", &a],
         ["--deny-call", &b],
+        ["--answer-reason", &why],
         ["--answer-call", &c],
         ["--answered-by", "ann"],
         ["--resume", "log"],
@@ -184,18 +186,20 @@ fn an_answer_over_http_names_who_gave_it() {
     let answers: Vec<_> = out
         .of("approval")
         .iter()
-        .map(|event| (&event["decision"], &event["by"], &event["source"]))
-        .map(|(decision, by, source)| json!([decision, by, source]))
+        .map(|event| ["decision", "by", "source", "reason"].map(|name| &event[name]))
+        .map(|members| json!(members))
         .collect();
     let [ann, http] = ["ann", "http"];
     assert_eq!(
         answers,
         [
-            json!(["approved", ann, http]),
-            json!(["denied", ann, http]),
-            json!(["answered", ann, http])
+            json!(["approved", ann, http, null]),
+            json!(["denied", ann, http, "y = 2 is needed"]),
+            json!(["answered", ann, http, null])
         ]
     );
+    let refused = &out.of("tool_result")[1]["output"];
+    assert!(refused.to_string().contains("y = 2 is needed"), "{refused}");
 }
 
 /// A session file in which the call `a` waits; returns how a person names the call.

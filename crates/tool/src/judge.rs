@@ -122,7 +122,8 @@ impl Judge {
             return Consent::Refused(AnswerSource::Policy, forbidden(&rule.why()));
         }
         if rules.denied.contains(&reference) {
-            return Consent::Refused(AnswerSource::Option, denied(started));
+            let reason = rules.reasons.get(&reference).map(String::as_str);
+            return Consent::Refused(AnswerSource::Option, denied(started, reason));
         }
         if started && let Some(text) = rules.results.get(&reference) {
             return Consent::Ran(ToolAnswer::new(Status::Success, text));
@@ -250,17 +251,20 @@ fn other_approval(rules: &Rules, call: &CallReference) -> Option<CallHash> {
     others.first().map(|other| other.hash)
 }
 
-/// The answer to a call that a person has refused. `started`: an earlier run started it.
-pub(crate) fn denied(started: bool) -> ToolAnswer {
+/// The answer to a call that a person has refused, with the person's reason. `started`: an earlier
+/// run started the call.
+pub(crate) fn denied(started: bool, reason: Option<&str>) -> ToolAnswer {
     let what = if started {
         "A person decided not to run the call again. It had been started before, and its result is not known"
     } else {
         "A person refused the call, and it was not run"
     };
-    ToolAnswer::new(
-        Status::Denied,
-        format!("{what}. Do not repeat it; go on without it, or ask the user."),
-    )
+    let why = match reason {
+        Some(reason) => format!(" The person's reason: {reason}"),
+        None => String::new(),
+    };
+    let text = format!("{what}. Do not repeat it; go on without it, or ask the user.{why}");
+    ToolAnswer::new(Status::Denied, text)
 }
 
 /// The answer to a call that a rule of the policy refuses, for this reason.
@@ -295,6 +299,8 @@ pub struct Rules {
     pub approved: HashSet<CallReference>,
     /// The calls that a person has refused, even if they are in `approved` too.
     pub denied: HashSet<CallReference>,
+    /// Why a person approved or refused a call.
+    pub reasons: HashMap<CallReference, String>,
     /// The results that a person gave for calls that had been started, in place of the results that
     /// were never recorded.
     pub results: HashMap<CallReference, String>,

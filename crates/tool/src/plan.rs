@@ -556,6 +556,8 @@ pub enum PlanStep {
         verdict: Verdict,
         /// Where the answer came from.
         source: AnswerSource,
+        /// Why, in the words of the person who answered.
+        reason: Option<String>,
     },
     /// Stop a call that runs; its answer still goes to [`super::Plan::done`].
     Stop {

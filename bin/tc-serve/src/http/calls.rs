@@ -89,6 +89,29 @@ impl Service {
     }
 }
 
+/// The longest reason that is recorded, in bytes: a sentence or two for people and for the model.
+/// The system takes at most 128 KiB in one argument of a program.
+const LONGEST_REASON: usize = 4000;
+
+/// The options of `tool-exec` that approve or refuse a call (`ID:HASH`), with a person's reason.
+pub(super) fn verdict_options(
+    is_approved: bool,
+    call: &str,
+    reason: Option<&str>,
+) -> Vec<OsString> {
+    let verdict = match is_approved {
+        true => "--approve-call",
+        false => "--deny-call",
+    };
+    let mut options: Vec<OsString> = vec![verdict.into(), call.into()];
+    if let Some(reason) = reason.filter(|reason| !reason.is_empty()) {
+        // No argument of a program can hold U+0000.
+        let reason = event::cut(reason, LONGEST_REASON).replace('\0', "\u{fffd}");
+        options.extend(["--answer-reason".into(), format!("{call}={reason}").into()]);
+    }
+    options
+}
+
 impl PersonAsks {
     fn outline(&self) -> Result<Outline, Refusal> {
         let outline = self.sessions.outline(self.session.id, u64::MAX);
@@ -191,9 +214,10 @@ impl PersonAsks {
 
     /// The options of `tool-exec` that give the answer.
     fn words(&self, verb: CallVerb, call: &str) -> Result<Vec<OsString>, Refusal> {
-        let (option, value) = match verb {
-            CallVerb::Approve => ("--approve-call", call.to_owned()),
-            CallVerb::Deny | CallVerb::Cancel => ("--deny-call", call.to_owned()),
+        let mut words = match verb {
+            CallVerb::Approve | CallVerb::Deny | CallVerb::Cancel => {
+                verdict_options(verb == CallVerb::Approve, call, self.text("reason"))
+            }
             CallVerb::Answer => {
                 let result = self.text("result").ok_or_else(|| {
                     Refusal::new(
@@ -202,12 +226,11 @@ impl PersonAsks {
                         "result: the text of the result is missing",
                     )
                 })?;
-                ("--answer-call", format!("{call}={result}"))
+                vec!["--answer-call".into(), format!("{call}={result}").into()]
             }
         };
-        Ok([option, &value, "--answered-by", &self.by]
-            .map(OsString::from)
-            .into())
+        words.extend(["--answered-by".into(), (&self.by).into()]);
+        Ok(words)
     }
 
     /// The names of the tools that the client of the last response has.

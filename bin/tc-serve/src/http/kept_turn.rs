@@ -2,6 +2,7 @@
 //! of the members: OpenAI's <https://platform.openai.com/docs/api-reference/responses/create>.
 
 use super::body;
+use super::calls::verdict_options;
 use super::refusals::{Named, member};
 use super::response::{Refusal, RequestRecord, ResponseBody, whole};
 use super::sent_before::{IDEMPOTENCY, SentBefore, sent_before};
@@ -504,12 +505,10 @@ impl KeptRequest<'_> {
             if hash.is_some_and(|hash| hash != call.hash) {
                 return Err(other_call(call));
             }
-            let option = match approval.is_approved {
-                true => "--approve-call",
-                false => "--deny-call",
-            };
             let name = format!("{}:{}", call.tool_id, call.hash);
-            answers.words.extend([option.into(), name.into()]);
+            let reason = approval.reason.as_deref();
+            let words = verdict_options(approval.is_approved, &name, reason);
+            answers.words.extend(words);
             answers.calls.extend(call.offset);
         }
         if !answers.words.is_empty() {

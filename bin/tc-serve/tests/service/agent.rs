@@ -81,6 +81,17 @@ pub(crate) fn tool(name: &str, class: &str, script: &str, more: &Value) -> Value
     tool
 }
 
+/// A tool whose calls need a person's yes, and which appends a line to the file `ran` each time that
+/// it runs.
+pub(crate) fn remove() -> Value {
+    tool(
+        "remove",
+        "danger",
+        "echo \"$1\" >>@/ran; echo \"removed $1\"",
+        &Value::Null,
+    )
+}
+
 /// What a model writes in one turn, in the order of the chunks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Turn {

@@ -15,7 +15,7 @@ use crate::{approve, stream};
 use event::payload::{
     Approval, Message, Millis, SessionStats, ToolProgress, ToolUse, Verdict, Warning,
 };
-use event::{Event, Json, Payload};
+use event::{Event, Json, Payload, Text};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStringExt;
@@ -149,8 +149,9 @@ impl Calls {
                         ready,
                         verdict,
                         source,
+                        reason,
                     } => {
-                        self.write_approval(&call, &ready, verdict, source, out);
+                        self.write_approval(&call, &ready, verdict, source, reason, out);
                     }
                     PlanStep::Stop { key } => {
                         if let Some(active) = self.active.get(&key) {
@@ -448,12 +449,14 @@ impl Calls {
         ready: &ReadyCall,
         verdict: Verdict,
         source: AnswerSource,
+        reason: Option<String>,
         out: &mut LineWriter<'_>,
     ) {
         let (by, source) = match (&self.options.answered_by, source) {
             (Some(name), AnswerSource::Option) => (name.clone(), AnswerSource::Http),
             _ => (approve::user_name(), source),
         };
+        let reason = reason.map(|reason| self.clean(&reason));
         let approval = Approval {
             tool_id: (&*call.id).into(),
             tool_name: (&*call.name).into(),
@@ -461,6 +464,7 @@ impl Calls {
             decision: verdict.name().into(),
             by: (&by).into(),
             source: source.name().into(),
+            reason: reason.as_deref().map(Text::from),
             timestamp: self.now(),
         };
         write(out, approval, call);

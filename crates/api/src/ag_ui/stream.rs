@@ -266,9 +266,13 @@ impl UiWriter for AgUiWriter {
                 id,
                 ask,
                 is_approved,
+                reason,
             } => custom(out, "approval_responded", |o| {
                 o.str("interruptId", ask).str("toolCallId", id);
                 o.bool("approved", is_approved);
+                if let Some(reason) = reason {
+                    o.str("reason", reason);
+                }
             }),
             UiStep::Progress {
                 id,
@@ -303,8 +307,7 @@ impl UiWriter for AgUiWriter {
 }
 
 /// The schema of a person's answer.
-const ANSWER: &str =
-    r#"{"type":"object","properties":{"approved":{"type":"boolean"}},"required":["approved"]}"#;
+const ANSWER: &str = r#"{"type":"object","properties":{"approved":{"type":"boolean"},"reason":{"type":"string"}},"required":["approved"]}"#;
 
 fn arguments(out: &mut Vec<u8>, id: &str, piece: &str) {
     frame(out, "TOOL_CALL_ARGS", |o| {

@@ -164,9 +164,15 @@ impl UiWriter for AiSdkWriter {
                 }
             }),
             UiStep::Answered {
-                ask, is_approved, ..
+                ask,
+                is_approved,
+                reason,
+                ..
             } => frame(out, "tool-approval-response", |o| {
                 o.str("approvalId", ask).bool("approved", is_approved);
+                if let Some(reason) = reason {
+                    o.str("reason", reason);
+                }
                 o.bool("providerExecuted", true);
             }),
             UiStep::Progress {

@@ -57,6 +57,7 @@ pub(crate) enum UiStep<'s> {
         id: &'s str,
         ask: &'s str,
         is_approved: bool,
+        reason: Option<&'s str>,
     },
     /// How far the call has come: `progress` is a number from 0 to 1 as JSON.
     Progress {

@@ -829,10 +829,12 @@ impl UiStream {
         };
         if is_asked {
             call.answer = Some(is_approved);
+            let reason = event.reason.map(Text::str);
             let step = UiStep::Answered {
                 id,
                 ask,
                 is_approved,
+                reason: reason.as_deref(),
             };
             self.call_step(&step, out);
         }

@@ -307,6 +307,8 @@ payload! {
         /// How the answer was given: `terminal` (asked there), `option` (`--approve-call`,
         /// `--deny-call`), `policy` (a rule) or `http` (asked of `tc-serve`).
         source: Text<'a> = one_of!("terminal" "option" "policy" "http"),
+        /// Why, in the words of the person who answered.
+        reason: Option<Text<'a>>,
         /// Milliseconds since 1970.
         timestamp: Option<u64>,
     }

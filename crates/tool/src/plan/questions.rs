@@ -123,7 +123,7 @@ impl Plan {
                     self.judge.rules.always.insert(ready.definition());
                     self.approve(key, AnswerSource::Terminal);
                 }
-                PersonAnswer::No => self.refuse(key, AnswerSource::Terminal, denied(started)),
+                PersonAnswer::No => self.refuse(key, AnswerSource::Terminal, denied(started, None)),
                 PersonAnswer::Nothing => self.leave_unanswered(key),
             },
         }
@@ -173,14 +173,18 @@ impl Plan {
         let item = self.calls.get(&key)?;
         let call = Rc::clone(&item.call);
         let ready = item.ready.clone()?;
+        let mut reason = None;
         if source == AnswerSource::Option {
-            self.used_answers.insert(ready.reference(&call));
+            let reference = ready.reference(&call);
+            reason = self.judge.rules.reasons.get(&reference).cloned();
+            self.used_answers.insert(reference);
         }
         self.steps.push(PlanStep::Approval {
             call: Rc::clone(&call),
             ready: Rc::clone(&ready),
             verdict,
             source,
+            reason,
         });
         Some((call, ready))
     }
