@@ -23,7 +23,7 @@ pub use crate::inbound::request::{
 };
 pub use crate::inbound::tools::NamespacedTool;
 
-/// The object that a body is.
+/// Parses a body, which has to be an object.
 ///
 /// # Errors
 /// [`InboundError::TooMany`] and [`InboundError::NotJson`].

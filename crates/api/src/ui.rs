@@ -22,7 +22,7 @@ pub enum UiFront {
     AgUi,
 }
 
-/// What is known of a protocol.
+/// A row of the table.
 pub(crate) struct UiRow {
     /// Its name, in the `response` event of a session.
     pub name: &'static str,
@@ -30,8 +30,8 @@ pub(crate) struct UiRow {
     pub path: &'static str,
     /// The headers of its streams, beside those of all streams.
     pub headers: &'static [(&'static str, &'static str)],
-    /// Whether an answer goes on with the message of an earlier one. Else each answer is messages
-    /// of its own.
+    /// Whether an answer can continue the message of an earlier one. If not, each answer consists of
+    /// messages of its own.
     pub goes_on: bool,
     /// Makes the writer of a stream.
     pub writer: fn(&UiOptions) -> Box<dyn UiWriter>,
@@ -60,7 +60,7 @@ impl UiFront {
         self.row().path
     }
 
-    /// What the stream of the answer `id` to a request says besides the events.
+    /// The options of the stream that answers a request; `id` is the id of the response.
     pub fn options(self, id: &str, request: &InboundRequest) -> UiOptions {
         let chat = request.chat.as_deref();
         let continued = chat.and_then(Chat::continued);
@@ -75,22 +75,22 @@ impl UiFront {
         }
     }
 
-    /// The headers of a stream that no other stream has.
+    /// The headers of the stream, beside those of all streams.
     pub fn headers(self) -> &'static [(&'static str, &'static str)] {
         self.row().headers
     }
 }
 
-/// What a stream says besides the events.
+/// What a stream needs beside the events.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UiOptions {
-    /// The client's name of the chat.
+    /// The client's id of the chat.
     #[serde(default)]
     pub chat: String,
-    /// The client's name of the run.
+    /// The client's id of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// The id of the message that the answer is, or what the ids of its messages begin with.
+    /// The id of the message that the answer writes, or the prefix of the ids of its messages.
     #[serde(default)]
     pub message: String,
     /// The id of the response.
@@ -99,7 +99,7 @@ pub struct UiOptions {
     /// Whether the client has the beginning of the message, which an earlier response wrote.
     #[serde(default)]
     pub continues: bool,
-    /// Who runs the calls. The events do not say it.
+    /// Who runs the calls: no event holds that.
     #[serde(skip)]
     pub runner: UiRunner,
 }
@@ -110,7 +110,7 @@ pub enum UiRunner {
     /// The client.
     #[default]
     Client,
-    /// The service, but for the calls of these tools, which are the client's.
+    /// The service runs all calls but those of these tools, which the client runs.
     Service(Vec<String>),
 }
 

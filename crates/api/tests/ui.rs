@@ -2,7 +2,7 @@
 //! stream of each protocol. `UPDATE=1` writes them anew. In a folder whose name begins with `goes-on`
 //! the client has the beginning of the message, and in `calls-of-the-client` it runs the calls.
 //!
-//! The laws are tried on these events and on those of `tests/fronts/`, cut behind each line, and on
+//! The laws are tried on these events and on those of `tests/fronts/`, cut after each line, and on
 //! recorded bodies.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
@@ -55,7 +55,7 @@ fn stream<'l>(front: UiFront, options: UiOptions, lines: impl Iterator<Item = &'
     }
     stream.finish(&mut out);
     let length = out.len();
-    // Nothing comes behind the end.
+    // Nothing follows the end.
     stream.push(
         &scanner
             .read(r#"{"type":"content_delta","text":"more"}"#)
@@ -155,19 +155,12 @@ fn wherever_the_events_end_every_part_has_an_end() {
                 let line = line.strip_prefix("step ").unwrap_or(line);
                 (line != "keep alive").then_some(line)
             }));
+            let raw = events.lines().filter(|line| line.starts_with('{'));
+            let merged = merged.iter().map(String::as_str);
             for (lines, what) in [
-                (
-                    events
-                        .lines()
-                        .filter(|line| line.starts_with('{'))
-                        .map(str::to_owned)
-                        .collect(),
-                    "raw",
-                ),
-                (merged, "merged"),
+                (raw.collect::<Vec<_>>(), "raw"),
+                (merged.collect(), "merged"),
             ] {
-                let lines: &Vec<String> = &lines;
-                let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
                 for end in 0..=lines.len() {
                     if let Some(shown) = shown(&name, &lines[..end]) {
                         check(&shown, &format!("{name}, {what}, {end} events"));
@@ -178,14 +171,18 @@ fn wherever_the_events_end_every_part_has_an_end() {
     }
 }
 
-fn merged<'l>(lines: impl Iterator<Item = &'l str>) -> Vec<String> {
-    let options = Rc::new(AccumulateOptions {
+/// The options with which `tc-serve` merges events.
+fn merging() -> Rc<AccumulateOptions> {
+    Rc::new(AccumulateOptions {
         live: true,
         emit_on: EmitOn::Sealed,
         no_message: true,
         ..AccumulateOptions::default()
-    });
-    Collect::run(&mut Accumulate::new(options), lines)
+    })
+}
+
+fn merged<'l>(lines: impl Iterator<Item = &'l str>) -> Vec<String> {
+    Collect::run(&mut Accumulate::new(merging()), lines)
 }
 
 /// The events of a body that comes in pieces of this size, as `tc-serve` merges them.
@@ -200,12 +197,7 @@ fn events(api: Api, body: &[u8], size: usize) -> Vec<String> {
         always: true,
         ..tag::TagOptions::default()
     });
-    let options = Rc::new(AccumulateOptions {
-        live: true,
-        emit_on: EmitOn::Sealed,
-        no_message: true,
-        ..AccumulateOptions::default()
-    });
+    let options = merging();
     let mut scanner = Scanner::default();
     let first = out.lines.first().cloned().unwrap_or_default();
     let Ok(first) = scanner.read(&first) else {

@@ -16,7 +16,7 @@ pub(crate) fn read(
     mut body: Map<String, Value>,
     mut notes: InboundNotes,
 ) -> Result<InboundRequest, InboundError> {
-    // The model and its settings have no other place.
+    // AG-UI has no members of its own for the model and its settings.
     let settings = match body.take_member("forwardedProps") {
         Some(Value::Object(settings)) => settings,
         _ => Map::new(),
@@ -42,7 +42,7 @@ pub(crate) fn read(
     let mut draft = AssistantDraft::default();
     for (at, value) in body.list_of("messages").iter().enumerate() {
         let role = value.text_of("role").unwrap_or_default();
-        // Reasoning is a message of its own before the one that it belongs to.
+        // The reasoning of a turn comes as a message of its own, before the answer of the turn.
         if role != "assistant" && role != "reasoning" {
             talk.extend(draft.take());
         }

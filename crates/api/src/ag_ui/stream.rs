@@ -11,10 +11,10 @@ use event::payload::{FinishReason, Status};
 pub(crate) struct AgUiWriter {
     thread: String,
     run: String,
-    /// What the ids of messages begin with.
+    /// The prefix of the ids of messages.
     message: String,
     turn: usize,
-    /// Whether the turn has a text or a call: the message that its calls belong to is there.
+    /// Whether the message that the calls of the turn belong to has begun, with a text or a call.
     has_parent: bool,
     /// The id of the text that is open.
     text: String,

@@ -78,7 +78,7 @@ fn listed(tools: Value) -> Value {
         let Value::Object(mut tool) = tool else {
             return None;
         };
-        // Here the type is whose tool it is, as `frontend`.
+        // In this form `type` names who runs the tool, such as `frontend`.
         tool.shift_remove("type");
         tool.insert("name".to_owned(), name.into());
         Some(Value::from(tool))
@@ -127,7 +127,7 @@ impl Talk {
         }
     }
 
-    /// A message of the model is all of its turns, with the results of their calls.
+    /// A message of the model holds all turns of an answer, with the results of their calls.
     fn assistant(&mut self, parts: &[Value], at: usize, notes: &mut InboundNotes) {
         let mut draft = AssistantDraft::default();
         let mut results = Vec::new();
@@ -222,7 +222,7 @@ impl Talk {
     }
 }
 
-/// What a provider wants back.
+/// The data of a part that goes back to the provider.
 fn carried(part: &Value, member: &str) -> Option<Value> {
     part.get(member)?.get(PROVIDER).cloned()
 }

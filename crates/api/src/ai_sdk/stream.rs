@@ -7,7 +7,7 @@ use crate::ui::step::{UiCallName, UiEnd, UiResult, UiStep, UiWriter, frame};
 use event::Object;
 use event::payload::{FinishReason, Status};
 
-/// The member under which the SDK carries what a provider wants back.
+/// The member of `providerMetadata` for data that goes back to the provider.
 pub(crate) const PROVIDER: &str = "toolpipe";
 
 /// Writes the stream.

@@ -70,9 +70,9 @@ fn members_for(
     out.into_iter().collect()
 }
 
-/// Leaves of `params` the settings of chat completions. A client of a user interface sends what it
-/// likes in its body, of which a provider rejects what it does not know. One answer is made, and its
-/// facts are the app's own.
+/// Removes all members of `params` but the settings of chat completions. A page may put any member
+/// into its body, and providers reject members that they do not know. `n` goes because a stream shows
+/// one answer, `metadata` because it belongs to the page.
 pub(crate) fn keep_settings(params: &mut Map<String, Value>, notes: &mut InboundNotes) {
     let is_setting = |name: &str| {
         let mut places = ROWS.iter().flat_map(|row| row.readable(Api::OpenaiChat));

@@ -1,18 +1,18 @@
-//! What a request of a user interface says of its chat: which message it goes on with, and which
-//! messages it repeats.
+//! The chat of a request of a user interface: which message the answer continues, and which messages
+//! the client repeats.
 
 use crate::inbound::request::InboundRequest;
 
 /// The chat of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chat {
-    /// The client's name of it; empty where it has none.
+    /// The client's id of the chat; empty if the client sends none.
     pub id: String,
-    /// The client's name of the run.
+    /// The client's id of the run.
     pub run: Option<String>,
     /// Why the client asks.
     pub trigger: ChatTrigger,
-    /// The message that the client names: the one that it replaces, or goes on with.
+    /// The id of the message that the request replaces or continues.
     pub message_id: Option<String>,
     /// The messages of the request, in the client's shape.
     pub messages: Vec<ChatMessage>,
@@ -21,10 +21,10 @@ pub struct Chat {
 /// Why a client asks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChatTrigger {
-    /// It has a new message, or answers calls.
+    /// The client has a new message, or answers calls.
     #[default]
     Submit,
-    /// It wants another answer in the place of one.
+    /// The client wants another answer in the place of an earlier one.
     Regenerate,
 }
 
@@ -33,20 +33,20 @@ pub enum ChatTrigger {
 pub struct ChatMessage {
     /// Its id.
     pub id: String,
-    /// Whether it is of an answer: the model wrote it, or it is the result of a call.
+    /// Whether the message belongs to an answer: the model wrote it, or it is the result of a call.
     pub is_answer: bool,
-    /// The place of its first message in the conversation.
+    /// The place in the conversation of the first message that came of this one.
     pub first: usize,
 }
 
 impl Chat {
-    /// The message that the answer goes on with: the last one, if the model wrote it.
+    /// The message that the answer continues: the last one, if it belongs to an answer.
     pub fn continued(&self) -> Option<&ChatMessage> {
         self.messages.last().filter(|last| last.is_answer)
     }
 
-    /// Whether the request is one message of a user that the client puts at the end of whatever the
-    /// chat has.
+    /// Whether the request is one message of a user, which the client appends to the messages that the
+    /// session has.
     pub fn is_single(&self) -> bool {
         let [message] = &self.messages[..] else {
             return false;
@@ -57,7 +57,8 @@ impl Chat {
 }
 
 impl ChatMessage {
-    /// Whether an answer with this message wrote it.
+    /// Whether the answer that wrote the message `message` wrote this one: the ids of its further
+    /// messages begin with that id.
     pub fn is_of(&self, message: &str) -> bool {
         let rest = self.id.strip_prefix(message).filter(|_| self.is_answer);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
@@ -65,8 +66,8 @@ impl ChatMessage {
 }
 
 impl InboundRequest {
-    /// Takes out the messages that a session has already: all of a chat before the place `first`.
-    /// Of what comes before it, the results stay that answer a call in `history` which has none.
+    /// Removes the messages that a session has already: those before the place `first`. Results of
+    /// calls stay if the call is in `history` and has no result there.
     pub fn go_on_from(&mut self, first: usize, history: &crate::Conversation) {
         let answered: Vec<&str> = history
             .messages

@@ -1,13 +1,12 @@
-//! A reader of the AI SDK's UI message stream, as strict as the package's own and more: it fails on
-//! what that passes over, such as a part that has no end.
+//! A reader of the AI SDK's UI message stream. It is stricter than the package's own: it fails on
+//! mistakes that the package ignores, such as a part without an end.
 
 #![allow(dead_code, reason = "two tests use it, each a part")]
 
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// A message as the client has it at the end of a stream: its members, and the chunks that no part
-/// came of.
+/// A message as the client has it at the end of a stream, and how the stream ended.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Shown {
     pub id: String,
@@ -57,8 +56,7 @@ impl Shown {
     }
 }
 
-/// Reads a stream behind what the client has of the message, as the SDK does, and fails on what that
-/// passes over.
+/// Reads a stream that continues the message `before`.
 pub(crate) fn read(body: &str, before: &Shown) -> Shown {
     let mut shown = before.clone();
     (shown.finish, shown.error) = (None, None);
@@ -85,7 +83,7 @@ pub(crate) fn read(body: &str, before: &Shown) -> Shown {
         };
         assert!(
             shown.finish.is_none() && !shown.is_aborted,
-            "behind the end: {chunk}"
+            "after the end: {chunk}"
         );
         match text("type").as_str() {
             "start" => shown.id = text("messageId"),
