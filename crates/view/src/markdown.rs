@@ -47,8 +47,6 @@ pub(crate) struct TopBlock {
 pub(crate) struct Blocks {
     pub items: Vec<BlockEvent>,
     pub units: Vec<TopBlock>,
-    /// The character that replaces a colon in the texts of the events, if one does.
-    pub colon: Option<char>,
 }
 
 impl Blocks {
@@ -78,6 +76,9 @@ impl Blocks {
                         Event::Text(text.get(WORD.len()..).unwrap_or_default().to_owned().into());
                     led = false;
                 }
+                if let Some(colon) = colon {
+                    event = with_colons(event, colon);
+                }
                 (
                     event.into_static(),
                     range.start.saturating_sub(lead.len())..range.end.saturating_sub(lead.len()),
@@ -87,7 +88,6 @@ impl Blocks {
         Blocks {
             units: units(&items),
             items,
-            colon,
         }
     }
 
@@ -186,6 +186,21 @@ impl Blocks {
         }
         before.or(any).filter(|(_, at)| *at > unit.bytes.start)
     }
+}
+
+/// The event with a colon wherever its text or its address has the character that replaces one.
+fn with_colons(mut event: Event<'_>, colon: char) -> Event<'_> {
+    use Tag::{CodeBlock, Image, Link};
+    let text = match &mut event {
+        Event::Text(text) | Event::Code(text) | Event::Html(text) | Event::InlineHtml(text) => text,
+        Event::Start(CodeBlock(CodeBlockKind::Fenced(info))) => info,
+        Event::Start(Link { dest_url, .. } | Image { dest_url, .. }) => dest_url,
+        _ => return event,
+    };
+    if text.contains(colon) {
+        *text = text.replace(colon, ":").into();
+    }
+    event
 }
 
 fn units(items: &[BlockEvent]) -> Vec<TopBlock> {

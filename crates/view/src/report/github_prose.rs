@@ -5,7 +5,6 @@
 use super::excerpt::written_out;
 use crate::markdown::Blocks;
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, Tag, TagEnd};
-use std::borrow::Cow;
 
 /// Breaks what GitHub would link, and shows nothing itself.
 const BREAK: &str = "<!-- -->";
@@ -173,7 +172,6 @@ pub(super) fn prose(out: &mut Vec<u8>, passage: &str) {
     let blocks = Blocks::parse(passage, "");
     let mut prose = GithubProse {
         passage,
-        colon: blocks.colon,
         out: String::with_capacity(passage.len() + 64),
         text: String::new(),
         prefixes: Vec::new(),
@@ -199,7 +197,6 @@ pub(super) fn prose(out: &mut Vec<u8>, passage: &str) {
 
 struct GithubProse<'t> {
     passage: &'t str,
-    colon: Option<char>,
     out: String,
     /// Text that is not written yet, so that nothing hides between two pieces of it.
     text: String,
@@ -222,22 +219,14 @@ struct GithubProse<'t> {
 }
 
 impl GithubProse<'_> {
-    fn with_colons<'s>(&self, text: &'s str) -> Cow<'s, str> {
-        match self.colon {
-            Some(colon) if text.contains(colon) => text.replace(colon, ":").into(),
-            _ => text.into(),
-        }
-    }
-
     fn put(&mut self, text: &str) {
-        let text = self.with_colons(text);
         if let Some((_, code)) = &mut self.code {
-            return code.push_str(&text);
+            return code.push_str(text);
         }
         for (_, drawn) in &mut self.links {
-            drawn.push_str(&text);
+            drawn.push_str(text);
         }
-        self.text.push_str(&text);
+        self.text.push_str(text);
     }
 
     /// Writes the text that is held back.
@@ -318,15 +307,14 @@ impl GithubProse<'_> {
                 }
             }
             Event::Code(text) => {
-                let text = self.with_colons(text).into_owned();
                 for (_, drawn) in &mut self.links {
-                    drawn.push_str(&text);
+                    drawn.push_str(text);
                 }
                 self.flush();
                 if self.out.ends_with('`') {
                     self.markup(BREAK);
                 }
-                let code = code_span(&text, self.columns.is_some());
+                let code = code_span(text, self.columns.is_some());
                 self.markup(&code);
             }
             Event::SoftBreak => self.line(),
@@ -360,14 +348,14 @@ impl GithubProse<'_> {
             }
             Tag::CodeBlock(kind) => {
                 let info = match kind {
-                    CodeBlockKind::Fenced(info) => self.with_colons(info).into_owned(),
-                    CodeBlockKind::Indented => String::new(),
+                    CodeBlockKind::Fenced(info) => info,
+                    CodeBlockKind::Indented => "",
                 };
-                let language = language(&info);
+                let language = language(info);
                 self.block(false);
                 if language != info {
                     // Words that GitHub would not show, or would act on.
-                    self.put(&info);
+                    self.put(info);
                     self.block(false);
                 }
                 self.code = Some((language, String::new()));
@@ -426,8 +414,7 @@ impl GithubProse<'_> {
     }
 
     fn link(&mut self, address: &str) {
-        let address = self.with_colons(address).into_owned();
-        self.links.push((address, String::new()));
+        self.links.push((address.to_owned(), String::new()));
     }
 
     fn end(&mut self, tag: TagEnd, end: usize) {

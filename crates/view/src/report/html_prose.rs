@@ -5,7 +5,6 @@
 use super::html_writer::HtmlWriter;
 use crate::markdown::Blocks;
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, LinkType, Tag, TagEnd};
-use std::borrow::Cow;
 
 /// How deep containers are nested. Deeper ones are as deep as this.
 const DEEPEST: usize = 24;
@@ -22,7 +21,6 @@ pub(super) fn prose(out: &mut Vec<u8>, passage: &str) {
     let mut prose = HtmlProse {
         out: HtmlWriter(out),
         passage,
-        colon: blocks.colon,
         links: Vec::new(),
         is_open: Vec::new(),
         alignments: Vec::new(),
@@ -41,8 +39,6 @@ pub(super) fn prose(out: &mut Vec<u8>, passage: &str) {
 struct HtmlProse<'o, 't> {
     out: HtmlWriter<'o>,
     passage: &'t str,
-    /// The character that stands for a colon in the texts of the events.
-    colon: Option<char>,
     links: Vec<OpenLink>,
     /// Of each open container, whether it has an element.
     is_open: Vec<bool>,
@@ -55,14 +51,10 @@ struct HtmlProse<'o, 't> {
 
 impl HtmlProse<'_, '_> {
     fn text(&mut self, text: &str) {
-        let text: Cow<'_, str> = match self.colon {
-            Some(colon) if text.contains(colon) => text.replace(colon, ":").into(),
-            _ => text.into(),
-        };
         if let Some(link) = self.links.last_mut() {
-            link.text.push_str(&text);
+            link.text.push_str(text);
         }
-        self.out.text(&text);
+        self.out.text(text);
     }
 
     fn event(&mut self, event: &Event<'_>, start: usize, end: usize) {
@@ -186,12 +178,8 @@ impl HtmlProse<'_, '_> {
     }
 
     fn link(&mut self, address: &str) {
-        let address = match self.colon {
-            Some(colon) => address.replace(colon, ":"),
-            None => address.to_owned(),
-        };
         self.links.push(OpenLink {
-            address,
+            address: address.to_owned(),
             text: String::new(),
         });
     }

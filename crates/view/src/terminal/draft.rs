@@ -276,7 +276,7 @@ impl TerminalDraft {
             }
         }
         let lead = if first == 0 { &*self.lead } else { "" };
-        let mut renderer = Renderer::new(pen, text, blocks, at, self.base, lead);
+        let mut renderer = Renderer::new(pen, text, at, self.base, lead);
         for (n, unit) in blocks.units[..count].iter().enumerate().skip(first) {
             renderer.draw(&blocks.items[unit.items.clone()]);
             if n == 0 {
@@ -326,7 +326,7 @@ impl TerminalDraft {
             *event = pulldown_cmark::Event::Text(text[range.start..cut].to_owned().into());
             range.end = cut;
         }
-        Renderer::new(pen, text, &blocks, 0, self.base, &self.lead).draw(&blocks.items);
+        Renderer::new(pen, text, 0, self.base, &self.lead).draw(&blocks.items);
         pen.put(" ", self.base);
         self.go_on(start, pen);
         self.take(cut + 1, pen);

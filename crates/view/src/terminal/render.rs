@@ -3,10 +3,9 @@
 
 use super::pen::Pen;
 use super::table::{TableCell, TerminalTable};
-use crate::markdown::{BlockEvent, Blocks, Fence};
+use crate::markdown::{BlockEvent, Fence};
 use anstyle::{AnsiColor, Style};
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, LinkType, Tag, TagEnd};
-use std::borrow::Cow;
 
 /// The indentation of fenced code that is drawn without its fence.
 pub(crate) const INDENT: &str = "  ";
@@ -19,10 +18,8 @@ pub(crate) fn code_style(base: Style) -> Style {
 /// Draws blocks one after the other from their events.
 pub(crate) struct Renderer<'p> {
     pen: &'p mut Pen,
-    /// The text that the ranges of the events point into, and the character that stands for a colon
-    /// in the events' own text.
+    /// The text that the ranges of the events point into.
     text: &'p str,
-    colon: Option<char>,
     styles: Vec<Style>,
     /// The length of the pen's prefix before each open container.
     prefixes: Vec<usize>,
@@ -48,18 +45,10 @@ pub(crate) struct Renderer<'p> {
 impl<'p> Renderer<'p> {
     /// A renderer of `text`, of which the first `at` bytes are on the page already. With a `lead`
     /// the first block continues one that is on the page.
-    pub(super) fn new(
-        pen: &'p mut Pen,
-        text: &'p str,
-        blocks: &Blocks,
-        at: usize,
-        base: Style,
-        lead: &str,
-    ) -> Self {
+    pub(super) fn new(pen: &'p mut Pen, text: &'p str, at: usize, base: Style, lead: &str) -> Self {
         Renderer {
             pen,
             text,
-            colon: blocks.colon,
             styles: vec![base],
             prefixes: Vec::new(),
             at,
@@ -112,14 +101,6 @@ impl<'p> Renderer<'p> {
         }
     }
 
-    /// The text of an event, with a colon wherever the character that stands for one is.
-    fn text_of<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        match self.colon {
-            Some(colon) if text.contains(colon) => text.replace(colon, ":").into(),
-            _ => text.into(),
-        }
-    }
-
     fn style(&self) -> Style {
         self.styles.last().copied().unwrap_or_default()
     }
@@ -141,22 +122,21 @@ impl<'p> Renderer<'p> {
     }
 
     fn put(&mut self, text: &str, style: Style) {
-        let text = self.text_of(text);
         if let Some((_, drawn)) = self.links.last_mut() {
-            drawn.push_str(&text);
+            drawn.push_str(text);
         }
         match self.table.as_mut().and_then(|table| table.rows.last_mut()) {
             Some(row) => {
                 let cell = row.last_mut();
                 cell.into_iter()
-                    .for_each(|cell: &mut TableCell| cell.push((text.clone().into_owned(), style)));
+                    .for_each(|cell: &mut TableCell| cell.push((text.to_owned(), style)));
             }
-            None => self.pen.put(&text, style),
+            None => self.pen.put(text, style),
         }
     }
 
     fn code(&mut self, text: &str) {
-        self.pen.put_code(&self.text_of(text), self.style());
+        self.pen.put_code(text, self.style());
     }
 
     /// Begins a block at `start` in a row of its own, after a blank row where the text has an empty
@@ -282,7 +262,7 @@ impl<'p> Renderer<'p> {
                     if shown {
                         String::new()
                     } else {
-                        self.text_of(dest_url).into_owned()
+                        dest_url.to_string()
                     },
                     String::new(),
                 ));
@@ -290,8 +270,7 @@ impl<'p> Renderer<'p> {
             }
             Tag::Image { dest_url, .. } => {
                 self.put("[image: ", base);
-                self.links
-                    .push((self.text_of(dest_url).into_owned(), String::new()));
+                self.links.push((dest_url.to_string(), String::new()));
                 self.styles.push(base);
             }
             _ => {}
