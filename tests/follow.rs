@@ -1,4 +1,4 @@
-//! `tc-view --follow` with what it is for: a session of `tc-serve` that is killed and started anew,
+//! `tc-view --follow` with the other commands: a session of `tc-serve` that is killed and restarted,
 //! and the log of `react` on a terminal while the turns run.
 
 #![allow(clippy::unwrap_used, reason = "tests")]

@@ -1,5 +1,5 @@
 //! The trace of a whole run of `bin/react` under a `TRACEPARENT`: its spans are those that the
-//! conventions ask for, and the model's server was told of them.
+//! conventions ask for, and the model's server has received their ids.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -132,7 +132,7 @@ fn a_run_of_react_has_the_spans_of_the_conventions() {
     assert_eq!(failed, [("execute_tool right", Some("error".to_owned()))]);
     let (left, right) = (times(&spans[2]), times(&spans[3]));
     assert!(left.0 <= right.1 && right.0 <= left.1, "{left:?} {right:?}");
-    // What was asked has carried the ids of these spans.
+    // The requests have carried the ids of these spans.
     for (asked, chat) in server.asked().iter().zip([&spans[1], &spans[4]]) {
         let sent = format!("00-{TRACE}-{}-01", text(chat, "spanId"));
         assert_eq!(asked.header("traceparent"), Some(&*sent));

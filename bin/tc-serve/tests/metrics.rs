@@ -1,5 +1,5 @@
-//! `/metrics` and `/ready`: what is counted, once, whatever the front, the form and the place of an
-//! answer.
+//! `/metrics` and `/ready`. Each answer counts once, on every front, streamed or not, in a session or
+//! without one.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -16,7 +16,7 @@ use testkit::{Scratch, run_with, wait_until};
 const CHAT: Asking = FRONTS[0];
 const STREAM: &str = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
 
-/// The page of metrics.
+/// The body of `/metrics`.
 fn page(service: &Service) -> String {
     let response = service.ask("GET", "/metrics", "", "");
     assert_eq!(response.status, 200, "{response:?}");
@@ -58,7 +58,7 @@ fn an_answer_counts_once_on_each_front_in_each_form_kept_or_not() {
             if let Some(id) = response.body.split("resp_").nth(1)
                 && !options.is_empty()
             {
-                // Whoever reads it again gets the same events.
+                // Reading a stored answer does not count again.
                 let id = id.split(|c: char| !c.is_ascii_hexdigit()).next().unwrap();
                 let path = format!("/v1/responses/resp_{id}?stream=true");
                 let again = service.ask("GET", &path, "", "");
@@ -213,7 +213,7 @@ fn open_answers_and_followers_are_counted_while_they_last() {
             drop(follower);
             wait_until("it has left", || sample(&service, "followers") == 0.0);
         }
-        // A client that leaves.
+        // A client that disconnects.
         let mut client = service.send("POST", CHAT.path, JSON, STREAM);
         let mut call = upstream.next();
         call.begin();

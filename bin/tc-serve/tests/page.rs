@@ -1,5 +1,5 @@
-//! The page at `/`: what it is made of, who gets it, and where its address is printed. What it does
-//! is tested in a browser by `tests/clients/page.mjs`.
+//! The page at `/`: its parts and headers, who may load it, and where its address is printed.
+//! `tests/clients/page.mjs` tests its behaviour in a browser.
 
 mod service;
 
@@ -40,7 +40,7 @@ impl Kept {
     }
 }
 
-/// The policy that a page has to have: the hashes are computed of its own parts.
+/// The content security policy of a page, with the hashes of its own parts.
 fn policy(html: &str) -> String {
     let hash = |tag: &str| {
         let (_, rest) = html.split_once(&format!("<{tag}>")).expect("the tag");
@@ -129,7 +129,7 @@ fn a_foreign_host_or_origin_gets_nothing_of_the_page() {
         assert_eq!(refused.status, 403, "{headers}");
         assert!(!refused.body.contains("<script"), "{headers}");
     }
-    // A link of another site may lead here: the page acts on no query, and holds nothing.
+    // Another site may link to the page, which contains no data and ignores the query.
     let link =
         "sec-fetch-site: cross-site\r\nsec-fetch-mode: navigate\r\nsec-fetch-dest: document\r\n";
     assert_eq!(kept.get(link).status, 200);

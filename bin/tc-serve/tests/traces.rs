@@ -1,4 +1,5 @@
-//! Traces: the span that a client names, what the provider and COMMAND get, and `--otlp-file`.
+//! Traces: the span that a client names, the context that the provider and COMMAND receive, and
+//! `--otlp-file`.
 
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 
@@ -302,7 +303,7 @@ fn a_client_that_leaves_ends_its_trace_as_cancelled() {
 fn an_answer_that_a_killed_service_left_has_its_trace_when_it_is_ended() {
     let model = provider(|_, _, stream| {
         let body = streamed("Hello");
-        // The text, and no end.
+        // Sends the text, but never ends the answer.
         let _ = stream.write_all(&body[..body.len() - 60]);
         let mut rest = Vec::new();
         // Until the service is gone.

@@ -1,4 +1,4 @@
-//! What a view keeps does not grow with the log.
+//! The memory of a view does not grow with the log.
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
@@ -7,7 +7,7 @@ use std::fs;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-/// A question, an answer with a call, and its result: what a turn of a loop leaves in a log.
+/// The lines of one turn of a loop: a question, an answer with a call, and its result.
 fn turn(n: usize) -> String {
     let mut turn = String::new();
     let mut line = |line: &str| writeln!(turn, "{line}").unwrap();
@@ -49,7 +49,7 @@ fn turn(n: usize) -> String {
     turn
 }
 
-/// The same as chat messages, as another program keeps them.
+/// The same turn as chat messages, as other programs store them.
 fn messages(n: usize) -> String {
     let call = format!(
         r#"{{"id":"call_{n}","type":"function","function":{{"name":"look","arguments":"{{}}"}}}}"#
@@ -64,7 +64,7 @@ fn messages(n: usize) -> String {
     )
 }
 
-/// The most memory that a process has had, in KiB.
+/// The peak memory of a process, in KiB.
 fn most_memory(process: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status
@@ -74,8 +74,8 @@ fn most_memory(process: u32) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// A view that has read the whole of a log of a size, but for what a pipe holds, has its most memory
-/// then. Ten times the log may not take a MiB more.
+/// Measures the peak memory of a view after it has read a log, except for the rest in the pipe. A log of
+/// ten times the size may need at most one MiB more.
 #[test]
 fn no_form_keeps_the_log() {
     let logs = [turn, messages];

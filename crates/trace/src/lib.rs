@@ -58,7 +58,7 @@ impl SpanContext {
         (is_separated && has_end && context.trace != 0 && context.span != 0).then_some(context)
     }
 
-    /// A span below this one, whose id is made of `seed` and of the ids of this span.
+    /// A child of this span, whose id is made of `seed` and of the ids of this span.
     #[must_use]
     pub fn child(self, seed: &IdSeed) -> SpanContext {
         let mut seed = seed.clone();
@@ -119,7 +119,7 @@ impl TraceContext {
         })
     }
 
-    /// The context of a span below this one.
+    /// The context of a child of this span.
     #[must_use]
     pub fn child(&self, seed: &IdSeed) -> TraceContext {
         TraceContext {

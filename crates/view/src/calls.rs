@@ -465,7 +465,7 @@ pub(crate) struct CallCard {
     pub state: CallState,
     /// A line for people: the summary of the result, or the last line of a running tool.
     summary: String,
-    /// What only a report has room for: labels and texts, in the order in which they came.
+    /// Labels and texts that only a report has room for, in the order of their events.
     pub facts: Vec<(&'static str, String)>,
     /// Whether no event can change it any more.
     pub is_closed: bool,

@@ -1,7 +1,8 @@
 //! Events for people: text as it streams, a card for each call, reports, or the final answer as JSON.
 //!
 //! What it is: one file for each [`event::View`], and their one table ([`FORMS`]). [`Term`],
-//! [`text()`], [`html()`] and [`markdown()`] show the same things on four kinds of page. What it is not: it opens no terminal and
+//! [`text()`], [`html()`] and [`markdown()`] show the same things on four kinds of page.
+//! What it is not: it opens no terminal and
 //! reads no clock; a [`Surface`] describes where the view is shown, and times are those of the
 //! events.
 //!
@@ -31,8 +32,8 @@ pub use surface::{FormRow, Surface, Terminal};
 pub use terminal::Term;
 pub use text::text;
 
-/// The style of texts, notes and cards of calls, which the report and the page of `tc-serve` share;
-/// its head has the elements and classes that it is for.
+/// The style of texts, notes and cards of calls, which the report and the page of `tc-serve` share.
+/// Its head lists the elements and classes.
 pub const CARDS: &str = include_str!("cards.css");
 
 /// The views; the first one is the default. To add one: a file with the view and its row, its `mod`

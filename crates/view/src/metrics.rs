@@ -49,7 +49,7 @@ pub(crate) const ROW: FormRow = FormRow {
     },
 };
 
-/// What events count up to.
+/// The counts and times of events.
 #[derive(Debug)]
 pub struct Metrics {
     has_times: bool,
@@ -75,7 +75,7 @@ pub struct Metrics {
     tools: ToolTimes,
 }
 
-/// What a service adds to its metrics when it writes them: the state that no event shows.
+/// The state of a service that no event shows, which the service adds when it writes its metrics.
 #[derive(Debug, Default)]
 pub struct ServiceState {
     /// How many answers of each front are open.

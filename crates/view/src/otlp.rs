@@ -137,7 +137,7 @@ impl View for TraceView {
             }
             Kind::ResponseEnd => {
                 let end = ResponseEnd::read(event);
-                // A deleted response has ended before, and an item is no response.
+                // `deleted` ends nothing: the response had ended before, or only an item was deleted.
                 if self.turns[at].1.is_of(&end) && end.status != ResponseStatus::Deleted.name() {
                     self.turns[at].1.end(&end);
                     self.end_turn(at, out);

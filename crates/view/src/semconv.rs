@@ -1,7 +1,7 @@
-//! The names of what traces hold, in one place and of one version: OpenTelemetry's
+//! The names of spans and attributes, in one place and of one version: OpenTelemetry's
 //! [conventions for generative AI](https://github.com/open-telemetry/semantic-conventions-genai), all
-//! of which are in development, and our own below `toolpipe.`. A log holds none of them, so that a
-//! later version of the conventions is a change of this table, and a trace of an old log is derived
+//! of which are in development, and our own below `toolpipe.`. A log contains none of these names, so
+//! that a later version of the conventions only changes this table; the trace of an old log is derived
 //! again.
 //!
 //! The names are those of the pages
@@ -48,7 +48,7 @@ pub(crate) const ERROR_TYPE: &str = "error.type";
 /// The value of [`TOOL_TYPE`] for tools that the client runs.
 pub(crate) const FUNCTION: &str = "function";
 
-/// The value of [`PROVIDER_NAME`] where the log does not say which API was asked.
+/// The value of [`PROVIDER_NAME`] if the log does not name the API.
 pub(crate) const OTHER_PROVIDER: &str = "_OTHER";
 
 // Contents, which are written only if somebody asks for them.
@@ -84,7 +84,7 @@ pub(crate) mod event {
 }
 
 /// The conventions' name of the provider whose API this is. A server with OpenAI's API counts as
-/// OpenAI, as the conventions have it: the name says which attributes to expect.
+/// OpenAI, as the conventions demand: the name shows which attributes to expect.
 pub(crate) fn provider(api: &str) -> &str {
     match api {
         "openai-chat" | "openai-responses" => "openai",

@@ -1,4 +1,4 @@
-//! Metrics of events: what they count, and what no event can make of them.
+//! Metrics of events: what they count, and that no event can break their text or their bounds.
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use toolpipe_view::{Metrics, OpenStreams, ServiceState, micros_of};
 
-/// The page of a machine after these lines.
+/// The metrics, as text, after these lines.
 fn page(mut metrics: Metrics, lines: &[impl AsRef<str>]) -> String {
     let mut open = OpenStreams::default();
     push(&mut metrics, &mut open, lines);
@@ -244,8 +244,8 @@ fn log() -> impl Strategy<Value = Vec<String>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// What two services have adds up to what one has that got all events. Names of tools aside:
-    /// each service knows those that it has run.
+    /// The histograms of two services add up to those of one service with all events. Names of tools
+    /// are left out, since each service has only those that it has run.
     #[test]
     fn histograms_of_two_services_add_up(first in log(), second in log()) {
         let both = {

@@ -57,7 +57,7 @@ fn spans(line: &str) -> (Vec<String>, Vec<Span>) {
     (traces.collect(), spans.collect())
 }
 
-/// What is wrong with the spans of a line.
+/// The broken laws of the spans of a line.
 fn broken(line: &str) -> Vec<String> {
     let (traces, spans) = spans(line);
     let mut wrong = Vec::new();

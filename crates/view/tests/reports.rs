@@ -1,5 +1,5 @@
-//! The laws of reports: whatever a log holds, its report is a whole document, shows what the log
-//! says, and has no element, no attribute and no address that is not ours.
+//! The laws of reports: for any log, the report is a whole document, shows the texts of the log, and
+//! has only our elements, attributes and addresses.
 //!
 //! HTML is read by a tokenizer that follows the WHATWG specification. `tests/clients/reports.mjs` asks
 //! a validator and a browser, too.
@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 use std::fs;
 use toolpipe_view::{self as view, is_hidden};
 
-/// What a view makes of `log`.
+/// The output of a view for `log`.
 fn report(mut view: impl View, log: &[String]) -> String {
     let mut scanner = Scanner::default();
     let mut out = Vec::new();
@@ -114,7 +114,7 @@ const ATTRIBUTES: [&str; 22] = [
     "width",
 ];
 
-/// What a browser would make of a page.
+/// A page as a browser reads it.
 #[derive(Debug, Default)]
 struct HtmlPage {
     /// All text but that of `<style>` and `<title>`, and all attributes' values.
@@ -178,7 +178,7 @@ fn read(html: &str) -> HtmlPage {
     page
 }
 
-/// What must hold of every page.
+/// Checks the laws of every page.
 fn check(html: &str) -> HtmlPage {
     let page = read(html);
     for one in ["html", "head", "body", "main", "title", "style", "h1"] {

@@ -6,7 +6,7 @@ pub(super) struct Family {
     /// The name, which ends in its unit, and in `_total` for a counter.
     pub name: &'static str,
     pub kind: FamilyKind,
-    /// What it counts, for `HELP`: no backslash and no line feed.
+    /// A description for `HELP`, without backslashes and line feeds.
     pub help: &'static str,
 }
 

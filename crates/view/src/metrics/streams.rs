@@ -9,7 +9,8 @@ use std::collections::{HashMap, HashSet};
 /// calls count at once.
 const MOST_STREAMS: usize = 10_000;
 
-/// How many calls of one stream may still be taken back. Further ones count at once.
+/// How many calls of one stream are kept until they can no longer be retracted. Further calls count at
+/// once.
 const MOST_CALLS: usize = 10_000;
 
 /// How many calls that wait for a person are kept at most.
@@ -20,20 +21,20 @@ const MOST_WAITING: usize = 10_000;
 pub struct OpenStreams {
     unnamed: OpenStream,
     named: HashMap<Box<str>, OpenStream>,
-    /// The outcomes of calls that nothing takes back any more.
+    /// The outcomes of calls that can no longer be retracted.
     settled: Vec<&'static str>,
     /// The calls that wait for a person, by the names of their streams and their ids.
     waiting: HashSet<(Box<str>, Box<str>)>,
 }
 
-/// What an event brings; times in microseconds.
+/// The fields of an event that count; times in microseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct StreamNews {
     /// The time since the last moment at which an event came.
     pub gap: Option<u64>,
     /// The time from the beginning of the stream until it is known that the stream has a call.
     pub detection: Option<u64>,
-    /// The event repeats what the event before it says.
+    /// Whether the event repeats the content of the previous event.
     pub is_repetition: bool,
 }
 
@@ -44,7 +45,7 @@ struct OpenStream {
     last: Option<u64>,
     /// Whether a call was named.
     has_call: bool,
-    /// The calls that a `retract` may still take back.
+    /// The calls that can still be retracted.
     calls: Vec<EmittedCall>,
     /// The event before was a `retract` that names its call by the id alone, for this reason.
     retracted: Option<Box<str>>,
@@ -115,7 +116,7 @@ impl OpenStreams {
         }
     }
 
-    /// The outcome of a call that nothing takes back any more.
+    /// The outcome of a call that can no longer be retracted.
     #[inline]
     pub(super) fn next_settled(&mut self) -> Option<&'static str> {
         self.settled.pop()
@@ -157,7 +158,7 @@ impl OpenStream {
         };
         let mut times = StreamNews::default();
         match self.last {
-            // What one read brings, and what a command makes of an event, has the time of that event.
+            // Events of one read, and those that a command derives from an event, have the same time.
             Some(last) if at <= last => {}
             last => {
                 times.gap = last.map(|last| at - last);
@@ -233,7 +234,7 @@ impl OpenStream {
         false
     }
 
-    /// Nothing takes back its calls any more.
+    /// Ends the stream: its calls can no longer be retracted.
     fn end(&mut self, settled: &mut Vec<&'static str>) {
         settled.extend(self.calls.drain(..).map(|call| call.outcome));
         (self.is_open, self.last, self.has_call) = (false, None, false);

@@ -81,7 +81,7 @@ impl TimeForm {
         }
     }
 
-    /// Rounds all times, those that are there and those to come.
+    /// Rounds all times, including those that are added later.
     pub(super) fn coarsen<'t>(&mut self, all: impl Iterator<Item = &'t mut Times>) {
         if let TimeForm::Exact {
             different,

@@ -60,7 +60,7 @@ impl ToolTimes {
     }
 }
 
-/// Whether a name is one that a label may have as it is: no text, and nothing to escape.
+/// Whether a name can be the value of a label: short, and without characters to escape.
 fn is_plain(name: &str) -> bool {
     let is_plain = |c: char| c.is_alphanumeric() || "_-.:/".contains(c);
     !name.is_empty() && name.len() <= NAME && name.chars().all(is_plain)

@@ -10,7 +10,7 @@ use event::payload::CallErrorCode;
 /// The label of a word that its table does not have.
 pub(super) const OTHER: &str = "other";
 
-/// A call that was taken back before its stream ended.
+/// A call that was retracted before its stream ended.
 pub(super) const RETRACTED: &str = "retracted";
 
 /// How calls end. `invalid` has an error in its arguments or no name, `incomplete` was cut.

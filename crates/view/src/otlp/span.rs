@@ -18,13 +18,13 @@ pub(super) struct Span {
     pub end: Option<u64>,
     pub attributes: Attributes,
     pub events: Vec<SpanEvent>,
-    /// What it failed with.
+    /// The `error.type`, if the operation failed.
     pub error: Option<String>,
     /// A sentence about the error.
     pub message: Option<String>,
 }
 
-/// What a span is to the processes on both of its sides.
+/// The kind of a span, which shows whether it calls another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SpanKind {
     Internal,
@@ -158,7 +158,7 @@ impl Span {
             if let Some(parent) = parent {
                 o.str("parentSpanId", &format!("{parent:016x}"));
             }
-            // Bits 8 and 9 say that it is known whether the parent is remote, and whether it is.
+            // Bit 8: `is_remote` of the parent is known. Bit 9: its value.
             let remote = if is_remote { 0x300 } else { 0x100 };
             o.int("flags", remote | u32::from(id.flags))
                 .str("name", &self.name)

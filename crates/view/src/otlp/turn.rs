@@ -1,4 +1,4 @@
-//! One turn of a conversation: what its events say of its spans.
+//! One turn of a conversation, and its spans.
 
 use super::contents::{self, Messages, shortened};
 use super::response_span;
@@ -31,7 +31,7 @@ pub(super) struct Clock {
 /// A turn.
 #[derive(Debug)]
 pub(super) struct Turn {
-    /// What the ids of its spans are made of, unless the log names them.
+    /// The seed of the ids of its spans, unless the log has the ids.
     seed: IdSeed,
     pub clock: Clock,
     has_contents: bool,
@@ -48,7 +48,7 @@ pub(super) struct Turn {
     running: HashMap<String, Vec<usize>>,
     /// The open stream.
     chat: Option<OpenChat>,
-    /// What its streams have in common.
+    /// Sums over its streams.
     total: Total,
     /// The arguments of its calls, by their ids.
     arguments: HashMap<String, String>,
@@ -79,7 +79,7 @@ struct OpenChat {
     answer: Option<String>,
 }
 
-/// Sums over the streams of a turn, and what the last one says.
+/// Sums over the streams of a turn, and fields of the last stream.
 #[derive(Debug, Default)]
 struct Total {
     provider: Option<String>,

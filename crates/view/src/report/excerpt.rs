@@ -128,7 +128,7 @@ pub(super) fn grouped(n: u64) -> String {
     out
 }
 
-/// What a cut leaves out, in words.
+/// Words for the number of bytes that were cut.
 pub(super) fn left_out(bytes: usize) -> String {
     match bytes {
         1 => "1 more byte is left out".to_owned(),

@@ -170,7 +170,7 @@ fn cut_note(out: &mut Vec<u8>, bytes: usize) {
     }
 }
 
-/// A text of the user: each line as it is, in a quote.
+/// Writes a text of the user, line by line, as a quote.
 fn quote(out: &mut Vec<u8>, text: &str) {
     for (n, line) in text.split('\n').enumerate() {
         if n > 0 {

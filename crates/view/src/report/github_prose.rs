@@ -1,6 +1,6 @@
-//! Text in Markdown that GitHub shows as it is: what would be markup is escaped, and what would
-//! notify a person, link an issue or open an address is broken by an empty comment, `@<!-- -->name`.
-//! A model's own Markdown is read, and written anew from its events.
+//! Text in Markdown that GitHub shows unchanged: markup is escaped, and an empty comment breaks text
+//! that would notify a person, link an issue or become a link, `@<!-- -->name`. The Markdown of a model
+//! is parsed and written again from its events.
 
 use super::excerpt::written_out;
 use crate::markdown::Blocks;
@@ -22,7 +22,7 @@ const DRAWN: [&str; 6] = [
     "suggestion",
 ];
 
-/// Where a text stands, which decides what is markup in it.
+/// The place of a text, which decides which characters are markup in it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Place {
     /// In HTML, such as `<summary>`.
@@ -116,14 +116,14 @@ fn is_linked(chars: &[char], at: usize) -> bool {
     }
 }
 
-/// `text` as code in a line, which shows it as it is; in a table, where `|` would end the cell.
+/// Writes `text` as inline code. `in_table`: in a table, where `|` would end the cell.
 pub(super) fn code_span(text: &str, in_table: bool) -> String {
     let mut text = written_out(text).replace('\n', " ");
     if in_table {
         text = text.replace('|', "\\|");
     }
     if text.trim().is_empty() {
-        // Code of spaces alone is no code.
+        // A code span of spaces alone is not code.
         return String::new();
     }
     let ticks = "`".repeat(longest_run(&text) + 1);
@@ -167,7 +167,7 @@ fn language(info: &str) -> String {
     }
 }
 
-/// Writes one passage of Markdown anew, with an empty line behind it.
+/// Writes one passage of Markdown, and an empty line after it.
 pub(super) fn prose(out: &mut Vec<u8>, passage: &str) {
     let blocks = Blocks::parse(passage, "");
     let mut prose = GithubProse {
@@ -200,7 +200,7 @@ struct GithubProse<'t> {
     out: String,
     /// Text that is not written yet, so that nothing hides between two pieces of it.
     text: String,
-    /// What the lines of each open container begin with.
+    /// The prefix of the lines of each open container.
     prefixes: Vec<String>,
     /// How many containers are open that are too deep to be written.
     skipped: usize,

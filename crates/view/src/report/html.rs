@@ -27,7 +27,7 @@ pub fn html(no_time: bool) -> impl View {
     story(Html, no_time)
 }
 
-/// What a report adds to the style of cards.
+/// The style of a report, beside that of cards.
 const REPORT: &str = include_str!("report.css");
 
 /// The style of a report, and the policy that allows this style and nothing else.
@@ -85,7 +85,7 @@ impl ReportForm for Html {
         out.markup("<meta name=\"referrer\" content=\"no-referrer\">\n");
         out.element("<title>", outline.title(), "</title>\n");
         out.markup("<style>");
-        // A style has no escapes; this one is ours.
+        // Nothing in a style sheet can be escaped, and nothing has to be: the style is a constant.
         out.0.extend_from_slice(STYLE.0.as_bytes());
         out.markup("</style>\n</head>\n<body>\n");
         out.element(

@@ -1,5 +1,5 @@
 //! Markdown of a model as HTML: its blocks as elements, its addresses as text. No link can be
-//! clicked and no image is loaded: the address is shown, and whoever trusts it can copy it. HTML of
+//! clicked and no image is loaded: the address is shown, so that a reader can copy it. HTML of
 //! a model is text.
 
 use super::html_writer::HtmlWriter;

@@ -12,7 +12,7 @@ const PASSAGE: usize = 64 * 1024;
 /// The longest line that begins code again in the next part, in bytes.
 const OPENING: usize = 200;
 
-/// A carriage return as it is shown; the parser would take it as the end of a line.
+/// How a carriage return is written out. The parser would treat it as the end of a line.
 const RETURN: &str = "\\x0d";
 
 /// The end of a text that is not written yet.
@@ -21,7 +21,7 @@ pub(super) struct Passages {
     source: String,
     /// How much of it is looked through, in bytes: whole lines.
     seen: usize,
-    /// How many bytes of it are no text, but begin the code of the passage before again.
+    /// How many bytes at its front are not text, but repeat the fence of the previous passage.
     opening: usize,
     /// The fence of the code that is open at `seen`, and the line that opened it.
     fence: Option<(Fence, String)>,
