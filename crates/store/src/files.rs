@@ -86,14 +86,34 @@ impl Locks {
     }
 }
 
-/// Locks `file` for this handle of it, unless another handle has the lock.
+/// Locks `file` for this handle of it, unless another handle has the lock. A handle that only asks
+/// ([`is_locked`]) is waited for.
 ///
 /// # Errors
 /// Where the file system has no locks.
-pub(crate) fn lock(file: &File) -> io::Result<bool> {
-    match flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(true),
-        Err(Errno::WOULDBLOCK) => Ok(false),
+pub fn lock(file: &File) -> io::Result<bool> {
+    loop {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(true),
+            Err(Errno::WOULDBLOCK) if is_locked(file)? => return Ok(false),
+            Err(Errno::WOULDBLOCK) => std::thread::yield_now(),
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
+
+/// Whether another handle of the file has the lock of [`lock`]. To see that, this handle shares the
+/// lock for a moment.
+///
+/// # Errors
+/// Where the file system has no locks.
+pub fn is_locked(file: &File) -> io::Result<bool> {
+    match flock(file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => {
+            flock(file, FlockOperation::NonBlockingUnlock)?;
+            Ok(false)
+        }
+        Err(Errno::WOULDBLOCK) => Ok(true),
         Err(e) => Err(e.into()),
     }
 }
@@ -361,4 +381,35 @@ pub fn lines(from: impl Read, mut look: impl FnMut(&str)) -> io::Result<()> {
         line.clear();
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use testkit::Scratch;
+
+    #[test]
+    fn whoever_asks_for_a_lock_keeps_nobody_from_it() {
+        let scratch = Scratch::new();
+        let open = || File::create(scratch.path("f")).unwrap();
+        let (file, other, asking) = (open(), open(), open());
+        let ends = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ends.load(Ordering::Relaxed) {
+                    is_locked(&asking).unwrap();
+                }
+            });
+            let is_taken = |_| {
+                let taken = lock(&file).unwrap();
+                let refused = is_locked(&other).unwrap() && !lock(&other).unwrap();
+                flock(&file, FlockOperation::NonBlockingUnlock).unwrap();
+                taken && refused
+            };
+            let all = (0..10_000).all(is_taken);
+            ends.store(true, Ordering::Relaxed);
+            assert!(all);
+        });
+    }
 }

@@ -11,7 +11,7 @@ mod folder;
 mod scan;
 mod session;
 
-pub use files::{AppendedFile, FailedAppend, FileId, Locks, lines};
+pub use files::{AppendedFile, FailedAppend, FileId, Locks, is_locked, lines, lock};
 pub use folder::{PrivateFolder, StoreEntry};
 pub use scan::SessionScan;
 pub use session::{

@@ -1,13 +1,12 @@
 //! A folder of sessions as another thread reads it, which looks at many of them.
 
-use crate::files::lock;
+use crate::files::{is_locked, lock};
 use crate::folder::PrivateFolder;
 use crate::session::{
     APPENDED, SessionId, StoreError, StoredSession, folder_number, read_at, read_lines, session_of,
     stored_sessions,
 };
-use rustix::fs::{FlockOperation, OFlags, flock};
-use rustix::io::Errno;
+use rustix::fs::OFlags;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -111,12 +110,10 @@ impl SessionScan {
         read_lines(&self.file(id, OFlags::RDONLY)?, offset, max)
     }
 
-    /// Whether somebody holds the lease of the session now, here or in another process. A lease that
-    /// is asked for at the same moment may be refused as [`StoreError::Busy`].
+    /// Whether somebody holds the lease of the session now, here or in another process.
     pub fn is_leased(&self, id: SessionId) -> bool {
         let file = self.file(id, OFlags::RDONLY);
-        let locked = |file: &File| flock(file, FlockOperation::NonBlockingLockShared);
-        file.is_ok_and(|file| locked(&file) == Err(Errno::WOULDBLOCK))
+        file.is_ok_and(|file| is_locked(&file).unwrap_or_default())
     }
 
     /// See [`crate::Store::remove`].

@@ -2,8 +2,6 @@
 //! holds the lease of the session, since a person may answer a call in a terminal. The lock of this
 //! file says that the response goes on all the same; it ends with the process that holds it.
 
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -32,10 +30,8 @@ impl RunFile {
                 .create(true)
                 .mode(0o600)
                 .open(&path)?;
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => {}
-                Err(Errno::WOULDBLOCK) => return Err(StoreError::Busy),
-                Err(error) => return Err(io::Error::from(error).into()),
+            if !store::lock(&file)? {
+                return Err(StoreError::Busy);
             }
             // The one who had it may have removed it meanwhile.
             let now = std::fs::metadata(&path).map(|now| now.ino()).ok();
@@ -53,8 +49,7 @@ impl RunFile {
     /// Whether a response of the session in the file `log` is made now, here or by another process.
     pub(crate) fn is_held(log: &Path) -> bool {
         let file = File::open(RunFile::path_of(log));
-        let locked = |file: &File| flock(file, FlockOperation::NonBlockingLockShared);
-        file.is_ok_and(|file| locked(&file) == Err(Errno::WOULDBLOCK))
+        file.is_ok_and(|file| store::is_locked(&file).unwrap_or_default())
     }
 
     /// Forgets which calls were cancelled: what follows may have calls of the same ids.
