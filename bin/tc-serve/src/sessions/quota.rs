@@ -26,10 +26,9 @@ pub(super) struct Quota {
     pub limits: SessionLimits,
     /// How many sessions, as far as the folder was counted.
     counts: RefCell<HashMap<KeyHash, usize>>,
-    /// How many began since the last count began.
-    begun: RefCell<Vec<IndexedSession>>,
-    /// Whether a count goes on.
-    is_counting: Cell<bool>,
+    /// What happened since the count that goes on began, which may have been before or after the
+    /// count came to that session.
+    meanwhile: RefCell<Option<Meanwhile>>,
     followers: RefCell<HashMap<KeyHash, usize>>,
     /// How many sessions began since the folder was looked at.
     news: Cell<usize>,
@@ -40,6 +39,13 @@ pub(super) struct Quota {
     pub removes: Cell<bool>,
 }
 
+/// What happened while the folder was counted.
+#[derive(Default)]
+struct Meanwhile {
+    begun: Vec<IndexedSession>,
+    removed: Vec<SessionId>,
+}
+
 /// After how many new sessions the folder is looked at, if anything is to be removed from it.
 const DUE: usize = 256;
 
@@ -48,8 +54,7 @@ impl Quota {
         Quota {
             limits,
             counts: RefCell::default(),
-            begun: RefCell::default(),
-            is_counting: Cell::new(false),
+            meanwhile: RefCell::default(),
             followers: RefCell::default(),
             news: Cell::new(0),
             is_due: Notify::new(),
@@ -59,23 +64,46 @@ impl Quota {
 
     /// A count of the folder begins.
     pub(super) fn begin_count(&self) {
-        self.begun.borrow_mut().clear();
-        self.is_counting.set(true);
+        self.meanwhile.replace(Some(Meanwhile::default()));
         self.news.set(0);
     }
 
     /// What was counted.
     pub(super) fn counted(&self, mut found: Vec<IndexedSession>) {
-        // One that began meanwhile may have been found, too.
-        found.append(&mut self.begun.borrow_mut());
+        let Meanwhile { mut begun, removed } = self.meanwhile.take().unwrap_or_default();
+        found.append(&mut begun);
         found.sort_unstable_by_key(|session| session.id);
         found.dedup_by_key(|session| session.id);
+        found.retain(|session| !removed.contains(&session.id));
         let mut counts = HashMap::new();
         for session in found {
             *counts.entry(session.key).or_default() += 1;
         }
-        self.is_counting.set(false);
         *self.counts.borrow_mut() = counts;
+    }
+
+    /// A session of this key has begun.
+    fn begun(&self, id: SessionId, key: Option<&str>) {
+        let key = key.map(str::to_owned);
+        if let Some(meanwhile) = &mut *self.meanwhile.borrow_mut() {
+            let (key, created) = (key.clone(), 0);
+            meanwhile.begun.push(IndexedSession { id, key, created });
+        }
+        *self.counts.borrow_mut().entry(key).or_default() += 1;
+        self.news.set(self.news.get() + 1);
+        if self.removes.get() && self.news.get() >= DUE {
+            self.is_due.notify_one();
+        }
+    }
+
+    /// A session of this key was removed.
+    fn removed(&self, id: SessionId, key: Option<&str>) {
+        if let Some(meanwhile) = &mut *self.meanwhile.borrow_mut() {
+            meanwhile.removed.push(id);
+        }
+        if let Some(count) = self.counts.borrow_mut().get_mut(&key.map(str::to_owned)) {
+            *count = count.saturating_sub(1);
+        }
     }
 }
 
@@ -94,18 +122,7 @@ impl Sessions {
 
     /// Notes that a session of this key has begun.
     pub(crate) fn begun(&self, id: SessionId, key: Option<&str>) {
-        let quota = &self.quota;
-        let key = key.map(str::to_owned);
-        if quota.is_counting.get() {
-            let (key, created) = (key.clone(), 0);
-            let begun = IndexedSession { id, key, created };
-            quota.begun.borrow_mut().push(begun);
-        }
-        *quota.counts.borrow_mut().entry(key).or_default() += 1;
-        quota.news.set(quota.news.get() + 1);
-        if quota.removes.get() && quota.news.get() >= DUE {
-            quota.is_due.notify_one();
-        }
+        self.quota.begun(id, key);
     }
 
     /// Removes a session of this key.
@@ -117,10 +134,7 @@ impl Sessions {
             return Err(StoreError::Busy);
         }
         self.store.remove(id)?;
-        let mut counts = self.quota.counts.borrow_mut();
-        if let Some(count) = counts.get_mut(&key.map(str::to_owned)) {
-            *count = count.saturating_sub(1);
-        }
+        self.quota.removed(id, key);
         Ok(())
     }
 
@@ -164,5 +178,37 @@ impl Drop for FollowerPlace {
                 all.remove(&self.key);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_that_begins_or_ends_during_a_count_is_counted_once_or_not_at_all() {
+        let quota = Quota::new(SessionLimits {
+            sessions: 9,
+            bytes: 9,
+            followers: 9,
+        });
+        let id = |n: u32| SessionId::of(&format!("{n:032x}")).expect("an id");
+        let session = |n| IndexedSession {
+            id: id(n),
+            key: None,
+            created: 0,
+        };
+        let count = || quota.counts.borrow().get(&None).copied();
+        quota.begin_count();
+        quota.begun(id(3), None);
+        quota.begun(id(4), None);
+        quota.begun(id(5), None);
+        quota.removed(id(1), None);
+        quota.removed(id(4), None);
+        // The count found session 1 before it was removed, and session 3 after it had begun.
+        quota.counted(vec![session(1), session(2), session(3)]);
+        assert_eq!(count(), Some(3));
+        quota.removed(id(2), None);
+        assert_eq!(count(), Some(2));
     }
 }
