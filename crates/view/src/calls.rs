@@ -1,6 +1,7 @@
 //! The calls of a conversation, put together from its events.
 
 use crate::escape::{content, json, one_line, plain};
+use crate::streams::Streams;
 use anstyle::{AnsiColor, Style};
 use event::payload::{
     Retract, RetractReason, ToolCall, ToolCallDelta, ToolCallPartial, ToolProgress, ToolResult,
@@ -15,7 +16,7 @@ use std::collections::{HashMap, VecDeque};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallCards {
     pub list: Vec<CallCard>,
-    streams: HashMap<Box<str>, StreamCalls>,
+    streams: Streams<StreamCalls>,
 }
 
 /// The calls of a stream, by their positions in the list.
@@ -108,7 +109,7 @@ impl CallCards {
             *n = moved.unwrap_or_default();
             moved.is_some()
         };
-        self.streams.retain(|_, calls| {
+        self.streams.retain(|calls| {
             calls.all.retain_mut(keep);
             calls.names.retain(|_, places| {
                 places.retain_mut(keep);
@@ -367,7 +368,7 @@ impl CallCards {
 
     /// The event's stream, which may be new.
     fn stream(&mut self, event: &Event<'_>) -> &mut StreamCalls {
-        self.streams.entry(stream_of(event).into()).or_default()
+        self.streams.of(stream_of(event))
     }
 
     /// From now on events of this stream and choice may give this name to the `n`th call.
@@ -755,7 +756,10 @@ impl Who {
     }
 
     pub(crate) fn shares_stream(&self, event: &Event<'_>) -> bool {
-        *self.stream == *stream_of(event)
+        match event.stream() {
+            None => self.stream.is_empty(),
+            Some(name) => *self.stream == *name.text(),
+        }
     }
 
     /// The heading before its events.

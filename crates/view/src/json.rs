@@ -2,10 +2,10 @@
 
 use crate::calls::{CallCard, CallCards, CallState, Who, stream_of};
 use crate::escape::{content, plain};
+use crate::streams::Streams;
 use crate::surface::FormRow;
 use event::payload::FinishReason;
 use event::{Choices, Event, Kind, Object, Payload, Raw, View, safe_json};
-use std::collections::HashMap;
 
 pub(crate) const ROW: FormRow = FormRow {
     name: "json",
@@ -34,7 +34,7 @@ const TOKENS: [&str; 5] = [
 pub struct JsonView {
     answers: Vec<FinalAnswer>,
     /// The position of the answer of each choice, by stream.
-    positions: HashMap<Box<str>, Choices<usize>>,
+    positions: Streams<Choices<usize>>,
     /// A terminal shows it: hidden characters (see [`event::is_hidden`]) become JSON escapes.
     for_terminal: bool,
 }
@@ -215,7 +215,7 @@ impl View for JsonView {
         let stream = stream_of(event);
         let choices = match self.positions.get_mut(stream) {
             Some(choices) => choices,
-            None => self.positions.entry(stream.into()).or_default(),
+            None => self.positions.of(stream),
         };
         let new = self.answers.len();
         let place = choices.place(event.choice(), || new);

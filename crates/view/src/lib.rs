@@ -18,6 +18,7 @@ mod otlp;
 mod report;
 mod semconv;
 mod story;
+mod streams;
 mod surface;
 mod terminal;
 mod text;

@@ -3,10 +3,11 @@
 
 use crate::calls::{CallCard, CallCards, CallState, Who, stream_of};
 use crate::escape::{content, plain};
+use crate::streams::Streams;
 use anstyle::{AnsiColor, Style};
 use event::payload::{FinishReason, Retract};
 use event::{Event, Kind, Payload, Raw, Text, View};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// How many calls of earlier turns may wait for a result. Without a limit, a log of calls that
 /// nothing ran would be kept to its end.
@@ -24,7 +25,7 @@ pub(crate) struct Story<P> {
     full: usize,
     /// The choices in the middle of a turn, by stream: their message would repeat the text of their
     /// deltas.
-    turns: HashMap<Box<str>, HashSet<u32>>,
+    turns: Streams<HashSet<u32>>,
     /// Whether there is an unnamed stream: else events without a `stream` are notices of commands.
     has_unnamed: bool,
     /// A decision, held back until the text that it would interrupt is complete.
@@ -47,7 +48,7 @@ impl<P: Page> Story<P> {
             page,
             calls: CallCards::default(),
             full: FEW,
-            turns: HashMap::new(),
+            turns: Streams::default(),
             has_unnamed: false,
             decision: None,
             failed: None,
@@ -88,7 +89,7 @@ impl<P: Page> Story<P> {
     fn begin_turn(&mut self, event: &Event<'_>) {
         let (stream, choice) = (stream_of(event), event.choice());
         if !self.is_turn(stream, choice) {
-            self.turns.entry(stream.into()).or_default().insert(choice);
+            self.turns.of(stream).insert(choice);
         }
     }
 

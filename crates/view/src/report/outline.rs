@@ -11,10 +11,11 @@ use super::excerpt::grouped;
 use crate::calls::{Badge, duration, stream_of};
 use crate::escape::{content, one_line};
 use crate::story::Tokens;
+use crate::streams::Streams;
 use event::payload::{Millis, Response, SessionStats, StreamStart, ToolResult, ToolUse};
 use event::{Event, Kind, Payload, Raw, Text};
 use std::cell::Cell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// How many rows are kept from the beginning of a log, and from its end.
@@ -101,7 +102,7 @@ pub(super) struct Outline {
     last: VecDeque<OutlineRow>,
     rows: usize,
     /// The open turn of each stream.
-    open: HashMap<Box<str>, OpenTurn>,
+    open: Streams<OpenTurn>,
 }
 
 impl Outline {
@@ -197,7 +198,7 @@ impl Outline {
             | Kind::ContentDelta
             | Kind::RefusalDelta
             | Kind::ToolCallDelta
-            | Kind::ToolCall => !self.open.contains_key(stream_of(event)),
+            | Kind::ToolCall => self.open.get(stream_of(event)).is_none(),
             _ => false,
         };
         if begins {
@@ -295,7 +296,7 @@ impl Outline {
             has_start: event.kind() == Kind::StreamStart,
             has_times: false,
         };
-        self.open.insert(stream_of(event).into(), turn);
+        self.open.insert(stream_of(event), turn);
         self.row(self.turns, RowKind::Turn, None);
     }
 
