@@ -4,7 +4,7 @@
 //! `xx` the first two digits of it. So `tail -f`, `grep`, `tc-view` and `react --log` work on a
 //! session, and a copy of the folder is a backup.
 
-use crate::files::{AppendedFile, FileId, lock};
+use crate::files::{AppendedFile, FileId, is_locked, lock};
 use crate::folder::PrivateFolder;
 use crate::scan::first_line;
 use rustix::fs::{FlockOperation, OFlags, flock, inotify};
@@ -228,6 +228,12 @@ impl FolderStore {
     /// The path of the folder.
     pub fn path(&self) -> &Path {
         self.root.path()
+    }
+
+    /// Whether somebody holds the lease of the session now, here or in another process.
+    pub fn is_leased(&self, id: SessionId) -> bool {
+        let file = self.file(id, OFlags::RDONLY);
+        file.is_ok_and(|file| is_locked(&file).unwrap_or_default())
     }
 
     /// The path of a session's file.

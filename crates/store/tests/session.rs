@@ -59,6 +59,21 @@ fn an_id_is_32_hexadecimal_digits_and_nothing_else() {
 }
 
 #[test]
+fn asking_whether_a_session_is_leased_changes_nothing_in_its_file() {
+    let scratch = Scratch::new();
+    let (store, other) = (open(&scratch), open(&scratch));
+    assert!(!store.is_leased(id()), "there is no such session");
+    let lease = store.create(id(), FIRST).unwrap();
+    assert!(store.is_leased(id()) && other.is_leased(id()));
+    drop(lease);
+    // A line that was cut stays as it is until somebody writes.
+    let torn = [FIRST, b"{\"type\":\"a"].concat();
+    std::fs::write(path(&scratch), &torn).unwrap();
+    assert!(!other.is_leased(id()));
+    assert_eq!(std::fs::read(path(&scratch)).unwrap(), torn);
+}
+
+#[test]
 fn a_session_is_a_private_file_that_is_read_as_it_was_written() {
     let scratch = Scratch::new();
     let store = open(&scratch);

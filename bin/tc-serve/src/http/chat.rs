@@ -81,7 +81,7 @@ impl Service {
         }
     }
 
-    /// The session of a chat, if it is the client's.
+    /// The session of the chat of this name; `None` if the client's key has no such session.
     fn open_chat(
         &self,
         name: &str,
@@ -179,7 +179,8 @@ fn outline(sessions: &Sessions, session: &LiveSession) -> Result<Outline, Refusa
     outline.map_err(|error| Named::Session.refuse(error))
 }
 
-/// The response that another process makes in a session in which this one makes none.
+/// The response that another process makes in this session; `None` if nobody makes one. The caller
+/// has seen that this process makes none.
 fn elsewhere(sessions: &Sessions, session: &LiveSession) -> Result<Option<ResponseId>, Refusal> {
     if !sessions.is_written(session.id) {
         return Ok(None);

@@ -235,8 +235,7 @@ impl Sessions {
 
     /// Whether somebody makes a response in this session, or decides a call of it.
     pub(crate) fn is_written(&self, id: SessionId) -> bool {
-        RunFile::is_held(&self.store.path_of(id))
-            || matches!(self.store.lease(id), Err(StoreError::Busy))
+        self.store.is_leased(id) || RunFile::is_held(&self.store.path_of(id))
     }
 
     /// What it means that a session cannot be written: with the response that is made, where it is
