@@ -13,6 +13,16 @@ use service::{JSON, Response, SSE, Server, Service, answer, provider};
 use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// A tool whose calls end once the file `go` is there.
+fn slow() -> Value {
+    tool(
+        "slow",
+        "read",
+        "echo half; while [ ! -e @/go ]; do sleep 0.01; done; echo done",
+        &Value::Null,
+    )
+}
+
 /// The id of the message that a stream begins.
 fn message_id(body: &str) -> String {
     let id = body.split("\"messageId\":\"").nth(1).unwrap();
@@ -170,17 +180,11 @@ fn somebody_else_may_answer_while_the_stream_waits_or_when_it_has_ended() {
 
 #[test]
 fn a_stop_ends_the_answer_that_it_names_and_a_disconnect_ends_none() {
-    let slow = tool(
-        "slow",
-        "read",
-        "echo half; while [ ! -e @/go ]; do sleep 0.01; done; echo done",
-        &Value::Null,
-    );
     let turns = vec![
         Turn::says("Wait.").calls("c1", "slow", "x"),
         Turn::says("Done."),
     ];
-    let agent = Agent::new(&[slow], turns, &[]);
+    let agent = Agent::new(&[slow()], turns, &[]);
     let ask = body("a b/c", &[&user("u1", "Hi")]).to_string();
     let chat = |verb: &str| format!("/api/chat/a%20b%2Fc/{verb}");
     let mut client = agent.service.send("POST", "/api/chat", JSON, &ask);
@@ -548,18 +552,12 @@ fn a_run_of_ag_ui_is_interrupted_and_resumed() {
 
 #[test]
 fn another_service_on_the_folder_shows_an_answer_and_does_not_stop_it() {
-    let slow = tool(
-        "slow",
-        "read",
-        "echo half; while [ ! -e @/go ]; do sleep 0.01; done; echo done",
-        &Value::Null,
-    );
     let turns = vec![
         Turn::says("Wait.").calls("c1", "slow", "x"),
         Turn::says("Done."),
         Turn::says("Again."),
     ];
-    let agent = Agent::new(&[slow], turns, &[]);
+    let agent = Agent::new(&[slow()], turns, &[]);
     let other = agent.another();
     let ask = body("chat", &[&user("u1", "Hi")]).to_string();
     let mut client = agent.service.send("POST", "/api/chat", JSON, &ask);

@@ -336,16 +336,26 @@ impl CallCards {
         self.known(event, id).filter(|n| !self.list[*n].is_closed)
     }
 
-    /// The latest call that the event names so, one for which `is` holds.
+    /// The calls that the event names so, and all calls.
+    fn named(
+        &mut self,
+        event: &Event<'_>,
+        name: CallName,
+    ) -> Option<(&mut VecDeque<usize>, &[CallCard])> {
+        let calls = self.streams.get_mut(stream_of(event))?;
+        let places = calls.names.get_mut(&(event.choice(), name))?;
+        Some((places, &self.list))
+    }
+
+    /// The latest call that the event names so and for which `is` holds.
     fn last(
         &mut self,
         event: &Event<'_>,
         name: CallName,
         is: impl Fn(&CallCard) -> bool,
     ) -> Option<usize> {
-        let calls = self.streams.get_mut(stream_of(event))?;
-        let places = calls.names.get_mut(&(event.choice(), name))?;
-        while places.back().is_some_and(|n| !is(&self.list[*n])) {
+        let (places, list) = self.named(event, name)?;
+        while places.back().is_some_and(|n| !is(&list[*n])) {
             places.pop_back();
         }
         places.back().copied()
@@ -358,9 +368,8 @@ impl CallCards {
         name: CallName,
         is: impl Fn(&CallCard) -> bool,
     ) -> Option<usize> {
-        let calls = self.streams.get_mut(stream_of(event))?;
-        let places = calls.names.get_mut(&(event.choice(), name))?;
-        while places.front().is_some_and(|n| !is(&self.list[*n])) {
+        let (places, list) = self.named(event, name)?;
+        while places.front().is_some_and(|n| !is(&list[*n])) {
             places.pop_front();
         }
         places.front().copied()

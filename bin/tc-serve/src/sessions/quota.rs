@@ -26,8 +26,8 @@ pub(super) struct Quota {
     pub limits: SessionLimits,
     /// How many sessions, as far as the folder was counted.
     counts: RefCell<HashMap<KeyHash, usize>>,
-    /// What happened since the count that goes on began, which may have been before or after the
-    /// count came to that session.
+    /// The changes since the running count began; `None` while no count runs. The count may have
+    /// seen a changed session before or after its change.
     meanwhile: RefCell<Option<Meanwhile>>,
     followers: RefCell<HashMap<KeyHash, usize>>,
     /// How many sessions began since the folder was looked at.
@@ -39,7 +39,7 @@ pub(super) struct Quota {
     pub removes: Cell<bool>,
 }
 
-/// What happened while the folder was counted.
+/// The sessions that began or were removed while the folder was counted.
 #[derive(Default)]
 struct Meanwhile {
     begun: Vec<IndexedSession>,

@@ -42,7 +42,7 @@ impl Messages {
         }
     }
 
-    /// Removes all messages and returns them as a JSON array; `None` if there are none.
+    /// Removes the messages and returns them as a JSON array; `None` for an empty list.
     pub(super) fn take(&mut self) -> Option<String> {
         let Messages { messages, .. } = std::mem::take(self);
         let messages = Vec::from(messages);
