@@ -1,29 +1,7 @@
 //! `llm-stream`: a model's stream as events.
 
-mod args;
-mod ask;
-mod host;
-mod input;
-mod output;
-mod remedy;
-mod replay;
-
-use anyhow::bail;
-use args::Args;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    ::args::run_with(remedy::remedy, |args: Args| {
-        if !args.replay.files.is_empty() {
-            return replay::replay(&args);
-        }
-        if args.replay.faults().any() {
-            bail!("faults are put into recorded bodies only, name one with --replay");
-        }
-        match (args.auto.probe, args.request.dry_run) {
-            (true, _) => ask::probe(args),
-            (_, true) => ask::dry_run(args),
-            _ => ask::turn(args),
-        }
-    })
+    llm_stream::main()
 }

@@ -1,35 +1,7 @@
 //! `tag-parse`: tool calls written as text, as tool-call events.
 
-mod args;
-mod lint;
-mod list;
-
-use args::Args;
-use event::Demux;
 use std::process::ExitCode;
-use stdio::Status;
-use tag::Streams;
 
 fn main() -> ExitCode {
-    ::args::run(work)
-}
-
-fn work(args: Args) -> anyhow::Result<Status> {
-    if args.list_dialects {
-        list::print(&args.dialects()?)?;
-        return Ok(Status::Done);
-    }
-    if let Some(name) = &args.show_dialect {
-        list::show(args.dialects()?.find(name)?)?;
-        return Ok(Status::Done);
-    }
-    if args.lint {
-        return lint::run(&args);
-    }
-    let streams = Streams::new(args.options()?);
-    let outcome = stdio::filter(
-        &args.filter(),
-        &mut Demux::new(move |first| streams.begin(first)),
-    )?;
-    Ok(outcome.status(Status::Done))
+    tag_parse::main()
 }

@@ -1,46 +1,7 @@
 //! `tc-eval`: how good is a checker of tool calls?
 
-mod args;
-mod checkers;
-mod corpus;
-mod diff;
-mod draft;
-mod evaluate;
-mod explain;
-mod fit;
-mod label;
-mod merge;
-mod read;
-mod reading;
-mod recordings;
-mod report_card;
-mod split;
-
-use args::{Args, EvalCommand};
 use std::process::ExitCode;
-use stdio::Status;
 
 fn main() -> ExitCode {
-    ::args::run(run)
-}
-
-/// Runs the subcommand that was named; without one, evaluates checkers.
-fn run(args: Args) -> anyhow::Result<Status> {
-    match args.command {
-        None => evaluate::evaluate(&args.evaluate, &args.common),
-        Some(EvalCommand::Label(args)) => label::label(&args),
-        Some(EvalCommand::Explain(options)) => explain::explain(&options, &args.common),
-        Some(EvalCommand::Diff(args)) => diff::diff(&args),
-        Some(EvalCommand::ReportCard(args)) => report_card::report_card(&args),
-        Some(EvalCommand::Merge(args)) => merge::merge(&args),
-        Some(EvalCommand::Fit(options)) => fit::fit(&options, &args.common),
-    }
-}
-
-/// Writes all that a command has to say to standard output.
-fn print(text: &str) -> anyhow::Result<()> {
-    stdio::check_output()?;
-    let mut out = stdio::Output::new();
-    out.put(text.as_bytes())?;
-    Ok(out.flush()?)
+    tc_eval::main()
 }

@@ -1,43 +1,7 @@
 //! `tc-serve`: any client, any model, correct tool calls.
 
-mod args;
-mod budget;
-mod command;
-mod front;
-mod http;
-mod keys;
-mod life;
-mod log;
-mod metrics;
-mod page;
-mod pipe;
-mod places;
-mod route;
-mod server;
-mod sessions;
-mod source;
-mod tools;
-mod traces;
-mod turns;
-mod upstream;
-
-use args::Args;
-use log::LogTarget;
 use std::process::ExitCode;
-use stdio::{Failure, Status};
 
 fn main() -> ExitCode {
-    ::args::run(|args: Args| {
-        let is_events = args.service.log == Some(LogTarget::StandardError);
-        match args
-            .settings()
-            .and_then(|settings| server::serve(&settings))
-        {
-            Err(error) if is_events && !matches!(error.downcast_ref(), Some(Failure::Gone)) => {
-                log::fail(&error);
-                Ok(Status::Error)
-            }
-            ended => ended,
-        }
-    })
+    tc_serve::main()
 }

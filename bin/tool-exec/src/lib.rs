@@ -1,0 +1,128 @@
+//! `tool-exec`: run the tool calls of a stream, and answer them.
+
+mod approve;
+mod args;
+mod call;
+mod command;
+mod doctor;
+mod http;
+mod mcp;
+mod policy;
+mod run;
+mod secrets;
+mod store;
+mod stream;
+mod trust;
+mod turn;
+
+use anyhow::Context;
+use args::Args;
+use command::confine::stage;
+use command::supervisor;
+use mcp::{Setup, Unlocked};
+use policy::judge;
+use run::run;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::ExitCode;
+use stdio::Status;
+use store::Cache;
+use tool::Judge;
+
+/// Runs the command with the arguments of this process; returns the status to end with.
+pub fn main() -> ExitCode {
+    supervisor::run_if_asked()
+        .or_else(stage::run_if_asked)
+        .unwrap_or_else(|| {
+            supervisor::keep_private();
+            ::args::run(exec)
+        })
+}
+
+/// Reads the tools, then lists them, shows what would run, or runs it.
+fn exec(args: Args) -> anyhow::Result<Status> {
+    if args.confining.doctor {
+        return doctor::report(args.confining.sandbox);
+    }
+    if args.keeping.cache_stats {
+        return cache_stats(&args);
+    }
+    if args.keeping.lock_input {
+        let file = std::io::stdin()
+            .as_fd()
+            .try_clone_to_owned()
+            .context("standard input is closed")?;
+        store::Locks::default().take(&file.into(), Path::new("standard input"))?;
+        return Ok(Status::Done);
+    }
+    if !args.servers.hub {
+        // A supervisor may outlive this process, and with it what this one was handed, such as the
+        // lock of `react`.
+        close_fds::set_fds_cloexec(3, &[]);
+    }
+    let looks = args.list || args.servers.update_lock || args.servers.hub;
+    let unlocked = if looks {
+        Unlocked::Show
+    } else {
+        Unlocked::Refuse
+    };
+    let setup = Setup::read(
+        &args.tools,
+        args.servers.lock.as_deref(),
+        unlocked,
+        run::confines(&args),
+    )?;
+    if !args.permissions.trust {
+        trust::tools_file(&args.tools, &setup.tools)?;
+        args.permissions
+            .policy
+            .iter()
+            .try_for_each(|path| trust::file(path))?;
+        trust::servers(&args.tools, &setup.pool.file.path, &setup.pool.servers)?;
+    }
+    if args.servers.update_lock {
+        setup.update_lock()?;
+        return Ok(Status::Done);
+    }
+    if args.servers.hub {
+        return setup.hub(&args.files);
+    }
+    let backend = setup.backend()?;
+    if args.list {
+        setup.verify(&backend)?;
+        return list(&judge(&args, setup.tools)?);
+    }
+    let redactor = setup.pool.redactor.clone();
+    let judge = judge(&args, setup.tools)?;
+    let clean = redactor.clone();
+    run(&args, judge, backend, redactor).map_err(|error| secrets::without(error, &clean))
+}
+
+/// Prints what the cache holds.
+fn cache_stats(args: &Args) -> anyhow::Result<Status> {
+    let folder = args.keeping.cache.clone().or_else(Cache::default_folder);
+    let folder = folder
+        .context("neither HOME nor XDG_CACHE_HOME is set, name the folder with --cache DIR")?;
+    let cache = folder
+        .symlink_metadata()
+        .is_ok()
+        .then(|| Cache::open(&folder, false))
+        .transpose()?;
+    let stats = cache.map(|cache| cache.stats()).unwrap_or_default();
+    print(&serde_json::to_string(&stats)?)
+}
+
+/// Prints the tools for a request.
+fn list(judge: &Judge) -> anyhow::Result<Status> {
+    // Servers describe some of the tools, and a terminal may be what this goes to.
+    let list = judge.tools.list(|name| judge.lets_through(name));
+    print(&event::safe_json(&list))
+}
+
+fn print(line: &str) -> anyhow::Result<Status> {
+    let mut out = stdio::Output::new();
+    out.put(line.as_bytes())?;
+    out.put(b"\n")?;
+    out.flush()?;
+    Ok(Status::Done)
+}
