@@ -1,4 +1,4 @@
-//! `bin/install` and `bin/manual`: which files they write, where, and that these agree with the
+//! `bin/install-toolpipe` and `bin/manual`: which files they write, where, and that these agree with the
 //! commands.
 
 use std::path::Path;
@@ -38,15 +38,15 @@ fn options(text: &str) -> Vec<&str> {
     options
 }
 
-/// Completes `$name --no-t` as bash would, by the completions under `$to`.
+/// Completes `$name $typed` as bash would, by the completions under `$to`.
 const COMPLETE: &str = r#"
 . "$to/share/bash-completion/completions/$name"
 spec=$(complete -p "$name")
 case $spec in
-*' -W '*) compgen -W "$(sed "s/.* -W '//; s/'.*//" <<<"$spec")" -- --no-t ;;
+*' -W '*) compgen -W "$(sed "s/.* -W '//; s/'.*//" <<<"$spec")" -- "$typed" ;;
 *)
-    COMP_WORDS=("$name" --no-t) COMP_CWORD=1
-    "$(sed 's/.* -F \([^ ]*\) .*/\1/' <<<"$spec")" "$name" --no-t "$name"
+    COMP_WORDS=("$name" "$typed") COMP_CWORD=1
+    "$(sed 's/.* -F \([^ ]*\) .*/\1/' <<<"$spec")" "$name" "$typed" "$name"
     echo "${COMPREPLY[@]}"
     ;;
 esac"#;
@@ -58,7 +58,7 @@ fn what_is_installed_runs_completes_and_has_a_man_page_and_is_removed_again() {
     }
     let to = folder("all");
     let installed = run(
-        "PATH=$PWD/bin:$PATH PREFIX=$to TOOLPIPE_BIN=$built bin/install",
+        "PATH=$PWD/bin:$PATH PREFIX=$to TOOLPIPE_BIN=$built bin/install-toolpipe",
         &to,
     );
     assert!(
@@ -102,10 +102,14 @@ fn what_is_installed_runs_completes_and_has_a_man_page_and_is_removed_again() {
                 "the man page of {name} lacks {option}"
             );
         }
-        let completed = run(&format!("name={name}{COMPLETE}"), &to);
+        let (typed, option) = match name.as_str() {
+            "toolpipe" => ("--li", "--link"),
+            _ => ("--no-t", "--no-time"),
+        };
+        let completed = run(&format!("name={name} typed={typed}{COMPLETE}"), &to);
         assert_eq!(
             String::from_utf8_lossy(&completed.stdout).trim(),
-            "--no-time",
+            option,
             "{name}: {completed:?}"
         );
         for file in [
@@ -113,11 +117,11 @@ fn what_is_installed_runs_completes_and_has_a_man_page_and_is_removed_again() {
             format!("share/fish/vendor_completions.d/{name}.fish"),
         ] {
             let text = std::fs::read_to_string(to.join(&file)).expect("completions");
-            assert!(text.contains("no-time"), "{file}");
+            assert!(text.contains(&option[2..]), "{file}");
         }
     }
     let removed = run(
-        "PREFIX=$to bin/install --uninstall && find $to -type f",
+        "PREFIX=$to bin/install-toolpipe --uninstall && find $to ! -type d",
         &to,
     );
     assert!(removed.status.success(), "{removed:?}");
@@ -129,6 +133,18 @@ fn what_is_installed_runs_completes_and_has_a_man_page_and_is_removed_again() {
     std::fs::remove_dir_all(&to).expect("removed");
 }
 
+/// With `bin/` in PATH, as the README has it, every program of the system is still found.
+#[test]
+fn no_script_hides_a_program_of_the_system() {
+    let to = folder("hidden");
+    let script = "for file in bin/*; do
+        [ ! -f $file ] || ! PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin command -v ${file#bin/}
+    done";
+    let hidden = run(script, &to);
+    assert_eq!(String::from_utf8_lossy(&hidden.stdout), "", "{hidden:?}");
+    std::fs::remove_dir_all(&to).expect("removed");
+}
+
 #[test]
 fn a_folder_that_cannot_be_written_is_named() {
     if !needs::programs(&["find", "grep", "sed"]) {
@@ -136,9 +152,9 @@ fn a_folder_that_cannot_be_written_is_named() {
     }
     let to = folder("refused");
     for script in [
-        "PREFIX=/dev/null/x TOOLPIPE_BIN=$built bin/install",
-        "PREFIX=$to TOOLPIPE_BIN=$to bin/install",
-        "bin/install --what",
+        "PREFIX=/dev/null/x TOOLPIPE_BIN=$built bin/install-toolpipe",
+        "PREFIX=$to TOOLPIPE_BIN=$to bin/install-toolpipe",
+        "bin/install-toolpipe --what",
     ] {
         let refused = run(script, &to);
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
@@ -146,7 +162,7 @@ fn a_folder_that_cannot_be_written_is_named() {
         assert!(
             said.lines()
                 .last()
-                .is_some_and(|line| line.starts_with("install: ")),
+                .is_some_and(|line| line.starts_with("install-toolpipe: ")),
             "{script}: {said}"
         );
     }

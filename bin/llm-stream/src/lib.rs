@@ -12,6 +12,9 @@ use anyhow::bail;
 use args::Args;
 use std::process::ExitCode;
 
+/// What the command is for, on one line.
+pub const ABOUT: &str = env!("CARGO_PKG_DESCRIPTION");
+
 /// Runs the command with the arguments of this process; returns the status to end with.
 pub fn main() -> ExitCode {
     ::args::run_with(remedy::remedy, |args: Args| {

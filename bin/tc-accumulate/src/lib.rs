@@ -12,6 +12,9 @@ use std::rc::Rc;
 use stdio::{RawLines, Status};
 use whole::OpenResponse;
 
+/// What the command is for, on one line.
+pub const ABOUT: &str = env!("CARGO_PKG_DESCRIPTION");
+
 /// Runs the command with the arguments of this process; returns the status to end with.
 pub fn main() -> ExitCode {
     ::args::run(|args: Args| {

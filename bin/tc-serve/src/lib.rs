@@ -26,6 +26,9 @@ use log::LogTarget;
 use std::process::ExitCode;
 use stdio::{Failure, Status};
 
+/// What the command is for, on one line.
+pub const ABOUT: &str = env!("CARGO_PKG_DESCRIPTION");
+
 /// Runs the command with the arguments of this process; returns the status to end with.
 pub fn main() -> ExitCode {
     ::args::run(|args: Args| {

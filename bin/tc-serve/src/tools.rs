@@ -166,15 +166,16 @@ impl ServiceTools {
         let Some(file) = &args.tools else {
             return Ok(None);
         };
-        let program = program();
-        let options = args.words(file);
+        let mut words = ::args::program::command("tool-exec");
         let text = std::fs::read(file).unwrap_or_default();
         let has_servers = text.windows(12).any(|word| word == b"\"mcpServers\"");
         if has_servers && std::env::var_os(HUB).is_none_or(|path| path.is_empty()) {
-            return Err(with_servers(&program, args, file));
+            return Err(with_servers(&words, args, file));
         }
+        let program = PathBuf::from(&words[0]);
+        words.extend(args.words(file));
         let mut listing = Command::new(&program);
-        let listed = listing.args(&options).arg("--list").output();
+        let listed = listing.args(&words[1..]).arg("--list").output();
         let listed = listed.with_context(|| {
             format!(
                 "{}: it cannot be started, and runs the tools; install it beside tc-serve",
@@ -187,10 +188,6 @@ impl ServiceTools {
             bail!("{}", said.strip_prefix("tool-exec: ").unwrap_or(said));
         }
         let list = ToolList::read_valid(&String::from_utf8_lossy(&listed.stdout))?;
-        let words = [program.into_os_string()]
-            .into_iter()
-            .chain(options)
-            .collect();
         Ok(Some(ServiceTools {
             words,
             list: Arc::new(list),
@@ -343,31 +340,23 @@ pub(crate) async fn next_lines(
 /// The variable in which `tool-exec` finds the servers of tools that run beside it.
 const HUB: &str = "TOOLPIPE_HUB";
 
-/// `tool-exec` beside this program, else as `PATH` has it.
-fn program() -> PathBuf {
-    let beside = std::env::current_exe()
-        .ok()
-        .map(|path| path.with_file_name("tool-exec"));
-    beside
-        .filter(|path| path.is_file())
-        .unwrap_or_else(|| "tool-exec".into())
-}
-
 /// Begins this process again under `tool-exec --hub`, which starts the servers once. Returns why
 /// that failed.
-fn with_servers(program: &Path, args: &ToolArgs, file: &Path) -> anyhow::Error {
-    let mut hub = Command::new(program);
-    hub.arg("--hub").arg("--tools").arg(file);
+fn with_servers(program: &[OsString], args: &ToolArgs, file: &Path) -> anyhow::Error {
+    let mut hub = Command::new(&program[0]);
+    hub.args(&program[1..])
+        .arg("--hub")
+        .arg("--tools")
+        .arg(file);
     if args.trust {
         hub.arg("--trust");
     }
     if let Some(sandbox) = &args.sandbox {
         hub.arg("--sandbox").arg(sandbox);
     }
-    let this = std::env::current_exe().unwrap_or_else(|_| "tc-serve".into());
     let error = hub
         .arg("--")
-        .arg(this)
+        .args(::args::program::again("tc-serve"))
         .args(std::env::args_os().skip(1))
         .exec();
     anyhow::Error::new(error)

@@ -8,6 +8,9 @@ use args::Args;
 use std::process::ExitCode;
 use stdio::Status;
 
+/// What the command is for, on one line.
+pub const ABOUT: &str = env!("CARGO_PKG_DESCRIPTION");
+
 /// Runs the command with the arguments of this process; returns the status to end with.
 pub fn main() -> ExitCode {
     ::args::run(show)

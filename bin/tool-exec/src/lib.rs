@@ -29,6 +29,9 @@ use stdio::Status;
 use store::Cache;
 use tool::Judge;
 
+/// What the command is for, on one line.
+pub const ABOUT: &str = env!("CARGO_PKG_DESCRIPTION");
+
 /// Runs the command with the arguments of this process; returns the status to end with.
 pub fn main() -> ExitCode {
     supervisor::run_if_asked()

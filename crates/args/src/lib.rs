@@ -1,6 +1,7 @@
 //! What all commands share: the common options, usage errors on one line, and the end of `main`.
 
 mod generate;
+pub mod program;
 
 pub use generate::Document;
 
@@ -198,7 +199,11 @@ fn usage(command: &str, e: &clap::Error, remedy: impl Fn(&str) -> Option<String>
     }
     match context(e, ContextKind::SuggestedArg).or_else(|| context(e, ContextKind::SuggestedValue))
     {
-        Some(similar) => format!("{what}, did you mean '{similar}'? see '{command} --help'"),
+        // The list of all values would push the likely one off the line.
+        Some(similar) => {
+            let what = what.split(" [possible values").next().unwrap_or(what);
+            format!("{what}, did you mean '{similar}'? see '{command} --help'")
+        }
         None => format!("{what}, see '{command} --help'"),
     }
 }
@@ -273,7 +278,7 @@ mod tests {
         );
         assert_eq!(
             said(&["--form", "nativ"]),
-            "invalid value 'nativ' for '--form <FORM>' [possible values: tag, native], did you mean 'native'? see 'it --help'"
+            "invalid value 'nativ' for '--form <FORM>', did you mean 'native'? see 'it --help'"
         );
         assert!(
             single_dash(

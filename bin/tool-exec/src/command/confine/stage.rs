@@ -68,6 +68,7 @@ pub(crate) fn probe(confinement: &Confinement) -> Result<(), String> {
     let _kept = ScratchFolder::make(&home).map_err(|e| format!("{}: {e}", home.display()))?;
     let mut command = Command::new(&own);
     command
+        .arg0("tool-exec")
         .arg(FLAG)
         .arg(serde_json::to_string(&trial).unwrap_or_default())
         .arg(&home)
