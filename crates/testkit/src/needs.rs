@@ -12,10 +12,11 @@ use crate::process::root;
 
 /// The programs beside bash and coreutils that tests run, and the packages of Debian that have
 /// them.
-const PROGRAMS: [(&str, &str); 18] = [
+const PROGRAMS: [(&str, &str); 20] = [
     ("bwrap", "bubblewrap"),
     ("cmp", "diffutils"),
     ("curl", "curl"),
+    ("dpkg-deb", "dpkg"),
     ("find", "findutils"),
     ("grep", "grep"),
     ("ipcmk", "util-linux"),
@@ -29,6 +30,7 @@ const PROGRAMS: [(&str, &str); 18] = [
     ("setpriv", "util-linux"),
     ("setsid", "util-linux"),
     ("strace", "strace"),
+    ("systemd-analyze", "systemd"),
     ("unshare", "util-linux"),
     ("xargs", "findutils"),
 ];

@@ -74,7 +74,11 @@ const CALLS: [i64; 46] = [
 ];
 
 /// ioctl(2) that types into a terminal, or pastes into a console.
-const TYPING: [u64; 2] = [libc::TIOCSTI, libc::TIOCLINUX];
+#[allow(
+    clippy::unnecessary_cast,
+    reason = "C libraries have different types for them"
+)]
+const TYPING: [u64; 2] = [libc::TIOCSTI as u64, libc::TIOCLINUX as u64];
 
 /// Protocols of AF_INET and AF_INET6: the usual one of the type, ICMP, TCP, UDP and ICMPv6. MPTCP,
 /// SCTP and others are not TCP for Landlock's rules about ports.
