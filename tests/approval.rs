@@ -1,4 +1,4 @@
-//! What people type at `bin/react`: approval and refusal, options, questions, Ctrl-C while tools
+//! What people type at `react`: approval and refusal, options, questions, Ctrl-C while tools
 //! run, and two at one log.
 
 #[path = "pipeline/scratch.rs"]
@@ -48,7 +48,7 @@ fn danger() -> Scratch {
 fn typed(err: &str) -> &str {
     let last = err.lines().last().unwrap_or_default();
     let at = last
-        .find(" with: bin/react ")
+        .find(" with: react ")
         .unwrap_or_else(|| panic!("no command in {err}"));
     &last[at + 7..]
 }
@@ -69,14 +69,12 @@ fn the_last_line_is_the_command_that_approves() {
     );
     let log = scratch.read("log");
     assert!(
-        log.contains("run it with: bin/react --log ")
-            && log.contains(&format!("--approve-call {ID}:")),
+        log.contains("run it with: react --log ") && log.contains(&format!("--approve-call {ID}:")),
         "{log}"
     );
     let command = typed(&err);
     assert!(
-        command.starts_with("bin/react --log ")
-            && command.contains(&format!(" --approve-call {ID}:")),
+        command.starts_with("react --log ") && command.contains(&format!(" --approve-call {ID}:")),
         "{command}"
     );
     assert!(
@@ -160,7 +158,7 @@ fn a_question_given_meanwhile_is_asked_after_the_call() {
     );
     // Nor is a question lost that `llm-stream` did not take: the tape does not exist.
     let (status, _, err) =
-        scratch.run("bin/react --log $SCRATCH/other --model demo --tape $SCRATCH/none 'Why?'");
+        scratch.run("react --log $SCRATCH/other --model demo --tape $SCRATCH/none 'Why?'");
     assert_eq!(
         (status, err.contains("go on with")),
         (2, false),
@@ -173,7 +171,7 @@ fn options_reach_their_stages() {
     let scratch = Scratch::new();
     let base = "--tools=fixtures/tools/tools.json --tape=fixtures/tapes/huts.tape -mdemo -f text";
     let (status, out, err) = scratch.run(&format!(
-        "bin/react {base} -l $SCRATCH/one -j1 --progress --timeout=20s --order completion --max-line 1M --no-time --allow '*' {QUESTION}"
+        "react {base} -l $SCRATCH/one -j1 --progress --timeout=20s --order completion --max-line 1M --no-time --allow '*' {QUESTION}"
     ));
     assert!(
         status == 0 && out.contains("sleeping bags") && err.is_empty(),
@@ -181,23 +179,23 @@ fn options_reach_their_stages() {
     );
     assert!(scratch.read("one").contains(r#""type":"tool_progress""#));
     let (_, out, _) = scratch.run(&format!(
-        "bin/react {base} --log $SCRATCH/two --deny='find_*' {QUESTION}"
+        "react {base} --log $SCRATCH/two --deny='find_*' {QUESTION}"
     ));
     assert!(out.contains("<- find_huts denied"), "{out}");
     // With another system prompt the request is another one, which the tape does not have.
     let (status, out, _) = scratch.run(&format!(
-        "bin/react {base} --log $SCRATCH/three -s 'Be brief.' {QUESTION}"
+        "react {base} --log $SCRATCH/three -s 'Be brief.' {QUESTION}"
     ));
     assert!(status == 2 && out.contains(r#""system" here"#), "{out}");
     // Every stage refuses a line that is longer than --max-line.
     let (status, out, err) = scratch.run(&format!(
-        "bin/react {base} --log $SCRATCH/four --max-line 100 {QUESTION}"
+        "react {base} --log $SCRATCH/four --max-line 100 {QUESTION}"
     ));
     assert!(
         status == 2 && !out.contains("sleeping bags"),
         "{status} {out}{err}"
     );
-    let (status, out, _) = scratch.run("bin/react --version");
+    let (status, out, _) = scratch.run("react --version");
     assert!(
         status == 0
             && out.starts_with("react ")
@@ -206,14 +204,17 @@ fn options_reach_their_stages() {
                 .starts_with(char::is_numeric)
     );
     for (wrong, says) in [
-        ("--no-time=1 x", "--no-time takes no value"),
-        ("-t", "-t needs a value"),
-        ("--jobs", "--jobs needs a value"),
-        ("-x", "unknown option -x"),
-        ("--no-such=1", "unknown option --no-such"),
-        ("one --question two", "two questions"),
+        ("--no-time=1 x", "unexpected value '1' for '--no-time'"),
+        ("-t", "a value is required for '--tools <FILE>'"),
+        ("--jobs", "a value is required for '--jobs <N>'"),
+        ("-x", "unexpected argument '-x'"),
+        ("--no-such=1", "unexpected argument '--no-such'"),
+        (
+            "one --question two",
+            "'[QUESTION]' cannot be used with '--question",
+        ),
     ] {
-        let (status, out, err) = scratch.run(&format!("bin/react {wrong}"));
+        let (status, out, err) = scratch.run(&format!("react {wrong}"));
         assert!(
             (status, out.as_str(), err.lines().count()) == (2, "", 1) && err.contains(says),
             "{wrong}: {err}"
@@ -285,7 +286,7 @@ fn the_second_ctrl_c_ends_tools_and_their_cards_say_so() {
     );
     assert!(out.contains("<- find_huts cancelled"), "{out}{rest}");
     assert!(
-        rest.lines().count() == 1 && typed(&rest).starts_with("bin/react --log "),
+        rest.lines().count() == 1 && typed(&rest).starts_with("react --log "),
         "{rest}"
     );
     let log = scratch.read("log");
@@ -334,7 +335,7 @@ fn two_do_not_work_on_one_log() {
         .filter(|line| line.contains("\"tool_use\"") && line.contains("find_huts"))
         .count();
     assert!(
-        runs == 1 && log.contains("sleeping bags"),
-        "the stages went on: {log}"
+        runs == 1 && log.contains(r#""role":"tool""#) && !log.contains("sleeping bags"),
+        "the stages ended their turn, and nobody began another: {log}"
     );
 }

@@ -145,8 +145,8 @@ fn a_closed_standard_output_is_an_error_of_every_command() {
         "tc-detect -q $SCRATCH/turn",
         "llm-stream --help",
         "tool-exec --version",
-        "$ROOT/bin/react Hello",
-        "$ROOT/bin/react --help",
+        "react Hello",
+        "react --help",
     ]) {
         let got = scratch.run(&format!("{command} >&-"));
         assert!(

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::process::Stdio;
 
-const COMMANDS: [&str; 8] = [
+const COMMANDS: [&str; 9] = [
     "llm-stream",
+    "react",
     "tag-parse",
     "tc-detect",
     "tc-accumulate",
@@ -88,14 +89,6 @@ fn a_letter_means_the_same_in_every_command() {
             );
         }
     }
-    // react is a script with its own help; its letters are the same.
-    let (help, _) = printed("bin/react --help");
-    for (letter, long) in options(&help)
-        .into_iter()
-        .filter(|(letter, _)| letter.is_some())
-    {
-        assert_eq!(letter, letters.get(long.as_str()).copied(), "react {long}");
-    }
 }
 
 #[test]
@@ -123,6 +116,15 @@ fn every_command_proposes_what_was_meant() {
         (
             "llm-stream --model m '-5 degrees: cold?'",
             "write -- before a prompt",
+        ),
+        ("react --modle x hi", "did you mean '--model'?"),
+        (
+            "react why is the sky blue",
+            "put quotes around the whole question",
+        ),
+        (
+            "react '-5 degrees: cold?'",
+            "a question that begins with a dash goes after --question",
         ),
         ("tag-parse --dialekt hermes", "did you mean '--dialect'?"),
         ("tc-detect --checkers full", "did you mean '--checker'?"),

@@ -1,4 +1,4 @@
-//! `bin/react`: its statuses, a log that was cut anywhere, Ctrl-C, a stage that is killed, and
+//! `react`: its statuses, a log that was cut anywhere, Ctrl-C, a stage that is killed, and
 //! models that write their calls as text.
 
 #[path = "pipeline/scratch.rs"]
@@ -172,7 +172,7 @@ fn mistakes_are_one_line_and_2() {
         "--tools no-such-file x",
         "--model demo --tape no-such-tape x",
     ] {
-        let (status, out, err) = scratch.run(&format!("bin/react {arguments}"));
+        let (status, out, err) = scratch.run(&format!("react {arguments}"));
         let line = err.lines().next().unwrap_or_default();
         assert_eq!(status, 2, "{arguments}: {out}{err}");
         assert!(
@@ -210,7 +210,7 @@ fn an_answer_that_cannot_be_shown_is_2_and_a_wrong_view_or_log_runs_nothing() {
         "{status} {err}"
     );
     let (status, _, err) = scratch.run(&format!(
-        "root=$PWD; cd $SCRATCH && $root/bin/react --tape $root/fixtures/tapes/huts.tape --model demo \
+        "root=$PWD; cd $SCRATCH && react --tape $root/fixtures/tapes/huts.tape --model demo \
          --tools $root/fixtures/tools/tools.json --log -x.log --plain {QUESTION}"
     ));
     assert!(
@@ -223,7 +223,7 @@ fn an_answer_that_cannot_be_shown_is_2_and_a_wrong_view_or_log_runs_nothing() {
 #[test]
 fn what_is_piped_in_is_an_error_before_anything_runs() {
     let scratch = Scratch::new();
-    for given in ["echo text |", "cat bin/react |", "<README.md"] {
+    for given in ["echo text |", "cat README.md |", "<README.md"] {
         let (status, out, err) = scratch.run(&format!("{given} {ASK} {QUESTION}"));
         assert_eq!(
             (status, out.as_str(), err.lines().count()),
@@ -264,7 +264,7 @@ fn a_reader_that_leaves_ends_the_loop_silently_with_0() {
 #[test]
 fn a_failure_is_reported_once() {
     let scratch = Scratch::new();
-    let ask = "bin/react --base-url http://127.0.0.1:1/v1 --retries 0 --model m --log $SCRATCH/log --plain hi | cat";
+    let ask = "react --base-url http://127.0.0.1:1/v1 --retries 0 --model m --log $SCRATCH/log --plain hi | cat";
     let (status, out, err) = scratch.run(ask);
     assert_eq!(
         (
@@ -374,6 +374,73 @@ fn ctrl_c_ends_the_loop_and_the_log_is_closed() {
     }
 }
 
+/// SIGTERM to react alone, as `kill` and supervisors send it.
+#[test]
+fn sigterm_to_react_ends_its_stages() {
+    let scratch = Scratch::new();
+    let script = format!("exec {ASK} {QUESTION} -- --speed real");
+    let mut child = scratch.bash(&script).spawn().expect("bash runs");
+    let mut out = child.stdout.take().expect("a pipe");
+    wait_for(&mut out, "I'll");
+    assert!(kill(child.id(), "TERM"));
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).expect("text");
+    assert_eq!(child.wait().expect("it ends").code(), Some(143), "{rest}");
+    let log = scratch.read("log");
+    whole_lines(&log);
+    assert!(log.contains(r#""finish_reason":"cancelled""#), "{log}");
+    goes_on(&scratch, "after SIGTERM");
+}
+
+/// What `--print-pipeline` prints does in bash what react does.
+#[test]
+fn the_printed_pipeline_runs_in_bash_with_the_same_result() {
+    for (ask, status) in [
+        (ASK.to_owned(), 0),
+        (ASK_TAG.to_owned(), 0),
+        (
+            format!("{ASK} --view json --jobs 1 --max-steps 2 -- --speed max"),
+            2,
+        ),
+    ] {
+        let (before, after) = ask.split_once(" -- ").unwrap_or((&ask, ""));
+        let ask = format!("{before} --no-time {QUESTION} -- {after}");
+        let react = Scratch::new();
+        let ran = react.run(&ask);
+        let bash = Scratch::new();
+        let (printed, line, err) = bash.run(&ask.replacen("react ", "react --print-pipeline ", 1));
+        assert_eq!((printed, line.lines().count(), &*err), (0, 1, ""), "{line}");
+        assert!(!bash.0.join("log").exists(), "it prints, and does no more");
+        let typed = bash.run(&line);
+        assert_eq!(ran.0, status, "{ran:?}");
+        assert_eq!((typed.0, &typed.1), (ran.0, &ran.1), "{line}{}", typed.2);
+        assert_eq!(bash.read("log"), react.read("log"), "{line}");
+        assert_eq!(bash.read("reservations"), react.read("reservations"));
+    }
+}
+
+/// The stages are beside react, else in PATH.
+#[test]
+fn a_stage_that_is_missing_is_named_before_anything_runs() {
+    let scratch = Scratch::new();
+    let copy = "mkdir $SCRATCH/bin && cp \"$(command -v react)\" $SCRATCH/bin";
+    let alone = ASK.replacen("react", "PATH= $SCRATCH/bin/react", 1);
+    let (status, out, err) = scratch.run(&format!("{copy}; {alone} {QUESTION}"));
+    assert_eq!((status, &*out, err.lines().count()), (2, "", 1), "{err}");
+    assert!(
+        err.starts_with("react: llm-stream is neither beside react nor in PATH, run ")
+            && !scratch.0.join("log").exists(),
+        "{err}"
+    );
+    let in_path = ASK.replacen("react", "$SCRATCH/bin/react", 1);
+    let (status, _, err) = scratch.run(&format!("{in_path} {QUESTION}"));
+    assert_eq!((status, &*err), (0, ""));
+    let beside = "for stage in llm-stream tag-parse tc-accumulate tool-exec tc-view; do \
+                  ln -s \"$(command -v $stage)\" $SCRATCH/bin; done";
+    let (status, _, err) = scratch.run(&format!("rm $SCRATCH/log; {beside}; {alone} {QUESTION}"));
+    assert_eq!((status, &*err), (0, ""));
+}
+
 /// Any stage killed in the middle of a turn: the loop stops with 2, the log holds complete lines,
 /// and the next run continues from it.
 #[test]
@@ -395,6 +462,15 @@ fn a_stage_that_is_killed_stops_the_loop() {
             child.wait().expect("it ends").code(),
             Some(2),
             "{stage}: {rest}"
+        );
+        let mut err = String::new();
+        let from = child.stderr.as_mut().expect("a pipe");
+        from.read_to_string(&mut err).expect("text");
+        // A stage after it may report that its input was cut.
+        let killed = format!("react: {stage} was killed by signal 9, go on with: ");
+        assert!(
+            err.lines().count() <= 2 && err.lines().last().is_some_and(|l| l.starts_with(&killed)),
+            "{stage}: {err}"
         );
         goes_on(&scratch, stage);
     }
@@ -487,7 +563,7 @@ done
     );
     fs::write(scratch.0.join("tools.json"), tools).expect("a tools file");
     let react = format!(
-        "OPENAI_API_KEY=k bin/react --base-url {} -a openai-chat -m demo -t $SCRATCH/tools.json --log $SCRATCH/log --plain {QUESTION}",
+        "OPENAI_API_KEY=k react --base-url {} -a openai-chat -m demo -t $SCRATCH/tools.json --log $SCRATCH/log --plain {QUESTION}",
         provider(&[CALL, AGAIN, TEXT])
     );
     let (status, out, err) = scratch.run(&react);

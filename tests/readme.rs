@@ -137,7 +137,7 @@ fn prints_what_is_shown(block: &str) {
         .partition(|l| l.starts_with("$ ") || l.starts_with("> "));
     let typed: Vec<_> = typed.iter().map(|line| &line[2..]).collect();
     assert_eq!(
-        run(&format!("PATH=$PWD/bin:$PATH\n{}", typed.join("\n"))).trim_end(),
+        run(&typed.join("\n")).trim_end(),
         printed.join("\n"),
         "{block}"
     );

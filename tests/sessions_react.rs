@@ -1,4 +1,4 @@
-//! The log that `tc-serve --tools` keeps of a run is the one of `bin/react` with the same tools and
+//! The log that `tc-serve --tools` keeps of a run is the one of `react` with the same tools and
 //! the same model's server, whatever front asks, in each mode.
 //!
 //! What differs, and why:
@@ -122,7 +122,7 @@ fn of_react() -> Vec<Value> {
     folder.write("tools.json", tools().to_string());
     let server = model(turns());
     let script = format!(
-        "bin/react --tools {0}/tools.json --log {0}/log --base-url {1} --model m --progress --plain Hi",
+        "react --tools {0}/tools.json --log {0}/log --base-url {1} --model m --progress --plain Hi",
         folder.display(),
         server.url
     );

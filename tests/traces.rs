@@ -1,4 +1,4 @@
-//! The trace of a whole run of `bin/react` under a `TRACEPARENT`: its spans are those that the
+//! The trace of a whole run of `react` under a `TRACEPARENT`: its spans are those that the
 //! conventions ask for, and the model's server has received their ids.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
@@ -66,7 +66,7 @@ fn a_run_of_react_has_the_spans_of_the_conventions() {
         Turn::says("It is sunny."),
     ]);
     let script = format!(
-        "bin/react --tools {0}/tools.json --log {0}/log --base-url {1} --model m --plain Hi",
+        "react --tools {0}/tools.json --log {0}/log --base-url {1} --model m --plain Hi",
         folder.display(),
         server.url
     );

@@ -1,13 +1,13 @@
-//! What the tests of `bin/react` share: a folder for a run, and the command line.
+//! What the tests of `react` share: a folder for a run, and the command line.
 
 #![allow(dead_code, reason = "tests, each of which uses a part")]
 
 use std::io::Read;
 use std::process::{Command, Stdio};
 
-pub(crate) const ASK: &str = "bin/react --tools fixtures/tools/tools.json --tape fixtures/tapes/huts.tape --model demo --log $SCRATCH/log";
+pub(crate) const ASK: &str = "react --tools fixtures/tools/tools.json --tape fixtures/tapes/huts.tape --model demo --log $SCRATCH/log";
 /// The same conversation with calls that are text.
-pub(crate) const ASK_TAG: &str = "bin/react --tools fixtures/tools/tools.json --tape fixtures/tapes/huts-tag.tape --tools-mode tag \
+pub(crate) const ASK_TAG: &str = "react --tools fixtures/tools/tools.json --tape fixtures/tapes/huts-tag.tape --tools-mode tag \
     --model demo --log $SCRATCH/log";
 pub(crate) const QUESTION: &str = "'We are four and would like to spend Saturday night in a hut by a lake. Can you reserve one, and what should we pack?'";
 

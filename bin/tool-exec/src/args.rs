@@ -232,10 +232,6 @@ pub(crate) struct Keeping {
     /// after it ends; read it first as --resume does
     #[arg(short, long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// Lock the file on standard input, for all processes that have it open, and stop; `react` has
-    /// no other lock where flock(1) is missing
-    #[arg(long, hide = true)]
-    pub lock_input: bool,
     /// Sync a line to this file before each call starts, and its result after it has ended
     #[arg(long, value_name = "LOG")]
     pub journal: Option<PathBuf>,

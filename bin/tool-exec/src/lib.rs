@@ -22,8 +22,6 @@ use command::supervisor;
 use mcp::{Setup, Unlocked};
 use policy::judge;
 use run::run;
-use std::os::fd::AsFd;
-use std::path::Path;
 use std::process::ExitCode;
 use stdio::Status;
 use store::Cache;
@@ -49,14 +47,6 @@ fn exec(args: Args) -> anyhow::Result<Status> {
     }
     if args.keeping.cache_stats {
         return cache_stats(&args);
-    }
-    if args.keeping.lock_input {
-        let file = std::io::stdin()
-            .as_fd()
-            .try_clone_to_owned()
-            .context("standard input is closed")?;
-        store::Locks::default().take(&file.into(), Path::new("standard input"))?;
-        return Ok(Status::Done);
     }
     if !args.servers.hub {
         // A supervisor may outlive this process, and with it what this one was handed, such as the

@@ -5,7 +5,7 @@ mod cache;
 mod outputs;
 mod records;
 
-pub(crate) use ::store::{Locks, lines};
+pub(crate) use ::store::lines;
 pub(crate) use cache::Cache;
 pub(crate) use outputs::{Outputs, Spill};
 pub(crate) use records::{CallLog, Records};

@@ -26,7 +26,7 @@ macro_rules! tools {
     };
 }
 
-static TOOLS: [Tool; 8] = tools![
+static TOOLS: [Tool; 9] = tools![
     llm_stream = "llm-stream",
     tag_parse = "tag-parse",
     tc_detect = "tc-detect",
@@ -35,6 +35,7 @@ static TOOLS: [Tool; 8] = tools![
     tc_view = "tc-view",
     tc_eval = "tc-eval",
     tc_serve = "tc-serve",
+    react = "react",
 ];
 
 /// All commands of toolpipe in one binary.

@@ -14,8 +14,9 @@ use std::time::Duration;
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every command that is built.
-pub const COMMANDS: [&str; 8] = [
+pub const COMMANDS: [&str; 9] = [
     "llm-stream",
+    "react",
     "tag-parse",
     "tc-detect",
     "tc-accumulate",

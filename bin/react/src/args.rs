@@ -1,0 +1,226 @@
+//! What was typed.
+
+use crate::options::{self, ASK, TypedOption};
+use ::args::Document;
+use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, Parser};
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Any other option of llm-stream goes after --.
+
+As the COMMAND of tc-serve (tc-serve -- 'react -t tools.json -m NAME') react answers each request: its messages are the conversation, and its last \
+message the question. Otherwise standard input is not read: give its text as the question (\"$(git diff)\").
+
+Exit status: 0 an answer came; 2 an error; 3 a call waits for approval (it is asked on the terminal if there is one); 130 and 143 after SIGINT and \
+SIGTERM. After any but 0 the last line is the command that goes on.
+
+Examples:
+  export OPENAI_API_KEY=…; tools=fixtures/tools/tools.json
+  react -t $tools -m gpt-5-mini -l trip.ndjson 'Is a hut free on Sunday?'
+  react -t $tools -m gpt-5-mini -l trip.ndjson --question '-5 degrees: cold?'";
+
+/// The agent loop, put together with pipes
+///
+/// The model calls tools, tool-exec runs them, and their results go back to the model, until it
+/// answers without a call. Every event is appended to a log, which is the conversation, the
+/// checkpoint and the trace: with the same --log, react goes on where it stopped.
+#[derive(Debug, Parser)]
+#[command(
+    name = "react",
+    version,
+    max_term_width = 100,
+    override_usage = "react [OPTIONS] [QUESTION] [-- OPTIONS OF llm-stream]",
+    after_help = EXAMPLES
+)]
+pub(crate) struct Own {
+    /// The question
+    pub question: Option<String>,
+    /// The question, where it begins with a dash
+    #[arg(
+        id = "text",
+        long = "question",
+        value_name = "TEXT",
+        allow_hyphen_values = true,
+        conflicts_with = "question"
+    )]
+    pub text: Option<String>,
+    /// The tools that the model may call, and how each is run
+    #[arg(short, long, value_name = "FILE")]
+    pub tools: Option<PathBuf>,
+    /// The conversation so far, to which this one is appended [default: a temporary file]
+    #[arg(short, long, value_name = "FILE", allow_hyphen_values = true)]
+    pub log: Option<PathBuf>,
+    /// At most N answers of the model
+    #[arg(long, value_name = "N", default_value_t = 20, alias = "steps")]
+    pub max_steps: usize,
+    /// Run this call, which waited for approval or may have run before the log was cut
+    #[arg(
+        long,
+        value_name = "ID:HASH",
+        allow_hyphen_values = true,
+        hide_short_help = true
+    )]
+    pub approve_call: Vec<OsString>,
+    /// Refuse this call; a question that is given too is asked after that
+    #[arg(
+        long,
+        value_name = "ID:HASH",
+        allow_hyphen_values = true,
+        hide_short_help = true
+    )]
+    pub deny_call: Vec<OsString>,
+    /// The result of this call, which has run
+    #[arg(
+        long,
+        value_name = "ID:HASH=RESULT",
+        allow_hyphen_values = true,
+        hide_short_help = true
+    )]
+    pub answer_call: Vec<OsString>,
+    /// Print the pipeline as a line for bash, and stop
+    #[arg(long)]
+    pub print_pipeline: bool,
+    /// Print the man page or the completions of a shell, and stop
+    #[arg(
+        long,
+        value_name = "DOCUMENT",
+        value_enum,
+        exclusive = true,
+        hide_short_help = true
+    )]
+    generate: Option<Document>,
+    /// Options of llm-stream
+    #[arg(last = true, hide = true)]
+    pub rest: Vec<OsString>,
+}
+
+/// The whole command line.
+#[derive(Debug)]
+pub(crate) struct Args {
+    /// What react reads itself.
+    pub own: Own,
+    /// What stages get, in the order in which it was typed.
+    passed: Vec<TypedOption>,
+    /// What the command that goes on has again.
+    pub again: Vec<OsString>,
+}
+
+impl Args {
+    /// The options of a stage.
+    pub(crate) fn of_stage(&self, stage: &str) -> Vec<OsString> {
+        let rest = self.own.rest.iter().filter(|_| stage == ASK).cloned();
+        let typed = self.typed(|typed| typed.option.stages.contains(&stage));
+        typed.into_iter().chain(rest).collect()
+    }
+
+    /// The options of these names, for a stage that takes no others.
+    pub(crate) fn of_name(&self, names: &[&str]) -> Vec<OsString> {
+        self.typed(|typed| names.contains(&typed.option.name))
+    }
+
+    fn typed(&self, is_meant: impl Fn(&TypedOption) -> bool) -> Vec<OsString> {
+        let meant = self.passed.iter().filter(|typed| is_meant(typed));
+        let words =
+            meant.flat_map(|typed| typed.option.words().into_iter().chain(typed.value.clone()));
+        words.collect()
+    }
+
+    /// The question, if there is one.
+    pub(crate) fn question(&self) -> Option<&str> {
+        self.own.question.as_deref().or(self.own.text.as_deref())
+    }
+
+    /// The persons' decisions about calls, as `tool-exec` takes them.
+    pub(crate) fn decisions(&self) -> Vec<OsString> {
+        let Own {
+            approve_call,
+            deny_call,
+            answer_call,
+            ..
+        } = &self.own;
+        [
+            ("--approve-call", approve_call),
+            ("--deny-call", deny_call),
+            ("--answer-call", answer_call),
+        ]
+        .into_iter()
+        .flat_map(|(option, calls)| {
+            calls
+                .iter()
+                .flat_map(move |call| [option.as_ref(), call.as_ref()])
+        })
+        .map(OsStr::to_owned)
+        .collect()
+    }
+}
+
+impl CommandFactory for Args {
+    fn command() -> Command {
+        Own::command().args(options::all())
+    }
+
+    fn command_for_update() -> Command {
+        Args::command()
+    }
+}
+
+impl FromArgMatches for Args {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Args, clap::Error> {
+        let own = Own::from_arg_matches(matches)?;
+        let typed = options::typed(matches);
+        let words = |typed: &TypedOption| {
+            let words = [typed.option.word()].into_iter().chain(typed.value.clone());
+            (typed.place, words.collect())
+        };
+        let mut again: Vec<(usize, Vec<OsString>)> = typed.iter().map(words).collect();
+        let mut add = |name: &str, option: &str, value: OsString| {
+            let is_typed =
+                matches.value_source(name) == Some(clap::parser::ValueSource::CommandLine);
+            if let Some(at) = matches.index_of(name).filter(|_| is_typed) {
+                again.push((at, vec![option.into(), value]));
+            }
+        };
+        if let Some(tools) = &own.tools {
+            add("tools", "--tools", tools.into());
+        }
+        add("max_steps", "--max-steps", own.max_steps.to_string().into());
+        again.sort_by_key(|(at, _)| *at);
+        let mut again: Vec<OsString> = again.into_iter().flat_map(|(_, words)| words).collect();
+        if !own.rest.is_empty() {
+            again.push("--".into());
+            again.extend(own.rest.iter().cloned());
+        }
+        Ok(Args {
+            passed: typed,
+            own,
+            again,
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Args::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Parser for Args {}
+
+/// What to write instead of the argument `unknown`.
+pub(crate) fn remedy(unknown: &str) -> Option<String> {
+    if !unknown.starts_with('-') {
+        return Some("put quotes around the whole question: react 'QUESTION'".to_owned());
+    }
+    let typed = std::env::args().any(|word| word.starts_with(unknown) && word.contains(' '));
+    typed.then(|| "a question that begins with a dash goes after --question".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+}

@@ -1,0 +1,25 @@
+//! `react`: the agent loop, put together with pipes. The model calls tools, `tool-exec` runs them, and
+//! their results go back to the model, until it answers without a call.
+
+mod args;
+mod folder;
+mod log;
+mod options;
+mod pipeline;
+mod run;
+mod signals;
+
+use args::Args;
+use std::process::ExitCode;
+use stdio::Status;
+
+/// What the command is for, in a line.
+pub const ABOUT: &str = env!("CARGO_PKG_DESCRIPTION");
+
+/// Runs the command with the arguments of this process; returns the status to end with.
+pub fn main() -> ExitCode {
+    ::args::run_with(args::remedy, |args: Args| match run::run(&args) {
+        Err(e) if e.is::<run::Reported>() => Ok(Status::Error),
+        ended => ended,
+    })
+}

@@ -1,0 +1,94 @@
+//! The log of a conversation, and its lock.
+
+use anyhow::{Context, anyhow, bail};
+use rustix::io::{FdFlags, fcntl_setfd};
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// A log that this run alone writes.
+#[derive(Debug)]
+pub(crate) struct Log {
+    /// As a person named it.
+    pub name: PathBuf,
+    /// The file itself, without links.
+    pub file: PathBuf,
+    /// Its length when this run began.
+    before: u64,
+    _lock: File,
+}
+
+impl Log {
+    /// Opens the log, makes it if it is missing, and locks it.
+    ///
+    /// Two runs on one log would mix their turns. The stages inherit the lock, so it is held until
+    /// the last of them has ended, even if react was killed; the tools do not, since `tool-exec`
+    /// passes no open files to them.
+    ///
+    /// # Errors
+    /// When it cannot be written, is not an ordinary file, or another run has the lock.
+    pub(crate) fn open(name: &Path) -> anyhow::Result<Log> {
+        let shown = name.display();
+        let open = |path: &Path| {
+            OpenOptions::new()
+                .append(true)
+                .create(true)
+                .mode(0o600)
+                .open(path)
+        };
+        let opened = open(name)
+            .map_err(|e| anyhow!("{shown}: {e}, give another --log"))?
+            .metadata()?;
+        if !opened.is_file() {
+            bail!("{shown} is not an ordinary file, give another --log");
+        }
+        let file = name.canonicalize().with_context(|| shown.to_string())?;
+        let mut lock_name = file.clone().into_os_string();
+        lock_name.push(".lock");
+        let lock = open(Path::new(&lock_name))
+            .map_err(|e| anyhow!("{}: {e}, give another --log", lock_name.display()))?;
+        if store::Locks::default()
+            .take(&lock, Path::new(&lock_name))
+            .is_err()
+        {
+            bail!("another react works on {shown}, wait until it has ended, or give another --log");
+        }
+        fcntl_setfd(&lock, FdFlags::empty())?;
+        Ok(Log {
+            name: name.to_owned(),
+            file,
+            before: opened.len(),
+            _lock: lock,
+        })
+    }
+
+    /// The log as the input of a stage.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub(crate) fn input(&self) -> anyhow::Result<File> {
+        let name = || format!("{}: the log cannot be read", self.name.display());
+        File::open(&self.file).with_context(name)
+    }
+
+    /// Whether it has no event.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.file.metadata().is_ok_and(|meta| meta.len() == 0)
+    }
+
+    /// Whether this run has written a question.
+    pub(crate) fn has_question(&self) -> bool {
+        let Ok(mut file) = File::open(&self.file) else {
+            return false;
+        };
+        file.seek(SeekFrom::Start(self.before)).is_ok()
+            && BufReader::new(file)
+                .split(b'\n')
+                .map_while(Result::ok)
+                .any(|line| line.starts_with(QUESTION))
+    }
+}
+
+/// The beginning of a question of `llm-stream`.
+const QUESTION: &[u8] = br#"{"type":"message","message":{"role":"user""#;

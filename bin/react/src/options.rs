@@ -1,0 +1,396 @@
+//! The options that stages of the pipeline take.
+
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use std::ffi::OsString;
+
+/// The stages, by the names of their commands.
+pub(crate) const ASK: &str = "llm-stream";
+pub(crate) const PARSE: &str = "tag-parse";
+pub(crate) const MERGE: &str = "tc-accumulate";
+pub(crate) const EXEC: &str = "tool-exec";
+pub(crate) const VIEW: &str = "tc-view";
+
+/// All stages, in the order of the pipeline.
+pub(crate) const STAGES: [&str; 5] = [ASK, PARSE, MERGE, EXEC, VIEW];
+
+/// An option that react hands on.
+#[derive(Debug)]
+pub(crate) struct PassedOption {
+    /// The long name.
+    pub name: &'static str,
+    /// The letter.
+    pub letter: Option<char>,
+    /// The name of its value; empty for an option without one.
+    pub value: &'static str,
+    /// The stages that take it.
+    pub stages: &'static [&'static str],
+    /// What the stages get in place of `--name`, if they have another word for it.
+    pub passed: &'static [&'static str],
+    help: &'static str,
+    /// Whether `-h` has it, too.
+    is_common: bool,
+}
+
+const fn row(
+    stages: &'static [&'static str],
+    name: &'static str,
+    value: &'static str,
+    help: &'static str,
+) -> PassedOption {
+    PassedOption {
+        name,
+        letter: None,
+        value,
+        stages,
+        passed: &[],
+        help,
+        is_common: false,
+    }
+}
+
+impl PassedOption {
+    const fn letter(self, letter: char) -> PassedOption {
+        PassedOption {
+            letter: Some(letter),
+            ..self
+        }
+    }
+
+    const fn common(self) -> PassedOption {
+        PassedOption {
+            is_common: true,
+            ..self
+        }
+    }
+
+    const fn passed(self, passed: &'static [&'static str]) -> PassedOption {
+        PassedOption { passed, ..self }
+    }
+
+    /// The option as clap reads it.
+    fn arg(&self) -> Arg {
+        let action = if self.value.is_empty() {
+            ArgAction::SetTrue
+        } else {
+            ArgAction::Append
+        };
+        let arg = Arg::new(self.name)
+            .long(self.name)
+            .short(self.letter)
+            .help(self.help)
+            .action(action)
+            .help_heading(self.heading())
+            .hide_short_help(!self.is_common);
+        let arg = match self.passed {
+            // The name that it has in its stage is understood, too.
+            [passed] => arg.alias(passed.trim_start_matches('-')),
+            _ => arg,
+        };
+        if self.value.is_empty() {
+            arg
+        } else {
+            arg.value_name(self.value)
+                .value_parser(value_parser!(OsString))
+                .allow_hyphen_values(true)
+        }
+    }
+
+    fn heading(&self) -> &'static str {
+        match self.stages {
+            [ASK] => "The model (llm-stream --help has more of each)",
+            [EXEC] => "The calls (tool-exec --help has more of each)",
+            [VIEW] => "What is shown (tc-view --help has more of each)",
+            _ => "Every stage",
+        }
+    }
+
+    /// The word that names it on the command line.
+    pub(crate) fn word(&self) -> OsString {
+        format!("--{}", self.name).into()
+    }
+
+    /// The words that name it in its stages.
+    pub(crate) fn words(&self) -> Vec<OsString> {
+        match self.passed {
+            [] => vec![self.word()],
+            passed => passed.iter().map(OsString::from).collect(),
+        }
+    }
+
+    /// What was typed of it: each time the place in the command line, and the value.
+    fn typed(&'static self, matches: &ArgMatches) -> Vec<TypedOption> {
+        let places = matches.indices_of(self.name).into_iter().flatten();
+        let typed = |(place, value)| TypedOption {
+            place,
+            option: self,
+            value,
+        };
+        if self.value.is_empty() {
+            let is_typed = matches.get_flag(self.name);
+            return places
+                .filter(|_| is_typed)
+                .map(|at| typed((at, None)))
+                .collect();
+        }
+        let values = matches.get_many::<OsString>(self.name).unwrap_or_default();
+        places.zip(values.cloned().map(Some)).map(typed).collect()
+    }
+}
+
+/// An option as it was typed.
+#[derive(Debug)]
+pub(crate) struct TypedOption {
+    /// Its place in the command line.
+    pub place: usize,
+    /// The option.
+    pub option: &'static PassedOption,
+    /// Its value, if it takes one.
+    pub value: Option<OsString>,
+}
+
+/// Every option that react hands on. `--tools` and those that react reads itself are in `args.rs`.
+pub(crate) const PASSED: &[PassedOption] = &[
+    row(
+        &[ASK],
+        "model",
+        "NAME",
+        "The provider's name of the model (env LLM_MODEL)",
+    )
+    .letter('m')
+    .common(),
+    row(
+        &[ASK],
+        "api",
+        "NAME",
+        "The API of the server: openai-chat, anthropic, gemini, ollama … (env LLM_API)",
+    )
+    .letter('a')
+    .common(),
+    row(
+        &[ASK],
+        "base-url",
+        "URL",
+        "The address of the API (env LLM_BASE_URL)",
+    )
+    .common(),
+    row(
+        &[ASK],
+        "api-key-env",
+        "NAME",
+        "The environment variable that holds the key",
+    ),
+    row(&[ASK], "api-key-file", "FILE", "A file that holds the key"),
+    row(&[ASK], "header", "K: V", "A header of the request"),
+    row(&[ASK], "system", "TEXT", "The system prompt")
+        .letter('s')
+        .common(),
+    row(
+        &[ASK],
+        "param",
+        "KEY=JSON",
+        "A member of the request's body, such as temperature=0",
+    ),
+    row(
+        &[ASK],
+        "tools-mode",
+        "MODE",
+        "How the model learns of the tools: native, tag or auto",
+    )
+    .common(),
+    row(
+        &[ASK],
+        "dialect",
+        "NAME",
+        "The form of tools and calls in tag mode",
+    )
+    .letter('d'),
+    row(
+        &[ASK],
+        "tool-choice",
+        "CHOICE",
+        "auto, none, required, or the name of the tool to call",
+    ),
+    row(
+        &[ASK],
+        "prefill",
+        "TEXT",
+        "The end of the prompt, which the model's text continues",
+    ),
+    row(
+        &[ASK],
+        "tape",
+        "FILE",
+        "A tape to answer from, or to record on (env LLM_TAPE)",
+    ),
+    row(
+        &[ASK],
+        "tape-mode",
+        "MODE",
+        "replay, record or auto (env LLM_TAPE_MODE)",
+    ),
+    row(&[ASK], "retries", "N", "How often a request is sent again"),
+    row(&[ASK], "connect-timeout", "TIME", "Longest time to connect"),
+    row(
+        &[ASK],
+        "idle-timeout",
+        "TIME",
+        "Longest wait for the answer, and for each further piece of it",
+    ),
+    row(&[ASK], "no-stream", "", "Ask for the whole answer at once"),
+    row(
+        &[ASK],
+        "verbose",
+        "",
+        "Report each request's address, its status, retries and waits",
+    )
+    .letter('v'),
+    row(&[EXEC], "jobs", "N", "How many calls run at once").letter('j'),
+    row(&[EXEC], "timeout", "TIME", "How long a call may take").common(),
+    row(
+        &[EXEC],
+        "allow",
+        "GLOB",
+        "Run only tools whose name matches",
+    )
+    .common(),
+    row(
+        &[EXEC],
+        "deny",
+        "GLOB",
+        "Never run tools whose name matches",
+    )
+    .common(),
+    row(
+        &[EXEC],
+        "approve",
+        "CLASS",
+        "The least class that needs a person's yes: danger, write, all or none",
+    )
+    .common(),
+    row(
+        &[EXEC],
+        "policy",
+        "FILE",
+        "Rules by tool and by argument, and limits of the conversation",
+    ),
+    row(&[EXEC], "max-output", "BYTES", "How much a call may write"),
+    row(&[EXEC], "max-calls", "N", "How many calls of one turn run"),
+    row(
+        &[EXEC],
+        "max-questions",
+        "N",
+        "How many calls of a turn a person is asked about",
+    ),
+    row(
+        &[EXEC],
+        "max-repeats",
+        "N",
+        "After how many turns with the same result the same call is denied",
+    ),
+    row(
+        &[EXEC],
+        "cache",
+        "DIR",
+        "Keep results of tools that have a `cache` time in this folder",
+    ),
+    row(
+        &[EXEC],
+        "order",
+        "ORDER",
+        "The order of results: call or completion",
+    ),
+    row(
+        &[EXEC],
+        "sandbox",
+        "HOW",
+        "What confines each command at the least: none, landlock or bwrap",
+    )
+    .common(),
+    row(
+        &[EXEC],
+        "progress",
+        "",
+        "Show the output of a call as it appears",
+    ),
+    row(
+        &[EXEC],
+        "trust",
+        "",
+        "Use files although other users can write them",
+    ),
+    row(
+        &[VIEW],
+        "view",
+        "FORM",
+        "What is shown: term, text, json or another form of tc-view",
+    )
+    .letter('f')
+    .common()
+    .passed(&["--format"]),
+    row(&[VIEW], "plain", "", "The same as --view text").passed(&["--format", "text"]),
+    row(
+        &[VIEW],
+        "color",
+        "WHEN",
+        "Whether to use colours: auto, always or never",
+    ),
+    row(
+        &STAGES,
+        "no-time",
+        "",
+        "Leave out times, so that runs can be compared",
+    ),
+    row(
+        &STAGES,
+        "strict",
+        "",
+        "End with status 2 at the first line that is not an event",
+    ),
+    row(&STAGES, "max-line", "BYTES", "Longest line that is read"),
+];
+
+/// The options as clap reads them.
+pub(crate) fn all() -> impl Iterator<Item = Arg> {
+    PASSED.iter().map(PassedOption::arg)
+}
+
+/// What was typed of the options that are handed on, in the order in which it was typed.
+pub(crate) fn typed(matches: &ArgMatches) -> Vec<TypedOption> {
+    let mut typed: Vec<_> = PASSED
+        .iter()
+        .flat_map(|option| option.typed(matches))
+        .collect();
+    typed.sort_by_key(|typed| typed.place);
+    typed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// A stage that has lost an option would refuse it only once somebody types it.
+    #[test]
+    fn each_option_exists_in_each_stage_that_takes_it() {
+        for stage in STAGES {
+            let help = Command::new(testkit::program(stage)).arg("--help").output();
+            let help = String::from_utf8(help.expect("it is built").stdout).expect("UTF-8");
+            for option in PASSED
+                .iter()
+                .filter(|option| option.stages.contains(&stage))
+            {
+                let name = match option.passed {
+                    [name, ..] => (*name).to_owned(),
+                    [] => format!("--{}", option.name),
+                };
+                let takes_value = !option.value.is_empty() || option.passed.len() > 1;
+                let is_there = help.lines().any(|line| {
+                    let mut words = line.split([' ', ',']).filter(|word| !word.is_empty());
+                    let has = words.any(|word| word == name);
+                    has && words.next().is_some_and(|next| next.starts_with('<')) == takes_value
+                });
+                assert!(is_there, "{stage} {name}: {help}");
+            }
+        }
+    }
+}

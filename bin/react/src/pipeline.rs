@@ -1,0 +1,225 @@
+//! Stages, which are commands, joined by pipes.
+
+use crate::signals::Running;
+use anyhow::{Context, bail};
+use std::ffi::OsString;
+use std::fmt::{self, Display, Formatter};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use stdio::Status;
+use tool::shell_word;
+
+/// A stage: a command and its arguments.
+#[derive(Clone, Debug)]
+pub(crate) struct Stage {
+    /// The name of the command.
+    pub command: &'static str,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+}
+
+impl Stage {
+    /// A stage from its command and its arguments.
+    pub(crate) fn new<W: Into<OsString>>(
+        command: &'static str,
+        arguments: impl IntoIterator<Item = W>,
+    ) -> Stage {
+        Stage {
+            command,
+            arguments: arguments.into_iter().map(Into::into).collect(),
+        }
+    }
+
+    /// The same with more arguments.
+    pub(crate) fn and<W: Into<OsString>>(mut self, more: impl IntoIterator<Item = W>) -> Stage {
+        self.arguments.extend(more.into_iter().map(Into::into));
+        self
+    }
+
+    /// The process, not started yet.
+    ///
+    /// # Errors
+    /// When the command is missing.
+    pub(crate) fn process(&self) -> anyhow::Result<Command> {
+        let words = find(self.command)?;
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).args(&self.arguments);
+        Ok(command)
+    }
+}
+
+/// The words for a shell.
+impl Display for Stage {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        out.write_str(self.command)?;
+        self.arguments
+            .iter()
+            .try_for_each(|word| write!(out, " {}", shell_word(&word.to_string_lossy())))
+    }
+}
+
+/// The first words of the command line of a stage.
+///
+/// # Errors
+/// When the command is neither beside this one nor in PATH.
+pub(crate) fn find(name: &str) -> anyhow::Result<Vec<OsString>> {
+    let words = ::args::program::command(name);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_program = |file: PathBuf| {
+        file.metadata()
+            .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
+    if words == [name] && !std::env::split_paths(&path).any(|folder| is_program(folder.join(name)))
+    {
+        bail!(
+            "{name} is neither beside react nor in PATH, run 'cargo build --release' and add target/release to PATH"
+        );
+    }
+    Ok(words)
+}
+
+/// Stages joined by pipes.
+#[derive(Clone, Debug)]
+pub(crate) struct Pipeline(pub Vec<Stage>);
+
+/// The stages as a shell joins them.
+impl Display for Pipeline {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        for (at, stage) in self.0.iter().enumerate() {
+            if at > 0 {
+                out.write_str(" | ")?;
+            }
+            write!(out, "{stage}")?;
+        }
+        Ok(())
+    }
+}
+
+/// How a stage ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StageEnd {
+    command: &'static str,
+    status: ExitStatus,
+}
+
+impl StageEnd {
+    /// The exit status that counts for the run: that of the stage, 128 and the number of a signal
+    /// that ends it as a person or the system asks for it, and 2 for any other signal.
+    pub(crate) fn code(self) -> i32 {
+        match (self.status.code(), self.status.signal()) {
+            (Some(code), _) => code,
+            (None, Some(signal @ (2 | 15))) => 128 + signal,
+            _ => i32::from(Status::Error.code()),
+        }
+    }
+
+    /// What happened, if a signal ended it that no stage takes.
+    pub(crate) fn killed(self) -> Option<String> {
+        let signal = self.status.signal().filter(|n| ![2, 15].contains(n))?;
+        Some(format!("{} was killed by signal {signal}", self.command))
+    }
+}
+
+impl Pipeline {
+    /// Runs all stages at once, from `input` to `output`; returns how each ended, in their order.
+    ///
+    /// # Errors
+    /// When a stage is missing or cannot be started. Those that run already see the end of their
+    /// input, and are waited for.
+    pub(crate) fn run(
+        &self,
+        running: &Running,
+        input: Stdio,
+        output: Stdio,
+    ) -> anyhow::Result<Vec<StageEnd>> {
+        let mut children = Vec::new();
+        let started = self.start(running, input, output, &mut children);
+        let ended: io::Result<Vec<StageEnd>> = children
+            .iter_mut()
+            .map(|(command, child)| {
+                let status = running.wait(child)?;
+                Ok(StageEnd { command, status })
+            })
+            .collect();
+        started?;
+        ended.context("a stage cannot be waited for")
+    }
+
+    fn start(
+        &self,
+        running: &Running,
+        input: Stdio,
+        output: Stdio,
+        children: &mut Vec<(&'static str, Child)>,
+    ) -> anyhow::Result<()> {
+        let mut input = Some(input);
+        let mut output = Some(output);
+        for (at, stage) in self.0.iter().enumerate() {
+            let mut command = stage.process()?;
+            command.stdin(input.take().unwrap_or_else(Stdio::null));
+            if at + 1 == self.0.len() {
+                command.stdout(output.take().unwrap_or_else(Stdio::null));
+            } else {
+                let (read, write) = io::pipe().context("a pipe cannot be made")?;
+                command.stdout(write);
+                input = Some(read.into());
+            }
+            let child = command
+                .spawn()
+                .with_context(|| format!("{} cannot be started", stage.command))?;
+            running.add(&child);
+            children.push((stage.command, child));
+        }
+        Ok(())
+    }
+}
+
+/// Starts one stage, which is waited for later.
+///
+/// # Errors
+/// When it is missing or cannot be started.
+pub(crate) fn start(
+    stage: &Stage,
+    running: &Running,
+    input: Stdio,
+) -> anyhow::Result<StartedStage> {
+    let mut command = stage.process()?;
+    let child = command
+        .stdin(input)
+        .spawn()
+        .with_context(|| format!("{} cannot be started", stage.command))?;
+    running.add(&child);
+    Ok(StartedStage {
+        command: stage.command,
+        child,
+    })
+}
+
+/// A stage that runs.
+#[derive(Debug)]
+pub(crate) struct StartedStage {
+    command: &'static str,
+    child: Child,
+}
+
+impl StartedStage {
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().is_ok_and(|status| status.is_some())
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn wait(&mut self, running: &Running) -> io::Result<StageEnd> {
+        let status = running.wait(&mut self.child)?;
+        Ok(StageEnd {
+            command: self.command,
+            status,
+        })
+    }
+}

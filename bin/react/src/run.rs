@@ -1,0 +1,526 @@
+//! A run: the turns of the loop until the model answers without a call.
+
+use crate::args::Args;
+use crate::folder::TemporaryFolder;
+use crate::log::Log;
+use crate::options::{ASK, EXEC, MERGE, PARSE, VIEW};
+use crate::pipeline::{Pipeline, Stage, StageEnd, StartedStage, find, start};
+use crate::signals::Running;
+use anyhow::{Context, bail};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, IsTerminal, PipeWriter, Read};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use stdio::Status;
+use store::FileId;
+use tool::shell_word;
+
+/// The variable in which a hub of servers of tools names its socket.
+const HUB: &str = "TOOLPIPE_HUB";
+
+/// The variable that `tc-serve` sets for the command that answers a request.
+const REQUEST: &str = "TOOLPIPE_REQUEST_ID";
+
+/// A stage has failed, and has written the reason on standard error.
+#[derive(Debug)]
+pub(crate) struct Reported;
+
+impl std::fmt::Display for Reported {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("a stage has failed")
+    }
+}
+
+impl std::error::Error for Reported {}
+
+/// Runs the loop, or prints its pipeline.
+pub(crate) fn run(args: &Args) -> anyhow::Result<Status> {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_served = is_set(REQUEST) && args.question().is_none();
+    if is_served && args.own.log.is_some() {
+        bail!("tc-serve has the whole conversation in each request, so leave --log out");
+    }
+    let has_log = |log: &PathBuf| log.metadata().is_ok_and(|meta| meta.len() > 0);
+    if args.question().is_none() && !is_served && !args.own.log.as_ref().is_some_and(has_log) {
+        bail!("there is no question, give one, or a --log that holds one");
+    }
+    let has_servers = args.own.tools.as_deref().is_some_and(names_servers);
+    if args.own.print_pipeline {
+        return print(args, has_servers);
+    }
+    if !is_served && input_has_begun() {
+        bail!(
+            "standard input is not read, give the text as the question: react \"$(cat)\"; without any: react … </dev/null"
+        );
+    }
+    for stage in crate::options::STAGES {
+        find(stage)?;
+    }
+    if has_servers && !is_set(HUB) {
+        return under_hub(args);
+    }
+    let folder = TemporaryFolder::new()?;
+    let tools = Tools::new(args, has_servers, &folder)?;
+    let log = match &args.own.log {
+        // Not an option of the stages that it is an operand of.
+        Some(log) if log.as_os_str().as_encoded_bytes().starts_with(b"-") => {
+            Path::new(".").join(log)
+        }
+        Some(log) => log.clone(),
+        None => folder.path().join("log.ndjson"),
+    };
+    let log = Log::open(&log)?;
+    let mut run = Run {
+        args,
+        tools,
+        log,
+        running: Running::take_signals()?,
+        question: args.question().map(str::to_owned),
+        killed: None,
+    };
+    let status = if is_served {
+        run.served()?
+    } else {
+        run.shown()?
+    };
+    // A log that goes on is kept.
+    if status != 0 && !is_served && !run.log.is_empty() {
+        std::mem::forget(folder);
+    }
+    Ok(match status {
+        0 => Status::Done,
+        3 => Status::Undecided,
+        130 | 143 => Status::Signal(status - 128),
+        _ => Status::Error,
+    })
+}
+
+/// Whether something is piped in. A pipe that stays silent may be that of a program which starts
+/// this one.
+fn input_has_begun() -> bool {
+    let mut input = io::stdin();
+    let handle = io::stdin();
+    let mut readable = [PollFd::new(&handle, PollFlags::IN)];
+    let wait = Timespec {
+        tv_sec: 1,
+        tv_nsec: 0,
+    };
+    !input.is_terminal()
+        && poll(&mut readable, Some(&wait)).is_ok_and(|ready| ready > 0)
+        && input.read(&mut [0]).is_ok_and(|count| count > 0)
+}
+
+/// Whether a tools file names servers of tools.
+fn names_servers(tools: &Path) -> bool {
+    std::fs::read(tools).is_ok_and(|text| {
+        let name = br#""mcpServers""#;
+        text.windows(name.len()).any(|window| window == name)
+    })
+}
+
+/// Servers of tools are started once for all turns: a hub starts them, and runs this command again,
+/// which finds the hub in its environment.
+fn under_hub(args: &Args) -> anyhow::Result<Status> {
+    let mut command = hub(args).process()?;
+    command
+        .arg("--")
+        .args(::args::program::again("react"))
+        .args(std::env::args_os().skip(1));
+    Err(command.exec()).with_context(|| format!("{EXEC} cannot be started"))
+}
+
+fn hub(args: &Args) -> Stage {
+    let tools = args.own.tools.iter().map(|file| file.as_os_str());
+    Stage::new(EXEC, ["--hub"])
+        .and(args.of_name(&["trust", "sandbox"]))
+        .and(["--tools".as_ref()].into_iter().chain(tools))
+}
+
+/// The command that lists the tools, with those of servers.
+fn list(args: &Args) -> Stage {
+    let mut list = hub(args);
+    list.arguments[0] = "--list".into();
+    list
+}
+
+/// This command as a person types it: by its name, if the PATH leads to this program.
+fn own_name() -> String {
+    let program = std::env::current_exe()
+        .ok()
+        .and_then(|file| FileId::at(&file));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let first = std::env::split_paths(&path)
+        .map(|folder| folder.join("react"))
+        .find(|file| file.is_file());
+    if program.is_some() && first.and_then(|file| FileId::at(&file)) == program {
+        return "react".to_owned();
+    }
+    let words = ::args::program::again("react");
+    let words: Vec<_> = words
+        .iter()
+        .map(|word| shell_word(&word.to_string_lossy()).into_owned())
+        .collect();
+    words.join(" ")
+}
+
+/// The tools of a run.
+struct Tools {
+    /// The tools file.
+    file: PathBuf,
+    /// What the model is offered, if anything.
+    offered: Option<PathBuf>,
+}
+
+impl Tools {
+    fn new(args: &Args, has_servers: bool, folder: &TemporaryFolder) -> anyhow::Result<Tools> {
+        let Some(file) = args.own.tools.clone() else {
+            let none = folder.path().join("none.json");
+            std::fs::write(&none, "[]\n").with_context(|| none.display().to_string())?;
+            return Ok(Tools {
+                file: none,
+                offered: None,
+            });
+        };
+        if !has_servers {
+            return Ok(Tools {
+                offered: Some(file.clone()),
+                file,
+            });
+        }
+        let listed = folder.path().join("tools.json");
+        let out = File::create(&listed).with_context(|| listed.display().to_string())?;
+        if !list(args).process()?.stdout(out).status()?.success() {
+            return Err(Reported.into());
+        }
+        Ok(Tools {
+            file,
+            offered: Some(listed),
+        })
+    }
+}
+
+/// The stages of a run.
+struct Stages<'a> {
+    args: &'a Args,
+    tools: &'a Tools,
+    log: &'a Path,
+    continued: &'a str,
+}
+
+impl Stages<'_> {
+    /// Gets one answer of the model and runs its calls. `llm-stream` reads the log to its end before
+    /// anything is appended to it; `tag-parse` parses calls in the text and passes a stream with
+    /// native calls; `--keep-deltas` lets people see arguments while the model writes them;
+    /// `tool-exec` appends every event to the log, also when the view has ended, and runs no call
+    /// whose start is not in it.
+    fn turn(&self, question: &[OsString]) -> Pipeline {
+        let offered = self.tools.offered.as_ref();
+        let offer = offered.map(|tools| [OsString::from("--tools"), tools.into()]);
+        let steps = [
+            "--max-steps".to_owned(),
+            self.args.own.max_steps.to_string(),
+        ];
+        let ask = Stage::new(ASK, offer.into_iter().flatten())
+            .and(steps)
+            .and(self.args.of_stage(ASK))
+            .and(["--"])
+            .and(question);
+        Pipeline(vec![
+            ask,
+            Stage::new(PARSE, self.args.of_stage(PARSE)),
+            Stage::new(MERGE, self.args.of_stage(MERGE)).and(["--keep-deltas"]),
+            self.calls(),
+        ])
+    }
+
+    fn calls(&self) -> Stage {
+        let [tools, log] = [self.tools.file.as_path(), self.log].map(OsStr::new);
+        let files: [&OsStr; 4] = ["--tools".as_ref(), tools, "--log".as_ref(), log];
+        let stage = Stage::new(EXEC, files).and(self.args.of_stage(EXEC));
+        if self.continued.is_empty() {
+            return stage;
+        }
+        stage.and(["--continue-with", self.continued])
+    }
+
+    /// Runs the calls that have no result in the log, since a stage was stopped or a person had to
+    /// decide. No call runs twice.
+    fn resume(&self) -> Stage {
+        self.calls().and(self.args.decisions())
+    }
+
+    fn view(&self) -> Stage {
+        Stage::new(VIEW, self.args.of_stage(VIEW)).and(["--ignore-interrupts"])
+    }
+}
+
+/// A run that has its log.
+struct Run<'a> {
+    args: &'a Args,
+    tools: Tools,
+    log: Log,
+    running: Running,
+    question: Option<String>,
+    /// What a signal has killed that no stage takes.
+    killed: Option<String>,
+}
+
+impl Run<'_> {
+    /// Answers the request on standard input, of which the last message is the question, with
+    /// events.
+    fn served(&mut self) -> anyhow::Result<i32> {
+        let name = || format!("{}: the request cannot be kept", self.log.file.display());
+        let mut file = File::options()
+            .append(true)
+            .open(&self.log.file)
+            .with_context(name)?;
+        io::copy(&mut io::stdin().lock(), &mut file).with_context(name)?;
+        let status = self.turns("", &mut || Ok(Stdio::inherit()), &mut || false)?;
+        Ok(if status == 1 { 0 } else { status })
+    }
+
+    /// Runs the loop, shows it, and reports how to go on if it stopped.
+    fn shown(&mut self) -> anyhow::Result<i32> {
+        self.check_view()?;
+        let name = own_name();
+        let continued = self.command(&name, &[], None);
+        let (input, view) = self.start_view()?;
+        let (status, view) = self.show(&continued, input, view)?;
+        // The loop has ended as it should; the view may have failed.
+        let status = if status > 1 { status } else { view };
+        if status == 0 || self.log.is_empty() {
+            return Ok(status);
+        }
+        let unasked = self.args.question().filter(|_| !self.log.has_question());
+        if status == i32::from(Status::Undecided.code()) {
+            let waiting = self.waiting()?;
+            let with = |option: &str| {
+                let words = waiting
+                    .iter()
+                    .flat_map(|id| [option.to_owned(), id.clone()]);
+                self.command(&name, &words.collect::<Vec<_>>(), unasked)
+            };
+            stdio::message(
+                "react",
+                &format!(
+                    "a call waits for approval; refuse it with: {}",
+                    with("--deny-call")
+                ),
+            );
+            stdio::message(
+                "react",
+                &format!("or run it with: {}", with("--approve-call")),
+            );
+        } else {
+            let what = match &self.killed {
+                Some(killed) => killed.clone(),
+                None => format!("stopped with status {status}"),
+            };
+            stdio::message(
+                "react",
+                &format!("{what}, go on with: {}", self.command(&name, &[], unasked)),
+            );
+        }
+        Ok(status)
+    }
+
+    /// An unknown form is an error before anything runs.
+    fn check_view(&self) -> anyhow::Result<()> {
+        let typed = self.args.of_stage(VIEW);
+        if typed.is_empty() {
+            return Ok(());
+        }
+        let mut check = Stage::new(VIEW, typed).process()?;
+        let checked = check.stdin(Stdio::null()).stdout(Stdio::null()).status()?;
+        if checked.success() {
+            Ok(())
+        } else {
+            Err(Reported.into())
+        }
+    }
+
+    fn start_view(&self) -> anyhow::Result<(PipeWriter, StartedStage)> {
+        let (read, write) = io::pipe().context("a pipe cannot be made")?;
+        let view = self.stages("").view();
+        Ok((write, start(&view, &self.running, read.into())?))
+    }
+
+    /// The statuses of the loop and of the view.
+    fn show(
+        &mut self,
+        continued: &str,
+        input: PipeWriter,
+        mut view: StartedStage,
+    ) -> anyhow::Result<(i32, i32)> {
+        let status = {
+            let mut output = || {
+                let output = input.try_clone().context("a pipe cannot be used twice")?;
+                Ok(Stdio::from(output))
+            };
+            self.turns(continued, &mut output, &mut || view.has_ended())
+        };
+        drop(input);
+        let view = view
+            .wait(&self.running)
+            .context("tc-view cannot be waited for")?;
+        self.note(&[view]);
+        Ok((status?, view.code()))
+    }
+
+    fn stages<'s>(&'s self, continued: &'s str) -> Stages<'s> {
+        Stages {
+            args: self.args,
+            tools: &self.tools,
+            log: &self.log.file,
+            continued,
+        }
+    }
+
+    /// The loop. 0: the view has ended; 1: there is an answer; else the status that stopped it.
+    fn turns(
+        &mut self,
+        continued: &str,
+        output: &mut dyn FnMut() -> anyhow::Result<Stdio>,
+        has_no_reader: &mut dyn FnMut() -> bool,
+    ) -> anyhow::Result<i32> {
+        let resume = Pipeline(vec![self.stages(continued).resume()]);
+        let ended = resume.run(&self.running, Stdio::null(), output()?)?;
+        self.note(&ended);
+        let mut status = self.status(&ended);
+        // After the results of waiting calls the model is asked, and for a question of its own.
+        let mut goes_on = status <= 1;
+        while goes_on && !has_no_reader() {
+            let question: Vec<OsString> =
+                self.question.take().map(Into::into).into_iter().collect();
+            let turn = self.stages(continued).turn(&question);
+            let input = self.log.input()?.into();
+            let ended = turn.run(&self.running, input, output()?)?;
+            self.note(&ended);
+            status = self.status(&ended);
+            goes_on = status == 0;
+        }
+        Ok(status)
+    }
+
+    /// The status of `tool-exec`, the last stage, counts, unless another stage was stopped or failed,
+    /// or a signal came that reached react alone.
+    fn status(&self, ended: &[StageEnd]) -> i32 {
+        let codes: Vec<i32> = ended.iter().map(|end| end.code()).collect();
+        let (last, others) = codes.split_last().unwrap_or((&2, &[]));
+        let failed = others.iter().find(|code| **code != 0);
+        match (failed, self.running.signal()) {
+            (Some(code @ (130 | 143)), _) => *code,
+            (_, Some(signal)) => 128 + signal,
+            (Some(_), None) => 2,
+            (None, None) => *last,
+        }
+    }
+
+    fn note(&mut self, ended: &[StageEnd]) {
+        let killed = ended.iter().find_map(|end| end.killed());
+        self.killed = self.killed.take().or(killed);
+    }
+
+    /// The calls that wait for a person, as the options name them.
+    fn waiting(&self) -> anyhow::Result<Vec<String>> {
+        let [tools, log] = [self.tools.file.as_path(), &self.log.file].map(OsStr::new);
+        let files: [&OsStr; 5] = [
+            "--tools".as_ref(),
+            tools,
+            "--resume".as_ref(),
+            log,
+            "--list-pending".as_ref(),
+        ];
+        let mut list = Stage::new(EXEC, files)
+            .and(self.args.of_stage(EXEC))
+            .process()?;
+        let listed = list
+            .stdin(Stdio::null())
+            .stderr(Stdio::inherit())
+            .output()?;
+        let text = String::from_utf8_lossy(&listed.stdout);
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+
+    /// The command that goes on from the log: with these options and this question, and with the
+    /// options of this run.
+    fn command(&self, name: &str, options: &[String], question: Option<&str>) -> String {
+        let log: [OsString; 2] = ["--log".into(), self.log.name.clone().into()];
+        let question = question.into_iter().flat_map(|text| ["--question", text]);
+        let words = log
+            .into_iter()
+            .chain(options.iter().map(Into::into))
+            .chain(question.map(Into::into))
+            .chain(self.args.again.iter().cloned());
+        let words: Vec<String> = words
+            .map(|word| shell_word(&word.to_string_lossy()).into_owned())
+            .collect();
+        format!("{name} {}", words.join(" "))
+    }
+}
+
+/// Prints the loop as a line for bash.
+fn print(args: &Args, has_servers: bool) -> anyhow::Result<Status> {
+    let mut before = String::from("set -o pipefail; ");
+    // Words that a shell leaves as they are, and that stand for files which do not exist yet.
+    let mut files = Vec::new();
+    let mut temporary = |name: &'static str, make: &str| {
+        before.push_str(&format!("{name}=$(mktemp){make}; "));
+        files.push(name);
+        PathBuf::from(format!("/dev/null/{name}"))
+    };
+    let log = match &args.own.log {
+        Some(log) => log.clone(),
+        None => temporary("log", ""),
+    };
+    let tools = match &args.own.tools {
+        None => Tools {
+            file: temporary("tools", " && echo '[]' >\"$tools\""),
+            offered: None,
+        },
+        Some(file) if has_servers => Tools {
+            file: file.clone(),
+            offered: Some(temporary(
+                "tools",
+                &format!(" && {} >\"$tools\"", list(args)),
+            )),
+        },
+        Some(file) => Tools {
+            file: file.clone(),
+            offered: Some(file.clone()),
+        },
+    };
+    let stages = Stages {
+        args,
+        tools: &tools,
+        log: &log,
+        continued: "",
+    };
+    let question = args
+        .question()
+        .map_or(String::new(), |text| format!(" {}", shell_word(text)));
+    let log = shell_word(&log.to_string_lossy()).into_owned();
+    let [ask, others @ ..] = &*stages.turn(&[]).0 else {
+        bail!("the pipeline has no stage");
+    };
+    let mut line = format!(
+        "{before}: >>{log}; set --{question}; {{ {} </dev/null; [ $? -le 1 ] && while {ask} \"$@\" <{log} | {}; do set --; done; }} | {}",
+        stages.resume(),
+        Pipeline(others.to_vec()),
+        stages.view()
+    );
+    for name in files {
+        line = line.replace(&format!("/dev/null/{name}"), &format!("\"${name}\""));
+    }
+    if has_servers {
+        line = format!("{} -- bash -c {}", hub(args), shell_word(&line));
+    }
+    let mut out = stdio::Output::new();
+    out.put(line.as_bytes())?;
+    out.put(b"\n")?;
+    out.flush()?;
+    Ok(Status::Done)
+}
