@@ -1,5 +1,7 @@
 //! `--help` of every command fits the terminal, and its paragraphs are wrapped once.
 
+use std::collections::BTreeSet;
+
 /// The commands within a command.
 const SUBCOMMANDS: [&str; 6] = [
     "tc-eval label",
@@ -12,13 +14,14 @@ const SUBCOMMANDS: [&str; 6] = [
 
 /// The help of a command on a terminal of this width.
 fn help(command: &str, columns: usize) -> String {
-    let output = testkit::bash(
-        &format!("COLUMNS={columns} {command} --help"),
-        testkit::root(),
-    )
-    .output()
-    .expect("bash runs");
-    assert!(output.status.success(), "{command} --help: {output:?}");
+    printed(&format!("{command} --help"), columns)
+}
+
+fn printed(command: &str, columns: usize) -> String {
+    let output = testkit::bash(&format!("COLUMNS={columns} {command}"), testkit::root())
+        .output()
+        .expect("bash runs");
+    assert!(output.status.success(), "{command}: {output:?}");
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
@@ -52,6 +55,55 @@ fn ragged(text: &str, columns: usize) -> Vec<String> {
         }
     }
     found
+}
+
+/// The long options that a help text lists.
+fn options(text: &str) -> BTreeSet<&str> {
+    let option = |line: &str| line.trim_start().starts_with('-');
+    text.lines()
+        .filter(|line| option(line))
+        .filter_map(|line| {
+            line.split([' ', ',', '=', '['])
+                .find(|word| word.starts_with("--"))
+        })
+        .collect()
+}
+
+#[test]
+fn the_short_help_fits_one_screen_or_names_the_help_that_has_the_rest() {
+    for command in testkit::COMMANDS
+        .into_iter()
+        .chain(SUBCOMMANDS)
+        .chain(["toolpipe"])
+    {
+        let short = printed(&format!("{command} -h"), 80);
+        let lines = short.lines().count();
+        let widest = short.lines().map(|line| line.chars().count()).max();
+        assert!(lines <= 50, "{command} -h has {lines} lines:\n{short}");
+        assert!(widest <= Some(80), "{command} -h is too wide:\n{short}");
+        let whole = help(command, 80);
+        let (short_options, all) = (options(&short), options(&whole));
+        assert!(
+            short_options.is_subset(&all) && all.len() > 2,
+            "{command}: {whole}"
+        );
+        // What has a letter is typed often.
+        let letters = whole.lines().map(str::trim_start).filter(|line| {
+            line.starts_with('-') && line.chars().nth(1).is_some_and(char::is_alphabetic)
+        });
+        for line in letters {
+            let letter = &line[..2];
+            assert!(
+                short.contains(&format!("  {letter}")),
+                "{command} -h lacks {letter}:\n{short}"
+            );
+        }
+        if short_options != all {
+            let names_the_whole = short.contains("see more with '--help'")
+                || short.contains(&format!("'{command} --help'"));
+            assert!(names_the_whole, "{command} -h:\n{short}");
+        }
+    }
 }
 
 #[test]

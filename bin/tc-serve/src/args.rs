@@ -65,32 +65,43 @@ pub(crate) struct ServiceArgs {
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8790")]
     pub listen: String,
     /// Listen on a socket in the file system, which only this user can open, in place of a port
-    #[arg(long, value_name = "PATH", conflicts_with = "listen")]
+    #[arg(
+        long,
+        value_name = "PATH",
+        conflicts_with = "listen",
+        hide_short_help = true
+    )]
     pub unix: Option<PathBuf>,
     /// How often a stream in which nothing happens gets a sign of life
-    #[arg(long, value_name = "TIME", value_parser = event::unit::time, default_value = "15s")]
+    #[arg(long, value_name = "TIME", value_parser = event::unit::time, default_value = "15s", hide_short_help = true)]
     pub keep_alive: Duration,
     /// How long open answers may go on after SIGTERM or SIGINT, before they end with an error
-    #[arg(long, value_name = "TIME", value_parser = event::unit::time, default_value = "2s")]
+    #[arg(long, value_name = "TIME", value_parser = event::unit::time, default_value = "2s", hide_short_help = true)]
     pub grace: Duration,
     /// Send warnings and repairs along, under the key `toolpipe` in chunks that clients pass over
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub extras: bool,
     /// Pass this path to the provider as it is, beside /v1/embeddings and the others that are
     /// passed; /* at the end is all below it. May be given many times
     #[arg(long = "pass", value_name = "PATH")]
     pub passed: Vec<String>,
-    /// Append an event of type access for each request to FILE: its path, status, time and counts,
-    /// without content. Without FILE, or with -, it is written to standard error, of which then
-    /// every line is an event
+    /// Append an event of type access for each request to FILE
+    ///
+    /// It has the path, status, time and counts of the request, without content. Without FILE, or
+    /// with -, it is written to standard error, of which then every line is an event
     #[arg(short, long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", value_parser = log_target)]
     pub log: Option<LogTarget>,
     /// When an answer ends, append its trace to FILE: a line of OTLP's JSON, for the tools of
     /// OpenTelemetry
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub otlp_file: Option<PathBuf>,
     /// Add messages, arguments, results and error messages to the traces of sessions
-    #[arg(long, requires = "otlp_file", requires = "sessions")]
+    #[arg(
+        long,
+        requires = "otlp_file",
+        requires = "sessions",
+        hide_short_help = true
+    )]
     pub otlp_contents: bool,
 }
 

@@ -39,21 +39,21 @@ pub(crate) struct Args {
     #[arg(long, value_name = "BYTES", default_value = "1M", value_parser = args::bytes)]
     pub max_output: usize,
     /// How many calls of one turn run; further ones are denied
-    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = at_least_one)]
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = at_least_one, hide_short_help = true)]
     pub max_calls: usize,
     /// The order of results; tool messages are always in call order
-    #[arg(long, value_name = "ORDER", default_value = "call", value_parser = order())]
+    #[arg(long, value_name = "ORDER", default_value = "call", value_parser = order(), hide_short_help = true)]
     pub order: Order,
     /// The choice whose calls run, when the request asked for several
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_short_help = true)]
     pub choice: u32,
     /// Write the output of a call as it appears, as `tool_progress` events
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub progress: bool,
 
     /// Cancel the calls whose ids are written to this file or named pipe, one a line (or a
     /// `retract` event), now or later
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub cancel_on: Option<PathBuf>,
 
     #[command(flatten)]
@@ -137,7 +137,7 @@ pub(crate) struct Permissions {
     pub deny: Vec<String>,
     /// Leave the calls of tools whose name matches to somebody else: they get neither a result nor a
     /// message
-    #[arg(long, value_name = "GLOB")]
+    #[arg(long, value_name = "GLOB", hide_short_help = true)]
     pub leave: Vec<String>,
     /// Use the tools file, its programs, its lock file and the policy although other users can
     /// write them
@@ -149,14 +149,14 @@ pub(crate) struct Permissions {
     pub approve: Option<ApprovalLevel>,
     /// Run this call although it needs approval, or was started before and its result is unknown
     /// (as --list-pending prints it)
-    #[arg(long, value_name = "ID:HASH", value_parser = CallReference::read, allow_hyphen_values = true)]
+    #[arg(long, value_name = "ID:HASH", value_parser = CallReference::read, allow_hyphen_values = true, hide_short_help = true)]
     pub approve_call: Vec<CallReference>,
     /// Refuse this call: it gets a `denied` result, even with --approve-call
-    #[arg(long, value_name = "ID:HASH", value_parser = CallReference::read, allow_hyphen_values = true)]
+    #[arg(long, value_name = "ID:HASH", value_parser = CallReference::read, allow_hyphen_values = true, hide_short_help = true)]
     pub deny_call: Vec<CallReference>,
     /// Give the result of this call, which was started before and whose result is unknown: it is
     /// not run again
-    #[arg(long, value_name = "ID:HASH=RESULT", value_parser = CallAnswer::read, allow_hyphen_values = true)]
+    #[arg(long, value_name = "ID:HASH=RESULT", value_parser = CallAnswer::read, allow_hyphen_values = true, hide_short_help = true)]
     pub answer_call: Vec<CallAnswer>,
     /// Why this call is approved or refused: for its `approval` event, and for the model if the call
     /// is refused
@@ -167,17 +167,17 @@ pub(crate) struct Permissions {
     #[arg(long, value_name = "NAME", hide = true)]
     pub answered_by: Option<String>,
     /// How many calls of a turn a person is asked about; further ones are denied
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = 20, hide_short_help = true)]
     pub max_questions: usize,
     /// After how many turns in a row with the same result the same call is denied; 0: never
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3, hide_short_help = true)]
     pub max_repeats: u32,
     /// A policy: rules by tool and by argument, and limits of the conversation (docs/policy.md)
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
     /// The command that the results of waiting calls name, without a line on standard error
     /// [default: this one, with --resume]
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(long, value_name = "COMMAND", hide_short_help = true)]
     pub continue_with: Option<String>,
 }
 

@@ -1,5 +1,6 @@
 //! What all commands share: the common options, usage errors on one line, and the end of `main`.
 
+mod brief;
 mod generate;
 pub mod program;
 
@@ -119,6 +120,11 @@ pub fn run_with<A: Parser>(
     if let Some(text) = single_dash(&known, &typed) {
         return refuse(&text);
     }
+    let known = if brief::is_asked_for(typed.iter().skip(1).filter_map(|word| word.to_str())) {
+        brief::of(known, &command)
+    } else {
+        known
+    };
     // Looked for before clap asks for the arguments that a command requires.
     let parsed = known.try_get_matches_from(typed).and_then(|mut matches| {
         match matches.get_one::<Document>("generate") {
