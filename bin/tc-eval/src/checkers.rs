@@ -13,6 +13,7 @@ use anyhow::{Result, bail};
 use command::CheckerCommands;
 use decisions::Decisions;
 use detect::{CHECKERS, CallFilter};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The options of checkers outside of this process.
@@ -49,19 +50,23 @@ pub(crate) enum NamedChecker {
 ///
 /// # Errors
 /// When a name is unknown (the message lists all names), a file of decisions cannot be opened, or
-/// its name is that of another checker.
+/// two checkers have one name.
 pub(crate) fn find(names: &[String], args: &Args) -> Result<Vec<(String, NamedChecker)>> {
-    let named = names
-        .iter()
-        .map(|name| Ok((name.clone(), find_one(name, args.checker_timeout)?)));
-    let mut found = named.collect::<Result<Vec<_>>>()?;
+    let mut found: Vec<(String, NamedChecker)> = Vec::new();
+    for checker in names {
+        let (name, command) = named_command(checker);
+        let is_taken = found.iter().any(|(other, _)| *other == name);
+        if is_taken || command.is_some() && is_built_in(name) {
+            bail!(
+                "--checker '{checker}': choose another name, '{name}' is that of another checker"
+            );
+        }
+        found.push((name.to_owned(), find_one(checker, args.checker_timeout)?));
+    }
     for named in &args.decisions {
-        let name = named
-            .split_once('=')
-            .map_or("", |(name, _)| name)
-            .to_owned();
+        let name = of_decisions(named).to_owned();
         if found.iter().any(|(other, _)| *other == name) || is_built_in(&name) {
-            bail!("--decisions {named}: another checker has the name '{name}', choose another");
+            bail!("--decisions {named}: choose another name, '{name}' is that of another checker");
         }
         let decisions = Decisions::open(named)?;
         found.push((name, NamedChecker::Outside(Box::new(decisions))));
@@ -69,23 +74,55 @@ pub(crate) fn find(names: &[String], args: &Args) -> Result<Vec<(String, NamedCh
     Ok(found)
 }
 
-fn find_one(name: &str, patience: Duration) -> Result<NamedChecker> {
-    if let Some(command) = name.strip_prefix("cmd:") {
-        if command.trim().is_empty() {
+/// The checkers whose name is not all that names them, each with the option that does and its value:
+/// those that the user named.
+pub(crate) fn named_by(names: &[String], args: &Args) -> BTreeMap<String, [String; 2]> {
+    let commands = names
+        .iter()
+        .map(|text| (named_command(text).0, ["--checker", text]));
+    let decisions = args.decisions.iter();
+    let decisions = decisions.map(|text| (of_decisions(text), ["--decisions", text]));
+    commands
+        .chain(decisions)
+        .filter(|(name, [_, text])| name != text)
+        .map(|(name, option)| (name.to_owned(), option.map(str::to_owned)))
+        .collect()
+}
+
+/// The name of a checker in reports, and the command of `NAME=cmd:COMMAND` and `cmd:COMMAND`.
+fn named_command(checker: &str) -> (&str, Option<&str>) {
+    match checker.strip_prefix("cmd:") {
+        Some(command) => (checker, Some(command)),
+        None => match checker.split_once("=cmd:") {
+            Some((name, command)) => (name, Some(command)),
+            None => (checker, None),
+        },
+    }
+}
+
+/// The name of `NAME=FILE`.
+fn of_decisions(named: &str) -> &str {
+    named.split_once('=').map_or("", |(name, _)| name)
+}
+
+fn find_one(checker: &str, patience: Duration) -> Result<NamedChecker> {
+    if let (name, Some(command)) = named_command(checker) {
+        if command.trim().is_empty() || name.trim().is_empty() {
             bail!(
-                "--checker cmd: has no command, write one behind it, such as 'cmd:python3 mine.py'"
+                "--checker '{checker}': write a name and a command, such as 'mine=cmd:python3 mine.py', \
+                 or 'cmd:python3 mine.py'"
             );
         }
         return Ok(NamedChecker::Outside(Box::new(CheckerCommands::new(
             command, patience,
         ))));
     }
-    if is_built_in(name) {
+    if is_built_in(checker) {
         return Ok(NamedChecker::BuiltIn);
     }
     let names: Vec<_> = CHECKERS.iter().map(|row| row.name).collect();
     bail!(
-        "unknown checker '{name}', use one of: {}, cmd:COMMAND",
+        "unknown checker '{checker}', use one of: {}, cmd:COMMAND, NAME=cmd:COMMAND",
         names.join(", ")
     )
 }

@@ -13,7 +13,7 @@ mod parallel;
 mod progress;
 mod resplit;
 
-use crate::checkers::find;
+use crate::checkers::{find, named_by};
 use crate::split::Split;
 use anyhow::{Result, anyhow, bail};
 use baseline::Baseline;
@@ -35,8 +35,8 @@ pub(crate) struct Args {
     /// Files `index.ndjson`, or folders that hold one; `-` is an index on standard input
     #[arg(required = true)]
     pub corpora: Vec<PathBuf>,
-    /// A checker of tc-detect, or cmd:COMMAND; may be given several times [default: first-chunk,
-    /// lookahead:200, full, auto]
+    /// A checker of tc-detect, or cmd:COMMAND, or NAME=cmd:COMMAND with its name in reports; may be
+    /// given several times [default: first-chunk, lookahead:200, full, auto]
     #[arg(short, long = "checker", value_name = "NAME")]
     pub checkers: Vec<String>,
     /// Where the recordings are, as one corpus of this name [default: the folder of each index]
@@ -85,9 +85,8 @@ const MOST_JOBS: usize = 16;
 /// # Errors
 /// What is wrong with the arguments, a corpus or a checker.
 pub(crate) fn evaluate(args: &Args, common: &args::Common) -> Result<Status> {
-    let (names, checkers) = find(&checkers(&args.checkers)?, &args.outside)?
-        .into_iter()
-        .unzip();
+    let found = find(&checkers(&args.checkers), &args.outside)?;
+    let (names, checkers) = found.into_iter().unzip();
     let plan = MeasurePlan {
         checkers: names,
         splits: args.resplit.clone(),
@@ -219,10 +218,16 @@ impl<'r> Evaluation<'r> {
 
     fn finish(mut self) -> Result<Status> {
         if self.unlabelled > 0 {
-            let were = if self.unlabelled == 1 { "was" } else { "were" };
+            let corpora: Vec<_> = self
+                .args
+                .corpora
+                .iter()
+                .map(|path| path.to_string_lossy())
+                .collect();
             let text = format!(
-                "{} {were} left out, with no answer in the label; write has_tool_call",
-                counted(self.unlabelled, "stream")
+                "{} left out, confirm the labels with: {}",
+                counted(self.unlabelled, "stream"),
+                score::command_line::confirm(corpora.iter().map(AsRef::as_ref))
             );
             self.progress.message(&text);
         }
@@ -243,6 +248,7 @@ impl<'r> Evaluation<'r> {
         }
         let report = Report {
             baseline,
+            named_by: named_by(&self.args.checkers, &self.args.outside),
             ..Report::of(tally)
         };
         let status = self.report.write(report, &mut self.out)?;
@@ -255,25 +261,16 @@ impl<'r> Evaluation<'r> {
 }
 
 /// The checkers to run: those that were named, or some to compare.
-///
-/// # Errors
-/// When one is named twice.
-pub(crate) fn checkers(named: &[String]) -> Result<Vec<String>> {
-    if named.is_empty() {
-        let is_known =
-            |name: &&str| detect::checkers(name, &detect::CallFilter::default()).is_some();
-        return Ok(DEFAULT
-            .into_iter()
-            .filter(is_known)
-            .map(str::to_owned)
-            .collect());
+pub(crate) fn checkers(named: &[String]) -> Vec<String> {
+    if !named.is_empty() {
+        return named.to_vec();
     }
-    for (at, name) in named.iter().enumerate() {
-        if named[..at].contains(name) {
-            bail!("the checker '{name}' is named twice; leave one out");
-        }
-    }
-    Ok(named.to_vec())
+    let is_known = |name: &&str| detect::checkers(name, &detect::CallFilter::default()).is_some();
+    DEFAULT
+        .into_iter()
+        .filter(is_known)
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The number of threads.

@@ -32,7 +32,7 @@ pub(crate) struct Args {
     /// Which stream of a recording, from 1 on
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub part: Option<u64>,
-    /// A checker; may be given several times [default: those of an evaluation]
+    /// A checker, as for an evaluation; may be given several times [default: those of an evaluation]
     #[arg(short, long = "checker", value_name = "NAME")]
     pub checkers: Vec<String>,
     /// Show the checkers the stream as tag-parse passes it
@@ -65,7 +65,7 @@ pub(crate) fn explain(args: &Args, common: &args::Common) -> Result<Status> {
         Some(id) => find(&args.path, id)?,
         None => recording(args)?,
     };
-    let named = evaluate::checkers(&args.checkers)?;
+    let named = evaluate::checkers(&args.checkers);
     let (names, judgings) = judgings(&named, &args.outside, &entry)?;
     let plan = MeasurePlan {
         checkers: names,

@@ -581,7 +581,18 @@ fn what_is_wrong_with_a_checker_is_one_line() {
     );
     let text = folder.write("text.ndjson", "yes\n");
     for (arguments, error) in [
-        (["--checker", "cmd: "], "has no command".to_owned()),
+        (
+            ["--checker", "cmd: "],
+            "write a name and a command".to_owned(),
+        ),
+        (
+            ["--checker", "=cmd:cat"],
+            "write a name and a command".to_owned(),
+        ),
+        (
+            ["--checker", "auto=cmd:cat"],
+            "choose another name, 'auto' is that of another checker".to_owned(),
+        ),
         (["--checker", "nothing"], "cmd:COMMAND".to_owned()),
         (["--checker-timeout", "0"], "above 0".to_owned()),
         (["--decisions", "mine"], "not NAME=FILE".to_owned()),
@@ -591,7 +602,7 @@ fn what_is_wrong_with_a_checker_is_one_line() {
         ),
         (
             ["--decisions", &format!("full={twice}")],
-            "another checker has the name 'full'".to_owned(),
+            "choose another name, 'full' is that of another checker".to_owned(),
         ),
         (
             ["--decisions", &format!("mine={twice}")],
@@ -614,6 +625,50 @@ fn what_is_wrong_with_a_checker_is_one_line() {
             "{arguments:?}: {stderr}"
         );
     }
+}
+
+#[test]
+fn a_command_has_the_name_that_the_user_gives_it() {
+    if !needs::programs(&["python3"]) {
+        return;
+    }
+    let folder = Folder::new("named");
+    let corpus = folder.corpus("corpus", &[("a", "x", true), ("b", "x", false)]);
+    let always = folder.python(
+        "always.py",
+        "if kind == 'stream_end': answer(True, 'always')",
+    );
+    let checker = format!("mine={always}");
+    let list = run(&[&corpus, "--list", "--checker", &checker]);
+    assert!(
+        String::from_utf8_lossy(&list.stdout).contains("\"checker\":\"mine\""),
+        "{list:?}"
+    );
+    let report = run(&[
+        &corpus,
+        "--checker",
+        &checker,
+        "--require",
+        "mine:recall>=1",
+    ]);
+    let text = String::from_utf8_lossy(&report.stdout).into_owned();
+    assert_eq!(report.status.code(), Some(0), "{report:?}");
+    // The command that shows the wrong stream runs as it is pasted.
+    let explain = text.lines().find(|line| line.contains("tc-eval explain "));
+    let explain =
+        explain
+            .expect("a command")
+            .trim()
+            .replacen("tc-eval", env!("CARGO_BIN_EXE_tc-eval"), 1);
+    let shown = Command::new("bash")
+        .args(["-c", &explain])
+        .output()
+        .expect("bash runs");
+    let shown_text = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(
+        shown.status.success() && shown_text.contains("mine"),
+        "{explain}: {shown:?}"
+    );
 }
 
 #[test]

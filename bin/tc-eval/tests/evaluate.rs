@@ -474,7 +474,7 @@ fn what_cannot_be_read_is_named_counted_and_left_out() {
         "line 18: the tools of the label are not a list of tools",
         "line 19: the tools of the label are not a list of tools",
         "line 20: the label has calls, and its has_tool_call is false",
-        "1 stream was left out, with no answer in the label",
+        "1 stream left out, confirm the labels with: tc-eval label --confirm index.ndjson",
     ]) {
         let says = says.replace("./", "");
         assert!(
@@ -614,7 +614,7 @@ fn mistakes_in_the_arguments_are_one_line() {
         (&[".", "-c", "none"], "unknown checker 'none', use one of: "),
         (
             &[".", "-c", "full", "-c", "full"],
-            "the checker 'full' is named twice",
+            "choose another name, 'full' is that of another checker",
         ),
         (&[".", "--resplit", "0"], "use a size"),
         (&[".", "--jobs", "0"], "0"),

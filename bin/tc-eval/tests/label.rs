@@ -370,7 +370,7 @@ fn an_evaluation_leaves_out_what_is_not_confirmed() {
     assert_eq!(ran.status, Some(0), "{}{}", ran.out, ran.err);
     assert!(
         ran.err
-            .contains("1 stream was left out, with no answer in the label"),
+            .contains("1 stream left out, confirm the labels with: tc-eval label --confirm rec\n"),
         "{}",
         ran.err
     );

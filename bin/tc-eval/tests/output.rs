@@ -94,7 +94,7 @@ fn a_requirement_that_cannot_be_checked_is_refused_before_anything_runs() {
 #[test]
 fn one_run_writes_every_form_by_the_name_of_its_file() {
     let folder = Folder::new();
-    let names = ["r.json", "r.xml", "r.md", "r.html", "r.txt", "r.out", "-"];
+    let names = ["r.json", "r.xml", "r.md", "r.html", "r.TXT", "report", "-"];
     let outputs: Vec<&str> = names.iter().flat_map(|name| ["--output", *name]).collect();
     let ran = evaluate(&folder, &outputs);
     assert_eq!((ran.status, ran.err.as_str()), (Some(0), ""));
@@ -110,9 +110,9 @@ fn one_run_writes_every_form_by_the_name_of_its_file() {
             folder.read(name)
         );
     }
-    // An unknown ending has the form of --format, as standard output has.
-    assert_eq!(folder.read("r.out"), ran.out);
-    assert_eq!(folder.read("r.txt"), ran.out);
+    // A name without an ending has the form of --format, as standard output has.
+    assert_eq!(folder.read("report"), ran.out);
+    assert_eq!(folder.read("r.TXT"), ran.out);
     assert!(
         ran.out
             .lines()
@@ -132,6 +132,43 @@ fn one_run_writes_every_form_by_the_name_of_its_file() {
         .map(|file| file.unwrap().file_name())
         .collect();
     assert_eq!(left.len(), 7, "no draft is left: {left:?}");
+}
+
+#[test]
+fn an_unknown_ending_is_an_error_that_names_the_known_ones() {
+    let folder = Folder::new();
+    let ran = evaluate(&folder, &["--output", "r.json", "--output", "r.pdf"]);
+    assert_eq!((ran.status, ran.out.as_str()), (Some(2), ""));
+    assert_eq!(
+        ran.err,
+        "tc-eval: --output r.pdf: unknown ending, use one of .txt, .json, .xml, .md, .markdown, .html, .htm, or \
+         name the form with --format\n"
+    );
+    assert!(!folder.path("r.pdf").exists() && !folder.path("r.json").exists());
+    // Who names the form may name the file as they like.
+    let ran = evaluate(&folder, &["--output", "r.pdf", "--format", "json"]);
+    assert_eq!((ran.status, ran.err.as_str()), (Some(0), ""));
+    assert!(folder.read("r.pdf").starts_with('{'));
+    // The help has all endings that are not another spelling.
+    let help = folder.run(&["--help"]).out;
+    assert!(help.contains("(.txt, .json, .xml, .md, .html)"), "{help}");
+}
+
+#[test]
+fn a_summary_has_a_row_for_each_checker() {
+    let folder = Folder::new();
+    let whole = evaluate(&folder, &[]);
+    let ran = evaluate(&folder, &["--summary"]);
+    assert_eq!((ran.status, ran.err.as_str()), (Some(0), ""));
+    assert!(whole.out.starts_with(ran.out.trim_end()) && whole.out.len() > 2 * ran.out.len());
+    for checker in ["first-chunk", "full"] {
+        let rows = ran
+            .out
+            .lines()
+            .filter(|line| line.trim_start().starts_with(checker));
+        assert_eq!(rows.count(), 1, "{}", ran.out);
+    }
+    assert!(ran.out.lines().count() <= 12, "{}", ran.out);
 }
 
 #[test]

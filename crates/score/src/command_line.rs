@@ -2,14 +2,24 @@
 
 use std::fmt::Write;
 
-/// The command that shows where a checker decided on one stream, and why.
-pub fn explain(corpus: &str, stream: &str, checker: &str) -> String {
+/// The command that shows where a checker decided on one stream, and why. The checker is that of an
+/// option, which has a name and a value.
+pub fn explain(corpus: &str, stream: &str, [name, value]: [&str; 2]) -> String {
     format!(
         "tc-eval explain {}{}{}",
         operand(corpus),
         option("--stream", stream),
-        option("--checker", checker)
+        option(name, value)
     )
+}
+
+/// The command in which a person confirms the labels of indexes; standard input is not one that
+/// can be written.
+pub fn confirm<'p>(indexes: impl Iterator<Item = &'p str>) -> String {
+    let files = indexes.filter(|index| *index != "-");
+    files.fold("tc-eval label --confirm".to_owned(), |command, index| {
+        format!("{command} {}", operand(index))
+    })
 }
 
 /// The command that shows bytes of a file.
@@ -73,7 +83,11 @@ mod tests {
     #[test]
     fn plain_words_are_not_quoted() {
         assert_eq!(
-            explain("fixtures/index.ndjson", "openai-12", "lookahead:200"),
+            explain(
+                "fixtures/index.ndjson",
+                "openai-12",
+                ["--checker", "lookahead:200"]
+            ),
             "tc-eval explain fixtures/index.ndjson --stream openai-12 --checker lookahead:200"
         );
     }
@@ -81,7 +95,7 @@ mod tests {
     #[test]
     fn words_that_a_shell_or_a_parser_would_take_apart_stay_whole() {
         assert_eq!(
-            explain("-x", "-1", "cmd:python3 a.py"),
+            explain("-x", "-1", ["--checker", "cmd:python3 a.py"]),
             "tc-eval explain ./-x --stream=-1 --checker 'cmd:python3 a.py'"
         );
         for (word, text) in [

@@ -32,6 +32,10 @@ pub struct Report {
     pub verdicts: Vec<RequirementVerdict>,
     /// What changed since a baseline; `None` without one.
     pub baseline: Option<BaselineReport>,
+    /// The option and its value that name a checker whose name alone does not: `--checker` and
+    /// `mine=cmd:./mine` for `mine`. For the commands in a report; not a part of its JSON.
+    #[serde(skip)]
+    pub named_by: BTreeMap<String, [String; 2]>,
 }
 
 /// How good one checker is.
@@ -118,6 +122,7 @@ impl Report {
             groups: groups(tally),
             verdicts: Vec::new(),
             baseline: None,
+            named_by: BTreeMap::new(),
         }
     }
 

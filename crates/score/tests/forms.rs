@@ -64,6 +64,7 @@ fn report(checkers: usize, streams: usize, name: &str) -> Report {
 fn layout(width: usize) -> Layout {
     Layout {
         by: Dimension::ALL.to_vec(),
+        is_summary: false,
         width,
         has_colour: false,
     }
@@ -75,7 +76,7 @@ fn no_form_shows_a_control_character_of_a_name() {
     let forms = [
         table(&report, &layout(80)),
         junit(&report),
-        markdown(&report, &Dimension::ALL),
+        markdown(&report, &Dimension::ALL, false),
         json(&report).expect("JSON"),
     ];
     for form in forms {
@@ -93,7 +94,7 @@ fn no_form_shows_a_control_character_of_a_name() {
 
 #[test]
 fn markdown_reads_no_name_as_markup() {
-    let text = markdown(&report(2, 12, HOSTILE), &Dimension::ALL);
+    let text = markdown(&report(2, 12, HOSTILE), &Dimension::ALL, false);
     for line in text.lines().filter(|line| !line.starts_with("    ")) {
         assert!(
             !line.contains("<script")
@@ -139,7 +140,7 @@ fn markdown_reads_no_name_as_markup() {
 #[test]
 fn an_id_that_looks_like_an_item_of_a_list_is_text() {
     for name in ["- x", "+ x", "1. x"] {
-        let text = markdown(&report(1, 6, name), &[]);
+        let text = markdown(&report(1, 6, name), &[], false);
         assert!(
             !text.contains("- - ") && !text.contains("- + ") && !text.contains("- 0"),
             "{text}"
@@ -159,6 +160,17 @@ fn junit_has_a_test_for_each_requirement_and_each_wrong_stream_that_is_shown() {
     assert_eq!(text.matches("<testcase ").count(), wrong + 3, "{text}");
     assert_eq!(text.matches("<failure ").count(), 2);
     assert_eq!(text.matches("<skipped ").count(), wrong);
+    // The sum of all suites, which CI systems show: a reader that finds none counts a skipped test
+    // as passed or as disabled.
+    let all = format!("errors=\"0\" skipped=\"{wrong}\">");
+    assert_eq!(text.matches(&all).count(), 1, "{text}");
+    let of_suites: usize = text
+        .split("<testsuite ")
+        .skip(1)
+        .filter_map(|suite| suite.split("skipped=\"").nth(1)?.split('"').next())
+        .filter_map(|count| count.parse::<usize>().ok())
+        .sum();
+    assert_eq!(of_suites, wrong, "{text}");
     assert!(
         text.contains("failures=\"2\"") && !text.contains("<script"),
         "{text}"
@@ -190,12 +202,61 @@ fn a_table_fits_the_terminal() {
 }
 
 #[test]
+fn a_summary_has_a_row_for_each_checker_and_the_requirements_alone() {
+    let report = report(5, 30, "x");
+    let summary = table(
+        &report,
+        &Layout {
+            is_summary: true,
+            ..layout(80)
+        },
+    );
+    // The whole report begins with the same lines.
+    assert!(table(&report, &layout(80)).starts_with(summary.trim_end()));
+    for name in 0..5 {
+        let rows = summary
+            .lines()
+            .filter(|line| line.starts_with(&format!("  {name}x ")));
+        assert_eq!(rows.count(), 1, "{summary}");
+    }
+    assert!(summary.lines().count() <= 24, "{summary}");
+    assert!(
+        summary.contains("missed  ") && !summary.contains("tc-eval explain"),
+        "{summary}"
+    );
+    let summary = markdown(&report, &Dimension::ALL, true);
+    assert!(
+        summary.contains("## Requirements") && !summary.contains("<details>"),
+        "{summary}"
+    );
+}
+
+#[test]
+fn a_command_names_a_checker_as_the_user_did() {
+    let mut report = report(1, 6, "x");
+    let option = ["--checker", "0x=cmd:./mine"].map(str::to_owned);
+    report.named_by.insert("0x".to_owned(), option);
+    let command = "--checker '0x=cmd:./mine'";
+    let forms = [
+        table(&report, &layout(80)),
+        junit(&report).replace("&apos;", "'").replace("&#39;", "'"),
+        markdown(&report, &[], false),
+    ];
+    for form in forms {
+        assert!(
+            form.contains(command) && !form.contains("--checker 0x\n"),
+            "{form}"
+        );
+    }
+}
+
+#[test]
 fn what_is_not_defined_is_a_dash_and_never_nan() {
     for report in [report(0, 0, ""), report(1, 0, "x"), report(0, 5, "x")] {
         for form in [
             table(&report, &layout(80)),
             junit(&report),
-            markdown(&report, &Dimension::ALL),
+            markdown(&report, &Dimension::ALL, false),
             json(&report).expect("JSON"),
         ] {
             assert!(!form.contains("NaN") && !form.contains("inf"), "{form}");

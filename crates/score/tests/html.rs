@@ -51,8 +51,8 @@ fn a_page_has_all_its_parts() {
     };
     assert_eq!(
         count("svg"),
-        2 + 2 * CHECKERS.len(),
-        "the curve, its top, and two histograms for each checker"
+        2 * 2 + 2 * CHECKERS.len(),
+        "the curve and its top, each for wide and narrow windows, and two histograms for each checker"
     );
     for heading in [
         "Requirements",
@@ -72,6 +72,70 @@ fn a_page_has_all_its_parts() {
         "--checker lookahead:200",
     ] {
         assert!(text.contains(part), "{part} is not in {text}");
+    }
+}
+
+/// The largest `min-width` that the style gives to a plot, in pixels at 16 to the `rem`.
+fn widest_plot(style: &str) -> f64 {
+    let of_plots = style.split('}').filter(|rule| {
+        let selector = rule.split('{').rev().nth(1).unwrap_or_default();
+        selector
+            .split(',')
+            .any(|one| one.ends_with("svg") || one.contains("svg."))
+    });
+    let widths = of_plots.filter_map(|rule| rule.split("min-width:").nth(1)?.split("rem").next());
+    let widths = widths.filter_map(|rem| rem.parse::<f64>().ok());
+    widths.fold(0.0, f64::max) * 16.0
+}
+
+#[test]
+fn a_window_of_400_pixels_shows_whole_plots() {
+    let page = html(&report(&CHECKERS, 2_000, |_, _| ()));
+    let style = page
+        .split("<style>")
+        .nth(1)
+        .unwrap()
+        .split("</style>")
+        .next()
+        .unwrap();
+    // What the body has in such a window between its paddings of a rem each.
+    let room = 400.0 - 2.0 * 16.0;
+    assert!(widest_plot(style) <= room, "a plot is cut off: {style}");
+    assert!(
+        style.contains(
+            "@media screen and (max-width:44rem){svg.narrow{display:block}svg.broad{display:none}}"
+        ),
+        "{style}"
+    );
+    let plots: Vec<&str> = page
+        .split("<svg ")
+        .skip(1)
+        .map(|svg| svg.split("</svg>").next().unwrap())
+        .collect();
+    let narrow: Vec<&&str> = plots
+        .iter()
+        .filter(|plot| plot.contains("class=\"narrow\""))
+        .collect();
+    assert_eq!(narrow.len(), 2, "the curve and its top");
+    for plot in narrow {
+        let width = plot
+            .split(" width=\"")
+            .nth(1)
+            .unwrap()
+            .split('"')
+            .next()
+            .unwrap();
+        let width: f64 = width.parse().unwrap();
+        assert!(width <= room, "{width}");
+        let points: Vec<f64> = plot
+            .split("cx=\"")
+            .skip(1)
+            .map(|rest| rest.split('"').next().unwrap().parse().unwrap())
+            .collect();
+        assert!(
+            points.len() > 1 && points.iter().all(|x| *x < width),
+            "{points:?}"
+        );
     }
 }
 

@@ -12,11 +12,16 @@ use stdio::Status;
 #[derive(Clone, Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct Args {
-    /// The form of the report
-    #[arg(short, long, value_enum, default_value = "table")]
-    pub format: ReportForm,
-    /// Write the report to a file, in the form of its extension (.txt, .json, .xml, .md, .html) or
-    /// else that of --format; may be given several times, `-` is standard output
+    /// The form of the report [default: table]
+    #[arg(short, long, value_enum)]
+    pub format: Option<ReportForm>,
+    /// Of the table and of Markdown only the summary, with a row for each checker, and what is
+    /// required
+    #[arg(long)]
+    pub summary: bool,
+    /// Write the report to a file, in the form of its ending (.txt, .json, .xml, .md, .html), or in
+    /// that of --format if the file has another ending or none; may be given several times, `-` is
+    /// standard output
     #[arg(long, value_name = "FILE")]
     pub output: Vec<PathBuf>,
     /// End with 1 unless this holds: a metric of all checkers, of one (`auto:recall>=99.5%`) or of
@@ -51,6 +56,7 @@ pub(crate) struct ReportOutput {
     stdout: Option<ReportForm>,
     requirements: Vec<Requirement>,
     by: Vec<Dimension>,
+    is_summary: bool,
 }
 
 impl ReportOutput {
@@ -59,8 +65,8 @@ impl ReportOutput {
     /// output gets a report if `has_stdout`, and no file was named or `-` was.
     ///
     /// # Errors
-    /// When a file cannot be created, or a requirement names a metric or a checker that does not
-    /// exist.
+    /// When a file cannot be created or its ending names no form, or a requirement names a metric
+    /// or a checker that does not exist.
     pub(crate) fn open(
         args: &Args,
         checkers: &[String],
@@ -85,19 +91,20 @@ impl ReportOutput {
             stdout: None,
             requirements,
             by: args.by.clone(),
+            is_summary: args.summary,
         };
+        let of_stdout = Some(args.format.unwrap_or(ReportForm::Table));
         if args.output.is_empty() {
-            output.stdout = Some(args.format);
+            output.stdout = of_stdout;
         }
         for path in &args.output {
             if path.as_os_str() == "-" {
-                output.stdout = Some(args.format);
+                output.stdout = of_stdout;
                 continue;
             }
+            let form = form_of(path, args.format)?;
             let draft = LabelDraft::create(path).map_err(|error| unwritable(path, &error))?;
-            output
-                .files
-                .push((form_of(path).unwrap_or(args.format), path.clone(), draft));
+            output.files.push((form, path.clone(), draft));
         }
         output.stdout = output.stdout.filter(|_| has_stdout);
         Ok(output)
@@ -145,12 +152,13 @@ impl ReportOutput {
             anyhow::Ok(match form {
                 ReportForm::Json => forms::json(&report)?,
                 ReportForm::Junit => forms::junit(&report),
-                ReportForm::Markdown => forms::markdown(&report, &by),
+                ReportForm::Markdown => forms::markdown(&report, &by, self.is_summary),
                 ReportForm::Html => forms::html(&report),
                 ReportForm::Table => {
                     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty());
                     let layout = forms::Layout {
                         by: by.clone(),
+                        is_summary: self.is_summary,
                         width: terminal.map_or(80, |(columns, _)| columns),
                         has_colour: terminal.is_some() && !no_colour,
                     };
@@ -184,16 +192,35 @@ impl ReportOutput {
     }
 }
 
-/// The form that the name of a file asks for.
-fn form_of(path: &Path) -> Option<ReportForm> {
-    let extension = path.extension()?.to_str()?.to_ascii_lowercase();
-    Some(match extension.as_str() {
-        "txt" => ReportForm::Table,
-        "json" => ReportForm::Json,
-        "xml" => ReportForm::Junit,
-        "html" | "htm" => ReportForm::Html,
-        "md" | "markdown" => ReportForm::Markdown,
-        _ => return None,
+/// The endings of files that name a form.
+const ENDINGS: [(&str, ReportForm); 7] = [
+    ("txt", ReportForm::Table),
+    ("json", ReportForm::Json),
+    ("xml", ReportForm::Junit),
+    ("md", ReportForm::Markdown),
+    ("markdown", ReportForm::Markdown),
+    ("html", ReportForm::Html),
+    ("htm", ReportForm::Html),
+];
+
+/// The form that the name of a file asks for, or else the one that was `asked` for. A name without
+/// an ending, such as `/dev/fd/3`, asks for none.
+///
+/// # Errors
+/// When the ending is unknown and no form was asked for.
+fn form_of(path: &Path, asked: Option<ReportForm>) -> Result<ReportForm> {
+    let Some(ending) = path.extension() else {
+        return Ok(asked.unwrap_or(ReportForm::Table));
+    };
+    let named = ENDINGS
+        .iter()
+        .find(|(name, _)| ending.eq_ignore_ascii_case(name));
+    named.map(|(_, form)| *form).or(asked).ok_or_else(|| {
+        let endings = ENDINGS.map(|(name, _)| format!(".{name}")).join(", ");
+        anyhow!(
+            "--output {}: unknown ending, use one of {endings}, or name the form with --format",
+            path.display()
+        )
     })
 }
 

@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 pub(super) struct Section<'r> {
     /// The heading, in which names are raw.
     pub title: String,
-    /// Whether Markdown folds it.
+    /// Whether it has details: Markdown folds it, and a summary leaves it out.
     pub is_folded: bool,
     /// What it shows.
     pub blocks: Vec<Block<'r>>,
@@ -225,14 +225,17 @@ fn baseline(report: &Report) -> Vec<Block<'_>> {
         sheet.add(&one.checker, counts.map(count).into_iter().chain([p]));
     }
     blocks.push(Block::Sheet(sheet));
-    let changed = baseline.checkers.iter().flat_map(words::changed);
-    blocks.extend(listed(changed.chain(words::unpaired(baseline))));
+    let checkers = baseline.checkers.iter();
+    let changed = checkers.flat_map(|change| words::changed(report, change));
+    blocks.extend(listed(changed.chain(words::unpaired(report, baseline))));
     blocks
 }
 
 /// The streams on which checkers were wrong.
 fn wrong(report: &Report) -> Vec<Block<'_>> {
-    let lists: Vec<_> = listed(report.checkers.iter().flat_map(words::wrong)).collect();
+    let checkers = report.checkers.iter();
+    let wrong = checkers.flat_map(|checker| words::wrong(report, checker));
+    let lists: Vec<_> = listed(wrong).collect();
     if lists.is_empty() {
         return vec![Block::Sentence("None.".to_owned())];
     }

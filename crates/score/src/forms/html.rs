@@ -115,7 +115,7 @@ fn curves(report: &Report) -> Markup {
                 p { "No checker has both a recall and a wait: that takes streams with calls and streams without." }
             } @else {
                 figure.large {
-                    (plot::curve(&points, "curve", "Recall against earliness of all checkers", None))
+                    (plot::curves(&points, "curve", "Recall against earliness of all checkers", None))
                     figcaption {
                         "Further up: more calls are found. Further left: less text waits. "
                         strong { "Discs" } " with a line through them: no other checker finds as many calls with as short a wait. "
@@ -124,7 +124,7 @@ fn curves(report: &Report) -> Markup {
                 }
                 @if let Some(top) = plot::top(&points) {
                     figure.large {
-                        (plot::curve(&points, "curve-top", "The checkers with the highest recall", Some(top)))
+                        (plot::curves(&points, "curve-top", "The checkers with the highest recall", Some(top)))
                         figcaption { (format!("The same, from a recall of {:.0}\u{a0}% upwards.", top * 100.0)) }
                     }
                 }

@@ -48,7 +48,8 @@ impl Suite {
     fn xml(&self) -> Markup {
         html! {
             testsuite name=(self.name) tests=(self.cases.len())
-                failures=(self.count(CaseResult::Failure)) errors=(self.count(CaseResult::Error)) {
+                failures=(self.count(CaseResult::Failure)) errors=(self.count(CaseResult::Error))
+                skipped=(self.count(CaseResult::Skipped)) {
                 "\n"
                 @for Case { name, result, message, more } in &self.cases {
                     testcase name=(name) classname="tc-eval" {
@@ -96,7 +97,8 @@ pub fn junit(report: &Report) -> String {
         (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
         testsuites name="tc-eval" tests=(sum(&|suite| suite.cases.len()))
             failures=(sum(&|suite| suite.count(CaseResult::Failure)))
-            errors=(sum(&|suite| suite.count(CaseResult::Error))) {
+            errors=(sum(&|suite| suite.count(CaseResult::Error)))
+            skipped=(sum(&|suite| suite.count(CaseResult::Skipped))) {
             "\n"
             @for suite in &suites { (suite.xml()) "\n" }
         }
@@ -106,7 +108,7 @@ pub fn junit(report: &Report) -> String {
 }
 
 fn of_checker(report: &Report, checker: &CheckerReport) -> Suite {
-    let wrong = words::wrong(checker);
+    let wrong = words::wrong(report, checker);
     // A line for each wrong stream, with the command that shows more.
     let line = |kind: &NamedStreams<'_>, stream: &Named<'_>| {
         let Named { answer, reason, .. } = stream;
@@ -138,7 +140,7 @@ fn of_checker(report: &Report, checker: &CheckerReport) -> Suite {
     let baseline = report.baseline.iter();
     let changes = baseline.flat_map(|baseline| &baseline.checkers);
     for change in changes.filter(|change| change.checker == checker.name) {
-        let [broken, _] = words::changed(change);
+        let [broken, _] = words::changed(report, change);
         cases.extend(broken.streams.iter().map(|stream| Case {
             name: format!("baseline: {}", name_of(stream)),
             result: CaseResult::Failure,

@@ -13,9 +13,10 @@ use std::fmt::Write as _;
 const GROUPS: usize = 100;
 
 /// The report as [GitHub Flavored Markdown](https://github.github.com/gfm/), split by the
-/// dimensions `by`. Names are escaped, so that none is read as Markdown or HTML.
+/// dimensions `by`, or if `is_summary` only what is not folded. Names are escaped, so that none is
+/// read as Markdown or HTML.
 #[must_use]
-pub fn markdown(report: &Report, by: &[Dimension]) -> String {
+pub fn markdown(report: &Report, by: &[Dimension], is_summary: bool) -> String {
     let mut out = String::new();
     for section in sections(report, by, GROUPS) {
         let title = text(&name(&section.title, NAME), NAME);
@@ -23,6 +24,7 @@ pub fn markdown(report: &Report, by: &[Dimension]) -> String {
         // HTML.
         let _ = match () {
             () if matches!(section.blocks[..], [Block::Curves]) => continue,
+            () if section.is_folded && is_summary => continue,
             () if section.is_folded => writeln!(out, "<details><summary>{title}</summary>\n"),
             () => writeln!(out, "## {title}\n"),
         };

@@ -13,9 +13,15 @@ use std::fmt::Write;
 type Spot = (f64, f64);
 
 /// The `<svg>` element of a plot, with its title and description in words.
-fn svg(id: &str, [title, text]: [&str; 2], [width, height]: [f64; 2], inside: &Markup) -> Markup {
+fn svg(
+    id: &str,
+    class: &str,
+    [title, text]: [&str; 2],
+    [width, height]: [f64; 2],
+    inside: &Markup,
+) -> Markup {
     html! {
-        svg viewBox=(format!("0 0 {width} {height}")) width=(width) height=(height) role="img"
+        svg.(class) viewBox=(format!("0 0 {width} {height}")) width=(width) height=(height) role="img"
             aria-labelledby=(format!("{id}-title {id}-text")) {
             title id=(format!("{id}-title")) { (title) }
             desc id=(format!("{id}-text")) { (text) }
@@ -91,14 +97,40 @@ pub(super) fn top(points: &[Point]) -> Option<f64> {
     Some(top.unwrap_or(widest))
 }
 
-/// The size of the curve, and the edges of its plane: left, right, top and bottom.
-const CURVE: [f64; 2] = [960.0, 440.0];
-const PLANE: [f64; 4] = [66.0, 938.0, 34.0, 390.0];
+/// A drawing of a curve.
+struct Canvas {
+    /// Its class, by which the style of the page shows one of the drawings.
+    class: &'static str,
+    /// Its width and its height.
+    size: [f64; 2],
+    /// The edges of its plane: left, right, top and bottom.
+    plane: [f64; 4],
+}
+
+/// The drawing for a window that is wide, and the one for a telephone, on which the wide one would
+/// be either too small to read or cut off: most points lie at its right.
+const CANVASES: [Canvas; 2] = [
+    Canvas {
+        class: "broad",
+        size: [960.0, 440.0],
+        plane: [66.0, 938.0, 34.0, 390.0],
+    },
+    Canvas {
+        class: "narrow",
+        size: [360.0, 400.0],
+        plane: [58.0, 340.0, 34.0, 350.0],
+    },
+];
+
+/// The curve of recall against earliness, once for each width of a window.
+pub(super) fn curves(points: &[Point], id: &str, title: &str, lowest: Option<f64>) -> Markup {
+    html! { @for canvas in &CANVASES { (curve(points, id, title, lowest, canvas)) } }
+}
 
 /// The curve of recall against earliness, from the recall `lowest` on, or from what the points need.
 /// Points that no other beats (none has a recall as high and a wait as short) are discs with a line
 /// through them, the others are rings. The numbers are those of the legend.
-pub(super) fn curve(points: &[Point], id: &str, title: &str, lowest: Option<f64>) -> Markup {
+fn curve(points: &[Point], id: &str, title: &str, lowest: Option<f64>, canvas: &Canvas) -> Markup {
     let is_drawn = |point: &&Point| lowest.is_none_or(|lowest| point.recall >= lowest);
     let points: Vec<&Point> = points.iter().filter(is_drawn).collect();
     // A little less than the lowest value, so that no point lies on the axis; never so close to 1
@@ -109,7 +141,7 @@ pub(super) fn curve(points: &[Point], id: &str, title: &str, lowest: Option<f64>
             .map(|point| point.interval.map_or(point.recall, |(low, _)| low));
         (1.0 - (1.0 - lows.fold(0.98, f64::min)) * 1.06).max(0.0)
     });
-    let [left, right, top, bottom] = PLANE;
+    let [left, right, top, bottom] = canvas.plane;
     let x = |waited: f64| left + waited * (right - left);
     let y = |recall: f64| bottom - (recall.max(lowest) - lowest) / (1.0 - lowest) * (bottom - top);
     let mut description = "A plot with one point for each checker.".to_owned();
@@ -136,7 +168,7 @@ pub(super) fn curve(points: &[Point], id: &str, title: &str, lowest: Option<f64>
         last = Some(y);
     }
     let inside = html! {
-        (axes(lowest, x, y))
+        (axes(canvas, lowest, x, y))
         @if front.len() > 1 { polyline.front points=(step.join(" ")) {} }
         @for (point, (x, _)) in points.iter().zip(&spots) {
             @if let Some((low, high)) = point.interval {
@@ -155,7 +187,14 @@ pub(super) fn curve(points: &[Point], id: &str, title: &str, lowest: Option<f64>
             (text((spot.0 + 9.0, spot.1 - 10.0), "label", "start", &numbers))
         }
     };
-    svg(id, [title, &description], CURVE, &inside)
+    let id = format!("{id}-{}", canvas.class);
+    svg(
+        &id,
+        canvas.class,
+        [title, &description],
+        canvas.size,
+        &inside,
+    )
 }
 
 /// Where the numbers of points are written: points so close that their numbers would cover each
@@ -202,8 +241,8 @@ fn front(points: &[&Point]) -> Vec<usize> {
 /// The distances between two lines of the grid, from which the first that makes few lines is taken.
 const STEPS: [f64; 8] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2];
 
-fn axes(lowest: f64, x: impl Fn(f64) -> f64, y: impl Fn(f64) -> f64) -> Markup {
-    let [left, right, top, bottom] = PLANE;
+fn axes(canvas: &Canvas, lowest: f64, x: impl Fn(f64) -> f64, y: impl Fn(f64) -> f64) -> Markup {
+    let [left, right, top, bottom] = canvas.plane;
     let step = STEPS.into_iter().find(|step| (1.0 - lowest) / step <= 8.0);
     let step = step.unwrap_or(0.2);
     let digits = usize::from(step < 0.01);
@@ -219,7 +258,7 @@ fn axes(lowest: f64, x: impl Fn(f64) -> f64, y: impl Fn(f64) -> f64) -> Markup {
             (text((x, bottom + 15.0), "faint", "middle", &format!("{percent}\u{a0}%")))
         }
         (line((left, bottom), (right, bottom), "axis"))
-        (text((x(0.5), CURVE[1] - 14.0), "faint", "middle", "waited: share of the text without calls that had gone by"))
+        (text((x(0.5), canvas.size[1] - 14.0), "faint", "middle", "waited: share of the text without calls that had gone by"))
         (text((left - 8.0, top - 24.0), "faint", "end", "recall"))
     }
 }
@@ -304,7 +343,7 @@ fn histogram(id: &str, title: &str, axis: &str, bars: &[Bar]) -> Markup {
         (text((left - 6.0, ZERO + 12.0), "faint", "end", "no"))
         (text((f64::midpoint(left, right), HISTOGRAM[1] - 12.0), "faint", "middle", axis))
     };
-    svg(id, [title, &description], HISTOGRAM, &inside)
+    svg(id, "histogram", [title, &description], HISTOGRAM, &inside)
 }
 
 /// A count in at most five characters: `999`, `1.2k`, `35k`, `1.2M`.
@@ -489,13 +528,13 @@ mod tests {
             ..point(0.1, recall, 0.4)
         };
         let points = [named("<low>", 0.5), named("<high>", 0.99)];
-        let svg = curve(&points, "id", "title", Some(0.95)).into_string();
+        let svg = curves(&points, "id", "title", Some(0.95)).into_string();
         assert!(
             !svg.contains("low") && svg.contains("&lt;high&gt;"),
             "{svg}"
         );
         assert!(
-            curve(&[], "id", "title", None)
+            curves(&[], "id", "title", None)
                 .into_string()
                 .contains("</svg>")
         );

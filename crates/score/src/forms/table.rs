@@ -13,6 +13,9 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 pub struct Layout {
     /// By what the report is split.
     pub by: Vec<Dimension>,
+    /// Whether only the summary is written, and what is required: no list of streams, no groups and
+    /// no section of a checker.
+    pub is_summary: bool,
     /// Columns; at least 60 are used.
     pub width: usize,
     /// Whether the reader shows colours.
@@ -39,7 +42,8 @@ pub fn table(report: &Report, layout: &Layout) -> String {
         has_colour: layout.has_colour,
     };
     for section in sections(report, &layout.by, usize::MAX) {
-        if matches!(section.blocks[..], [Block::Curves]) {
+        let is_left_out = layout.is_summary && section.is_folded;
+        if is_left_out || matches!(section.blocks[..], [Block::Curves]) {
             continue;
         }
         if !page.out.is_empty() {

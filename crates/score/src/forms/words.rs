@@ -3,7 +3,7 @@
 use crate::baseline::{AnswerChange, BaselineName, BaselineReport, CheckerChange};
 use crate::command_line::explain;
 use crate::metrics::{MetricValue, Metrics};
-use crate::report::CheckerReport;
+use crate::report::{CheckerReport, Report};
 use crate::wrong::WrongStream;
 use crate::{visible, visible_ends};
 
@@ -140,6 +140,8 @@ impl Named<'_> {
 pub(super) struct NamedStreams<'r> {
     /// The checker whose answers they are; empty for streams of no checker.
     pub checker: &'r str,
+    /// The option that names the checker, and its value.
+    option: [&'r str; 2],
     /// The name of the kind.
     pub kind: &'static str,
     /// How many there are.
@@ -149,9 +151,19 @@ pub(super) struct NamedStreams<'r> {
 }
 
 impl<'r> NamedStreams<'r> {
-    fn of(checker: &'r str, kind: &'static str, count: u64, streams: Vec<Named<'r>>) -> Self {
+    fn of(
+        report: &'r Report,
+        checker: &'r str,
+        kind: &'static str,
+        count: u64,
+        streams: Vec<Named<'r>>,
+    ) -> Self {
+        let named_by = report.named_by.get(checker);
         NamedStreams {
             checker,
+            option: named_by.map_or(["--checker", checker], |option| {
+                option.each_ref().map(|it| &**it)
+            }),
             kind,
             count,
             streams,
@@ -173,8 +185,8 @@ impl<'r> NamedStreams<'r> {
 
     /// The command that shows more of a stream; `None` for streams of no checker.
     pub(super) fn command(&self, stream: &Named<'_>) -> Option<String> {
-        let checker = Some(self.checker).filter(|checker| !checker.is_empty());
-        checker.map(|checker| explain(stream.corpus, stream.id, checker))
+        let is_of_checker = !self.checker.is_empty();
+        is_of_checker.then(|| explain(stream.corpus, stream.id, self.option))
     }
 
     /// The command that shows more of the first stream.
@@ -184,15 +196,21 @@ impl<'r> NamedStreams<'r> {
 }
 
 /// The wrong streams of a checker.
-pub(super) fn wrong(checker: &CheckerReport) -> [NamedStreams<'_>; 2] {
+pub(super) fn wrong<'r>(report: &'r Report, checker: &'r CheckerReport) -> [NamedStreams<'r>; 2] {
     let CheckerReport {
         name, confusion, ..
     } = checker;
     let [missed, false_yes] =
         [&checker.missed, &checker.false_yes].map(|streams| streams.iter().map(of_wrong).collect());
     [
-        NamedStreams::of(name, "missed", confusion.missed(), missed),
-        NamedStreams::of(name, "false yes", confusion.false_positives, false_yes),
+        NamedStreams::of(report, name, "missed", confusion.missed(), missed),
+        NamedStreams::of(
+            report,
+            name,
+            "false yes",
+            confusion.false_positives,
+            false_yes,
+        ),
     ]
 }
 
@@ -227,22 +245,25 @@ pub(super) fn change(change: &CheckerChange) -> String {
 }
 
 /// The streams whose answer changed.
-pub(super) fn changed(change: &CheckerChange) -> [NamedStreams<'_>; 2] {
+pub(super) fn changed<'r>(report: &'r Report, change: &'r CheckerChange) -> [NamedStreams<'r>; 2] {
     let [broken, fixed] = [&change.broken_streams, &change.fixed_streams]
         .map(|streams| streams.iter().map(of_change).collect());
     [
-        NamedStreams::of(&change.checker, "broken", change.broken, broken),
-        NamedStreams::of(&change.checker, "fixed", change.fixed, fixed),
+        NamedStreams::of(report, &change.checker, "broken", change.broken, broken),
+        NamedStreams::of(report, &change.checker, "fixed", change.fixed, fixed),
     ]
 }
 
 /// The streams that only one of a baseline and a run has.
-pub(super) fn unpaired(baseline: &BaselineReport) -> [NamedStreams<'_>; 2] {
+pub(super) fn unpaired<'r>(
+    report: &'r Report,
+    baseline: &'r BaselineReport,
+) -> [NamedStreams<'r>; 2] {
     let [new, vanished] = [&baseline.new_streams, &baseline.vanished_streams]
         .map(|streams| streams.iter().map(of_name).collect());
     [
-        NamedStreams::of("", "new", baseline.new, new),
-        NamedStreams::of("", "vanished", baseline.vanished, vanished),
+        NamedStreams::of(report, "", "new", baseline.new, new),
+        NamedStreams::of(report, "", "vanished", baseline.vanished, vanished),
     ]
 }
 
