@@ -222,6 +222,26 @@ fn options_reach_their_stages() {
     }
 }
 
+#[test]
+fn ask_decides_what_a_person_is_asked_and_approve_is_its_old_name() {
+    for (typed, status, warns) in [
+        ("--ask write", 3, false),
+        ("--ask none", 0, false),
+        ("--approve=write", 3, true),
+        ("--approve none", 0, true),
+    ] {
+        let scratch = Scratch::new();
+        let (ended, out, err) = scratch.run(&format!("{ASK} {typed} --plain {QUESTION}"));
+        assert_eq!(ended, status, "{typed}: {out}{err}");
+        let warning = "react: write --ask for --approve, which goes with the next release\n";
+        assert_eq!(err.matches(warning).count(), usize::from(warns), "{err}");
+        assert!(
+            !err.replace(warning, "").contains("--approve ") && !err.contains("tool-exec: write"),
+            "{err}"
+        );
+    }
+}
+
 /// The tool that finds huts writes to a pipe when it runs, and waits for a line from another.
 fn waiting() -> Scratch {
     let scratch = Scratch::new();

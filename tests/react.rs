@@ -219,27 +219,109 @@ fn an_answer_that_cannot_be_shown_is_2_and_a_wrong_view_or_log_runs_nothing() {
     );
 }
 
-/// A pipe that is closed at once gives nothing; whatever else comes would be lost.
+/// A terminal and /dev/null hold no text, and neither does a pipe without any.
 #[test]
-fn what_is_piped_in_is_an_error_before_anything_runs() {
-    let scratch = Scratch::new();
-    for given in ["echo text |", "cat README.md |", "<README.md"] {
-        let (status, out, err) = scratch.run(&format!("{given} {ASK} {QUESTION}"));
-        assert_eq!(
-            (status, out.as_str(), err.lines().count()),
-            (2, "", 1),
-            "{given}: {err}"
-        );
+fn text_on_standard_input_belongs_to_the_question() {
+    for (given, question, content) in [
+        ("printf 'a\\nb\\n\\n' |", "Why?", r#""Why?\n\na\nb""#),
+        ("printf '{\"a\":1}' |", "-5?", r#""-5?\n\n{\"a\":1}""#),
+        ("<Cargo.toml", "Why?", r#""Why?\n\n[package]\n"#),
+        ("printf '%0200000d' 0 |", "Why?", r#""Why?\n\n00000000"#),
+        ("echo '--help' |", "", r#""--help""#),
+        (": |", "Why?", r#""Why?""#),
+        ("printf ' \\n' |", "Why?", r#""Why?""#),
+        ("</dev/null", "Why?", r#""Why?""#),
+    ] {
+        let ask = |options: &str| {
+            let question = match question {
+                "" => String::new(),
+                text => format!("--question '{text}'"),
+            };
+            format!("{ASK} --no-time {options} {question}")
+        };
+        let scratch = Scratch::new();
+        let (status, out, err) = scratch.run(&format!("{given} {}", ask("")));
+        let log = scratch.read("log");
+        let asked = format!(r#"{{"type":"message","message":{{"role":"user","content":{content}"#);
         assert!(
-            err.starts_with("react: standard input is not read") && scratch.read("log").is_empty(),
-            "{err}"
+            status == 2 && out.contains("(tape_miss)") && log.starts_with(&asked),
+            "{given} {out}{err}{log}"
         );
+        let printed = Scratch::new();
+        let (_, line, _) = printed.run(&format!("{given} {}", ask("--print-pipeline")));
+        printed.run(&format!("{given} bash -c {}", tool::shell_word(&line)));
+        assert_eq!(printed.read("log"), log, "{line}");
     }
-    for nothing in [": |", "</dev/null"] {
-        let (status, _, err) =
-            scratch.run(&format!("rm -f $SCRATCH/*; {nothing} {ASK} {QUESTION}"));
-        assert_eq!((status, err.as_str()), (0, ""), "{nothing}");
+    let scratch = Scratch::new();
+    let (status, _, err) = scratch.run(&format!("echo {QUESTION} | {ASK}"));
+    assert_eq!((status, &*err), (0, ""), "the text alone is the question");
+}
+
+#[test]
+fn text_that_cannot_be_sent_is_an_error_before_anything_runs() {
+    let scratch = Scratch::new();
+    for (given, says) in [
+        (
+            "yes | tr -d '\\n' |",
+            "more than 1024 bytes, raise --max-line",
+        ),
+        ("yes |", "more than 1024 bytes, raise --max-line"),
+        (
+            "printf 'a\\n\\377' |",
+            ", line 2: not UTF-8, convert it first",
+        ),
+        ("</", "standard input: "),
+    ] {
+        let (status, out, err) = scratch.run(&format!(
+            "set +o pipefail; {given} {ASK} --max-line 1K Why?"
+        ));
+        assert_eq!((status, &*out, err.lines().count()), (2, "", 1), "{err}");
+        assert!(
+            err.starts_with("react: standard input") && err.contains(says),
+            "{given} {err}"
+        );
+        assert!(!scratch.0.join("log").exists(), "{given}");
     }
+    // The text is not in the command that goes on.
+    fs::write(
+        scratch.0.join("log"),
+        "{\"type\":\"message\",\"message\":{\"role\":\"user\",\"content\":\"Hi\"}}\n",
+    )
+    .expect("a log");
+    let (_, _, err) = scratch.run(&format!(
+        "echo text | {} Why?",
+        ASK.replace("huts.tape", "none.tape")
+    ));
+    let last = err.lines().last().unwrap_or_default();
+    assert!(
+        last.contains("--question 'Why?'") && last.ends_with(" # with the same standard input"),
+        "{err}"
+    );
+}
+
+/// Nobody can know whether a program that is silent will write: it is waited for.
+#[test]
+fn a_silent_pipe_is_waited_for_and_named() {
+    let scratch = Scratch::new();
+    let mut bash = scratch.bash(&format!("exec {ASK} {QUESTION}"));
+    let mut child = bash
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .expect("bash runs");
+    let mut err = child.stderr.take().expect("a pipe");
+    wait_for(&mut err, "react: still reading standard input to its end");
+    drop(child.stdin.take());
+    let mut out = String::new();
+    child
+        .stdout
+        .take()
+        .expect("a pipe")
+        .read_to_string(&mut out)
+        .expect("text");
+    assert!(
+        child.wait().expect("it ends").success() && out.contains("sleeping bags"),
+        "{out}"
+    );
 }
 
 /// The log keeps what has come, and the next run continues from it.
@@ -563,7 +645,7 @@ done
     );
     fs::write(scratch.0.join("tools.json"), tools).expect("a tools file");
     let react = format!(
-        "OPENAI_API_KEY=k react --base-url {} -a openai-chat -m demo -t $SCRATCH/tools.json --log $SCRATCH/log --plain {QUESTION}",
+        "echo today | OPENAI_API_KEY=k react --base-url {} -a openai-chat -m demo -t $SCRATCH/tools.json --log $SCRATCH/log --plain {QUESTION}",
         provider(&[CALL, AGAIN, TEXT])
     );
     let (status, out, err) = scratch.run(&react);
@@ -575,6 +657,10 @@ done
     assert!(status == 0 && out.contains("Four beds."), "{out}{err}");
     assert_eq!(scratch.read("started").lines().count(), before + 1);
     let log = scratch.read("log");
+    assert!(
+        log.contains(r"what should we pack?\n\ntoday"),
+        "text goes through the hub: {log}"
+    );
     let by: HashSet<&str> = log
         .split("4 beds by ")
         .skip(1)

@@ -766,7 +766,7 @@ async function speed() {
 
 // ---- All checks, one after the other
 
-const options = () => ["--base-url", `http://127.0.0.1:${model.server.address().port}`, "--sessions", sessions, "--tools", join(folder, "tools.json"), "--mode", "standard", "--approve", "write"];
+const options = () => ["--base-url", `http://127.0.0.1:${model.server.address().port}`, "--sessions", sessions, "--tools", join(folder, "tools.json"), "--mode", "standard", "--ask", "write"];
 
 makeTools();
 mkdirSync(sessions, { mode: 0o700 });

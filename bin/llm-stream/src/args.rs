@@ -39,6 +39,14 @@ pub(crate) struct Args {
     /// The question: a user's message after the log, or before the text on standard input
     #[arg(conflicts_with = "files")]
     pub prompt: Option<String>,
+    /// A file whose text follows PROMPT in the question, as text on standard input does
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "files",
+        hide_short_help = true
+    )]
+    pub text: Option<PathBuf>,
 
     /// Report each request's address, its status, retries and waits, and the time to the first
     /// event on standard error

@@ -241,7 +241,10 @@ impl Opening {
         if watch.signal().is_none() {
             content.report(out.messages());
         }
-        let question = input::question(self.args.prompt.as_deref(), content.text);
+        let text = self.args.text.as_deref();
+        let text = text.map(|path| input::text(path, self.filter.max_line));
+        let texts = [content.text, text.transpose()?.flatten()];
+        let question = input::question(self.args.prompt.as_deref(), texts);
         if let Some((api, request)) = &content.request {
             let left_out = self.turn.fill_in(*api, request);
             for note in request.notes.iter().chain(&left_out) {

@@ -2,15 +2,14 @@
 //! and the file of the tools.
 
 use crate::output::Messages;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use api::{Api, Conversation, InboundRequest, request_event};
 use event::Raw;
 use event::payload::Warning;
+use std::fs::File;
 use std::io::IsTerminal;
 use std::path::Path;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::time::Duration;
-use stdio::{BadLine, BadLines, Filter, Input, InputBlock, StopSignals};
+use stdio::{BadLine, BadLines, Filter, Input, InputBlock, Patience, StopSignals};
 
 /// What standard input held.
 #[derive(Debug, Default)]
@@ -54,7 +53,9 @@ pub(crate) fn read(
     }
     let mut input = Input::open(&[], options.max_line)?;
     let mut log = InputLog::default();
-    let patience = Patience::new();
+    // Only a terminal gets the message: elsewhere nobody watches.
+    let is_watched = std::io::stderr().is_terminal();
+    let patience = is_watched.then(|| Patience::new("llm-stream", WAITS));
     while let Some(block) = input.block(Some(signals), &mut || Ok(()))? {
         match block {
             InputBlock::Lines(lines) => lines
@@ -94,13 +95,30 @@ pub(crate) fn read(
         })
 }
 
-/// The question: the prompt, and the text on standard input after it.
-pub(crate) fn question(prompt: Option<&str>, text: Option<String>) -> Option<String> {
-    match (prompt, text) {
-        (Some(prompt), Some(text)) if !prompt.is_empty() => Some(format!("{prompt}\n\n{text}")),
+/// The question: the prompt, and behind it the text on standard input and that of `--text`.
+pub(crate) fn question(prompt: Option<&str>, texts: [Option<String>; 2]) -> Option<String> {
+    let texts = texts.into_iter().flatten().reduce(joined);
+    match (prompt, texts) {
+        (Some(prompt), Some(text)) if !prompt.is_empty() => Some(joined(prompt.to_owned(), text)),
         (_, Some(text)) => Some(text),
         (prompt, None) => prompt.map(str::to_owned),
     }
+}
+
+fn joined(first: String, second: String) -> String {
+    format!("{first}\n\n{second}")
+}
+
+/// The text of the file at `path`.
+///
+/// # Errors
+/// When it cannot be read, is not UTF-8 or has more than `most` bytes.
+pub(crate) fn text(path: &Path, most: usize) -> Result<Option<String>> {
+    let name = path.display().to_string();
+    let mut file = File::open(path)
+        .map_err(|e| anyhow!("{e}, check the path and its permissions"))
+        .with_context(|| name.clone())?;
+    ::args::text(&mut file, &name, most)
 }
 
 const TOO_LONG: &str = "longer than --max-line";
@@ -210,16 +228,7 @@ impl InputLog {
             };
             bail!("standard input, line {number}: {what}, {remedy}");
         }
-        let text = self.text.trim_end_matches(['\n', '\r']);
-        if text.trim().is_empty() {
-            return Ok(None);
-        }
-        if text.len() > max_line {
-            bail!(
-                "standard input: text of more than {max_line} bytes, raise --max-line or give less of it"
-            );
-        }
-        Ok(Some(text.to_owned()))
+        ::args::text(&mut self.text.as_bytes(), "standard input", max_line)
     }
 }
 
@@ -251,36 +260,8 @@ fn last_request(log: &str) -> Option<(Api, InboundRequest)> {
         .find_map(request_event)
 }
 
-/// The time before the message.
-const QUIET: Duration = Duration::from_secs(2);
-
 const WAITS: &str = "still reading standard input, which is read to its end before anything is sent; \
                      add </dev/null if there is nothing to read";
-
-/// Writes one line on standard error, unless it is dropped within two seconds.
-#[derive(Debug)]
-struct Patience {
-    _over: Option<Sender<()>>,
-}
-
-impl Patience {
-    /// Begins to wait. Only a terminal gets the message: elsewhere nobody watches.
-    fn new() -> Patience {
-        if !std::io::stderr().is_terminal() {
-            return Patience { _over: None };
-        }
-        let (over, wait) = channel::<()>();
-        let report = move || {
-            if wait.recv_timeout(QUIET) == Err(RecvTimeoutError::Timeout) {
-                stdio::message("llm-stream", WAITS);
-            }
-        };
-        // Where the thread cannot start, the command waits without this message.
-        Patience {
-            _over: stdio::thread(report).is_ok().then_some(over),
-        }
-    }
-}
 
 /// The tools of the file at `path` in OpenAI's shape, as JSON on one line.
 ///

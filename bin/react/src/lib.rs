@@ -3,6 +3,7 @@
 
 mod args;
 mod folder;
+mod input;
 mod log;
 mod options;
 mod pipeline;

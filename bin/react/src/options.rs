@@ -27,6 +27,8 @@ pub(crate) struct PassedOption {
     /// What the stages get in place of `--name`, if they have another word for it.
     pub passed: &'static [&'static str],
     help: &'static str,
+    /// A name that it had in an earlier release.
+    alias: Option<&'static str>,
     /// Whether `-h` has it, too.
     is_common: bool,
 }
@@ -44,14 +46,17 @@ const fn row(
         stages,
         passed: &[],
         help,
+        alias: None,
         is_common: false,
     }
 }
 
 impl PassedOption {
+    /// What has a letter is typed often, so `-h` has it.
     const fn letter(self, letter: char) -> PassedOption {
         PassedOption {
             letter: Some(letter),
+            is_common: true,
             ..self
         }
     }
@@ -59,6 +64,13 @@ impl PassedOption {
     const fn common(self) -> PassedOption {
         PassedOption {
             is_common: true,
+            ..self
+        }
+    }
+
+    const fn alias(self, alias: &'static str) -> PassedOption {
+        PassedOption {
+            alias: Some(alias),
             ..self
         }
     }
@@ -80,7 +92,8 @@ impl PassedOption {
             .help(self.help)
             .action(action)
             .help_heading(self.heading())
-            .hide_short_help(!self.is_common);
+            .hide_short_help(!self.is_common)
+            .aliases(self.alias);
         let arg = match self.passed {
             // The name that it has in its stage is understood, too.
             [passed] => arg.alias(passed.trim_start_matches('-')),
@@ -156,16 +169,14 @@ pub(crate) const PASSED: &[PassedOption] = &[
         "NAME",
         "The provider's name of the model (env LLM_MODEL)",
     )
-    .letter('m')
-    .common(),
+    .letter('m'),
     row(
         &[ASK],
         "api",
         "NAME",
         "The API of the server: openai-chat, anthropic, gemini, ollama … (env LLM_API)",
     )
-    .letter('a')
-    .common(),
+    .letter('a'),
     row(
         &[ASK],
         "base-url",
@@ -181,9 +192,7 @@ pub(crate) const PASSED: &[PassedOption] = &[
     ),
     row(&[ASK], "api-key-file", "FILE", "A file that holds the key"),
     row(&[ASK], "header", "K: V", "A header of the request"),
-    row(&[ASK], "system", "TEXT", "The system prompt")
-        .letter('s')
-        .common(),
+    row(&[ASK], "system", "TEXT", "The system prompt").letter('s'),
     row(
         &[ASK],
         "param",
@@ -262,10 +271,11 @@ pub(crate) const PASSED: &[PassedOption] = &[
     .common(),
     row(
         &[EXEC],
-        "approve",
+        "ask",
         "CLASS",
-        "The least class that needs a person's yes: danger, write, all or none",
+        "Ask a person before calls of this class and above: danger, write, all, none",
     )
+    .alias("approve")
     .common(),
     row(
         &[EXEC],
@@ -325,7 +335,6 @@ pub(crate) const PASSED: &[PassedOption] = &[
         "What is shown: term, text, json or another form of tc-view",
     )
     .letter('f')
-    .common()
     .passed(&["--format"]),
     row(&[VIEW], "plain", "", "The same as --view text").passed(&["--format", "text"]),
     row(

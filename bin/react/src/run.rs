@@ -2,15 +2,15 @@
 
 use crate::args::Args;
 use crate::folder::TemporaryFolder;
+use crate::input;
 use crate::log::Log;
 use crate::options::{ASK, EXEC, MERGE, PARSE, VIEW};
 use crate::pipeline::{Pipeline, Stage, StageEnd, StartedStage, find, start};
 use crate::signals::Running;
 use anyhow::{Context, bail};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, IsTerminal, PipeWriter, Read};
+use std::io::{self, PipeWriter};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -23,6 +23,8 @@ const HUB: &str = "TOOLPIPE_HUB";
 
 /// The variable that `tc-serve` sets for the command that answers a request.
 const REQUEST: &str = "TOOLPIPE_REQUEST_ID";
+
+const NO_QUESTION: &str = "there is no question, give one, or a --log that holds one";
 
 /// A stage has failed, and has written the reason on standard error.
 #[derive(Debug)]
@@ -44,23 +46,27 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Status> {
         bail!("tc-serve has the whole conversation in each request, so leave --log out");
     }
     let has_log = |log: &PathBuf| log.metadata().is_ok_and(|meta| meta.len() > 0);
-    if args.question().is_none() && !is_served && !args.own.log.as_ref().is_some_and(has_log) {
-        bail!("there is no question, give one, or a --log that holds one");
+    let is_asked =
+        args.question().is_some() || is_served || args.own.log.as_ref().is_some_and(has_log);
+    let may_have_text = !is_served && input::may_hold_text();
+    if !is_asked && !may_have_text {
+        bail!(NO_QUESTION);
     }
     let has_servers = args.own.tools.as_deref().is_some_and(names_servers);
     if args.own.print_pipeline {
-        return print(args, has_servers);
-    }
-    if !is_served && input_has_begun() {
-        bail!(
-            "standard input is not read, give the text as the question: react \"$(cat)\"; without any: react … </dev/null"
-        );
+        return print(args, has_servers, may_have_text);
     }
     for stage in crate::options::STAGES {
         find(stage)?;
     }
     if has_servers && !is_set(HUB) {
         return under_hub(args);
+    }
+    ::args::warn_of_old_name("react", "--approve", "--ask");
+    let text = may_have_text.then(|| input::text(args)).transpose()?;
+    let text = text.flatten();
+    if !is_asked && text.is_none() {
+        bail!(NO_QUESTION);
     }
     let folder = TemporaryFolder::new()?;
     let tools = Tools::new(args, has_servers, &folder)?;
@@ -78,7 +84,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Status> {
         tools,
         log,
         running: Running::take_signals()?,
-        question: args.question().map(str::to_owned),
+        question: Question::new(args, text.as_deref(), folder.path())?,
         killed: None,
     };
     let status = if is_served {
@@ -98,19 +104,40 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Status> {
     })
 }
 
-/// Whether something is piped in. A pipe that stays silent may be that of a program which starts
-/// this one.
-fn input_has_begun() -> bool {
-    let mut input = io::stdin();
-    let handle = io::stdin();
-    let mut readable = [PollFd::new(&handle, PollFlags::IN)];
-    let wait = Timespec {
-        tv_sec: 1,
-        tv_nsec: 0,
-    };
-    !input.is_terminal()
-        && poll(&mut readable, Some(&wait)).is_ok_and(|ready| ready > 0)
-        && input.read(&mut [0]).is_ok_and(|count| count > 0)
+/// The question of a run.
+struct Question {
+    /// Its words for `llm-stream`: none if there is none.
+    words: Vec<OsString>,
+    /// Whether text on standard input belongs to it.
+    has_text: bool,
+}
+
+impl Question {
+    /// What was typed and what standard input held, which goes into a file of the folder: it may be
+    /// longer than an argument.
+    fn new(args: &Args, text: Option<&str>, folder: &Path) -> anyhow::Result<Question> {
+        let file = text.map(|text| {
+            let file = folder.join("standard-input");
+            std::fs::write(&file, text).with_context(|| file.display().to_string())?;
+            anyhow::Ok(file)
+        });
+        let file = file.transpose()?;
+        Ok(Question {
+            words: Question::words(args, file.as_deref()),
+            has_text: file.is_some(),
+        })
+    }
+
+    fn words(args: &Args, text: Option<&Path>) -> Vec<OsString> {
+        let text = text.map(|file| ["--text".as_ref(), file.as_os_str()]);
+        let question = args.question().into_iter().map(OsStr::new);
+        let ends_options = args.question().filter(|text| text.starts_with('-'));
+        let text = text.into_iter().flatten();
+        text.chain(ends_options.map(|_| "--".as_ref()))
+            .chain(question)
+            .map(OsStr::to_owned)
+            .collect()
+    }
 }
 
 /// Whether a tools file names servers of tools.
@@ -226,8 +253,7 @@ impl Stages<'_> {
         let ask = Stage::new(ASK, offer.into_iter().flatten())
             .and(steps)
             .and(self.args.of_stage(ASK))
-            .and(["--"])
-            .and(question);
+            .and(question.iter().cloned());
         Pipeline(vec![
             ask,
             Stage::new(PARSE, self.args.of_stage(PARSE)),
@@ -263,7 +289,7 @@ struct Run<'a> {
     tools: Tools,
     log: Log,
     running: Running,
-    question: Option<String>,
+    question: Question,
     /// What a signal has killed that no stage takes.
     killed: Option<String>,
 }
@@ -286,7 +312,7 @@ impl Run<'_> {
     fn shown(&mut self) -> anyhow::Result<i32> {
         self.check_view()?;
         let name = own_name();
-        let continued = self.command(&name, &[], None);
+        let continued = self.command(&name, &[], false);
         let (input, view) = self.start_view()?;
         let (status, view) = self.show(&continued, input, view)?;
         // The loop has ended as it should; the view may have failed.
@@ -294,14 +320,14 @@ impl Run<'_> {
         if status == 0 || self.log.is_empty() {
             return Ok(status);
         }
-        let unasked = self.args.question().filter(|_| !self.log.has_question());
+        let is_unasked = !self.log.has_question();
         if status == i32::from(Status::Undecided.code()) {
             let waiting = self.waiting()?;
             let with = |option: &str| {
                 let words = waiting
                     .iter()
                     .flat_map(|id| [option.to_owned(), id.clone()]);
-                self.command(&name, &words.collect::<Vec<_>>(), unasked)
+                self.command(&name, &words.collect::<Vec<_>>(), is_unasked)
             };
             stdio::message(
                 "react",
@@ -321,7 +347,10 @@ impl Run<'_> {
             };
             stdio::message(
                 "react",
-                &format!("{what}, go on with: {}", self.command(&name, &[], unasked)),
+                &format!(
+                    "{what}, go on with: {}",
+                    self.command(&name, &[], is_unasked)
+                ),
             );
         }
         Ok(status)
@@ -393,8 +422,7 @@ impl Run<'_> {
         // After the results of waiting calls the model is asked, and for a question of its own.
         let mut goes_on = status <= 1;
         while goes_on && !has_no_reader() {
-            let question: Vec<OsString> =
-                self.question.take().map(Into::into).into_iter().collect();
+            let question = std::mem::take(&mut self.question.words);
             let turn = self.stages(continued).turn(&question);
             let input = self.log.input()?.into();
             let ended = turn.run(&self.running, input, output()?)?;
@@ -445,10 +473,11 @@ impl Run<'_> {
         Ok(text.lines().map(str::to_owned).collect())
     }
 
-    /// The command that goes on from the log: with these options and this question, and with the
-    /// options of this run.
-    fn command(&self, name: &str, options: &[String], question: Option<&str>) -> String {
+    /// The command that goes on from the log: with these options, with the question if it is unasked,
+    /// and with the options of this run.
+    fn command(&self, name: &str, options: &[String], is_unasked: bool) -> String {
         let log: [OsString; 2] = ["--log".into(), self.log.name.clone().into()];
+        let question = self.args.question().filter(|_| is_unasked);
         let question = question.into_iter().flat_map(|text| ["--question", text]);
         let words = log
             .into_iter()
@@ -458,12 +487,17 @@ impl Run<'_> {
         let words: Vec<String> = words
             .map(|word| shell_word(&word.to_string_lossy()).into_owned())
             .collect();
-        format!("{name} {}", words.join(" "))
+        let input = if is_unasked && self.question.has_text {
+            " # with the same standard input"
+        } else {
+            ""
+        };
+        format!("{name} {}{input}", words.join(" "))
     }
 }
 
 /// Prints the loop as a line for bash.
-fn print(args: &Args, has_servers: bool) -> anyhow::Result<Status> {
+fn print(args: &Args, has_servers: bool, has_text: bool) -> anyhow::Result<Status> {
     let mut before = String::from("set -o pipefail; ");
     // Words that a shell leaves as they are, and that stand for files which do not exist yet.
     let mut files = Vec::new();
@@ -499,9 +533,11 @@ fn print(args: &Args, has_servers: bool) -> anyhow::Result<Status> {
         log: &log,
         continued: "",
     };
-    let question = args
-        .question()
-        .map_or(String::new(), |text| format!(" {}", shell_word(text)));
+    let text = has_text.then(|| temporary("text", " && cat >\"$text\""));
+    let question: String = Question::words(args, text.as_deref())
+        .iter()
+        .map(|word| format!(" {}", shell_word(&word.to_string_lossy())))
+        .collect();
     let log = shell_word(&log.to_string_lossy()).into_owned();
     let [ask, others @ ..] = &*stages.turn(&[]).0 else {
         bail!("the pipeline has no stage");

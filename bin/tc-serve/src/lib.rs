@@ -32,6 +32,7 @@ pub const ABOUT: &str = env!("CARGO_PKG_DESCRIPTION");
 /// Runs the command with the arguments of this process; returns the status to end with.
 pub fn main() -> ExitCode {
     ::args::run(|args: Args| {
+        ::args::warn_of_old_name("tc-serve", "--approve", "--ask");
         let is_events = args.service.log == Some(LogTarget::StandardError);
         match args
             .settings()

@@ -62,9 +62,9 @@ pub(crate) struct ToolArgs {
     /// How often the model may answer one request
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub steps: u32,
-    /// As for tool-exec: the least class of tools that needs a person's yes [default: danger]
-    #[arg(long, value_name = "CLASS")]
-    pub approve: Option<String>,
+    /// As for tool-exec: ask a person before calls of this class and above [default: danger]
+    #[arg(long, value_name = "CLASS", alias = "approve")]
+    pub ask: Option<String>,
     /// As for tool-exec: run only tools whose name matches
     #[arg(long, value_name = "GLOB")]
     pub allow: Vec<String>,
@@ -103,7 +103,7 @@ impl ToolArgs {
             );
         };
         let text = |text: &Option<String>| text.as_deref().map(OsStr::new).map(OsStr::to_owned);
-        pair("--approve", text(&self.approve).as_deref());
+        pair("--ask", text(&self.ask).as_deref());
         self.allow
             .iter()
             .for_each(|glob| pair("--allow", Some(glob.as_ref())));

@@ -597,7 +597,7 @@ fn a_write_call_that_was_cut_waits_for_its_result_and_does_not_run_again() {
         Turn::says("Put.").calls("c1", "put", "x"),
         Turn::says("It is there."),
     ];
-    let mut agent = Agent::new(&[write], turns, &["--approve", "danger"]);
+    let mut agent = Agent::new(&[write], turns, &["--ask", "danger"]);
     let (id, session) = agent.begin("Hi");
     pid(&agent);
     agent.kill();

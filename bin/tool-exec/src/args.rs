@@ -143,10 +143,10 @@ pub(crate) struct Permissions {
     /// write them
     #[arg(long)]
     pub trust: bool,
-    /// The least class that needs a person's yes, asked on the terminal: danger, write, all, or
-    /// none [default: danger]
-    #[arg(long, value_name = "CLASS", value_parser = approve, hide_default_value = true)]
-    pub approve: Option<ApprovalLevel>,
+    /// Ask a person before calls of this class and above: danger, write, all, or none [default:
+    /// danger]
+    #[arg(long, value_name = "CLASS", value_parser = approve, alias = "approve")]
+    pub ask: Option<ApprovalLevel>,
     /// Run this call although it needs approval, or was started before and its result is unknown
     /// (as --list-pending prints it)
     #[arg(long, value_name = "ID:HASH", value_parser = CallReference::read, allow_hyphen_values = true, hide_short_help = true)]

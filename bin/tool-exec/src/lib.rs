@@ -42,6 +42,7 @@ pub fn main() -> ExitCode {
 
 /// Reads the tools, then lists them, shows what would run, or runs it.
 fn exec(args: Args) -> anyhow::Result<Status> {
+    ::args::warn_of_old_name("tool-exec", "--approve", "--ask");
     if args.confining.doctor {
         return doctor::report(args.confining.sandbox);
     }

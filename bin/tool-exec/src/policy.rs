@@ -37,7 +37,7 @@ pub(crate) fn read(args: &Args, tools: &Tools) -> anyhow::Result<Policy> {
 
 /// The least class that needs a yes. What is typed and what the policy says both hold.
 pub(crate) fn level(permissions: &Permissions, policy: &Policy) -> ApprovalLevel {
-    permissions.approve.max(policy.approve).unwrap_or_default()
+    permissions.ask.max(policy.approve).unwrap_or_default()
 }
 
 /// The settings under a policy, which lowers numbers and never raises them.

@@ -591,14 +591,14 @@ fn a_repaired_call_of_class_danger_needs_a_yes_even_where_none_is_needed() {
             &dir,
             &[remove(class)],
             &input,
-            &["--approve", "none", "--no-time"],
+            &["--ask", "none", "--no-time"],
         );
         dir.write("log", &out.text);
         let resumed = run_in(
             &dir,
             &[remove(class)],
             "",
-            &["--resume", "log", "--approve", "none"],
+            &["--resume", "log", "--ask", "none"],
         );
         (out.status, resumed.status)
     };

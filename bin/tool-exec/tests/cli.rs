@@ -138,10 +138,7 @@ fn mistakes_are_one_line_with_the_remedy() {
             &["--sandbox", "docker"][..],
             "not one of none, landlock, bwrap",
         ),
-        (
-            &["--approve", "some"],
-            "not one of danger, write, all, none",
-        ),
+        (&["--ask", "some"], "not one of danger, write, all, none"),
         (&["--approve-call", "a"], "write ID:HASH"),
         (&["--jobs", "0"], "not a number above 0"),
         (&["--timeout", "0s"], "must be above 0"),
@@ -315,25 +312,20 @@ fn what_may_run() {
     for (args, say, rm, status) in [
         (&[][..], "success", "pending", 3),
         (
-            &["--approve", "none", "--sandbox", "none"],
+            &["--ask", "none", "--sandbox", "none"],
             "success",
             "success",
             0,
         ),
         (
-            &["--approve", "none", "--deny", "r*", "--deny", "x"],
+            &["--ask", "none", "--deny", "r*", "--deny", "x"],
             "success",
             "denied",
             0,
         ),
-        (
-            &["--approve", "none", "--allow", "rm"],
-            "denied",
-            "success",
-            0,
-        ),
+        (&["--ask", "none", "--allow", "rm"], "denied", "success", 0),
         (&["--allow", "*", "--deny", "*"], "denied", "denied", 0),
-        (&["--approve", "write"], "pending", "pending", 3),
+        (&["--ask", "write"], "pending", "pending", 3),
     ] {
         let out = run(&tools, &input, args);
         assert_eq!(

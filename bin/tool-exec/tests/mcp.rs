@@ -137,11 +137,7 @@ fn results_become_text_that_a_model_can_read() {
 fn calls_run_at_once_and_progress_is_reported() {
     let dir = Dir::new();
     let (folder, file) = locked(&dir, &["wait", "progress"], &json!({"timeout": "60s"}));
-    let command = server::command(
-        &dir,
-        &file,
-        &["--no-time", "--approve", "none", "--progress"],
-    );
+    let command = server::command(&dir, &file, &["--no-time", "--ask", "none", "--progress"]);
     let mut live = Live::of(command);
     live.send(&harness::message(&[
         ("a", "s__wait", json!({})),
@@ -233,7 +229,7 @@ fn what_a_server_says_of_a_failure_or_a_step_is_shortened() {
     let out = run_command(
         with(&[
             "--no-time",
-            "--approve",
+            "--ask",
             "none",
             "--progress",
             "--max-result",
@@ -335,7 +331,7 @@ fn the_environment_is_what_the_tools_file_declares_15() {
         with(server::command(
             &dir,
             &file,
-            &["--no-time", "--approve", "none"],
+            &["--no-time", "--ask", "none"],
         )),
         &(harness::message(&[("a", "s__env", json!({}))]) + "\n"),
     );
@@ -448,7 +444,7 @@ fn servers_and_what_they_started_end_with_the_run_22() {
         let mut live = Live::of(server::command(
             &dir,
             &file,
-            &["--no-time", "--approve", "none"],
+            &["--no-time", "--ask", "none"],
         ));
         live.send(&harness::message(&[
             ("a", "s__spawn", json!({})),
@@ -512,7 +508,7 @@ fn a_server_gets_the_span_of_its_call() {
     ];
     let message = message(&calls) + "\n";
     let run = |variables: &[(&str, &str)]| {
-        let mut command = server::command(&dir, &file, &["--no-time", "--approve", "none"]);
+        let mut command = server::command(&dir, &file, &["--no-time", "--ask", "none"]);
         command.env_remove("TRACEPARENT").env_remove("TRACESTATE");
         command.envs(variables.iter().copied());
         run_command(command, &message)

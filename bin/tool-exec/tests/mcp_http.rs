@@ -109,7 +109,7 @@ fn headers_come_from_the_environment_and_are_never_shown() {
         ("b", "web__told", json!({})),
     ];
     let out = run_command(
-        with(&["--no-time", "--approve", "none"]),
+        with(&["--no-time", "--ask", "none"]),
         &(message(&calls) + "\n"),
     );
     assert_eq!(out.outcome("a"), ("success", "{\"x\":\"[redacted]\"}"));
@@ -259,7 +259,7 @@ fn a_call_that_a_server_got_is_never_said_not_to_have_been_sent() {
     let input = message(&calls) + "\n";
     dir.write("in", input);
     let tool_exec = env!("CARGO_BIN_EXE_tool-exec");
-    let inner = format!("'{tool_exec}' --tools tools.json --no-time --approve none <in");
+    let inner = format!("'{tool_exec}' --tools tools.json --no-time --ask none <in");
     let hub = run_command(
         command(&dir, &file, &["--hub", "--", "sh", "-c", &inner]),
         "",

@@ -31,7 +31,7 @@ fn hub(dir: &Dir, file: &Value, turns: &[Turn<'_>], script: &str) -> Command {
     let mut command = server::command(dir, file, &["--hub", "--", "sh", "-c", script]);
     let tools = dir.path("tools.json");
     let run = format!(
-        "{} --no-time --approve none --tools {}",
+        "{} --no-time --ask none --tools {}",
         env!("CARGO_BIN_EXE_tool-exec"),
         tools.display()
     );

@@ -279,7 +279,7 @@ fn a_call_can_be_cancelled_while_a_changed_list_has_no_answer() {
     );
     let args = [
         "--no-time",
-        "--approve",
+        "--ask",
         "none",
         "--jobs",
         "1",

@@ -134,8 +134,8 @@ fn a_policy_that_others_could_have_written_is_refused_83() {
 #[test]
 fn a_policy_narrows_what_was_typed_and_never_widens_it() {
     for (policy, args, status) in [
-        ("approve = \"all\"", &["--approve", "none"][..], "pending"),
-        ("approve = \"none\"", &["--approve", "write"], "pending"),
+        ("approve = \"all\"", &["--ask", "none"][..], "pending"),
+        ("approve = \"none\"", &["--ask", "write"], "pending"),
         ("approve = \"write\"", &[], "pending"),
         ("approve = \"none\"", &["--deny", "put"], "denied"),
         ("allow = [\"put\"]", &["--allow", "other"], "denied"),
@@ -149,7 +149,7 @@ fn a_policy_narrows_what_was_typed_and_never_widens_it() {
         ),
         (
             "rule = [{ tool = \"put\", then = \"allow\" }]",
-            &["--approve", "all"],
+            &["--ask", "all"],
             "success",
         ),
         (
@@ -159,7 +159,7 @@ fn a_policy_narrows_what_was_typed_and_never_widens_it() {
         ),
         (
             "rule = [{ tool = \"put\", then = \"ask\" }]",
-            &["--approve", "none"],
+            &["--ask", "none"],
             "pending",
         ),
     ] {

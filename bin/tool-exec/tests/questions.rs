@@ -181,7 +181,7 @@ fn always_counts_for_one_tool_of_class_write() {
         &dir,
         &tools(),
         &turn(&calls),
-        &["--no-time", "--approve", "all"],
+        &["--no-time", "--ask", "all"],
         80,
     );
     terminal.prompts(1);

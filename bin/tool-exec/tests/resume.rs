@@ -125,7 +125,7 @@ fn a_call_that_was_begun_runs_again_when_a_person_says_so_or_it_only_reads() {
     for (class, args, status, count) in [
         ("write", &[][..], 3, 0),
         ("read", &[], 0, 1),
-        ("write", &["--approve", "none"], 3, 0),
+        ("write", &["--ask", "none"], 3, 0),
     ] {
         let dir = Dir::new();
         dir.write("log", &log);

@@ -393,10 +393,7 @@ fn no_value_that_a_server_is_given_from_a_variable_is_in_a_result() {
         ("a", "s__env", json!({})),
         ("b", "s__echo", json!({"x": "canary-l1ne"})),
     ];
-    let out = run(
-        &["--no-time", "--approve", "none"],
-        &(message(&calls) + "\n"),
-    );
+    let out = run(&["--no-time", "--ask", "none"], &(message(&calls) + "\n"));
     let text = out.outcome("a").1;
     for stays in [
         "DSN=[redacted]",

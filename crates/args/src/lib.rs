@@ -6,15 +6,19 @@ pub mod program;
 
 pub use generate::Document;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::{Context as _, anyhow, bail};
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use event::unit::{self, UnitError};
 use std::ffi::OsString;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use stdio::{Failure, Status};
 use trace::TraceContext;
+
+/// The usual `--max-line`.
+pub const MAX_LINE: &str = "64M";
 
 /// The options of every command that reads events.
 #[derive(Clone, Debug, clap::Args)]
@@ -28,7 +32,7 @@ pub struct Common {
     #[arg(long, help_heading = "Common options")]
     pub strict: bool,
     /// Longest line that is read, in bytes (K, M and G are understood)
-    #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = bytes, help_heading = "Common options")]
+    #[arg(long, value_name = "BYTES", default_value = MAX_LINE, value_parser = bytes, help_heading = "Common options")]
     pub max_line: usize,
     /// Print the man page or the completions of a shell, and stop
     #[arg(
@@ -93,6 +97,30 @@ where
         .map_err(|_| anyhow!("not UTF-8, write the file as UTF-8"))
         .with_context(name)?;
     read(&text).with_context(name)
+}
+
+/// Reads a text of at most `most` bytes; `None` if it is only white space. Line ends at its end do not
+/// count, as in the shell's `$(…)`. `name` is where it comes from.
+///
+/// # Errors
+/// When it cannot be read, is longer (no more than that is read of it) or is not UTF-8.
+pub fn text(from: &mut dyn Read, name: &str, most: usize) -> anyhow::Result<Option<String>> {
+    let mut bytes = Vec::new();
+    from.take(most as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|e| anyhow!("{name}: {e}"))?;
+    if bytes.len() > most {
+        bail!("{name}: text of more than {most} bytes, raise --max-line or give less of it");
+    }
+    let text = String::from_utf8(bytes).map_err(|e| {
+        let before = &e.as_bytes()[..e.utf8_error().valid_up_to()];
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        anyhow!(
+            "{name}, line {line}: not UTF-8, convert it first, as with iconv -f LATIN1 -t UTF-8"
+        )
+    })?;
+    let text = text.trim_end_matches(['\n', '\r']);
+    Ok((!text.trim().is_empty()).then(|| text.to_owned()))
 }
 
 /// Runs a command: parses its arguments and ends with the status of `work`. A usage error is one
@@ -219,6 +247,18 @@ fn context(e: &clap::Error, kind: ContextKind) -> Option<&str> {
         ContextValue::String(text) => Some(text),
         ContextValue::Strings(texts) => texts.first().map(String::as_str),
         _ => None,
+    }
+}
+
+/// Writes a warning if the option `old` was typed, whose name is `new` now.
+pub fn warn_of_old_name(command: &str, old: &str, new: &str) {
+    let typed = std::env::args_os()
+        .skip(1)
+        .take_while(|word| word != "--")
+        .any(|word| word.to_string_lossy().split('=').next() == Some(old));
+    if typed {
+        let text = format!("write {new} for {old}, which goes with the next release");
+        stdio::message(command, &text);
     }
 }
 

@@ -9,6 +9,8 @@
 use crate::Failure;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
 
 static STDIN: AtomicBool = AtomicBool::new(false);
 static STDOUT: AtomicBool = AtomicBool::new(false);
@@ -70,6 +72,32 @@ pub fn thread(work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
         .map(drop)
         .map_err(Failure::limit("a thread cannot be started"))
 }
+
+/// Writes one message on standard error, unless it is dropped within two seconds: what a command
+/// that seems to hang waits for.
+#[derive(Debug)]
+pub struct Patience {
+    _over: Option<Sender<()>>,
+}
+
+impl Patience {
+    /// Begins to wait.
+    pub fn new(command: &'static str, message: &'static str) -> Patience {
+        let (over, wait) = channel::<()>();
+        let report = move || {
+            if wait.recv_timeout(QUIET) == Err(RecvTimeoutError::Timeout) {
+                crate::message(command, message);
+            }
+        };
+        // Where the thread cannot start, the command waits without this message.
+        Patience {
+            _over: thread(report).is_ok().then_some(over),
+        }
+    }
+}
+
+/// The time before the message of [`Patience`].
+const QUIET: Duration = Duration::from_secs(2);
 
 /// The size of the terminal on standard output, in columns and rows; `None` without a terminal, and
 /// for one that cannot move its cursor (`TERM=dumb`). `COLUMNS` and `LINES` are used where the

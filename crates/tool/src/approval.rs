@@ -91,7 +91,7 @@ pub enum PersonAnswer {
 /// Why a call needs a person's yes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Its class, under `--approve`.
+    /// Its class, under `--ask`.
     Class(Class),
     /// A rule of the policy, with the reason that it gives.
     Rule(String),

@@ -301,7 +301,7 @@ pub(crate) fn run_calls(
     calls: &[(&str, &str, Value)],
     args: &[&str],
 ) -> Out {
-    let args = [&["--no-time", "--approve", "none"][..], args].concat();
+    let args = [&["--no-time", "--ask", "none"][..], args].concat();
     run_command(command(dir, file, &args), &(message(calls) + "\n"))
 }
 
