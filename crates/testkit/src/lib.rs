@@ -2,12 +2,14 @@
 //!
 //! What it is: [`Server`], a provider on loopback that does what a script or a closure says;
 //! [`run`] and [`Conversation`], commands that end or hang a test no longer than [`PATIENCE`];
-//! [`Scratch`], a folder that goes with its test; [`golden`], files with the expected output, which
+//! [`Scratch`], a folder that goes with its test; [`Emulator`], a terminal;
+//! [`golden`], files with the expected output, which
 //! `UPDATE=1` rewrites; [`trials`], a test for each fixture; [`needs`], the programs that a machine
 //! may lack. What it is not: it knows no API, no event and no command.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod emulator;
 mod fixtures;
 pub mod golden;
 mod http;
@@ -16,6 +18,7 @@ mod process;
 mod scratch;
 pub mod trials;
 
+pub use emulator::Emulator;
 pub use fixtures::{Body, bodies, cut, folders};
 pub use http::{JSON, Request, SSE, Server, Step, answer, gzip, gzip_run, sse_head};
 pub use process::{

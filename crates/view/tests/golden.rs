@@ -10,13 +10,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
-mod emulator;
-
-use emulator::Emulator;
 use event::{Scanner, View};
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
+use testkit::Emulator;
 use testkit::{golden, trials};
 use toolpipe_view::{self as view, Term, Terminal};
 

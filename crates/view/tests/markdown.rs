@@ -2,11 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
-mod emulator;
-
-use emulator::Emulator;
 use event::{Scanner, View};
 use proptest::prelude::*;
+use testkit::Emulator;
 use toolpipe_view::{Term, Terminal};
 
 /// An escape character as Markdown can write it.

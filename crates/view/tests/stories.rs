@@ -2,13 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
-mod emulator;
 mod events;
 
-use emulator::Emulator;
 use event::{Scanner, View};
 use events::any_event;
 use proptest::prelude::*;
+use testkit::Emulator;
 use toolpipe_view::{self as view, Term, Terminal, is_hidden};
 
 /// The output of a view for `lines`: one piece an event, and one for the end.

@@ -1,4 +1,4 @@
-//! The part of a terminal that the view uses; any other sequence makes it panic.
+//! The part of a terminal that the commands use; any other sequence makes it panic.
 
 use unicode_width::UnicodeWidthChar;
 
@@ -6,7 +6,8 @@ use unicode_width::UnicodeWidthChar;
 type Cell = (char, String);
 
 /// All rows ever written, of which the last are on the screen.
-pub(crate) struct Emulator {
+#[derive(Debug)]
+pub struct Emulator {
     columns: usize,
     rows: usize,
     lines: Vec<Vec<Cell>>,
@@ -20,7 +21,8 @@ pub(crate) struct Emulator {
 }
 
 impl Emulator {
-    pub(crate) fn new(columns: usize, rows: usize) -> Self {
+    /// An empty screen of this size.
+    pub fn new(columns: usize, rows: usize) -> Self {
         let style = String::new();
         Emulator {
             columns,
@@ -35,12 +37,12 @@ impl Emulator {
     }
 
     /// Takes another size; rows that are too long for it stay as they are.
-    #[allow(dead_code, reason = "not every test needs it")]
-    pub(crate) fn resize(&mut self, columns: usize, rows: usize) {
+    pub fn resize(&mut self, columns: usize, rows: usize) {
         (self.columns, self.rows) = (columns, rows);
     }
 
-    pub(crate) fn write(&mut self, text: &str) {
+    /// Takes what a command writes.
+    pub fn write(&mut self, text: &str) {
         let mut chars = text.chars();
         while let Some(c) = chars.next() {
             match c {
@@ -116,8 +118,7 @@ impl Emulator {
     }
 
     /// The text, without white space at the ends of lines and at its end.
-    #[allow(dead_code, reason = "not every test needs it")]
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let line = |l: &Vec<Cell>| {
             l.iter()
                 .map(|c| c.0)
@@ -136,8 +137,7 @@ impl Emulator {
     }
 
     /// The same with the styles: `{1}` where bold begins, `{}` where all styles end, and so on.
-    #[allow(dead_code, reason = "not every test needs it")]
-    pub(crate) fn marked(&self) -> String {
+    pub fn marked(&self) -> String {
         let mut out = String::new();
         for line in &self.lines {
             let mut style = "";
@@ -153,4 +153,25 @@ impl Emulator {
         }
         out.trim_end().to_owned()
     }
+
+    /// The rows as runs of one style each: the column in which a run begins, its style (the numbers
+    /// of the sequences that set it), its text, and how many columns that takes.
+    pub fn runs(&self) -> Vec<Vec<(usize, &str, String, usize)>> {
+        self.lines.iter().map(|line| runs(line)).collect()
+    }
+}
+
+/// The runs of one row.
+fn runs(line: &[Cell]) -> Vec<(usize, &str, String, usize)> {
+    let mut runs: Vec<(usize, &str, String, usize)> = Vec::new();
+    for (column, (c, style)) in line.iter().enumerate() {
+        match runs.last_mut() {
+            Some((_, of, text, width)) if of == style => {
+                text.extend((*c != '\0').then_some(*c));
+                *width += 1;
+            }
+            _ => runs.push((column, style, c.to_string(), 1)),
+        }
+    }
+    runs
 }
