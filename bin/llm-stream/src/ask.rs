@@ -168,7 +168,7 @@ impl Opening {
         let recorder = tape.map(open_tape).transpose()?;
         let first = recorder.as_ref().and_then(Recorder::first);
         let provider = ReadyProvider::new(settings, first, is_probe)?;
-        let tools = request.tools.as_deref().map(input::tools).transpose()?;
+        let tools = input::tools(&request.tools)?;
         let tools = tools.as_deref().map(ToolList::read).transpose()?;
         let options = RequestOptions {
             system: request.system.clone(),

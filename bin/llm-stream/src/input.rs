@@ -8,8 +8,9 @@ use event::Raw;
 use event::payload::Warning;
 use std::fs::File;
 use std::io::IsTerminal;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use stdio::{BadLine, BadLines, Filter, Input, InputBlock, Patience, StopSignals};
+use toolbox::Toolbox;
 
 /// What standard input held.
 #[derive(Debug, Default)]
@@ -263,10 +264,14 @@ fn last_request(log: &str) -> Option<(Api, InboundRequest)> {
 const WAITS: &str = "still reading standard input, which is read to its end before anything is sent; \
                      add </dev/null if there is nothing to read";
 
-/// The tools of the file at `path` in OpenAI's shape, as JSON on one line.
+/// The tools of these sources in OpenAI's shape, as JSON on one line; `None` without any source.
 ///
 /// # Errors
-/// One line that names the file and what is wrong with it.
-pub(crate) fn tools(path: &Path) -> Result<String> {
-    Ok(args::file(path, tool::Tools::read)?.list(|_| true))
+/// One line that names the source and what is wrong with it.
+pub(crate) fn tools(sources: &[PathBuf]) -> Result<Option<String>> {
+    let tools = Toolbox::read_if_any(sources)?;
+    let tools = tools
+        .map(|tools| tools.parse(tool::Tools::read))
+        .transpose()?;
+    Ok(tools.map(|tools| tools.list(|_| true)))
 }

@@ -42,12 +42,7 @@ pub(crate) fn replay(args: &Args) -> Result<Status> {
     if tools_mode.tools_mode == ToolsModeChoice::Tag {
         options.tools_mode = Some("tag".to_owned());
         options.dialect = Some(dialect.name.to_owned());
-        options.tools = args
-            .request
-            .tools
-            .as_deref()
-            .map(input::tools)
-            .transpose()?;
+        options.tools = input::tools(&args.request.tools)?;
     }
     let no_time = args.common.no_time;
     let messages = Messages::new(args.verbose, no_time, Redactor::default());

@@ -49,9 +49,10 @@ pub(crate) struct Own {
         conflicts_with = "question"
     )]
     pub text: Option<String>,
-    /// The tools that the model may call, and how each is run
+    /// The tools that the model may call: a tools file, or a program that describes itself (may be
+    /// given many times)
     #[arg(short, long, value_name = "FILE")]
-    pub tools: Option<PathBuf>,
+    pub tools: Vec<PathBuf>,
     /// The conversation so far, to which this one is appended [default: a temporary file]
     #[arg(short, long, value_name = "FILE", allow_hyphen_values = true)]
     pub log: Option<PathBuf>,
@@ -185,10 +186,13 @@ impl FromArgMatches for Args {
                 again.push((at, vec![option.into(), value]));
             }
         };
-        if let Some(tools) = &own.tools {
-            add("tools", "--tools", tools.into());
-        }
         add("max_steps", "--max-steps", own.max_steps.to_string().into());
+        let places = matches.indices_of("tools").into_iter().flatten();
+        let tools = own
+            .tools
+            .iter()
+            .map(|tools| vec!["--tools".into(), tools.into()]);
+        again.extend(places.zip(tools));
         again.sort_by_key(|(at, _)| *at);
         let mut again: Vec<OsString> = again.into_iter().flat_map(|(_, words)| words).collect();
         if !own.rest.is_empty() {

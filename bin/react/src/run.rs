@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Status> {
     if !is_asked && !may_have_text {
         bail!(NO_QUESTION);
     }
-    let has_servers = args.own.tools.as_deref().is_some_and(names_servers);
+    let has_servers = args.own.tools.iter().any(|source| names_servers(source));
     if args.own.print_pipeline {
         return print(args, has_servers, may_have_text);
     }
@@ -160,10 +160,16 @@ fn under_hub(args: &Args) -> anyhow::Result<Status> {
 }
 
 fn hub(args: &Args) -> Stage {
-    let tools = args.own.tools.iter().map(|file| file.as_os_str());
     Stage::new(EXEC, ["--hub"])
         .and(args.of_name(&["trust", "sandbox"]))
-        .and(["--tools".as_ref()].into_iter().chain(tools))
+        .and(tools_options(&args.own.tools))
+}
+
+/// The options that name these sources of tools.
+fn tools_options(sources: &[PathBuf]) -> impl Iterator<Item = &OsStr> {
+    sources
+        .iter()
+        .flat_map(|source| ["--tools".as_ref(), source.as_os_str()])
 }
 
 /// The command that lists the tools, with those of servers.
@@ -195,26 +201,27 @@ fn own_name() -> String {
 
 /// The tools of a run.
 struct Tools {
-    /// The tools file.
-    file: PathBuf,
+    /// What the tools are read from.
+    sources: Vec<PathBuf>,
     /// What the model is offered, if anything.
-    offered: Option<PathBuf>,
+    offered: Vec<PathBuf>,
 }
 
 impl Tools {
     fn new(args: &Args, has_servers: bool, folder: &TemporaryFolder) -> anyhow::Result<Tools> {
-        let Some(file) = args.own.tools.clone() else {
+        let sources = args.own.tools.clone();
+        if sources.is_empty() {
             let none = folder.path().join("none.json");
             std::fs::write(&none, "[]\n").with_context(|| none.display().to_string())?;
             return Ok(Tools {
-                file: none,
-                offered: None,
+                sources: vec![none],
+                offered: Vec::new(),
             });
-        };
+        }
         if !has_servers {
             return Ok(Tools {
-                offered: Some(file.clone()),
-                file,
+                offered: sources.clone(),
+                sources,
             });
         }
         let listed = folder.path().join("tools.json");
@@ -223,8 +230,8 @@ impl Tools {
             return Err(Reported.into());
         }
         Ok(Tools {
-            file,
-            offered: Some(listed),
+            sources,
+            offered: vec![listed],
         })
     }
 }
@@ -244,13 +251,11 @@ impl Stages<'_> {
     /// `tool-exec` appends every event to the log, also when the view has ended, and runs no call
     /// whose start is not in it.
     fn turn(&self, question: &[OsString]) -> Pipeline {
-        let offered = self.tools.offered.as_ref();
-        let offer = offered.map(|tools| [OsString::from("--tools"), tools.into()]);
         let steps = [
             "--max-steps".to_owned(),
             self.args.own.max_steps.to_string(),
         ];
-        let ask = Stage::new(ASK, offer.into_iter().flatten())
+        let ask = Stage::new(ASK, tools_options(&self.tools.offered))
             .and(steps)
             .and(self.args.of_stage(ASK))
             .and(question.iter().cloned());
@@ -263,9 +268,9 @@ impl Stages<'_> {
     }
 
     fn calls(&self) -> Stage {
-        let [tools, log] = [self.tools.file.as_path(), self.log].map(OsStr::new);
-        let files: [&OsStr; 4] = ["--tools".as_ref(), tools, "--log".as_ref(), log];
-        let stage = Stage::new(EXEC, files).and(self.args.of_stage(EXEC));
+        let stage = Stage::new(EXEC, tools_options(&self.tools.sources))
+            .and(["--log".as_ref(), self.log.as_os_str()])
+            .and(self.args.of_stage(EXEC));
         if self.continued.is_empty() {
             return stage;
         }
@@ -454,15 +459,13 @@ impl Run<'_> {
 
     /// The calls that wait for a person, as the options name them.
     fn waiting(&self) -> anyhow::Result<Vec<String>> {
-        let [tools, log] = [self.tools.file.as_path(), &self.log.file].map(OsStr::new);
-        let files: [&OsStr; 5] = [
-            "--tools".as_ref(),
-            tools,
+        let resume: [&OsStr; 3] = [
             "--resume".as_ref(),
-            log,
+            self.log.file.as_os_str(),
             "--list-pending".as_ref(),
         ];
-        let mut list = Stage::new(EXEC, files)
+        let mut list = Stage::new(EXEC, tools_options(&self.tools.sources))
+            .and(resume)
             .and(self.args.of_stage(EXEC))
             .process()?;
         let listed = list
@@ -510,22 +513,23 @@ fn print(args: &Args, has_servers: bool, has_text: bool) -> anyhow::Result<Statu
         Some(log) => log.clone(),
         None => temporary("log", ""),
     };
-    let tools = match &args.own.tools {
-        None => Tools {
-            file: temporary("tools", " && echo '[]' >\"$tools\""),
-            offered: None,
-        },
-        Some(file) if has_servers => Tools {
-            file: file.clone(),
-            offered: Some(temporary(
-                "tools",
-                &format!(" && {} >\"$tools\"", list(args)),
-            )),
-        },
-        Some(file) => Tools {
-            file: file.clone(),
-            offered: Some(file.clone()),
-        },
+    let sources = &args.own.tools;
+    let tools = if sources.is_empty() {
+        Tools {
+            sources: vec![temporary("tools", " && echo '[]' >\"$tools\"")],
+            offered: Vec::new(),
+        }
+    } else if has_servers {
+        let make = format!(" && {} >\"$tools\"", list(args));
+        Tools {
+            sources: sources.clone(),
+            offered: vec![temporary("tools", &make)],
+        }
+    } else {
+        Tools {
+            sources: sources.clone(),
+            offered: sources.clone(),
+        }
     };
     let stages = Stages {
         args,

@@ -6,6 +6,7 @@ use json::ToolList;
 use std::path::PathBuf;
 use std::rc::Rc;
 use tag::{Dialects, Look, TagOptions};
+use toolbox::Toolbox;
 
 /// Read the tool calls that a model wrote as text in a stream, and emit them as `tool_call_delta`
 /// events.
@@ -31,9 +32,9 @@ pub(crate) struct Args {
     /// Which streams are read; text of the others passes unread
     #[arg(long, value_enum, value_name = "WHEN", default_value = "tag")]
     pub when: When,
-    /// The tools that may be called [default: those that `stream_start` lists]
+    /// The tools that may be called, as for llm-stream [default: those that `stream_start` lists]
     #[arg(short, long, value_name = "FILE")]
-    pub tools: Option<PathBuf>,
+    pub tools: Vec<PathBuf>,
     /// The end of the prompt that the text continues, such as '<think>', or '' when the prompt
     /// opened nothing [default: that of `stream_start`]. Where it is not known, the text may begin
     /// inside reasoning in many dialects: up to 256 bytes are held back until that is clear, and a
@@ -98,10 +99,8 @@ impl Args {
             always: self.when == When::Always,
             needs_tools: false,
             by_model: false,
-            tools: self
-                .tools
-                .as_deref()
-                .map(|path| ::args::file(path, ToolList::read_and_compile))
+            tools: Toolbox::read_if_any(&self.tools)?
+                .map(|tools| tools.parse(ToolList::read_and_compile))
                 .transpose()?
                 .map(Rc::new),
             prefill: self.prefill.clone(),

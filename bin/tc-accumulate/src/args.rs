@@ -7,6 +7,7 @@ use json::ToolList;
 use std::path::PathBuf;
 use std::rc::Rc;
 use stdio::Emit;
+use toolbox::Toolbox;
 
 /// Merge the deltas of a stream into whole tool calls and the assistant's message.
 ///
@@ -18,10 +19,10 @@ use stdio::Emit;
 pub(crate) struct Args {
     /// Files of events; standard input without any, or for `-`
     pub files: Vec<PathBuf>,
-    /// Validate arguments against the JSON Schemas of this tools file; without it the tools that
-    /// `stream_start` lists
+    /// Validate arguments against the JSON Schemas of these tools, as for llm-stream; without it the
+    /// tools that `stream_start` lists
     #[arg(short, long, value_name = "FILE")]
-    pub tools: Option<PathBuf>,
+    pub tools: Vec<PathBuf>,
     /// When a call is written: once its arguments have closed, once the provider closed its block
     /// or a later call began, or once the stream has ended without an error
     #[arg(long, value_enum, value_name = "LEVEL", default_value = "balanced")]
@@ -90,10 +91,8 @@ impl Args {
     /// When the tools file cannot be read.
     pub(crate) fn options(&self) -> anyhow::Result<AccumulateOptions> {
         Ok(AccumulateOptions {
-            tools: self
-                .tools
-                .as_deref()
-                .map(|path| ::args::file(path, ToolList::read_and_compile))
+            tools: Toolbox::read_if_any(&self.tools)?
+                .map(|tools| tools.parse(ToolList::read_and_compile))
                 .transpose()?
                 .map(Rc::new),
             emit_on: match self.emit_on {

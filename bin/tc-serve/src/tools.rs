@@ -52,10 +52,11 @@ impl ToolsMode {
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Tools")]
 pub(crate) struct ToolArgs {
-    /// Run the calls of the tools in this file here (docs/tools-file.md), and ask the model again;
-    /// needs --sessions, where each call is written down before it runs
+    /// Run the calls of these tools here, and ask the model again: a tools file, or a program that
+    /// describes itself (may be given many times; docs/tools-file.md); needs --sessions, where each
+    /// call is written down before it runs
     #[arg(short, long, value_name = "FILE", requires = "sessions")]
-    pub tools: Option<PathBuf>,
+    pub tools: Vec<PathBuf>,
     /// What clients see of these calls; a request may say otherwise in the header x-toolpipe-mode
     #[arg(long, value_enum, value_name = "MODE", default_value_t)]
     pub mode: ToolsMode,
@@ -92,9 +93,16 @@ pub(crate) struct ToolArgs {
 }
 
 impl ToolArgs {
-    /// The options for `tool-exec`, beginning with the tools file.
-    fn words(&self, file: &Path) -> Vec<OsString> {
-        let mut words: Vec<OsString> = vec!["--tools".into(), file.into()];
+    /// The options that name the tools.
+    fn sources(&self) -> impl Iterator<Item = &OsStr> {
+        self.tools
+            .iter()
+            .flat_map(|source| ["--tools".as_ref(), source.as_os_str()])
+    }
+
+    /// The options for `tool-exec`, beginning with the tools.
+    fn words(&self) -> Vec<OsString> {
+        let mut words: Vec<OsString> = self.sources().map(OsStr::to_owned).collect();
         let mut pair = |name: &str, value: Option<&OsStr>| {
             words.extend(
                 value
@@ -163,17 +171,20 @@ impl ServiceTools {
         places: AnswerSlots,
         notices: &Notices,
     ) -> Result<Option<ServiceTools>> {
-        let Some(file) = &args.tools else {
+        if args.tools.is_empty() {
             return Ok(None);
-        };
+        }
         let mut words = ::args::program::command("tool-exec");
-        let text = std::fs::read(file).unwrap_or_default();
-        let has_servers = text.windows(12).any(|word| word == b"\"mcpServers\"");
+        let names_servers = |source: &PathBuf| {
+            let text = std::fs::read(source).unwrap_or_default();
+            text.windows(12).any(|word| word == b"\"mcpServers\"")
+        };
+        let has_servers = args.tools.iter().any(names_servers);
         if has_servers && std::env::var_os(HUB).is_none_or(|path| path.is_empty()) {
-            return Err(with_servers(&words, args, file));
+            return Err(with_servers(&words, args));
         }
         let program = PathBuf::from(&words[0]);
-        words.extend(args.words(file));
+        words.extend(args.words());
         let mut listing = Command::new(&program);
         let listed = listing.args(&words[1..]).arg("--list").output();
         let listed = listed.with_context(|| {
@@ -342,12 +353,9 @@ const HUB: &str = "TOOLPIPE_HUB";
 
 /// Begins this process again under `tool-exec --hub`, which starts the servers once. Returns why
 /// that failed.
-fn with_servers(program: &[OsString], args: &ToolArgs, file: &Path) -> anyhow::Error {
+fn with_servers(program: &[OsString], args: &ToolArgs) -> anyhow::Error {
     let mut hub = Command::new(&program[0]);
-    hub.args(&program[1..])
-        .arg("--hub")
-        .arg("--tools")
-        .arg(file);
+    hub.args(&program[1..]).arg("--hub").args(args.sources());
     if args.trust {
         hub.arg("--trust");
     }

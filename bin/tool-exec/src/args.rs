@@ -5,6 +5,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;
 use std::time::Duration;
 use tool::{ApprovalLevel, CallAnswer, CallReference, Order, SandboxKind};
+use toolbox::Toolbox;
 
 /// Run the tool calls of a stream, and answer them.
 ///
@@ -18,16 +19,19 @@ use tool::{ApprovalLevel, CallAnswer, CallReference, Order, SandboxKind};
 pub(crate) struct Args {
     /// Files of events; standard input without any, or for `-`
     pub files: Vec<PathBuf>,
-    /// The tools file: the tools, and how each is run
+    /// The tools, and how each is run: a tools file, or a program that describes itself (may be
+    /// given many times)
     #[arg(
         short,
         long,
         value_name = "FILE",
         required = false,
-        required_unless_present = "doctor",
-        default_value_if("doctor", "true", "/dev/null")
+        required_unless_present_any = ["doctor", "describe"]
     )]
-    pub tools: PathBuf,
+    pub tools: Vec<PathBuf>,
+    /// What the tools are made of, once it has been read.
+    #[arg(skip)]
+    pub toolbox: Toolbox,
     /// How many calls run at once
     #[arg(short, long, value_name = "N", default_value_t = 8, value_parser = at_least_one)]
     pub jobs: usize,
@@ -65,6 +69,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub servers: ServerArgs,
 
+    /// Print the tools file of this program (or of any other --tools), and stop; may be given many
+    /// times
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["tools", "files"], help_heading = "Looking only")]
+    pub describe: Vec<PathBuf>,
     /// Print the tools for a request (a JSON array in OpenAI's shape), and stop
     #[arg(long, conflicts_with = "dry_run", help_heading = "Looking only")]
     pub list: bool,

@@ -7,15 +7,13 @@ pub(crate) mod program;
 pub(crate) mod scratch;
 pub(crate) mod supervisor;
 
-pub(crate) use program::folder_of;
-
 use super::call::{ProgressMark, Task};
 use answer::{Capture, EndCause, answer};
 use confine::Sandboxes;
 use confine::groups::GroupLimits;
 use program::identity;
 use scratch::unused_name;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use supervisor::{Job, ProcessLimits, RunningCommand, StartError};
 use tokio::io::AsyncWriteExt;
@@ -50,12 +48,9 @@ pub(crate) struct Commands {
 }
 
 impl Commands {
-    /// The commands of the tools file `tools`, which `sandboxes` confine.
-    pub(crate) fn new(tools: &Path, sandboxes: Sandboxes) -> Self {
-        Commands {
-            folder: folder_of(tools),
-            sandboxes,
-        }
+    /// The commands of a tools file in `folder`, which `sandboxes` confine.
+    pub(crate) fn new(folder: PathBuf, sandboxes: Sandboxes) -> Self {
+        Commands { folder, sandboxes }
     }
 
     /// The folder that a tool's commands run in.

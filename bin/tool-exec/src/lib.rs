@@ -25,7 +25,8 @@ use run::run;
 use std::process::ExitCode;
 use stdio::Status;
 use store::Cache;
-use tool::Judge;
+use tool::{Judge, Tools};
+use toolbox::Toolbox;
 
 /// What the command is for, on one line.
 pub const ABOUT: &str = env!("CARGO_PKG_DESCRIPTION");
@@ -41,10 +42,13 @@ pub fn main() -> ExitCode {
 }
 
 /// Reads the tools, then lists them, shows what would run, or runs it.
-fn exec(args: Args) -> anyhow::Result<Status> {
+fn exec(mut args: Args) -> anyhow::Result<Status> {
     ::args::warn_of_old_name("tool-exec", "--approve", "--ask");
     if args.confining.doctor {
         return doctor::report(args.confining.sandbox);
+    }
+    if !args.describe.is_empty() {
+        return describe(&args);
     }
     if args.keeping.cache_stats {
         return cache_stats(&args);
@@ -54,6 +58,7 @@ fn exec(args: Args) -> anyhow::Result<Status> {
         // lock of `react`.
         close_fds::set_fds_cloexec(3, &[]);
     }
+    args.toolbox = Toolbox::read(&args.tools)?;
     let looks = args.list || args.servers.update_lock || args.servers.hub;
     let unlocked = if looks {
         Unlocked::Show
@@ -61,18 +66,22 @@ fn exec(args: Args) -> anyhow::Result<Status> {
         Unlocked::Refuse
     };
     let setup = Setup::read(
-        &args.tools,
+        &args.toolbox,
         args.servers.lock.as_deref(),
         unlocked,
         run::confines(&args),
     )?;
     if !args.permissions.trust {
-        trust::tools_file(&args.tools, &setup.tools)?;
+        trust::toolbox(&args.toolbox, &setup.tools)?;
         args.permissions
             .policy
             .iter()
             .try_for_each(|path| trust::file(path))?;
-        trust::servers(&args.tools, &setup.pool.file.path, &setup.pool.servers)?;
+        trust::servers(
+            &args.toolbox.folder,
+            &setup.pool.file.path,
+            &setup.pool.servers,
+        )?;
     }
     if args.servers.update_lock {
         setup.update_lock()?;
@@ -90,6 +99,16 @@ fn exec(args: Args) -> anyhow::Result<Status> {
     let judge = judge(&args, setup.tools)?;
     let clean = redactor.clone();
     run(&args, judge, backend, redactor).map_err(|error| secrets::without(error, &clean))
+}
+
+/// Prints the tools file that the sources make.
+fn describe(args: &Args) -> anyhow::Result<Status> {
+    let toolbox = Toolbox::merged(&args.describe)?;
+    let (tools, _) = toolbox.parse(Tools::read_beside_servers)?;
+    if !args.permissions.trust {
+        trust::toolbox(&toolbox, &tools)?;
+    }
+    print(&event::safe_json(&toolbox.pretty()?))
 }
 
 /// Prints what the cache holds.

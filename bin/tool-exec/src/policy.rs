@@ -2,7 +2,6 @@
 //! something.
 
 use super::args::{Args, Permissions};
-use super::command::folder_of;
 use super::{approve, trust};
 use anyhow::Context;
 use std::collections::{HashMap, HashSet};
@@ -27,7 +26,7 @@ pub(crate) fn read(args: &Args, tools: &Tools) -> anyhow::Result<Policy> {
     let absolute =
         |path: &Path| std::path::absolute(path).map(|path| path.to_string_lossy().into_owned());
     let folders =
-        absolute(&folder_of(&args.tools)).and_then(|tools| Ok((tools, absolute(Path::new("."))?)));
+        absolute(&args.toolbox.folder).and_then(|tools| Ok((tools, absolute(Path::new("."))?)));
     let (tools_folder, folder) = folders.context("the current folder cannot be found")?;
     policy
         .fit(tools, &tools_folder, &folder)

@@ -6,7 +6,7 @@ use super::call::Runners;
 use super::command::confine::sandboxes::{ProtectedFile, standard_files};
 use super::command::confine::{Sandboxes, groups};
 use super::command::program::HUB;
-use super::command::{Commands, folder_of, raise_limits, supervisor};
+use super::command::{Commands, raise_limits, supervisor};
 use super::http::Sender;
 use super::mcp::{Backend, Confines, LockFile};
 use super::store::{Cache, Outputs, Records, Spill};
@@ -94,7 +94,7 @@ pub(crate) fn run(
         timeout: args.timeout,
         max_output: args.max_output,
         outputs: Outputs::new(redactor, keeping.max_result, keeping.keep_outputs),
-        commands: Commands::new(&args.tools, sandboxes),
+        commands: Commands::new(args.toolbox.folder.clone(), sandboxes),
         sender: Sender::default(),
         backend,
     };
@@ -179,7 +179,7 @@ pub(crate) fn sandboxes(args: &Args, tools: &Tools) -> anyhow::Result<Sandboxes>
     Sandboxes::check(
         args.confining.sandbox,
         tools,
-        &folder_of(&args.tools),
+        &args.toolbox.folder,
         &own_files(args),
     )
 }
@@ -195,8 +195,9 @@ pub(crate) fn confines(args: &Args) -> Confines {
 /// The files of this program, which no command may write. Some of them need not exist yet.
 fn own_files(args: &Args) -> Vec<ProtectedFile> {
     let keeping = &args.keeping;
-    let mut all = vec![("the tools file", args.tools.clone())];
+    let mut all = Vec::new();
     let lists = [
+        ("the tools file", args.toolbox.places.as_slice()),
         ("the log", keeping.log.as_slice()),
         ("the log", &keeping.resume),
         ("the journal", keeping.journal.as_slice()),
@@ -209,7 +210,7 @@ fn own_files(args: &Args) -> Vec<ProtectedFile> {
     );
     all.push((
         "the lock file",
-        LockFile::new(args.servers.lock.as_deref(), &args.tools).path,
+        LockFile::new(args.servers.lock.as_deref(), &args.toolbox).path,
     ));
     let hub = std::env::var_os(HUB)
         .filter(|path| !path.is_empty())

@@ -1,12 +1,12 @@
 //! Whether a file that decides what runs can be trusted: only this user or root could have written
 //! it.
 
-use super::command::folder_of;
 use anyhow::{Context, bail};
 use rustix::fs::{FileType, Stat, lstat, stat};
 use std::path::{Path, PathBuf};
 use tool::mcp::{ServerLink, Servers};
 use tool::{RunnerKind, Tools};
+use toolbox::Toolbox;
 
 /// The mode bit of a folder in which a user can replace only own files, such as /tmp.
 const STICKY: u32 = 0o1000;
@@ -15,37 +15,36 @@ const STICKY: u32 = 0o1000;
 /// list says more than the mode.
 const ACCESS_LIST: &str = "system.posix_acl_access";
 
-/// Checks the tools file, and the programs that it names by a path.
+/// Checks what the tools were read from, and the programs that they name by a path.
 ///
 /// # Errors
 /// What others could change, and what to do.
-pub(crate) fn tools_file(path: &Path, tools: &Tools) -> anyhow::Result<()> {
-    file(path)?;
+pub(crate) fn toolbox(toolbox: &Toolbox, tools: &Tools) -> anyhow::Result<()> {
+    toolbox.places.iter().try_for_each(|place| file(place))?;
     let commands = tools
         .iter()
         .filter_map(|tool| match &tool.exec.as_ref()?.run {
             RunnerKind::Command(command) => command.template.program(),
             RunnerKind::Http(_) | RunnerKind::Mcp(_) => None,
         });
-    programs(path, commands)
+    programs(&toolbox.folder, commands)
 }
 
 /// Checks the lock file, and the programs of servers of tools that the tools file names by a path.
 ///
 /// # Errors
 /// What others could change, and what to do.
-pub(crate) fn servers(tools: &Path, lock: &Path, servers: &Servers) -> anyhow::Result<()> {
+pub(crate) fn servers(folder: &Path, lock: &Path, servers: &Servers) -> anyhow::Result<()> {
     file(lock)?;
     let commands = servers.list.iter().filter_map(|server| match &server.link {
         ServerLink::Stdio(program) => program.command.first().map(String::as_str),
         ServerLink::Http(_) => None,
     });
-    programs(tools, commands)
+    programs(folder, commands)
 }
 
-/// Checks those of the programs of a tools file that are named by a path.
-fn programs<'p>(tools: &Path, mut names: impl Iterator<Item = &'p str>) -> anyhow::Result<()> {
-    let folder = folder_of(tools);
+/// Checks those of the programs of tools that are named by a path, which begins in `folder`.
+fn programs<'p>(folder: &Path, mut names: impl Iterator<Item = &'p str>) -> anyhow::Result<()> {
     names.try_for_each(|name| match name.contains('/') {
         true => file(&folder.join(name)),
         false => Ok(()),

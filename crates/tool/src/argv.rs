@@ -6,6 +6,8 @@
 //! - An item that begins with `-` takes an argument only after a `=`: `--unit={name}`.
 //! - A value that begins with `-` is refused where the item would begin with it, unless an item
 //!   `--` precedes it.
+//! - `--tag={tags*}` is one item for each element of a list, and `--force{force?}` is the item
+//!   `--force` if the argument is `true`.
 //! - An argument that is missing or `null` drops its item, and only that one: write
 //!   `--unit={unit}`, not `--unit`, `{unit}`. No other item may get another meaning by that, see
 //!   [`Template::check_places`].
@@ -18,6 +20,19 @@ use super::argument::{ArgumentRefusal, Arguments, MAX_ITEM, plain};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     items: Vec<Vec<ItemPart>>,
+    /// How often each item is written.
+    counts: Vec<ItemCount>,
+}
+
+/// How often an item of a command line is written, if its arguments are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ItemCount {
+    /// Once.
+    Once,
+    /// Once for each element of its argument, a list: `--tag={tags*}`.
+    Each,
+    /// Once, without a value, if its argument is `true`: `--force{force?}`.
+    IfTrue,
 }
 
 /// A part of a text with places for arguments.
@@ -36,7 +51,7 @@ impl Template {
     /// # Errors
     /// What is wrong, with the remedy, for the author of the tools file.
     pub fn read(command: &[String], declared: &dyn Fn(&str) -> bool) -> Result<Self, String> {
-        let mut items = Vec::new();
+        let (mut items, mut counts) = (Vec::new(), Vec::new());
         for (n, item) in command.iter().enumerate() {
             if item.contains('\0') {
                 return Err(format!(
@@ -44,7 +59,11 @@ impl Template {
                     n + 1
                 ));
             }
-            let parts = parts(item);
+            let (parts, count) = match counted(item, declared) {
+                Some((parts, count)) if n > 0 => (parts, count),
+                _ => (parts(item), ItemCount::Once),
+            };
+            counts.push(count);
             for part in &parts {
                 let ItemPart::Argument(name) = part else {
                     continue;
@@ -69,12 +88,17 @@ impl Template {
                     "{item:?} lets an argument choose the option, write --flag={{{name}}}, or {{{name}}} as an item of its own after \"--\""
                 ));
             }
+            if count == ItemCount::Each && parts.len() == 1 && n + 1 < command.len() {
+                return Err(format!(
+                    "{item:?} is any number of items, and what follows it would move: put it last, or write --name={item}"
+                ));
+            }
             items.push(parts);
         }
         if command.first().is_none_or(String::is_empty) {
             return Err("the command is empty, give it at least a program".to_owned());
         }
-        Ok(Template { items })
+        Ok(Template { items, counts })
     }
 
     /// The program.
@@ -145,18 +169,24 @@ impl Template {
     pub fn fill(&self, arguments: &Arguments) -> Result<Vec<String>, ArgumentRefusal> {
         let mut argv = Vec::with_capacity(self.items.len());
         let mut only_operands = false; // a literal "--" was passed
-        for parts in &self.items {
+        for (parts, count) in self.items.iter().zip(&self.counts) {
             let mut item = String::new();
             let mut last = "";
+            let mut values = Vec::new();
             let mut complete = true;
             for part in parts {
                 match part {
                     ItemPart::Text(text) => item.push_str(text),
                     ItemPart::Argument(name) => {
                         last = name;
-                        match arguments.get(name) {
-                            Some(value) => item.push_str(&plain(value)),
-                            None => complete = false,
+                        match (arguments.get(name), count) {
+                            (Some(value), ItemCount::Once) => item.push_str(&plain(value)),
+                            (Some(value), ItemCount::IfTrue) => complete &= value.text() == "true",
+                            (Some(value), ItemCount::Each) if value.is_array() => {
+                                values.extend(value.items().map(plain));
+                            }
+                            (Some(value), ItemCount::Each) => values.push(plain(value)),
+                            (None, _) => complete = false,
                         }
                     }
                 }
@@ -164,22 +194,63 @@ impl Template {
             if !complete {
                 continue;
             }
-            match parts.first() {
-                Some(ItemPart::Argument(name)) if item.starts_with('-') && !only_operands => {
-                    return Err(ArgumentRefusal::Option(name.clone()));
+            let filled = match count {
+                ItemCount::Each => values
+                    .iter()
+                    .map(|value| format!("{item}{value}"))
+                    .collect(),
+                ItemCount::IfTrue => vec![item.trim_end_matches('=').to_owned()],
+                ItemCount::Once => vec![item],
+            };
+            for item in filled {
+                match parts.first() {
+                    Some(ItemPart::Argument(name)) if item.starts_with('-') && !only_operands => {
+                        return Err(ArgumentRefusal::Option(name.clone()));
+                    }
+                    Some(ItemPart::Text(_))
+                        if parts.len() == 1 && item == "--" && !argv.is_empty() =>
+                    {
+                        only_operands = true
+                    }
+                    _ => {}
                 }
-                Some(ItemPart::Text(_)) if parts.len() == 1 && item == "--" && !argv.is_empty() => {
-                    only_operands = true
+                if item.len() > MAX_ITEM {
+                    return Err(ArgumentRefusal::TooLong(last.to_owned(), item.len()));
                 }
-                _ => {}
+                argv.push(item);
             }
-            if item.len() > MAX_ITEM {
-                return Err(ArgumentRefusal::TooLong(last.to_owned(), item.len()));
-            }
-            argv.push(item);
         }
         Ok(argv)
     }
+}
+
+/// The parts of an item that is `{name*}`, `--text={name*}` or `--text{name?}`, and how often it is
+/// written. Braces around anything but the name of a declared argument are text.
+fn counted(item: &str, declared: &dyn Fn(&str) -> bool) -> Option<(Vec<ItemPart>, ItemCount)> {
+    let (text, rest) = item.split_once('{')?;
+    let inner = rest.strip_suffix('}')?;
+    let is_option = text.starts_with('-');
+    let (name, count) = match (inner.strip_suffix('*'), inner.strip_suffix('?')) {
+        (Some(name), _) if text.is_empty() || is_option && text.ends_with('=') => {
+            (name, ItemCount::Each)
+        }
+        (_, Some(name)) if is_option && !text.contains('=') => (name, ItemCount::IfTrue),
+        _ => return None,
+    };
+    if !declared(name) {
+        return None;
+    }
+    // A flag is kept or dropped as an option with a value is, which `check_places` knows.
+    let text = match count {
+        ItemCount::IfTrue => format!("{text}="),
+        _ => text.to_owned(),
+    };
+    let parts = [ItemPart::Text(text), ItemPart::Argument(name.to_owned())];
+    let is_empty = |part: &ItemPart| matches!(part, ItemPart::Text(text) if text.is_empty());
+    Some((
+        parts.into_iter().filter(|part| !is_empty(part)).collect(),
+        count,
+    ))
 }
 
 /// The names of the arguments of an item.
@@ -321,6 +392,40 @@ mod tests {
         assert_eq!(
             fill(&["w", "--unit={unit}", "{city}", "end"], r#"{"unit":null}"#).unwrap(),
             ["w", "end"]
+        );
+    }
+
+    #[test]
+    fn a_list_is_items_and_a_flag_is_an_item() {
+        let list = r#"{"city":["a b","-c",{"x":1}],"unit":true}"#;
+        let command = ["w", "--at={city*}", "--force{unit?}", "--", "{city*}"];
+        let want = [
+            "w",
+            "--at=a b",
+            "--at=-c",
+            r#"--at={"x":1}"#,
+            "--force",
+            "--",
+            "a b",
+            "-c",
+            r#"{"x":1}"#,
+        ];
+        assert_eq!(fill(&command, list).unwrap(), want);
+        assert_eq!(
+            fill(&command, r#"{"city":[],"unit":false}"#).unwrap(),
+            ["w", "--"]
+        );
+        assert_eq!(fill(&command, "{}").unwrap(), ["w", "--"]);
+        assert_eq!(
+            fill(&["w", "{city*}"], list),
+            Err(ArgumentRefusal::Option("city".to_owned()))
+        );
+        let moved = template(&["w", "{city*}", "{unit}"]).unwrap_err();
+        assert!(moved.contains("put it last"), "{moved}");
+        // What no argument is called stays text, as it was.
+        assert_eq!(
+            fill(&["jq", "{other?}", "-n{other?}", "{other*}"], "{}").unwrap(),
+            ["jq", "{other?}", "-n{other?}", "{other*}"]
         );
     }
 

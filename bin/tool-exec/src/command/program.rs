@@ -83,15 +83,6 @@ pub(crate) fn named(names: &[String]) -> impl Iterator<Item = (&str, OsString)> 
 
 // The folders that commands and servers run in.
 
-/// The folder of a tools file, in which its relative paths begin.
-pub(crate) fn folder_of(tools: &Path) -> PathBuf {
-    let folder = tools
-        .parent()
-        .filter(|dir| !dir.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
-}
-
 /// Where the working folder `cwd` of a tools file in `folder` really is, as it is found once,
 /// before anything runs: the rules of a policy are about that place. Of a folder that does not
 /// exist yet the part that exists is found, and the rest is as it is written.

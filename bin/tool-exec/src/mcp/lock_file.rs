@@ -7,6 +7,8 @@ use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use tool::mcp::Lock;
+use tool::shell_word;
+use toolbox::Toolbox;
 
 /// The longest lock file that is read, in bytes.
 const LONGEST: u64 = 256 << 20;
@@ -16,21 +18,27 @@ const LONGEST: u64 = 256 << 20;
 pub(crate) struct LockFile {
     /// Where it is.
     pub path: PathBuf,
-    /// The tools file.
-    tools: PathBuf,
+    /// The words that name the tools, and the file, in a command.
+    words: Vec<String>,
 }
 
 impl LockFile {
     /// The file `path`; by default the tools file's name with `.lock` at its end.
-    pub(crate) fn new(path: Option<&Path>, tools: &Path) -> Self {
+    pub(crate) fn new(path: Option<&Path>, tools: &Toolbox) -> Self {
         let beside = || {
-            let mut name = tools.as_os_str().to_owned();
+            let mut name = tools.main.as_os_str().to_owned();
             name.push(".lock");
             name.into()
         };
+        let option = |name: &str, path: &Path| {
+            let path = path.to_string_lossy();
+            [name.to_owned(), shell_word(&path).into_owned()]
+        };
+        let lock = path.map(|path| option("--lock", path));
+        let places = tools.places.iter().map(|place| option("--tools", place));
         LockFile {
             path: path.map_or_else(beside, Path::to_owned),
-            tools: tools.to_owned(),
+            words: places.chain(lock).flatten().collect(),
         }
     }
 
@@ -108,13 +116,6 @@ impl LockFile {
 
     /// The command that writes it.
     pub(crate) fn update(&self) -> String {
-        let tools = self.tools.display();
-        let default = LockFile::new(None, &self.tools).path;
-        let lock = if default == self.path {
-            String::new()
-        } else {
-            format!(" --lock {}", self.path.display())
-        };
-        format!("tool-exec --tools {tools}{lock} --update-lock")
+        format!("tool-exec {} --update-lock", self.words.join(" "))
     }
 }

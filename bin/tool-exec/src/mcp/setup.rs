@@ -7,13 +7,13 @@ use super::pool::{Pool, show};
 use super::program::Confines;
 use super::{Backend, hub};
 use crate::command::program;
-use crate::command::program::folder_of;
 use crate::{secrets, stream};
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use tool::mcp::{Lock, Servers};
 use tool::{FileError, Tools};
+use toolbox::Toolbox;
 
 /// The tools of a tools file, and its servers.
 pub(crate) struct Setup {
@@ -39,21 +39,21 @@ impl Setup {
     /// # Errors
     /// The first mistake in one of them; servers without locked tools, unless they are to be shown.
     pub(crate) fn read(
-        tools: &Path,
+        toolbox: &Toolbox,
         lock: Option<&Path>,
         unlocked: Unlocked,
         confines: Confines,
     ) -> anyhow::Result<Setup> {
-        let (mut list, mut servers) = ::args::file(tools, Tools::read_beside_servers)?;
-        let folder = folder_of(tools);
-        let name = || tools.display().to_string();
-        list.settle_folders(|cwd| program::settled(&folder, cwd))
+        let (mut list, mut servers) = toolbox.parse(Tools::read_beside_servers)?;
+        let folder = &toolbox.folder;
+        let name = || toolbox.name.clone();
+        list.settle_folders(|cwd| program::settled(folder, cwd))
             .with_context(name)?;
         servers
-            .settle_folders(|cwd| program::settled(&folder, cwd))
+            .settle_folders(|cwd| program::settled(folder, cwd))
             .map_err(anyhow::Error::msg)
             .with_context(name)?;
-        let file = LockFile::new(lock, tools);
+        let file = LockFile::new(lock, toolbox);
         let lock = match file.read() {
             _ if servers.list.is_empty() => None,
             Err(e) if unlocked == Unlocked::Refuse => return Err(e),
@@ -64,7 +64,7 @@ impl Setup {
                 .is_none_or(|lock| lock.server(&server.name).is_none())
         });
         if let (Some(server), Unlocked::Refuse) = (missing, unlocked) {
-            let name = tools.display();
+            let name = &toolbox.name;
             bail!(
                 "{name}: the tools of the server {:?} are not locked in {}, so nobody has accepted them; to look at them and lock them run {}",
                 server.name,
@@ -73,12 +73,12 @@ impl Setup {
             );
         }
         let lock = lock.unwrap_or_default();
-        add_tools(&mut list, &servers, &lock).with_context(|| tools.display().to_string())?;
+        add_tools(&mut list, &servers, &lock).with_context(name)?;
         for tool in list
             .iter()
             .filter(|tool| !tool.schema.unknown_types().is_empty())
         {
-            let file = tools.display();
+            let file = &toolbox.name;
             let name = &tool.name;
             let types = tool.schema.unknown_types().join(", ");
             let what = "has types that JSON Schema does not have, write string, number, integer, boolean, object, array or null";
@@ -88,13 +88,7 @@ impl Setup {
             );
         }
         let redactor = secrets::redactor(&list, &servers);
-        let pool = Rc::new(Pool::new(
-            servers,
-            (lock, file),
-            &folder,
-            confines,
-            redactor,
-        ));
+        let pool = Rc::new(Pool::new(servers, (lock, file), folder, confines, redactor));
         Ok(Setup { tools: list, pool })
     }
 
