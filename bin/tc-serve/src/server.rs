@@ -237,6 +237,18 @@ fn text(settings: &ServeSettings, address: &str) -> String {
         );
         return text;
     }
+    text += &clients(address, key, has_keys);
+    if settings.has_page() {
+        // A fragment is not sent to any server. The page takes the key out of the address.
+        let fragment = made.map(|key| format!("#key={key}")).unwrap_or_default();
+        let _ = writeln!(text, "  Page            {address}/{fragment}");
+    }
+    text
+}
+
+/// How each client is set up, a line each; [the page of the service](../../../docs/serve.md) has the
+/// same lines.
+fn clients(address: &str, key: &str, has_keys: bool) -> String {
     let mut header = String::new();
     let mut variable = String::new();
     let mut name = "";
@@ -246,20 +258,52 @@ fn text(settings: &ServeSettings, address: &str) -> String {
         variable = format!("TC_SERVE_KEY={key} ");
         name = ",env_key=\"TC_SERVE_KEY\"";
     }
-    let _ = write!(
-        text,
+    format!(
         "  curl            curl{header} {address}/v1/models
-  OpenAI Python   OpenAI(base_url=\"{address}/v1\", api_key=\"{key}\")
+  OpenAI          OpenAI(base_url=\"{address}/v1\", api_key=\"{key}\")
+  Anthropic       Anthropic(base_url=\"{address}\", api_key=\"{key}\")
   Claude Code     ANTHROPIC_BASE_URL={address} ANTHROPIC_AUTH_TOKEN={key} claude
-  Codex           {variable}codex -c 'model_providers.tc={{name=\"tc\",base_url=\"{address}/v1\",wire_api=\"responses\"{name}}}' -c model_provider=tc
+  Codex           {variable}codex -c 'model_providers.toolpipe={{name=\"toolpipe\",base_url=\"{address}/v1\",wire_api=\"responses\"{name}}}' -c model_provider=toolpipe
   AI SDK          new DefaultChatTransport({{ api: \"{address}/api/chat\" }})
+  AG-UI           new HttpAgent({{ url: \"{address}/api/ag-ui\" }})
   Open WebUI      OPENAI_API_BASE_URL={address}/v1 OPENAI_API_KEY={key} open-webui serve
 "
-    );
-    if settings.has_page() {
-        // A fragment is not sent to any server. The page takes the key out of the address.
-        let fragment = made.map(|key| format!("#key={key}")).unwrap_or_default();
-        let _ = writeln!(text, "  Page            {address}/{fragment}");
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_sets_up_each_client_as_the_lines_at_the_start_do() {
+        let page = include_str!("../../../docs/serve.md");
+        let address = "http://127.0.0.1:8790";
+        let lines = clients(address, "none", false);
+        assert!(
+            page.contains(&format!("```text\n{lines}```\n")),
+            "docs/serve.md lacks:\n{lines}"
+        );
+        // What the page says more of a client is under the same name.
+        for line in lines.lines().skip(1) {
+            let name = line.trim_start().split("  ").next().unwrap_or_default();
+            assert!(page.contains(&format!("\n| {name} | ")), "{name}");
+        }
+        // The lines of a file mean what the line for a shell does.
+        let of_file = page
+            .lines()
+            .find(|line| line.starts_with("model_providers.toolpipe = "))
+            .map(|line| line.replace(' ', ""));
+        assert!(of_file.is_some_and(|of_file| lines.contains(&of_file)));
+        // A key is nowhere in the arguments of a process.
+        let with_key = clients(address, "SECRET", true);
+        let codex = with_key.lines().find(|line| line.starts_with("  Codex "));
+        let arguments = codex
+            .and_then(|line| line.split_once(" codex "))
+            .map(|(_, arguments)| arguments);
+        assert!(
+            arguments.is_some_and(|arguments| !arguments.contains("SECRET")),
+            "{with_key}"
+        );
     }
-    text
 }

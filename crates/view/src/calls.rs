@@ -79,6 +79,17 @@ impl CallCards {
         }
     }
 
+    /// The event's stream has ended, and no more arguments come: a call whose deltas no stage has
+    /// merged is whole, or it stays incomplete. Returns the positions of such calls.
+    pub(crate) fn end_stream(&mut self, event: &Event<'_>) -> Vec<usize> {
+        let mut calls = self.of_stream(event);
+        calls.retain(|n| self.list[*n].is_arriving());
+        for n in &calls {
+            self.list[*n].end_arguments();
+        }
+        calls
+    }
+
     /// The positions of the calls of the event's stream.
     pub(crate) fn of_stream(&self, event: &Event<'_>) -> Vec<usize> {
         let calls = self.streams.get(stream_of(event));
@@ -95,8 +106,10 @@ impl CallCards {
     /// The input has ended.
     pub(crate) fn end(&mut self) {
         for call in &mut self.list {
-            if let CallState::Running = call.state {
-                call.state = CallState::Lost;
+            match call.state {
+                CallState::Running => call.state = CallState::Lost,
+                CallState::Arriving if !call.is_closed => call.end_arguments(),
+                _ => {}
             }
         }
     }
@@ -124,7 +137,8 @@ impl CallCards {
         let id = message.get_str("tool_call_id")?;
         let n = self.known(event, Some(&id));
         let n = n.unwrap_or_else(|| self.new_call(event, Some(&id), &plain(message.get("name"))));
-        if self.list[n].has_ended() {
+        // A call that waits has no answer yet: a client or a person may write one as a message.
+        if self.list[n].has_ended() && !self.list[n].is_pending() {
             return None;
         }
         self.list[n].state = CallState::Ended(CallResult {
@@ -233,7 +247,7 @@ impl CallCards {
         if let Some(error) = whole.error {
             call.add_fact("refused", error.message.str().into_owned());
         }
-        if let CallState::Arriving | CallState::Called = call.state {
+        if let CallState::Arriving | CallState::Called | CallState::Incomplete = call.state {
             call.state = match whole.error {
                 Some(error) => {
                     call.summary = error.message.str().into_owned();
@@ -424,6 +438,8 @@ pub(crate) enum CallState {
     Arriving,
     /// The model has asked for it; nothing runs it yet.
     Called,
+    /// Its stream ended before its arguments did.
+    Incomplete,
     /// It must not run: the code of `tool_call.error`.
     Refused(String),
     /// A command runs it.
@@ -492,6 +508,15 @@ impl CallCard {
         !self.is_closed && matches!(self.state, CallState::Arriving)
     }
 
+    /// No more of its arguments come.
+    fn end_arguments(&mut self) {
+        let is_whole = Raw::parse(&self.arguments).is_ok_and(Raw::is_object);
+        self.state = match is_whole || self.arguments.is_empty() {
+            true => CallState::Called,
+            false => CallState::Incomplete,
+        };
+    }
+
     /// Whether a command ran it, or still does.
     fn was_started(&self) -> bool {
         match &self.state {
@@ -519,10 +544,15 @@ impl CallCard {
                 was_started,
                 stream_failed,
             } => was_started || stream_failed && !self.is_cancelled,
-            CallState::Ended(ref result) => result.status == "pending",
-            _ => false,
+            _ => self.is_pending(),
         };
         self.is_closed || self.has_ended() && !waits || self.is_cancelled && !self.was_started()
+    }
+
+    /// Whether it waits for a person.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.result()
+            .is_some_and(|result| result.status == "pending")
     }
 
     /// Whether it ended, one way or another.
@@ -693,6 +723,7 @@ impl CallCard {
             CallState::Lost => (Badge::LOST, "no result".into()),
             CallState::Arriving => (Badge::ARRIVING, "arriving".into()),
             CallState::Called => (Badge::CALLED, "called".into()),
+            CallState::Incomplete => (Badge::LOST, "incomplete".into()),
             CallState::Refused(code) => (Badge::REFUSED, format!("refused: {code}").into()),
             CallState::Running => (Badge::RUNNING, "running".into()),
             CallState::Retracted { .. } => (Badge::RETRACTED, "taken back".into()),

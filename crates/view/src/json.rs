@@ -203,7 +203,11 @@ fn write_call(o: &mut Object<'_>, call: &CallCard) {
         CallState::Refused(code) => {
             o.str("error", code);
         }
-        CallState::Arriving | CallState::Called | CallState::Running | CallState::Lost => {}
+        CallState::Arriving
+        | CallState::Called
+        | CallState::Incomplete
+        | CallState::Running
+        | CallState::Lost => {}
     }
 }
 

@@ -175,12 +175,20 @@ impl<P: Page> Story<P> {
         }
     }
 
+    /// No more arguments of the stream's calls come.
+    fn end_arguments(&mut self, event: &Event<'_>) {
+        for n in self.calls.end_stream(event) {
+            self.page.call(&self.calls, n);
+        }
+    }
+
     /// No event can change the calls at these positions any more.
     fn close(&mut self, calls: impl IntoIterator<Item = usize>) {
         for n in calls {
             let call = &mut self.calls.list[n];
             let was_closed = std::mem::replace(&mut call.is_closed, true);
-            let is_shown = was_closed || P::LIVE && call.has_ended();
+            // A result of a call of an earlier turn may be held back where the input ends.
+            let is_shown = P::LIVE && (was_closed || call.has_ended());
             if !is_shown {
                 self.page.call(&self.calls, n);
             }
@@ -190,6 +198,7 @@ impl<P: Page> Story<P> {
 
     fn stream_start(&mut self, event: &Event<'_>) {
         self.end_turn(event, true);
+        self.end_arguments(event);
         self.close(self.calls.of_stream(event));
         self.forget_shown();
         self.page.pause();
@@ -362,6 +371,7 @@ impl<P: Page> Story<P> {
             self.calls.cancel(event);
         }
         self.end_turn(event, true);
+        self.end_arguments(event);
         let is_reported = self
             .failed
             .take_if(|who| who.shares_stream(event))

@@ -170,15 +170,12 @@ impl Page for PlainView {
         }
         // `tool-exec` answers a refused call; without it the refusal is the end of the call.
         let ended = call.is_closed
-            && (call.is_cancelled || matches!(call.state, CallState::Refused(_) | CallState::Lost));
-        let next = if call
-            .result()
-            .is_some_and(|result| result.status == "pending")
-        {
-            2
-        } else {
-            3
-        };
+            && (call.is_cancelled
+                || matches!(
+                    call.state,
+                    CallState::Refused(_) | CallState::Lost | CallState::Incomplete
+                ));
+        let next = if call.is_pending() { 2 } else { 3 };
         if (1..next).contains(&self.shown[at]) && (call.has_ended() || ended) {
             self.shown[at] = next;
             let (badge, status) = call.status(self.no_time);

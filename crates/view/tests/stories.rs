@@ -91,6 +91,109 @@ Let me see.
     );
 }
 
+/// A call that waits for a person, in a turn that is over.
+const WAITING: &str = r#"
+{"type":"stream_start","v":1}
+{"type":"tool_call","index":0,"tool_id":"c1","tool_name":"reserve","arguments":{}}
+{"type":"message","message":{"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"reserve","arguments":"{}"}}]}}
+{"type":"stream_end","finish_reason":"tool_calls"}
+{"type":"tool_result","tool_id":"c1","tool_name":"reserve","status":"pending","output":"It waits."}
+"#;
+
+#[test]
+fn a_call_that_was_approved_has_its_result_in_every_view() {
+    let start = r#"{"type":"stream_start","v":1}"#;
+    let text = r#"{"type":"content_delta","text":"Meanwhile."}"#;
+    let end = r#"{"type":"stream_end","finish_reason":"stop"}"#;
+    let approval = r#"{"type":"approval","tool_id":"c1","tool_name":"reserve","hash":"54fb","decision":"approved","by":"ann"}"#;
+    let run = r#"{"type":"tool_use","tool_id":"c1","tool_name":"reserve","input_summary":""}"#;
+    let result = r#"{"type":"tool_result","tool_id":"c1","tool_name":"reserve","status":"success","output":"reserved"}"#;
+    let message = r#"{"type":"message","message":{"role":"tool","tool_call_id":"c1","name":"reserve","content":"reserved"}}"#;
+    let many: String = (0..300)
+        .map(|n| format!("{start}\n{{\"type\":\"tool_call\",\"tool_id\":\"m{n}\",\"tool_name\":\"f\",\"arguments\":{{}}}}\n{end}\n{{\"type\":\"tool_result\",\"tool_id\":\"m{n}\",\"tool_name\":\"f\",\"status\":\"success\",\"output\":\"\"}}\n"))
+        .collect();
+    let ran = format!("{approval}\n{run}\n{result}\n{message}\n");
+    for (what, rest) in [
+        ("at once", ran.clone()),
+        (
+            "and then the model goes on",
+            format!("{ran}{start}\n{text}\n{end}"),
+        ),
+        (
+            "after another turn",
+            format!("{start}\n{text}\n{end}\n{ran}"),
+        ),
+        (
+            "within another turn",
+            format!("{start}\n{text}\n{ran}{text}\n{end}"),
+        ),
+        (
+            "within a turn without an end",
+            format!("{start}\n{text}\n{ran}"),
+        ),
+        ("after many calls", format!("{many}{ran}")),
+        (
+            "within a turn after many calls",
+            format!("{many}{start}\n{text}\n{ran}"),
+        ),
+        ("by a message alone", format!("{approval}\n{message}\n")),
+    ] {
+        let log = lines(&format!("{WAITING}{rest}"));
+        let shown = pieces(&mut view::text(false, true), &log).concat();
+        assert_eq!(
+            shown
+                .matches("<- reserve waits for approval: It waits.\n")
+                .count(),
+            1,
+            "{what}: {shown}"
+        );
+        assert_eq!(
+            shown.matches("<- reserve done: reserved\n").count(),
+            1,
+            "{what}: {shown}"
+        );
+        let mut screen = Emulator::new(60, 2000);
+        for piece in pieces(&mut Term::new(on(60, 2000, false), true), &log) {
+            screen.write(&piece);
+        }
+        let shown = screen.text();
+        assert!(shown.contains("✓ reserve"), "{what}: {shown}");
+        for report in [
+            pieces(&mut view::markdown(true), &log),
+            pieces(&mut view::html(true), &log),
+        ] {
+            let report = report.concat();
+            assert!(report.contains("reserved"), "{what}: {report}");
+        }
+    }
+}
+
+#[test]
+fn no_card_arrives_after_the_end_of_its_stream() {
+    let log = std::fs::read_to_string(testkit::root().join("fixtures/views/arriving/in.ndjson"))
+        .expect("a log");
+    let log = lines(&log);
+    let mut seen = Vec::new();
+    let mut screen = Emulator::new(60, 50);
+    for piece in pieces(&mut Term::new(on(60, 50, false), true), &log) {
+        screen.write(&piece);
+        seen.push(screen.text());
+    }
+    for (at, line) in log
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| line.contains("stream_end"))
+    {
+        assert!(
+            seen[at - 1].contains("arriving") && !seen[at].contains("arriving"),
+            "{line}: {}",
+            seen[at]
+        );
+    }
+    // The end of the input is the end of a stream.
+    assert!(!screen.text().contains("arriving"), "{}", screen.text());
+}
+
 #[test]
 fn cards_change_in_place_and_text_goes_on_above_them() {
     let mut screen = Emulator::new(60, 24);
@@ -192,10 +295,10 @@ fn deltas_that_nobody_merged_refusals_and_retractions() {
     let expected = r#"-> g {"p
 -> h {}
 <- h taken back
+-> f {"x":1}
 warning: the answer was cut at the token limit
 error: llm-stream: the peer left (disconnected)
 [a tool call (full: a call began)]
--> f {"x":1}
 <- g refused: incomplete: cut at the token limit
 "#;
     assert_eq!(

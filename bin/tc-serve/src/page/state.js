@@ -234,8 +234,15 @@ function endSpeech(s, e) {
   s.isPaused = true;
 }
 
+/** No more arguments of these calls come: one whose deltas no stage has merged is whole, or it stays incomplete. */
+function endArguments(s, is) {
+  const isWhole = (json) => { try { return Object.getPrototypeOf(JSON.parse(json)) === Object.prototype; } catch { return json === ""; } };
+  for (const call of s.calls.filter((call) => call.state === "arriving" && is(call))) change(s, call, { state: isWhole(call.arguments) ? "called" : "incomplete" });
+}
+
 function streamStart(s, e) {
   endSpeech(s, e);
+  endArguments(s, isOpen(s, e));
   s.turns[e.stream] = turnOf(s, e) + 1;
   s.model = string(e.event.model) || s.model;
   s.turn = { model: s.model, last: e.t ?? 0, first: 0, reason: "", tokens: null };
@@ -252,6 +259,7 @@ function streamEnd(s, e) {
   const reason = string(e.event.finish_reason);
   if (reason === "cancelled") changeCalls(s, (call) => isOpen(s, e)(call) && !call.result, { isCancelled: true });
   endSpeech(s, e);
+  endArguments(s, isOpen(s, e));
   if (s.turn) s.turn.reason = reason;
   endTurn(s, e);
   // An error has said why.
@@ -288,6 +296,7 @@ function responseEnd(s, e) {
   if (e.status === "deleted") return;
   // No event of the answer follows: a call that runs has no result.
   changeCalls(s, (call) => call.state === "running", { state: "lost" });
+  endArguments(s, () => true);
   endTurn(s, e);
   if (e.status !== "completed") note(s, e, ["failed", "interrupted"].includes(e.status) ? "error" : "warning", `the answer is ${e.status}`);
 }
@@ -340,6 +349,7 @@ function status(call) {
   }
   if (call.isRetracted) return ["retracted", "taken back"];
   if (state === "lost") return ["lost", "no result"];
+  if (state === "incomplete") return ["lost", "incomplete"];
   return [state, state === "refused" ? `refused: ${call.code}` : state];
 }
 

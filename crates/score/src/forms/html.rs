@@ -177,7 +177,7 @@ fn named(streams: &NamedStreams<'_>, is_open: bool) -> Markup {
 /// at a glance.
 fn matrix(confusion: &Confusion) -> Markup {
     html! {
-        table.matrix {
+        div.wide { table.matrix {
             caption { "Answers (columns) to streams (rows), with the share of the row" }
             thead { tr { td {} @for answer in ["yes", "no", "undecided"] { th scope="col" { (answer) } } } }
             tbody {
@@ -193,7 +193,7 @@ fn matrix(confusion: &Confusion) -> Markup {
                     }
                 }
             }
-        }
+        } }
     }
 }
 

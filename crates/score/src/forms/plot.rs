@@ -105,6 +105,8 @@ struct Canvas {
     size: [f64; 2],
     /// The edges of its plane: left, right, top and bottom.
     plane: [f64; 4],
+    /// What its horizontal axis shows.
+    axis: &'static str,
 }
 
 /// The drawing for a window that is wide, and the one for a telephone, on which the wide one would
@@ -114,11 +116,13 @@ const CANVASES: [Canvas; 2] = [
         class: "broad",
         size: [960.0, 440.0],
         plane: [66.0, 938.0, 34.0, 390.0],
+        axis: "waited: share of the text without calls that had gone by",
     },
     Canvas {
         class: "narrow",
         size: [360.0, 400.0],
         plane: [58.0, 340.0, 34.0, 350.0],
+        axis: "waited: share of the text without calls",
     },
 ];
 
@@ -258,7 +262,7 @@ fn axes(canvas: &Canvas, lowest: f64, x: impl Fn(f64) -> f64, y: impl Fn(f64) ->
             (text((x, bottom + 15.0), "faint", "middle", &format!("{percent}\u{a0}%")))
         }
         (line((left, bottom), (right, bottom), "axis"))
-        (text((x(0.5), canvas.size[1] - 14.0), "faint", "middle", "waited: share of the text without calls that had gone by"))
+        (text((x(0.5), canvas.size[1] - 14.0), "faint", "middle", canvas.axis))
         (text((left - 8.0, top - 24.0), "faint", "end", "recall"))
     }
 }
