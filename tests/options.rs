@@ -147,3 +147,32 @@ fn every_command_proposes_what_was_meant() {
         );
     }
 }
+
+/// One parser reads the value of `--dialect` in all commands.
+#[test]
+fn a_dialect_is_named_in_the_same_way_everywhere() {
+    let commands = [
+        "llm-stream -r fixtures/tapes/huts.tape --no-time -d",
+        "tag-parse </dev/null -d",
+        "tc-eval explain fixtures/tapes/huts.tape -d",
+        "tc-eval label fixtures/tapes/huts.tape -d",
+        "tc-serve -r fixtures/tapes/huts.tape --unix /nonexistent/socket -d",
+    ];
+    for command in commands {
+        for names in ["auto", "hermes", "qwen"] {
+            let (_, err) = printed(&format!("{command} {names}"));
+            assert!(!err.contains("dialect"), "{command} {names}: {err}");
+        }
+        for (names, why) in [
+            ("hermse", "unknown dialect 'hermse', did you mean 'hermes'?"),
+            (
+                "''",
+                "no name, give one of tag-parse --list-dialects, or auto",
+            ),
+            ("auto,hermes", "unknown dialect 'auto'"),
+        ] {
+            let (_, err) = printed(&format!("{command} {names}"));
+            assert!(err.contains(why), "{command} {names}: {err}");
+        }
+    }
+}

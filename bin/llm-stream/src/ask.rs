@@ -24,7 +24,7 @@ use stdio::{Failure, Filter, Status};
 /// One line for a mistake in the arguments, the files that they name and the log; failures of
 /// standard output.
 pub(crate) fn turn(args: Args) -> Result<Status> {
-    let mut opening = Opening::new(args, false)?;
+    let mut opening = Opening::new(args)?;
     let recorder = opening.recorder.as_ref();
     let is_offline = recorder.is_some_and(|recorder| recorder.borrow().is_offline());
     let key = if is_offline {
@@ -77,7 +77,7 @@ pub(crate) fn turn(args: Args) -> Result<Status> {
 /// One line for a mistake in the arguments, the files that they name and the log; failures of
 /// standard output.
 pub(crate) fn dry_run(args: Args) -> Result<Status> {
-    let mut opening = Opening::new(args, false)?;
+    let mut opening = Opening::new(args)?;
     let shown = runtime()?.block_on(async {
         let watch = StopWatch::new()?;
         let mut out = opening.out();
@@ -113,7 +113,7 @@ fn show(turn: &TurnDraft, out: &mut Out) -> Result<Status> {
 /// One line for a mistake in the arguments or in a file that they name, or for a server that cannot
 /// be reached; failures of standard output.
 pub(crate) fn probe(args: Args) -> Result<Status> {
-    let mut opening = Opening::new(args, true)?;
+    let mut opening = Opening::new(args)?;
     opening.turn.check_model()?;
     // Without a key the server may answer nevertheless.
     let _ = opening.take_key();
@@ -152,8 +152,8 @@ struct Opening {
 }
 
 impl Opening {
-    /// Reads the tape and puts the turn together. `is_probe` says that no turn follows.
-    fn new(args: Args, is_probe: bool) -> Result<Opening> {
+    /// Reads the tape and puts the turn together.
+    fn new(args: Args) -> Result<Opening> {
         let tape = args.replay.tape()?;
         let filter = args.common.filter("llm-stream", vec![]);
         let request = &args.request;
@@ -167,7 +167,7 @@ impl Opening {
         let settings = settings.with_environment()?;
         let recorder = tape.map(open_tape).transpose()?;
         let first = recorder.as_ref().and_then(Recorder::first);
-        let provider = ReadyProvider::new(settings, first, is_probe)?;
+        let provider = ReadyProvider::new(settings, first)?;
         let tools = input::tools(&request.tools)?;
         let tools = tools.as_deref().map(ToolList::read).transpose()?;
         let options = RequestOptions {

@@ -4,7 +4,9 @@ use crate::args::Args;
 use crate::host::{StdoutHost, StopWatch, runtime};
 use crate::input;
 use crate::output::{Messages, Out};
-use ::ask::{COMMAND, Host, ResponseEnd, ToolsModeChoice, dialect, dialects, end, write_events};
+use ::ask::{
+    COMMAND, Host, ResponseEnd, ToolsModeChoice, dialects, end, named_dialect, write_events,
+};
 use anyhow::{Context, Result, bail};
 use api::tape::{Tape, TapeExchange, is_tape};
 use api::{Api, LOOKED_AT, Stream, StreamOptions, recognise};
@@ -31,8 +33,12 @@ pub(crate) fn replay(args: &Args) -> Result<Status> {
     }
     let tools_mode = &args.request.tools_mode;
     let dialects = dialects(tools_mode.dialect_file.as_deref())?;
-    let dialect = dialect(&dialects, tools_mode, false)?;
+    let mut dialect = named_dialect(&dialects, tools_mode)?;
+    if tools_mode.tools_mode == ToolsModeChoice::Tag && dialect.is_none() {
+        dialect = Some(dialects.find(tag::DEFAULT)?);
+    }
     let mut options = StreamOptions {
+        dialect: dialect.map(|dialect| dialect.name.to_owned()),
         prefill: tools_mode.prefill.clone(),
         max_frame: Some(args.common.max_line),
         words: COMMAND,
@@ -41,7 +47,6 @@ pub(crate) fn replay(args: &Args) -> Result<Status> {
     // In tag mode every stream is one of tag mode, whatever was recorded.
     if tools_mode.tools_mode == ToolsModeChoice::Tag {
         options.tools_mode = Some("tag".to_owned());
-        options.dialect = Some(dialect.name.to_owned());
         options.tools = input::tools(&args.request.tools)?;
     }
     let no_time = args.common.no_time;

@@ -110,7 +110,9 @@ impl PassedOption {
 
     fn heading(&self) -> &'static str {
         match self.stages {
-            [ASK] => "The model (llm-stream --help has more of each)",
+            [ASK, ..] if self.stages.len() < STAGES.len() => {
+                "The model (llm-stream --help has more of each)"
+            }
             [EXEC] => "The calls (tool-exec --help has more of each)",
             [VIEW] => "What is shown (tc-view --help has more of each)",
             _ => "Every stage",
@@ -207,12 +209,18 @@ pub(crate) const PASSED: &[PassedOption] = &[
     )
     .common(),
     row(
-        &[ASK],
+        &[ASK, PARSE],
         "dialect",
         "NAME",
-        "The form of tools and calls in tag mode",
+        "The form in which the model writes calls as text, or auto",
     )
     .letter('d'),
+    row(
+        &[ASK, PARSE],
+        "dialect-file",
+        "FILE",
+        "A file of dialects of your own, for --dialect",
+    ),
     row(
         &[ASK],
         "tool-choice",

@@ -5,7 +5,7 @@ use clap::{Parser, ValueEnum};
 use json::ToolList;
 use std::path::PathBuf;
 use std::rc::Rc;
-use tag::{Dialects, Look, TagOptions};
+use tag::{Dialect, Dialects, Look, TagOptions};
 use toolbox::Toolbox;
 
 /// Read the tool calls that a model wrote as text in a stream, and emit them as `tool_call_delta`
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     /// Files of events; standard input without any, or for `-`
     pub files: Vec<PathBuf>,
     /// The dialect of calls, or several with commas between, or auto: the dialect that
-    /// `stream_start` names, and all dialects where it names none [default: the dialect of
+    /// `stream_start` names, else that of the model's family, else all [default: the dialect of
     /// --dialect-file where it has one, else auto]
     #[arg(short, long, value_name = "NAME[,NAME…]")]
     dialect: Option<String>,
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     dialect_file: Option<PathBuf>,
     /// Which streams are read; text of the others passes unread
-    #[arg(long, value_enum, value_name = "WHEN", default_value = "tag")]
+    #[arg(long, value_enum, value_name = "WHEN", default_value = "offered")]
     pub when: When,
     /// The tools that may be called, as for llm-stream [default: those that `stream_start` lists]
     #[arg(short, long, value_name = "FILE")]
@@ -75,7 +75,9 @@ Examples:
 /// `--when`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum When {
-    /// Streams whose `stream_start` has the mode `tag`, or none
+    /// Streams of the mode `tag`, or without a mode, and native ones whose request had tools
+    Offered,
+    /// Streams of the mode `tag`, or without a mode
     Tag,
     /// All streams
     Always,
@@ -88,17 +90,13 @@ impl Args {
     /// A dialect that is not known, or a file of tools or dialects that cannot be read.
     pub(crate) fn options(&self) -> anyhow::Result<TagOptions> {
         let dialects = self.dialects()?;
-        let names = self.names(&dialects);
+        let chosen = self.chosen(&dialects)?;
         Ok(TagOptions {
-            look: if names == "auto" {
-                None
-            } else {
-                Some(Rc::new(look(&dialects, names)?))
-            },
+            look: (!chosen.is_empty()).then(|| Rc::new(Look::of(chosen))),
             dialects,
             always: self.when == When::Always,
             needs_tools: false,
-            by_model: false,
+            by_model: self.when == When::Offered,
             tools: Toolbox::read_if_any(&self.tools)?
                 .map(|tools| tools.parse(ToolList::read_and_compile))
                 .transpose()?
@@ -114,7 +112,11 @@ impl Args {
     /// A name that is not known, or none, or a file of dialects that cannot be read.
     pub(crate) fn look(&self) -> anyhow::Result<Look> {
         let dialects = self.dialects()?;
-        look(&dialects, self.names(&dialects))
+        let chosen = self.chosen(&dialects)?;
+        Ok(match &chosen[..] {
+            [] => Look::of(dialects.all().collect()),
+            _ => Look::of(chosen),
+        })
     }
 
     /// The dialects of the table and of `--dialect-file`.
@@ -130,23 +132,14 @@ impl Args {
         Ok(dialects)
     }
 
-    fn names<'a>(&'a self, dialects: &Dialects) -> &'a str {
-        match (&self.dialect, dialects.own()) {
-            (Some(names), _) => names,
-            (None, [own]) => own.name,
-            (None, _) => "auto",
-        }
+    fn chosen(&self, dialects: &Dialects) -> anyhow::Result<Vec<&'static Dialect>> {
+        dialects
+            .chosen(self.dialect.as_deref())
+            .context("--dialect")
     }
 
     /// How to drive the machines.
     pub(crate) fn filter(&self) -> stdio::Filter {
         self.common.filter("tag-parse", self.files.clone())
     }
-}
-
-fn look(dialects: &Dialects, names: &str) -> anyhow::Result<Look> {
-    if names.split(',').all(|name| name.trim().is_empty()) {
-        anyhow::bail!("--dialect: no name, give one of tag-parse --list-dialects, or auto");
-    }
-    Look::among(dialects, names).context("--dialect")
 }

@@ -33,9 +33,9 @@ pub(crate) struct Args {
     /// The API of bodies; without it each body shows its API
     #[arg(short, long, value_name = "API", value_parser = crate::read::api)]
     pub api: Option<api::Api>,
-    /// The dialect in which the models of the recordings write calls as text; without it calls are
-    /// native
-    #[arg(short, long, value_name = "NAME")]
+    /// The dialect in which the models of the recordings write calls as text, or auto: any; without
+    /// it calls are native
+    #[arg(short, long, value_name = "NAME", value_parser = crate::read::dialect)]
     pub dialect: Option<String>,
     /// Add the proposals to this index; labels that it has stay as they are [default: standard
     /// output]
@@ -135,9 +135,6 @@ impl Proposals {
     /// Adds the streams of all recordings; returns how many files of folders are not recordings.
     fn add_all(&mut self, args: &Args, lint: &Lint) -> Result<u64> {
         let api = args.api;
-        if let Some(names) = &args.dialect {
-            tag::Look::new(names).context("--dialect")?;
-        }
         let tools_mode = args.dialect.as_ref().map(|_| "tag".to_owned());
         let settings = ReadSettings {
             api,

@@ -5,7 +5,7 @@ mod log;
 mod settings;
 mod tape;
 
-pub(crate) use settings::{AnswerKind, EventOrigin, ReadSettings, RecordingArgs, api};
+pub(crate) use settings::{AnswerKind, EventOrigin, ReadSettings, RecordingArgs, api, dialect};
 
 use crate::recordings::unreadable;
 use anyhow::{Context, Result, bail};

@@ -16,7 +16,7 @@ use event::payload::{Error, FinishReason, StreamEnd, StreamStart};
 use event::{Chain, Demux, Emitted, Event, Kind, Machine, Payload, Raw, Sink, SinkOf, Text};
 use hyper::header::{HeaderName, HeaderValue};
 use observers::{AnswerCounts, AnswerObservers};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
@@ -79,10 +79,8 @@ pub enum TextSearch {
     Done,
     /// Nothing: the source has searched the text already.
     Nothing,
-    /// Reasoning alone: the client wants no calls.
-    Reasoning,
-    /// Reasoning, and calls of the request's tools.
-    Calls,
+    /// Reasoning, and calls of the tools that `stream_start` lists.
+    Text,
 }
 
 /// The machines of one request. A source pushes events into the pipe, and the body of the response
@@ -91,8 +89,6 @@ pub struct Pipe(RefCell<PipeState>);
 
 struct PipeState {
     settings: PipeSettings,
-    /// The dialect of the model's family, which the chat template of the model's server shows.
-    family: Family,
     /// The machines of each open stream of the answer; `None` for events that have gone through
     /// them.
     machines: Option<Demux<Box<dyn Machine>>>,
@@ -111,8 +107,6 @@ struct PipeState {
     /// The answer needs more memory than it may use: it has failed, and further events are ignored.
     is_over: bool,
 }
-
-type Family = Rc<Cell<Option<&'static tag::Dialect>>>;
 
 /// What the last machine writes to.
 struct PipeEnd {
@@ -236,16 +230,13 @@ impl Pipe {
         }
         // The other outputs show each turn, unless the turns before the last are hidden.
         let turns = turns.filter(|turns| matches!(output, PipeOutput::Answer(_)) || turns.hides());
-        let family = Family::default();
         let meter = (search != TextSearch::Done).then(|| settings.metrics.meter());
         Pipe(RefCell::new(PipeState {
             share: settings.budget.share(),
-            machines: (search != TextSearch::Done)
-                .then(|| machines(&settings, search, Rc::clone(&family))),
+            machines: (search != TextSearch::Done).then(|| machines(&settings, search)),
             begin: None,
             t: None,
             settings,
-            family,
             end: PipeEnd {
                 turns,
                 output,
@@ -264,12 +255,6 @@ impl Pipe {
     /// Sets the trace that the events from now on become a part of.
     pub(crate) fn set_trace(&self, trace: AnswerTrace) {
         self.0.borrow_mut().end.observers.trace = Some(trace);
-    }
-
-    /// Sets the dialect of the model that answers next, for a model whose name does not show its
-    /// dialect.
-    pub fn set_family(&self, family: Option<&'static tag::Dialect>) {
-        self.0.borrow().family.set(family);
     }
 
     /// Takes the next event of the source.
@@ -576,11 +561,7 @@ fn failed(error: Error<'_>) -> [Payload<'_>; 2] {
 }
 
 /// The machines of each stream of an answer.
-fn machines(
-    settings: &PipeSettings,
-    search: TextSearch,
-    family: Family,
-) -> Demux<Box<dyn Machine>> {
+fn machines(settings: &PipeSettings, search: TextSearch) -> Demux<Box<dyn Machine>> {
     let streams = Rc::clone(&settings.streams);
     let options = Rc::clone(&settings.accumulate);
     Demux::new(move |first: &Event<'_>| -> Box<dyn Machine> {
@@ -588,35 +569,10 @@ fn machines(
         if search == TextSearch::Nothing {
             return Box::new(Accumulate::new(options));
         }
-        let tag = begin_text(&streams, search, family.get(), first);
-        Box::new(Chain::new(tag, move |_: &Event<'_>| {
+        Box::new(Chain::new(streams.begin(first), move |_: &Event<'_>| {
             Accumulate::new(Rc::clone(&options))
         }))
     })
-}
-
-/// The machine that searches the text of a stream for calls. Where the provider has native calls,
-/// and the end of the prompt (`prefill`) is not known, that end counts as empty. With an unknown
-/// end, the machine would hold back the beginning of each answer, and each call in the text until
-/// the end of the answer.
-fn begin_text(
-    streams: &tag::Streams,
-    search: TextSearch,
-    family: Option<&'static tag::Dialect>,
-    first: &Event<'_>,
-) -> tag::Tag {
-    if first.kind() != Kind::StreamStart {
-        return streams.begin_of(family, first);
-    }
-    let mut start = StreamStart::read(first);
-    if start.tools_mode.is_none_or(|mode| mode != "tag") {
-        start.prefill = start.prefill.or(Some("".into()));
-    }
-    // Where the client's tool choice is `none`, the provider still gets the tools, but a call that
-    // the model writes in its text stays text.
-    start.tools = start.tools.filter(|_| search == TextSearch::Calls);
-    let payload = Payload::from(start);
-    streams.begin_of(family, &Event::of(&payload, None, 0, None))
 }
 
 /// Receives the events of a source that is a machine or a decoder.
@@ -739,7 +695,7 @@ mod tests {
         };
         let options = AnswerOptions::default();
         let (output, _) = PipeOutput::answer(Front::Chat, AnswerForm::Stream, options);
-        let pipe = Pipe::new(settings, TextSearch::Calls, None, output);
+        let pipe = Pipe::new(settings, TextSearch::Text, None, output);
         let mut scanner = Scanner::default();
         for line in lines {
             pipe.push(&scanner.read(line).expect("an event"));

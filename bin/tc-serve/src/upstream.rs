@@ -81,8 +81,8 @@ impl Upstream {
             max_frame: args.limits.max_answer,
         };
         let mut settings = settings.with_environment()?;
-        // If text could begin inside reasoning, its first 256 bytes would be held back, and calls
-        // until the end.
+        // In tag mode, too: if text could begin inside reasoning, its first 256 bytes would be held
+        // back, and calls until the end.
         settings.tools.prefill.get_or_insert_default();
         let faults = replay.faults();
         let is_replay = !replay.files.is_empty();
@@ -95,7 +95,7 @@ impl Upstream {
         let tape = if is_replay { None } else { replay.tape()? };
         let recorder = tape.map(open_tape).transpose()?;
         let mut provider =
-            ReadyProvider::new(settings, recorder.as_ref().and_then(Recorder::first), false)?;
+            ReadyProvider::new(settings, recorder.as_ref().and_then(Recorder::first))?;
         let is_offline = is_replay || recorder.as_ref().is_some_and(Recorder::is_offline);
         let mut network = None;
         if !is_offline {
@@ -164,8 +164,8 @@ impl Upstream {
         let connection = self.connection(asked.retries);
         let (mut turn, may_tag) = self.turn(&mut asked, host)?;
         let may_tag = may_tag && self.decide(&mut turn, host).await?;
-        if turn.has_tools() && self.provider.dialects.of_model(turn.model()).is_none() {
-            pipe.set_family(self.server_of(turn.model()).await.family);
+        if turn.needs_family() {
+            turn.family = self.server_of(turn.model()).await.family;
         }
         let session = AskTurn {
             turn: &turn,

@@ -203,7 +203,7 @@ fn events(api: Api, body: &[u8], size: usize) -> Vec<String> {
     let Ok(first) = scanner.read(&first) else {
         return Vec::new();
     };
-    let mut chain = Chain::new(tag.begin_of(None, &first), move |_: &Event<'_>| {
+    let mut chain = Chain::new(tag.begin(&first), move |_: &Event<'_>| {
         Accumulate::new(Rc::clone(&options))
     });
     Collect::run(&mut chain, &out.lines)

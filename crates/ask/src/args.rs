@@ -43,8 +43,9 @@ pub struct ToolsModeArgs {
     /// How the model learns of the tools
     #[arg(long, value_name = "MODE", value_enum, default_value_t = ToolsModeChoice::Native)]
     pub tools_mode: ToolsModeChoice,
-    /// The form of tools and calls in tag mode (default tool-name-tag; 'tag-parse --list-dialects'
-    /// lists all)
+    /// The form in which the model writes calls as text, or auto: prompts of tag mode are in
+    /// tool-name-tag, and calls in a native answer are read in that of the model's family (default
+    /// auto; 'tag-parse --list-dialects' lists all)
     #[arg(short, long, value_name = "NAME")]
     pub dialect: Option<String>,
     /// A file of dialects of your own for --dialect, or the tokenizer_config.json of a checkpoint

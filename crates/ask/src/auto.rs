@@ -4,7 +4,7 @@
 
 mod capabilities;
 
-use super::form::{RequestForm, ToolsForm, dialect_named};
+use super::form::{RequestForm, ToolsForm};
 use super::host::{Host, Note};
 use super::trouble::sentence;
 use super::turn::TurnDraft;
@@ -346,10 +346,7 @@ fn entry<'l>(line: &'l str, dialects: &Dialects) -> Result<Option<(&'l str, Allo
         [pattern, "native"] => (pattern, AllowedForm::Native),
         [pattern, "none"] => (pattern, AllowedForm::None),
         [pattern, "tag"] => (pattern, AllowedForm::Tag(None)),
-        [pattern, "tag", name] => (
-            pattern,
-            AllowedForm::Tag(Some(dialect_named(dialects, name)?)),
-        ),
+        [pattern, "tag", name] => (pattern, AllowedForm::Tag(Some(dialects.find(name)?))),
         _ => bail!("not PATTERN native|tag|none [DIALECT], such as: openai-chat/*deepseek-r1* tag"),
     }))
 }

@@ -1,10 +1,10 @@
 //! The forms of the request of one turn.
 
 use super::args::ToolsModeArgs;
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use std::path::Path;
-use tag::{DEFAULT, Dialect, Dialects};
+use tag::{Dialect, Dialects};
 
 /// The form of a request.
 #[derive(Clone, Copy, Debug)]
@@ -52,33 +52,22 @@ pub fn dialects(path: Option<&Path>) -> Result<Dialects> {
     Ok(dialects)
 }
 
-/// The dialect of tools in the prompt: the one that was named, or the only one of the user's file,
-/// or the default.
+/// The dialect that the user names, or that of a file which has one: the model writes it, whatever
+/// the mode. `None` for `auto`.
 ///
 /// # Errors
-/// An unknown name, or a name in native mode, which has no use for it. `is_probe` allows that.
-pub fn dialect(
+/// An unknown name, and several, since a prompt is in one dialect.
+pub fn named_dialect(
     dialects: &Dialects,
     tools: &ToolsModeArgs,
-    is_probe: bool,
-) -> Result<&'static Dialect> {
-    let named = tools.dialect.as_deref();
-    if let (Some(name), ToolsModeChoice::Native, false) = (named, tools.tools_mode, is_probe) {
-        bail!("--dialect {name} is for tools in the prompt: add --tools-mode tag, or auto");
+) -> Result<Option<&'static Dialect>> {
+    let chosen = dialects.chosen(tools.dialect.as_deref());
+    let chosen = chosen.context("--dialect")?;
+    if let [first, _, ..] = chosen[..] {
+        bail!(
+            "--dialect: name one, such as {}: a prompt is in one dialect",
+            first.name
+        );
     }
-    match (named, dialects.own()) {
-        (None, [own]) => Ok(own),
-        _ => dialect_named(dialects, named.unwrap_or(DEFAULT))
-            .map_err(|why| anyhow!("--dialect: {why}")),
-    }
-}
-
-/// The dialect of this name.
-///
-/// # Errors
-/// An unknown name; the message tells how to list the names.
-pub fn dialect_named(dialects: &Dialects, name: &str) -> Result<&'static Dialect> {
-    dialects
-        .named(name)
-        .ok_or_else(|| anyhow!("unknown dialect {name:?}, see 'tag-parse --list-dialects'"))
+    Ok(chosen.first().copied())
 }

@@ -24,7 +24,7 @@ pub use args::{
     AutoArgs, ConnectionArgs, Fallback, ProviderArgs, ReplayArgs, TapeModeArg, ToolsModeArgs,
 };
 pub use auto::FormDecision;
-pub use form::{RequestForm, ToolsForm, ToolsModeChoice, dialect, dialect_named, dialects};
+pub use form::{RequestForm, ToolsForm, ToolsModeChoice, dialects, named_dialect};
 pub use host::{Host, Note};
 pub use playlist::{PlayedAnswer, Playlist};
 pub use provider::ReadyProvider;

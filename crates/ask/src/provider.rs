@@ -2,14 +2,14 @@
 //! are fixed.
 
 use super::args::ProviderArgs;
-use super::form::{dialect, dialects};
+use super::form::{dialects, named_dialect};
 use super::settings::Settings;
 use anyhow::{Context, Result, anyhow, bail};
 use api::{Api, Request, RequestOptions};
 use client::{AddressError, RequestHeader, Route, secrets_in_url, with_path_of};
 use redact::{Redactor, is_secret_header};
 use std::env;
-use tag::{Dialect, Dialects};
+use tag::{DEFAULT, Dialect, Dialects};
 
 /// A provider, ready to be asked. It is prepared once, and any number of turns share it.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ pub struct ReadyProvider {
     pub route: Route,
     /// The dialects that can be named.
     pub dialects: Dialects,
+    /// The dialect that the user names: that of the model's family.
+    pub family: Option<&'static Dialect>,
     /// The dialect of tools in the prompt.
     pub dialect: &'static Dialect,
     /// What the provider goes by.
@@ -34,18 +36,17 @@ pub struct ReadyProvider {
 }
 
 impl ReadyProvider {
-    /// Puts the options together. `recorded` is the API and the model of a tape. `is_probe` claims
-    /// that no turn follows.
+    /// Puts the options together. `recorded` is the API and the model of a tape.
     ///
     /// # Errors
     /// One line that names the option and the remedy.
-    pub fn new(
-        settings: Settings,
-        recorded: Option<(Api, String)>,
-        is_probe: bool,
-    ) -> Result<ReadyProvider> {
+    pub fn new(settings: Settings, recorded: Option<(Api, String)>) -> Result<ReadyProvider> {
         let dialects = dialects(settings.tools.dialect_file.as_deref())?;
-        let dialect = dialect(&dialects, &settings.tools, is_probe)?;
+        let family = named_dialect(&dialects, &settings.tools)?;
+        let dialect = match family {
+            Some(dialect) => dialect,
+            None => dialects.find(DEFAULT)?,
+        };
         let args = &settings.provider;
         let (api, recorded_model) = recorded.unzip();
         let api = args.api.or(api).unwrap_or(Api::OpenaiChat);
@@ -76,6 +77,7 @@ impl ReadyProvider {
             api,
             route,
             dialects,
+            family,
             dialect,
             settings,
             options,

@@ -21,6 +21,9 @@ pub struct TurnDraft {
     pub options: RequestOptions,
     /// The form of the first request.
     pub form: RequestForm,
+    /// The dialect of the model's family, where the model's name does not show it: calls that a
+    /// server leaves in the text of a native answer are read by it.
+    pub family: Option<&'static Dialect>,
     /// The parent span of the requests, if they are traced. The provider receives a child span.
     pub trace: Option<TraceContext>,
     /// The options of the stream that answers, as far as no request decides them.
@@ -62,6 +65,7 @@ impl TurnDraft {
         stream.max_frame = Some(settings.max_frame);
         let is_tag = settings.tools.tools_mode == ToolsModeChoice::Tag;
         let mut turn = TurnDraft {
+            family: provider.family,
             provider,
             options,
             form: RequestForm {
@@ -159,6 +163,15 @@ impl TurnDraft {
             .is_some_and(|tools| tools != "[]")
     }
 
+    /// Whether calls may come in the text of a native answer, of a model whose family neither the
+    /// user nor the model's name shows.
+    pub fn needs_family(&self) -> bool {
+        matches!(self.form.tools, ToolsForm::Native)
+            && self.has_tools()
+            && self.family.is_none()
+            && self.provider.dialects.of_model(self.model()).is_none()
+    }
+
     /// Reads the key from its source. Only a request that is really sent needs the key.
     ///
     /// # Errors
@@ -246,10 +259,12 @@ impl TurnDraft {
         form: RequestForm,
     ) -> StreamOptions {
         let mut options = self.stream.clone();
+        // With the tool choice `none` whatever looks like a call must stay text.
+        let is_none = self.options.tool_choice.as_deref() == Some("none");
         let (tools_mode, dialect) = match (form.tools, &options.tools) {
             (ToolsForm::Tag(dialect), _) => ("tag", Some(dialect)),
-            (ToolsForm::Native, Some(_)) => ("native", None),
-            (ToolsForm::Native, None) | (ToolsForm::Nothing(_), _) => ("none", None),
+            (ToolsForm::Native, Some(_)) if !is_none => ("native", self.family),
+            (ToolsForm::Native, _) | (ToolsForm::Nothing(_), _) => ("none", None),
         };
         options.tools = options.tools.filter(|_| tools_mode != "none");
         StreamOptions {

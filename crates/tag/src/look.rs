@@ -109,7 +109,7 @@ impl Look {
     }
 
     /// Searches for these dialects.
-    pub(crate) fn of(dialects: Vec<&'static Dialect>) -> Look {
+    pub fn of(dialects: Vec<&'static Dialect>) -> Look {
         Look::with(dialects, |_| true)
     }
 
@@ -240,6 +240,19 @@ impl Look {
             _ => PromptReasoning::Perhaps,
         };
         self.has_messages |= framing.messages;
+    }
+
+    /// Whether all forms of this dialect are searched for.
+    pub(crate) fn reads_all_of(&self, dialect: &Dialect) -> bool {
+        let marked = self.markers.iter().flat_map(|marker| &marker.meanings);
+        let marked = marked.filter_map(MarkerMeaning::form);
+        let bodies = self.bodies.iter().map(|(form, _)| *form);
+        let forms: Vec<&Form> = marked
+            .chain(bodies)
+            .chain(self.unmarked.iter().copied())
+            .collect();
+        let is_read = |form: &Form| forms.iter().any(|other| std::ptr::eq(*other, form));
+        dialect.forms.iter().all(is_read)
     }
 
     /// Sorts the markers by their first byte, and notes where the search stops.

@@ -3,11 +3,13 @@
 
 mod alone;
 mod choice;
+mod leftover;
 
 use crate::dialect::Dialect;
 use crate::look::Look;
 use crate::machine::alone::AloneReading;
 use crate::machine::choice::{SOURCE, TagChoice, warning_key};
+use crate::machine::leftover::LeftoverReading;
 use crate::parser::Parser;
 use crate::table::{Dialects, UnknownDialect};
 use event::payload::{ContentDelta, Details, StreamEnd, StreamStart, Warning};
@@ -26,9 +28,10 @@ pub struct TagOptions {
     pub dialects: Dialects,
     /// Streams with native calls are read, too.
     pub always: bool,
-    /// Where `stream_start` names no dialect, the model's name decides which forms count that prose
-    /// can have, too: those of its family. Of a model whose family is not known, a call in such a
-    /// form counts only where it is alone and fits the schema of a listed tool.
+    /// Streams of the mode `native` whose request had tools are read, too. The model's family
+    /// decides which forms count that prose can have, too: the dialect that `stream_start` names,
+    /// else that of the model's name. Of a model whose family is not known, a call in such a form
+    /// counts only where it is alone and fits the schema of a listed tool.
     pub by_model: bool,
     /// The tools that calls may name; without it those of `stream_start`.
     pub tools: Option<Rc<ToolList>>,
@@ -68,12 +71,6 @@ impl Streams {
 
     /// The machine for the stream that `first` begins.
     pub fn begin(&self, first: &Event<'_>) -> Tag {
-        self.begin_of(None, first)
-    }
-
-    /// The same for a model of this family, if [`TagOptions::by_model`] asks for one and the model's
-    /// name has none.
-    pub fn begin_of(&self, family: Option<&'static Dialect>, first: &Event<'_>) -> Tag {
         let options = &self.options;
         let started = first.kind() == Kind::StreamStart;
         let start = if started {
@@ -82,8 +79,11 @@ impl Streams {
             StreamStart::default()
         };
         let mode = start.tools_mode.map(Text::str);
+        let is_tag = matches!(mode.as_deref(), None | Some("tag"));
+        let by_model = options.by_model && !is_tag;
         let mut tag = Tag::default();
-        if !options.always && !matches!(mode.as_deref(), None | Some("tag")) {
+        let is_read = options.always || is_tag || (by_model && self.has_tools(&start));
+        if !is_read {
             return tag;
         }
         let tools = options.tools.clone().or_else(|| {
@@ -93,23 +93,37 @@ impl Streams {
         });
         let prefill = options.prefill.clone();
         let prefill = prefill.or_else(|| start.prefill.map(|text| text.str().into_owned()));
-        let (look, alone) = self.looks(family, &start, &mut tag.unknown);
+        let (look, alone) = self.looks(by_model, &start, &mut tag.unknown);
+        let has_tools = tools.as_ref().is_some_and(|tools| has_any(tools));
+        let all = self.look("auto").ok();
         tag.setting = Some(Setting {
+            all: all.filter(|all| options.by_model && has_tools && !Rc::ptr_eq(all, &look)),
             look,
             alone,
+            is_tag,
             tools: tools.or_else(|| options.needs_tools.then(Rc::default)),
-            // Without a `stream_start` assume an empty prompt, so that no text is held back.
-            prefill: prefill.or_else(|| (!started).then(String::new)),
+            // An unknown prompt counts as empty without a `stream_start`, and where the server has
+            // native calls. Else the beginning of each answer would be held back, and each call in
+            // the text until the end of the answer.
+            prefill: prefill.or_else(|| (!started || by_model).then(String::new)),
             eager: options.eager,
         });
         tag
+    }
+
+    /// Whether the request of a native stream had tools.
+    fn has_tools(&self, start: &StreamStart<'_>) -> bool {
+        let is_native = start.tools_mode.is_some_and(|mode| mode == "native");
+        let listed = || start.tools.map(|tools| self.tools(&tools.text()).0);
+        let tools = self.options.tools.clone();
+        is_native && tools.or_else(listed).is_some_and(|tools| has_any(&tools))
     }
 
     /// What is searched for in a stream that begins like this; and all forms, where calls in some of
     /// them must be alone.
     fn looks(
         &self,
-        family: Option<&'static Dialect>,
+        by_model: bool,
         start: &StreamStart<'_>,
         unknown: &mut Option<UnknownDialect>,
     ) -> (Rc<Look>, Option<Rc<Look>>) {
@@ -117,19 +131,29 @@ impl Streams {
             let look = self.look("auto");
             look.unwrap_or_else(|_| Rc::new(Look::of(Vec::new())))
         };
-        match (&self.options.look, start.dialect) {
+        let names = start.dialect.map(Text::str);
+        match (&self.options.look, names) {
+            // Markers that prose does not have count in all dialects, whatever the family.
+            (Some(look), _) if by_model && look.dialects.len() == 1 => {
+                (self.certain(look.dialects.first().copied()), None)
+            }
             (Some(look), _) => (Rc::clone(look), None),
+            (None, names) if by_model => {
+                let dialects = &self.options.dialects;
+                let named = names.and_then(|name| {
+                    let found = dialects.find(&name);
+                    found.map_err(|why| *unknown = Some(why)).ok()
+                });
+                let model = start.model.unwrap_or_default();
+                let family = named.or_else(|| dialects.of_model(&model.str()));
+                (self.certain(family), family.is_none().then(auto))
+            }
             (None, Some(names)) => {
-                let look = self.look(&names.str()).unwrap_or_else(|why| {
+                let look = self.look(&names).unwrap_or_else(|why| {
                     *unknown = Some(why);
                     auto()
                 });
                 (look, None)
-            }
-            (None, None) if self.options.by_model => {
-                let model = start.model.unwrap_or_default();
-                let family = self.options.dialects.of_model(&model.str()).or(family);
-                (self.certain(family), family.is_none().then(auto))
             }
             (None, None) => (auto(), None),
         }
@@ -184,6 +208,11 @@ impl Streams {
     }
 }
 
+/// Whether a list has a tool.
+fn has_any(tools: &ToolList) -> bool {
+    tools.names().next().is_some()
+}
+
 /// Reads one stream; see the module.
 #[derive(Debug, Default)]
 pub struct Tag {
@@ -211,6 +240,10 @@ struct Setting {
     look: Rc<Look>,
     /// All forms, where calls in some of them must be alone.
     alone: Option<Rc<Look>>,
+    /// All forms, where a call in another form deserves a warning.
+    all: Option<Rc<Look>>,
+    /// The stream is one of tag mode.
+    is_tag: bool,
     tools: Option<Rc<ToolList>>,
     prefill: Option<String>,
     eager: bool,
@@ -248,8 +281,15 @@ impl Tag {
     }
 
     fn end(&mut self, cut: bool, sink: &mut dyn Sink) {
-        for choice in self.choices.iter_mut().filter(|c| !c.is_native) {
-            choice.finish(cut, &self.warned, sink);
+        if let Some(Setting { look, is_tag, .. }) = &self.setting {
+            let mut is_warned = false;
+            for choice in self.choices.iter_mut().filter(|c| !c.is_native) {
+                let unread = choice.finish(cut, look, *is_tag, &self.warned, sink);
+                if let Some(unread) = unread.filter(|_| !is_warned) {
+                    choice.warn_unread(&unread, &self.warned, sink);
+                    is_warned = true;
+                }
+            }
         }
         self.choices = Choices::default();
         self.with_text.clear();
@@ -294,8 +334,10 @@ fn place(
         let alone = setting
             .alone
             .as_ref()
-            .map(|look| Box::new(AloneReading::new(parser(look), setting.tools.clone())));
-        TagChoice::new(number, parser(&setting.look), alone)
+            .map(|look| AloneReading::new(parser(look), setting.tools.clone()));
+        let leftover = setting.all.as_ref();
+        let leftover = leftover.map(|look| LeftoverReading::new(parser(look)));
+        TagChoice::new(number, parser(&setting.look), alone, leftover)
     }))
 }
 

@@ -49,6 +49,7 @@ mod messages;
 mod router;
 
 use crate::calls::ReadStep;
+use crate::dialect::Dialect;
 use crate::look::Look;
 use crate::outlet::{Outlet, Prose};
 pub(crate) use crate::parser::emitter::Backlog;
@@ -141,6 +142,16 @@ impl Parser {
             0
         };
         self.held.len() + call + self.router.emitter.kept()
+    }
+
+    /// The dialect of the last call. Of several that write it in the same way it is the one that goes
+    /// by the most names, which is the most usual.
+    pub(crate) fn dialect(&self) -> Option<&'static Dialect> {
+        let call = self.router.last?.call;
+        let has = |dialect: &Dialect| dialect.forms.iter().any(|own| std::ptr::eq(own.call, call));
+        let dialects = self.router.look.dialects.iter().copied().rev();
+        let fitting = dialects.filter(|dialect| has(dialect));
+        fitting.max_by_key(|dialect| dialect.aliases.len())
     }
 
     /// Takes the next piece of the text.

@@ -41,6 +41,9 @@ pub struct UnknownDialect {
 
 impl std::fmt::Display for UnknownDialect {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.name.is_empty() {
+            return f.write_str("no name, give one of tag-parse --list-dialects, or auto");
+        }
         write!(f, "unknown dialect '{}', ", self.name)?;
         match self.near {
             Some(near) => write!(f, "did you mean '{near}'? See tag-parse --list-dialects"),
@@ -108,6 +111,23 @@ impl Dialects {
     /// The dialect of this name or alias.
     pub fn named(&self, name: &str) -> Option<&'static Dialect> {
         self.all().find(|d| d.is_named(name))
+    }
+
+    /// The dialects that a value of the option `--dialect` names: names or aliases with commas
+    /// between. Without a value, that of the user's file if it has one alone. Empty for `auto`, by
+    /// which nothing is named.
+    ///
+    /// # Errors
+    /// A name that no dialect has; no name at all.
+    pub fn chosen(&self, value: Option<&str>) -> Result<Vec<&'static Dialect>, UnknownDialect> {
+        match (value, &self.own[..]) {
+            (None, [own]) => Ok(vec![own]),
+            (None | Some("auto"), _) => Ok(Vec::new()),
+            (Some(names), _) => names
+                .split(',')
+                .map(|name| self.find(name.trim()))
+                .collect(),
+        }
     }
 
     /// The dialect of this name or alias.

@@ -6,7 +6,7 @@ use api::{Api, StreamOptions, Words};
 use event::Event;
 use json::ToolList;
 use score::Label;
-use tag::Dialect;
+use tag::{Dialects, UnknownDialect};
 
 /// The events are those of `llm-stream --replay`.
 const WORDS: Words = Words {
@@ -137,9 +137,17 @@ pub(crate) fn api(name: &str) -> Result<Api, String> {
         .ok_or_else(|| format!("the API \"{name}\" is unknown; use one of: {}", names()))
 }
 
+/// The value of an option `--dialect`.
+///
+/// # Errors
+/// A name that no dialect has.
+pub(crate) fn dialect(names: &str) -> Result<String, UnknownDialect> {
+    Dialects::default().chosen(Some(names))?;
+    Ok(names.to_owned())
+}
+
 /// Refuses a label whose fields would be ignored or read as something else.
 fn check(label: &Label) -> Result<()> {
-    let is_known = |name: &str| name == "auto" || Dialect::named(name).is_some();
     if let Some(mode) = label
         .tools_mode
         .as_deref()
@@ -150,7 +158,7 @@ fn check(label: &Label) -> Result<()> {
     if let Some(name) = label
         .dialect
         .as_deref()
-        .filter(|names| !names.split(',').map(str::trim).all(is_known))
+        .filter(|names| dialect(names).is_err())
     {
         bail!("the dialect \"{name}\" of the label is unknown; see tag-parse --list-dialects");
     }
@@ -178,8 +186,8 @@ pub(crate) struct RecordingArgs {
     /// `tag` if the calls of a recording are text
     #[arg(long, value_name = "MODE", value_parser = ["native", "tag", "none"])]
     pub tools_mode: Option<String>,
-    /// The dialect of that text
-    #[arg(short, long, value_name = "NAME")]
+    /// The dialect of that text, or auto: any
+    #[arg(short, long, value_name = "NAME", value_parser = dialect)]
     pub dialect: Option<String>,
 }
 

@@ -163,10 +163,9 @@ impl Service {
         turns: Option<Turns>,
         output: PipeOutput,
     ) -> Rc<Pipe> {
-        let search = match asked.request.tool_choice.as_deref() {
-            _ if self.source.upstream().is_none() => TextSearch::Nothing,
-            Some("none") => TextSearch::Reasoning,
-            _ => TextSearch::Calls,
+        let search = match self.source.upstream() {
+            None => TextSearch::Nothing,
+            Some(_) => TextSearch::Text,
         };
         let mut settings = self.pipe.clone();
         if search != TextSearch::Nothing {

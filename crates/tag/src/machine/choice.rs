@@ -1,6 +1,8 @@
 //! One choice of a stream, whose text is read.
 
+use crate::look::Look;
 use crate::machine::alone::AloneReading;
+use crate::machine::leftover::{LeftoverReading, UNREAD};
 use crate::outlet::{CallPiece, DROPPED, Outlet};
 use crate::parser::Parser;
 use event::payload::{ContentDelta, Retract, RetractReason, Thinking, ToolCallDelta, Warning};
@@ -14,6 +16,8 @@ pub(super) struct TagChoice {
     parser: Parser,
     /// The reading that counts if calls are alone, while that is possible.
     alone: Option<Box<AloneReading>>,
+    /// The reading that finds calls which stay text, if those deserve a warning.
+    leftover: Option<Box<LeftoverReading>>,
     /// The provider sent calls of its own, so that all text is text.
     pub is_native: bool,
     /// Its parser was given text since the last event that interrupts all choices.
@@ -26,11 +30,17 @@ pub(super) struct TagChoice {
 
 impl TagChoice {
     /// A choice of this number, before its first text.
-    pub(super) fn new(number: u32, parser: Parser, alone: Option<Box<AloneReading>>) -> TagChoice {
+    pub(super) fn new(
+        number: u32,
+        parser: Parser,
+        alone: Option<AloneReading>,
+        leftover: Option<LeftoverReading>,
+    ) -> TagChoice {
         TagChoice {
             number,
             parser,
-            alone,
+            alone: alone.map(Box::new),
+            leftover: leftover.map(Box::new),
             is_native: false,
             has_text: false,
             calls: Vec::new(),
@@ -41,9 +51,11 @@ impl TagChoice {
     /// Adds what has changed of the bytes that are kept to `bytes`.
     pub(super) fn count(&mut self, bytes: &mut usize) {
         let alone = self.alone.as_ref().map_or(0, |alone| alone.kept());
+        let leftover = self.leftover.as_ref().map_or(0, |leftover| leftover.kept());
         let now = size_of::<TagChoice>()
             + self.parser.kept()
             + alone
+            + leftover
             + self.calls.len() * size_of::<i64>();
         *bytes = *bytes + now - std::mem::replace(&mut self.counted, now);
     }
@@ -52,7 +64,15 @@ impl TagChoice {
     /// finds.
     #[inline]
     pub(super) fn text(&mut self, text: &str, warned: &HashSet<String>, sink: &mut dyn Sink) {
-        if self.is_native || text.is_empty() || (self.alone.is_none() && self.parser.passes(text)) {
+        if self.is_native || text.is_empty() {
+            return sink.pass();
+        }
+        if let Some(leftover) = &mut self.leftover
+            && !leftover.passes(text)
+        {
+            leftover.push(text);
+        }
+        if self.alone.is_none() && self.parser.passes(text) {
             return sink.pass();
         }
         let mut events = Events::new(sink, self.number, &mut self.calls, warned);
@@ -74,12 +94,18 @@ impl TagChoice {
         if let Some(alone) = &mut self.alone {
             alone.begin_in_answer();
         }
+        if let Some(leftover) = &mut self.leftover {
+            leftover.begin_in_answer();
+        }
         self.parser.begin_in_answer();
     }
 
     /// Something else came: text that is held back came before it.
     pub(super) fn interrupt(&mut self, warned: &HashSet<String>, sink: &mut dyn Sink) {
         let alone = self.alone.take();
+        if let Some(leftover) = &mut self.leftover {
+            leftover.interrupt();
+        }
         self.emit(warned, sink, |parser, events| {
             if let Some(alone) = alone {
                 alone.give_up(events);
@@ -96,6 +122,7 @@ impl TagChoice {
             return;
         }
         let alone = self.alone.take();
+        self.leftover = None;
         self.emit(warned, sink, |parser, events| {
             if let Some(alone) = alone {
                 alone.give_up(events);
@@ -119,13 +146,35 @@ impl TagChoice {
         Events::new(sink, self.number, &mut self.calls, warned).warning(DROPPED, message, "");
     }
 
-    /// The text has ended; `cut`: before its own end.
-    pub(super) fn finish(&mut self, cut: bool, warned: &HashSet<String>, sink: &mut dyn Sink) {
+    /// The text has ended; `cut`: before its own end. Returns what to warn of, if a call has
+    /// stayed text that is in a form which `read` does not search for.
+    pub(super) fn finish(
+        &mut self,
+        cut: bool,
+        read: &Look,
+        is_tag: bool,
+        warned: &HashSet<String>,
+        sink: &mut dyn Sink,
+    ) -> Option<String> {
         let alone = self.alone.take();
+        // What has been alone to the end counts, or has a warning of its own.
+        let leftover = self.leftover.take().filter(|_| alone.is_none());
         self.emit(warned, sink, |parser, events| match alone {
             Some(alone) => alone.finish(cut, parser, events),
             None => parser.finish(cut, events),
         });
+        let leftover = leftover.filter(|_| self.calls.is_empty())?;
+        leftover.finish(cut, read, !is_tag)
+    }
+
+    /// Warns of a call that has stayed text.
+    pub(super) fn warn_unread(
+        &mut self,
+        what: &str,
+        warned: &HashSet<String>,
+        sink: &mut dyn Sink,
+    ) {
+        Events::new(sink, self.number, &mut self.calls, warned).warning(UNREAD, what, "");
     }
 
     fn emit(
