@@ -16,9 +16,10 @@ const COMMANDS: [&str; 9] = [
 ];
 
 /// The letter of each long option that has one, for all commands.
-const LETTERS: [(&str, char); 16] = [
+const LETTERS: [(&str, char); 17] = [
     ("--api", 'a'),
     ("--checker", 'c'),
+    ("--continue", 'c'), // of react, which has no checkers
     ("--dialect", 'd'),
     ("--format", 'f'),
     ("--help", 'h'),

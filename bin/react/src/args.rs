@@ -2,9 +2,12 @@
 
 use crate::options::{self, ASK, TypedOption};
 use ::args::Document;
+use anyhow::anyhow;
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, Parser};
+use redact::Redactor;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 const EXAMPLES: &str = "\
 Any other option of llm-stream goes after --.
@@ -21,6 +24,7 @@ SIGTERM. After any but 0 the last line is the command that goes on.
 Examples:
   export OPENAI_API_KEY=…; tools=fixtures/tools/tools.json
   react -t $tools -m gpt-5-mini -l trip.ndjson 'Is a hut free on Sunday?'
+  react -c -m gpt-5 'And on Monday?'
   git diff | react -m gpt-5-mini 'Write a commit message for this.'
   react -t $tools -m gpt-5-mini -l trip.ndjson --question '-5 degrees: cold?'";
 
@@ -53,9 +57,27 @@ pub(crate) struct Own {
     /// given many times)
     #[arg(short, long, value_name = "FILE")]
     pub tools: Vec<PathBuf>,
-    /// The conversation so far, to which this one is appended [default: a temporary file]
+    /// The conversation so far, to which this one is appended [default: a file of its own,
+    /// for --continue]
     #[arg(short, long, value_name = "FILE", allow_hyphen_values = true)]
     pub log: Option<PathBuf>,
+    /// Go on with the last conversation, or with that of this name (--list has the names), and
+    /// with the options that it had
+    #[arg(
+        short,
+        long = "continue",
+        value_name = "NAME",
+        num_args = 0..=1,
+        require_equals = true,
+        conflicts_with = "log"
+    )]
+    pub continued: Option<Option<String>>,
+    /// List the conversations that are kept, the last one first, and stop
+    #[arg(long)]
+    pub list: bool,
+    /// Keep no conversation for --continue (env TOOLPIPE_KEEP=0)
+    #[arg(long, hide_short_help = true)]
+    pub no_keep: bool,
     /// At most N answers of the model
     #[arg(long, value_name = "N", default_value_t = 20, alias = "steps")]
     pub max_steps: usize,
@@ -107,8 +129,8 @@ pub(crate) struct Args {
     pub own: Own,
     /// What stages get, in the order in which it was typed.
     passed: Vec<TypedOption>,
-    /// What the command that goes on has again.
-    pub again: Vec<OsString>,
+    /// What the command that goes on has again: the words of each option.
+    again: Vec<Vec<OsString>>,
 }
 
 impl Args {
@@ -129,6 +151,77 @@ impl Args {
         let words =
             meant.flat_map(|typed| typed.option.words().into_iter().chain(typed.value.clone()));
         words.collect()
+    }
+
+    /// What the command that goes on has again.
+    pub(crate) fn again(&self) -> impl Iterator<Item = &OsString> {
+        self.again.iter().flatten().chain(self.rest())
+    }
+
+    /// The options of `llm-stream` with the word before them.
+    fn rest(&self) -> impl Iterator<Item = &OsString> {
+        static END: LazyLock<OsString> = LazyLock::new(|| "--".into());
+        let end = (!self.own.rest.is_empty()).then(|| &*END);
+        end.into_iter().chain(&self.own.rest)
+    }
+
+    /// The options that the next question of this conversation gets, from any folder: paths are
+    /// absolute, and what holds a secret is left out.
+    pub(crate) fn kept(&self) -> Vec<OsString> {
+        let redactor = Redactor::of_environment(environment());
+        let has_secret = |words: &[OsString]| {
+            words.iter().any(|word| {
+                let text = word.to_string_lossy();
+                redactor.url(&text) != text
+            })
+        };
+        let again = self.again.iter().filter(|words| !has_secret(words));
+        let rest: Vec<_> = self.rest().cloned().collect();
+        again
+            .flat_map(|words| {
+                let is_file = options::is_file(&words[0]);
+                words.iter().enumerate().map(move |(at, word)| {
+                    let path = Path::new(word);
+                    if at == 1 && is_file && path.exists() {
+                        std::path::absolute(path).map_or_else(|_| word.clone(), Into::into)
+                    } else {
+                        word.clone()
+                    }
+                })
+            })
+            .chain(if has_secret(&rest) { Vec::new() } else { rest })
+            .collect()
+    }
+
+    /// The same with the options of an earlier run, of those that were not typed now.
+    ///
+    /// # Errors
+    /// When this release does not understand an option.
+    pub(crate) fn after(mut self, earlier: &[OsString]) -> anyhow::Result<Args> {
+        let words = [OsString::from("react")];
+        let parsed = Args::try_parse_from(words.iter().chain(earlier));
+        let earlier = parsed.map_err(|e| {
+            let text = e.to_string();
+            let first = text.lines().next().unwrap_or_default();
+            anyhow!("the options of the last run are not understood ({first}), use --log with options of your own")
+        })?;
+        let typed: Vec<OsString> = self.again.iter().map(|words| key(&words[0])).collect();
+        let is_new = |word: &OsString| !typed.contains(&key(word));
+        if is_new(&"--tools".into()) {
+            self.own.tools = earlier.own.tools;
+        }
+        if is_new(&"--max-steps".into()) {
+            self.own.max_steps = earlier.own.max_steps;
+        }
+        if self.own.rest.is_empty() {
+            self.own.rest = earlier.own.rest;
+        }
+        let again = earlier.again.into_iter();
+        self.again.extend(again.filter(|words| is_new(&words[0])));
+        let passed = earlier.passed.into_iter();
+        self.passed
+            .extend(passed.filter(|typed| is_new(&typed.option.word())));
+        Ok(self)
     }
 
     /// The question, if there is one.
@@ -158,6 +251,21 @@ impl Args {
         .map(OsStr::to_owned)
         .collect()
     }
+}
+
+/// What an option sets: two names of one option are the same.
+fn key(word: &OsString) -> OsString {
+    if word == "--plain" {
+        "--view".into()
+    } else {
+        word.clone()
+    }
+}
+
+/// The variables of the environment that are text.
+fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
 impl CommandFactory for Args {
@@ -194,11 +302,7 @@ impl FromArgMatches for Args {
             .map(|tools| vec!["--tools".into(), tools.into()]);
         again.extend(places.zip(tools));
         again.sort_by_key(|(at, _)| *at);
-        let mut again: Vec<OsString> = again.into_iter().flat_map(|(_, words)| words).collect();
-        if !own.rest.is_empty() {
-            again.push("--".into());
-            again.extend(own.rest.iter().cloned());
-        }
+        let again = again.into_iter().map(|(_, words)| words).collect();
         Ok(Args {
             passed: typed,
             own,

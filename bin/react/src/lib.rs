@@ -2,6 +2,8 @@
 //! their results go back to the model, until it answers without a call.
 
 mod args;
+mod chat;
+mod conversations;
 mod folder;
 mod input;
 mod log;
@@ -19,7 +21,7 @@ pub const ABOUT: &str = env!("CARGO_PKG_DESCRIPTION");
 
 /// Runs the command with the arguments of this process; returns the status to end with.
 pub fn main() -> ExitCode {
-    ::args::run_with(args::remedy, |args: Args| match run::run(&args) {
+    ::args::run_with(args::remedy, |args: Args| match run::run(args) {
         Err(e) if e.is::<run::Reported>() => Ok(Status::Error),
         ended => ended,
     })

@@ -366,6 +366,12 @@ pub(crate) const PASSED: &[PassedOption] = &[
     row(&STAGES, "max-line", "BYTES", "Longest line that is read"),
 ];
 
+/// Whether the value of the option that is typed like this is a path.
+pub(crate) fn is_file(word: &OsString) -> bool {
+    let passed = PASSED.iter().find(|option| option.word() == *word);
+    word == "--tools" || passed.is_some_and(|option| ["FILE", "DIR"].contains(&option.value))
+}
+
 /// The options as clap reads them.
 pub(crate) fn all() -> impl Iterator<Item = Arg> {
     PASSED.iter().map(PassedOption::arg)

@@ -1,6 +1,8 @@
 //! A run: the turns of the loop until the model answers without a call.
 
 use crate::args::Args;
+use crate::chat::{Prompt, Typed};
+use crate::conversations::{self, Conversations};
 use crate::folder::TemporaryFolder;
 use crate::input;
 use crate::log::Log;
@@ -8,9 +10,10 @@ use crate::options::{ASK, EXEC, MERGE, PARSE, VIEW};
 use crate::pipeline::{Pipeline, Stage, StageEnd, StartedStage, find, start};
 use crate::signals::Running;
 use anyhow::{Context, bail};
+use rustix::process::Signal;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, PipeWriter};
+use std::io::{self, IsTerminal, PipeWriter};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -24,7 +27,8 @@ const HUB: &str = "TOOLPIPE_HUB";
 /// The variable that `tc-serve` sets for the command that answers a request.
 const REQUEST: &str = "TOOLPIPE_REQUEST_ID";
 
-const NO_QUESTION: &str = "there is no question, give one, or a --log that holds one";
+const NO_QUESTION: &str =
+    "there is no question, give one, or a --log that holds one (a chat needs a terminal)";
 
 /// A stage has failed, and has written the reason on standard error.
 #[derive(Debug)]
@@ -39,15 +43,27 @@ impl std::fmt::Display for Reported {
 impl std::error::Error for Reported {}
 
 /// Runs the loop, or prints its pipeline.
-pub(crate) fn run(args: &Args) -> anyhow::Result<Status> {
+pub(crate) fn run(mut args: Args) -> anyhow::Result<Status> {
+    if args.own.list {
+        return Conversations::open()?.list();
+    }
+    let mut kept = None;
+    if let Some(name) = &args.own.continued {
+        let found = Conversations::open()?.find(name.as_deref())?;
+        args = args.after(&found.options())?;
+        args.own.log = Some(found.log());
+        kept = Some(found);
+    }
+    let args = &args;
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_served = is_set(REQUEST) && args.question().is_none();
     if is_served && args.own.log.is_some() {
         bail!("tc-serve has the whole conversation in each request, so leave --log out");
     }
     let has_log = |log: &PathBuf| log.metadata().is_ok_and(|meta| meta.len() > 0);
-    let is_asked =
-        args.question().is_some() || is_served || args.own.log.as_ref().is_some_and(has_log);
+    let holds_log = args.own.log.as_ref().is_some_and(has_log);
+    let is_chat = is_chat(args, holds_log) && !is_served;
+    let is_asked = args.question().is_some() || is_served || holds_log || is_chat;
     let may_have_text = !is_served && input::may_hold_text();
     if !is_asked && !may_have_text {
         bail!(NO_QUESTION);
@@ -76,24 +92,49 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Status> {
             Path::new(".").join(log)
         }
         Some(log) => log.clone(),
+        None if is_kept(args) && !is_served => {
+            let begun = Conversations::open().and_then(|all| all.begin(&args.kept()));
+            match begun {
+                Ok(begun) => {
+                    let log = begun.log();
+                    kept = Some(begun);
+                    log
+                }
+                Err(e) => {
+                    let text = format!("this conversation is not kept for --continue: {e:#}");
+                    stdio::message("react", &text);
+                    folder.path().join("log.ndjson")
+                }
+            }
+        }
         None => folder.path().join("log.ndjson"),
     };
     let log = Log::open(&log)?;
+    if let Some(kept) = kept.as_ref().filter(|_| args.own.continued.is_some())
+        && let Err(e) = kept.keep_options(&args.kept())
+    {
+        let text = format!("the options are not kept for --continue: {e:#}");
+        stdio::message("react", &text);
+    }
     let mut run = Run {
         args,
         tools,
         log,
         running: Running::take_signals()?,
         question: Question::new(args, text.as_deref(), folder.path())?,
+        is_chat,
         killed: None,
     };
     let status = if is_served {
         run.served()?
+    } else if is_chat {
+        run.chat()?
     } else {
         run.shown()?
     };
     // A log that goes on is kept.
-    if status != 0 && !is_served && !run.log.is_empty() {
+    if status != 0 && !is_served && kept.is_none() && args.own.log.is_none() && !run.log.is_empty()
+    {
         std::mem::forget(folder);
     }
     Ok(match status {
@@ -138,6 +179,22 @@ impl Question {
             .map(OsStr::to_owned)
             .collect()
     }
+}
+
+/// Whether there is a chat: nothing is asked, and a person sits at a terminal. A log that holds
+/// something is finished and left, as is a call that a person decided about.
+fn is_chat(args: &Args, holds_log: bool) -> bool {
+    args.question().is_none()
+        && args.decisions().is_empty()
+        && !args.own.print_pipeline
+        && (!holds_log || args.own.continued.is_some())
+        && io::stdin().is_terminal()
+        && io::stdout().is_terminal()
+}
+
+/// Whether conversations are kept for `--continue`.
+fn is_kept(args: &Args) -> bool {
+    !args.own.no_keep && std::env::var_os("TOOLPIPE_KEEP").is_none_or(|value| value != "0")
 }
 
 /// Whether a tools file names servers of tools.
@@ -242,6 +299,7 @@ struct Stages<'a> {
     tools: &'a Tools,
     log: &'a Path,
     continued: &'a str,
+    is_chat: bool,
 }
 
 impl Stages<'_> {
@@ -284,7 +342,10 @@ impl Stages<'_> {
     }
 
     fn view(&self) -> Stage {
-        Stage::new(VIEW, self.args.of_stage(VIEW)).and(["--ignore-interrupts"])
+        let stage = Stage::new(VIEW, self.args.of_stage(VIEW)).and(["--ignore-interrupts"]);
+        // The questions of a chat are on the terminal already.
+        let typed = self.is_chat.then_some("--no-questions");
+        stage.and(typed)
     }
 }
 
@@ -295,6 +356,8 @@ struct Run<'a> {
     log: Log,
     running: Running,
     question: Question,
+    /// Whether questions are typed at a prompt.
+    is_chat: bool,
     /// What a signal has killed that no stage takes.
     killed: Option<String>,
 }
@@ -361,6 +424,38 @@ impl Run<'_> {
         Ok(status)
     }
 
+    /// Answers one question after the other until the person at the terminal ends it.
+    fn chat(&mut self) -> anyhow::Result<i32> {
+        self.check_view()?;
+        let log = std::fs::read(&self.log.file).unwrap_or_default();
+        if !log.is_empty() {
+            self.answer()?;
+        }
+        let history = conversations::questions(&String::from_utf8_lossy(&log));
+        let prompt = Prompt::new(&self.running, history)?;
+        stdio::message("react", "Ctrl-C ends an answer, Ctrl-D the chat");
+        loop {
+            match prompt.line() {
+                Typed::Question(text) => {
+                    let ends_options = text.starts_with('-').then(|| "--".into());
+                    let words = ends_options.into_iter().chain([text.into()]);
+                    self.question.words = words.collect();
+                    self.answer()?;
+                }
+                Typed::End => return Ok(0),
+                Typed::Ended => return Ok(128 + Signal::TERM.as_raw()),
+            }
+        }
+    }
+
+    /// Answers one question of a chat. The view reports failures; Ctrl-C ends the answer.
+    fn answer(&mut self) -> anyhow::Result<()> {
+        let (input, view) = self.start_view()?;
+        self.show(&self.command(&own_name(), &[], false), input, view)?;
+        self.running.forget_interrupt();
+        Ok(())
+    }
+
     /// An unknown form is an error before anything runs.
     fn check_view(&self) -> anyhow::Result<()> {
         let typed = self.args.of_stage(VIEW);
@@ -410,6 +505,7 @@ impl Run<'_> {
             tools: &self.tools,
             log: &self.log.file,
             continued,
+            is_chat: self.is_chat,
         }
     }
 
@@ -425,7 +521,9 @@ impl Run<'_> {
         self.note(&ended);
         let mut status = self.status(&ended);
         // After the results of waiting calls the model is asked, and for a question of its own.
-        let mut goes_on = status <= 1;
+        // In a chat the next question may not be typed yet.
+        let has_question = !self.is_chat || !self.question.words.is_empty();
+        let mut goes_on = status == 0 || (status == 1 && has_question);
         while goes_on && !has_no_reader() {
             let question = std::mem::take(&mut self.question.words);
             let turn = self.stages(continued).turn(&question);
@@ -486,7 +584,7 @@ impl Run<'_> {
             .into_iter()
             .chain(options.iter().map(Into::into))
             .chain(question.map(Into::into))
-            .chain(self.args.again.iter().cloned());
+            .chain(self.args.again().cloned());
         let words: Vec<String> = words
             .map(|word| shell_word(&word.to_string_lossy()).into_owned())
             .collect();
@@ -536,6 +634,7 @@ fn print(args: &Args, has_servers: bool, has_text: bool) -> anyhow::Result<Statu
         tools: &tools,
         log: &log,
         continued: "",
+        is_chat: false,
     };
     let text = has_text.then(|| temporary("text", " && cat >\"$text\""));
     let question: String = Question::words(args, text.as_deref())

@@ -4,10 +4,12 @@
 //! them: a stage closes the log before it ends. SIGTERM may reach react alone, and is passed on.
 //! SIGINT is not, since the second one ends running calls at once.
 
+use crate::chat::Typed;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use std::io;
 use std::process::{Child, ExitStatus};
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use stdio::Failure;
 
@@ -16,6 +18,8 @@ use stdio::Failure;
 pub(crate) struct Running {
     signal: Arc<AtomicI32>,
     pids: Arc<Mutex<Vec<Pid>>>,
+    /// What waits at a prompt while no process runs.
+    prompt: Arc<Mutex<Option<Sender<Typed>>>>,
 }
 
 impl Running {
@@ -40,7 +44,26 @@ impl Running {
         Some(self.signal.load(Ordering::SeqCst)).filter(|signal| *signal != 0)
     }
 
+    /// Forgets Ctrl-C, which ended an answer and not this command.
+    pub(crate) fn forget_interrupt(&self) {
+        let interrupt = Signal::INT.as_raw();
+        // It is another signal, or none.
+        let _ = self
+            .signal
+            .compare_exchange(interrupt, 0, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
+    /// From now on SIGTERM is reported to a prompt, too.
+    pub(crate) fn report_end_to(&self, prompt: Sender<Typed>) {
+        *self.prompt.lock().unwrap_or_else(PoisonError::into_inner) = Some(prompt);
+    }
+
     fn pass_on(&self) {
+        let prompt = self.prompt.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(prompt) = &*prompt {
+            // The chat may have ended.
+            let _ = prompt.send(Typed::Ended);
+        }
         let pids = self.pids.lock().unwrap_or_else(PoisonError::into_inner);
         for pid in pids.iter() {
             // Fails where the process has ended.

@@ -2,7 +2,8 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Parser, ValueEnum};
-use event::View;
+use event::payload::Message;
+use event::{Event, Kind, Raw, View};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use view::{FORMS, FormRow, Surface};
@@ -32,6 +33,9 @@ pub(crate) struct Args {
     /// write
     #[arg(short, long)]
     pub ignore_interrupts: bool,
+    /// Leave out what the user asked, for whoever has typed it at the same terminal
+    #[arg(long, hide_short_help = true)]
+    no_questions: bool,
     /// Add messages, arguments, results and error messages to the spans of `otlp`
     #[arg(long)]
     contents: bool,
@@ -127,7 +131,34 @@ impl Args {
             no_time: self.common.no_time,
             contents: self.contents,
         };
-        (self.format.unwrap_or(FORMS[0]).view)(&surface)
+        let view = (self.format.unwrap_or(FORMS[0]).view)(&surface);
+        if self.no_questions {
+            Box::new(WithoutQuestions(view))
+        } else {
+            view
+        }
+    }
+}
+
+/// A view that gets no message of the user.
+struct WithoutQuestions(Box<dyn View>);
+
+impl View for WithoutQuestions {
+    fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
+        let of_user = |message: Raw<'_>| message.get_str("role").as_deref() == Some("user");
+        let is_question =
+            event.kind() == Kind::Message && Message::read(event).message.with(of_user);
+        if !is_question {
+            self.0.push(event, out);
+        }
+    }
+
+    fn interrupt(&mut self, out: &mut Vec<u8>) -> bool {
+        self.0.interrupt(out)
+    }
+
+    fn finish(&mut self, out: &mut Vec<u8>) {
+        self.0.finish(out);
     }
 }
 

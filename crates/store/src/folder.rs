@@ -43,14 +43,19 @@ impl PrivateFolder {
     /// else `~/.cache/toolpipe/NAME`. `None` where neither variable holds an absolute path; the XDG
     /// specification has relative ones ignored.
     pub fn default_path(name: &str) -> Option<PathBuf> {
-        let absolute = |variable: &str| {
-            std::env::var_os(variable)
-                .map(PathBuf::from)
-                .filter(|path| path.is_absolute())
-        };
-        let caches =
-            absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
-        Some(caches.join("toolpipe").join(name))
+        Some(
+            base("XDG_CACHE_HOME", ".cache")?
+                .join("toolpipe")
+                .join(name),
+        )
+    }
+
+    /// Where the folder `name` of what commands keep for the user is:
+    /// `$XDG_STATE_HOME/toolpipe/NAME`, else `~/.local/state/toolpipe/NAME`. `None` as for
+    /// [`PrivateFolder::default_path`].
+    pub fn state_path(name: &str) -> Option<PathBuf> {
+        let states = base("XDG_STATE_HOME", ".local/state")?;
+        Some(states.join("toolpipe").join(name))
     }
 
     /// Opens the folder, and makes it if it is missing; with `parents` also those above it. All
@@ -241,6 +246,16 @@ impl PrivateFolder {
         }
         all
     }
+}
+
+/// The folder that an XDG variable names, else the one at `below` in the user's home.
+fn base(variable: &str, below: &str) -> Option<PathBuf> {
+    let absolute = |variable: &str| {
+        std::env::var_os(variable)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    absolute(variable).or_else(|| Some(absolute("HOME")?.join(below)))
 }
 
 fn mkdirat_if(at: &OwnedFd, name: &OsStr, makes: bool) -> Result<(), Errno> {

@@ -64,6 +64,7 @@ pub fn bash(script: &str, folder: &Path) -> Command {
         .env("PATH", std::env::join_paths(all).unwrap())
         .env("LC_ALL", "C")
         .env("HOME", std::env::temp_dir())
+        .env("TOOLPIPE_KEEP", "0")
         .env("NO_COLOR", "1");
     // In the background of the terminal that the tests may run on: nobody is asked there.
     shell.process_group(0);

@@ -33,7 +33,7 @@ pub fn columns(text: &str) -> usize {
 
 /// `text` on one line, at most `limit` columns wide: hidden characters written out, each run of
 /// white space one space, `…` at a cut.
-pub(crate) fn one_line(text: &str, limit: usize) -> String {
+pub fn one_line(text: &str, limit: usize) -> String {
     let mut out = String::new();
     let (mut used, mut space, mut marks) = (0, false, 0);
     // Where to cut if more comes than fits: the last place that leaves room for the sign.

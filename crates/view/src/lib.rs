@@ -23,12 +23,12 @@ mod surface;
 mod terminal;
 mod text;
 
-pub use escape::{columns, safe};
+pub use escape::{columns, one_line, safe};
 pub use event::is_hidden;
 pub use json::JsonView;
 pub use metrics::{Metrics, OpenStreams, ServiceState, micros_of};
 pub use otlp::{TraceView, response_span};
-pub use report::{html, html_policy, markdown};
+pub use report::{date, html, html_policy, markdown};
 pub use surface::{FormRow, Surface, Terminal};
 pub use terminal::Term;
 pub use text::text;

@@ -27,6 +27,7 @@ pub(crate) use github::ROW as GITHUB;
 pub use github::markdown;
 pub(crate) use html::ROW as HTML;
 pub use html::{html, html_policy};
+pub use outline::date;
 
 /// How much is held back until the title is known, in bytes.
 const HELD: usize = 64 * 1024;

@@ -412,8 +412,8 @@ fn title(line: &str) -> String {
     }
 }
 
-/// A time as a date in UTC: `2026-11-24 13:05`.
-fn date(ms: u64) -> String {
+/// A time in milliseconds since 1970 as a date in UTC: `2026-11-24 13:05`.
+pub fn date(ms: u64) -> String {
     let minutes = ms / 60_000;
     let (days, minutes) = (minutes / 1440, minutes % 1440);
     // https://howardhinnant.github.io/date_algorithms.html#civil_from_days, for days after 1970.

@@ -1,0 +1,244 @@
+//! The conversations that are kept: each is a log in a folder of this user, with the options that it
+//! was asked with beside it.
+
+use anyhow::{Context, anyhow, bail};
+use api::Conversation;
+use event::Raw;
+use rustix::fs::OFlags;
+use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use stdio::{Output, Status};
+use store::PrivateFolder;
+
+/// What a log's name ends with, and the names of the files beside it.
+const LOG: &str = ".ndjson";
+const OPTIONS: &str = ".options";
+const LOCK: &str = ".ndjson.lock";
+
+/// The first word of a file of options: its form.
+const FORM: &str = "1";
+
+/// The columns of a model and of a question in a list, at most.
+const MODEL: usize = 24;
+const FIRST_LINE: usize = 80;
+
+/// The folder of the conversations.
+pub(crate) struct Conversations(PrivateFolder);
+
+impl Conversations {
+    /// Opens the folder, and makes it if it is missing.
+    ///
+    /// # Errors
+    /// When it has no place, or could be from another user.
+    pub(crate) fn open() -> anyhow::Result<Conversations> {
+        let path = PrivateFolder::state_path("conversations").context(
+            "there is no place for conversations, set HOME or XDG_STATE_HOME to a folder",
+        )?;
+        Ok(Conversations(PrivateFolder::open(&path, true)?))
+    }
+
+    /// Begins a conversation, whose name no other has.
+    ///
+    /// # Errors
+    /// When its files cannot be written.
+    pub(crate) fn begin(self, options: &[OsString]) -> anyhow::Result<KeptConversation> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        loop {
+            let now = store::now();
+            let date = view::date(now).replace(' ', "T").replace(':', "");
+            let name = format!("{date}-{:05}-{}", now % 60_000, std::process::id());
+            match self.0.open_file(file(&name, LOG).as_ref(), flags) {
+                Ok(_) => {
+                    // Dropped, it takes the empty log away.
+                    let kept = KeptConversation { folder: self, name };
+                    kept.keep_options(options)?;
+                    return Ok(kept);
+                }
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(anyhow!("{}: {e}", self.0.path().display())),
+            }
+        }
+    }
+
+    /// The conversation of this name, or the one that was written last.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn find(self, name: Option<&str>) -> anyhow::Result<KeptConversation> {
+        let folder = self.0.path().display().to_string();
+        let name = match name {
+            Some(name) => {
+                if name.contains('/') || self.0.size(file(name, LOG).as_ref()).is_none() {
+                    bail!("{folder} has no conversation {name}, see react --list");
+                }
+                name.to_owned()
+            }
+            None => self.names().into_iter().next().with_context(|| {
+                format!("{folder} has no conversation to continue, ask without --continue")
+            })?,
+        };
+        Ok(KeptConversation { folder: self, name })
+    }
+
+    /// The names of all that hold something, the last one first.
+    fn names(&self) -> Vec<String> {
+        let mut all = self.0.entries();
+        all.retain(|entry| entry.bytes > 0);
+        all.sort_by(|a, b| (b.modified, &b.name).cmp(&(a.modified, &a.name)));
+        let name = |entry: store::StoreEntry| {
+            let name = entry.name.to_str()?.strip_suffix(LOG)?;
+            (!name.starts_with('.')).then(|| name.to_owned())
+        };
+        all.into_iter().filter_map(name).collect()
+    }
+
+    /// Prints a line for each: its name, its model, how many calls wait for an answer, and the first
+    /// line of its first question.
+    ///
+    /// # Errors
+    /// Those of standard output.
+    pub(crate) fn list(&self) -> anyhow::Result<Status> {
+        let mut out = Output::new();
+        for name in self.names() {
+            let bytes = self.0.read(file(&name, LOG).as_ref()).unwrap_or_default();
+            let line = line(&name, &String::from_utf8_lossy(&bytes));
+            out.put(line.as_bytes())?;
+        }
+        out.flush()?;
+        Ok(Status::Done)
+    }
+}
+
+/// The line of a list for one conversation.
+fn line(name: &str, log: &str) -> String {
+    let (talk, _) = Conversation::read(log);
+    let model = log
+        .lines()
+        .rev()
+        .filter(|line| line.starts_with(r#"{"type":"stream_start""#))
+        .find_map(|line| Some(Raw::parse(line).ok()?.get_str("model")?.into_owned()));
+    let model = view::one_line(model.as_deref().unwrap_or("-"), MODEL);
+    let question = talk.messages.iter().find(|m| m.role() == "user");
+    let question = question.map(|message| message.text()).unwrap_or_default();
+    let first = question.trim().lines().next().unwrap_or_default();
+    let first = view::one_line(first, FIRST_LINE);
+    let waiting = match waiting(&talk) {
+        0 => String::new(),
+        count => format!("[{count} waiting] "),
+    };
+    let gap = " ".repeat(MODEL.saturating_sub(view::columns(&model)));
+    format!("{name}  {model}{gap}  {waiting}{first}\n")
+}
+
+/// The questions of a log.
+pub(crate) fn questions(log: &str) -> Vec<String> {
+    let (talk, _) = Conversation::read(log);
+    let questions = talk.messages.iter().filter(|m| m.role() == "user");
+    questions.map(|message| message.text()).collect()
+}
+
+/// How many calls of the last answer have no result.
+fn waiting(talk: &Conversation) -> usize {
+    let mut answered = Vec::new();
+    for message in talk.messages.iter().rev() {
+        match message.role() {
+            "tool" => answered.push(message.tool_call_id()),
+            "assistant" => {
+                let calls = message.calls();
+                return calls.iter().filter(|c| !answered.contains(&c.id)).count();
+            }
+            _ => return 0,
+        }
+    }
+    0
+}
+
+fn file(name: &str, end: &str) -> String {
+    format!("{name}{end}")
+}
+
+/// A conversation that is kept. Without an event in its log nothing of it stays.
+pub(crate) struct KeptConversation {
+    folder: Conversations,
+    name: String,
+}
+
+impl KeptConversation {
+    /// Its log.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.folder.0.path().join(file(&self.name, LOG))
+    }
+
+    /// The options that it was asked with last.
+    pub(crate) fn options(&self) -> Vec<OsString> {
+        let bytes = self.folder.0.read(file(&self.name, OPTIONS).as_ref());
+        let bytes = bytes.unwrap_or_default();
+        // No argument of a process holds a zero.
+        let mut words = bytes.split(|byte| *byte == 0);
+        if words.next() != Some(FORM.as_bytes()) {
+            return Vec::new();
+        }
+        let mut words: Vec<_> = words
+            .map(|word| OsString::from_vec(word.to_vec()))
+            .collect();
+        words.pop();
+        words
+    }
+
+    /// Keeps the options for the next question.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(crate) fn keep_options(&self, options: &[OsString]) -> anyhow::Result<()> {
+        let bytes: Vec<u8> = [FORM.as_ref()]
+            .into_iter()
+            .chain(options.iter().map(OsString::as_os_str))
+            .flat_map(|word| word.as_bytes().iter().copied().chain([0]))
+            .collect();
+        let name = file(&self.name, OPTIONS);
+        let cannot = || self.folder.0.path().join(&name).display().to_string();
+        self.folder
+            .0
+            .write(OsStr::new(&name), &bytes)
+            .with_context(cannot)?;
+        Ok(())
+    }
+}
+
+impl Drop for KeptConversation {
+    fn drop(&mut self) {
+        let folder = &self.folder.0;
+        if folder.size(file(&self.name, LOG).as_ref()) == Some(0) {
+            for end in [LOG, OPTIONS, LOCK] {
+                folder.remove(file(&self.name, end).as_ref());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_the_model_the_calls_that_wait_and_the_first_line() {
+        let log = r#"{"type":"message","message":{"role":"system","content":"Be brief."}}
+{"type":"message","message":{"role":"user","content":"\n Is a \u001b[2J hut\u202e free?\nOr two?"}}
+{"type":"stream_start","v":1,"model":"a"}
+{"type":"stream_start","v":1,"model":"m"}
+{"type":"message","message":{"role":"assistant","content":null,"tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"y","type":"function","function":{"name":"f","arguments":"{}"}}]}}
+{"type":"message","message":{"role":"tool","tool_call_id":"y","content":"1"}}
+{"type":"mess"#;
+        let shown = line("n", log);
+        assert_eq!(
+            shown,
+            format!(
+                "n  m{}  [1 waiting] Is a \\x1b[2J hut\\u202e free?\n",
+                " ".repeat(23)
+            )
+        );
+        assert_eq!(line("n", ""), format!("n  -{}  \n", " ".repeat(23)));
+    }
+}
