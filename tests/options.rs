@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::Stdio;
 
-const COMMANDS: [&str; 9] = [
+const COMMANDS: [&str; 15] = [
     "llm-stream",
     "react",
     "tag-parse",
@@ -13,6 +13,12 @@ const COMMANDS: [&str; 9] = [
     "tc-view",
     "tc-eval",
     "tc-serve",
+    "tc-eval label",
+    "tc-eval explain",
+    "tc-eval diff",
+    "tc-eval report-card",
+    "tc-eval merge",
+    "tc-eval fit",
 ];
 
 /// The letter of each long option that has one, for all commands.
@@ -27,6 +33,7 @@ const LETTERS: [(&str, char); 17] = [
     ("--jobs", 'j'),
     ("--log", 'l'),
     ("--model", 'm'),
+    ("--output", 'o'),
     ("--quiet", 'q'),
     ("--replay", 'r'),
     ("--system", 's'),
@@ -35,6 +42,41 @@ const LETTERS: [(&str, char); 17] = [
     ("--version", 'V'),
     ("--view", 'f'), // of react, which hands it to tc-view as --format
 ];
+
+/// The letters that stand for two long options, and why that is one meaning to whoever types them.
+const SHARED_LETTERS: [(char, &str); 1] = [('f', "react hands --view to tc-view as --format")];
+
+/// The options of one name that mean different things in two commands, and why the name stays. All
+/// others mean the same wherever they are: a number of the same things, a file of the same kind.
+const DIFFERENT: [(&str, &str); 5] = [
+    (
+        "--key-file",
+        "the file of a service's keys: tc-serve has the keys of its clients, tc-view sends the one on the first line",
+    ),
+    (
+        "--list",
+        "a list in place of what the command does: tools, conversations, or what each checker did",
+    ),
+    (
+        "--max-output",
+        "how much a command may write: for a call, and in tc-serve for an answer",
+    ),
+    (
+        "--partial",
+        "what is not final yet: arguments that are still coming, or counts of a part of a corpus",
+    ),
+    (
+        "--timeout",
+        "how long the command's own work may take: a call of tool-exec, a request of llm-stream",
+    ),
+];
+
+/// The options whose value is written in another way in one command, and why.
+const OTHER_VALUES: [(&str, &str, &str); 1] = [(
+    "tag-parse",
+    "--dialect",
+    "it alone reads a text by several dialects",
+)];
 
 /// What a script prints.
 fn printed(script: &str) -> (String, String) {
@@ -89,6 +131,96 @@ fn a_letter_means_the_same_in_every_command() {
                 "{command} {long}"
             );
         }
+    }
+}
+
+#[test]
+fn no_letter_stands_for_two_options() {
+    let mut longs: BTreeMap<char, Vec<&str>> = BTreeMap::new();
+    for (long, letter) in LETTERS {
+        longs.entry(letter).or_default().push(long);
+    }
+    let shared: Vec<char> = longs
+        .iter()
+        .filter(|(_, longs)| longs.len() > 1)
+        .map(|(letter, _)| *letter)
+        .collect();
+    assert_eq!(
+        shared,
+        SHARED_LETTERS.map(|(letter, _)| letter),
+        "{longs:?}"
+    );
+}
+
+/// The value of each option of a help text, as the help writes it; empty for a flag.
+fn values(help: &str) -> BTreeMap<String, String> {
+    let rows = help.lines().map(str::trim_start);
+    let rows = rows.filter(|row| row.starts_with('-'));
+    rows.filter_map(|row| {
+        let (_, long) = row.split_once("--")?;
+        // An explanation on the same line follows two spaces.
+        let long = long.split("  ").next().unwrap_or_default().trim_end();
+        let end = long.find([' ', '=', '[']).unwrap_or(long.len());
+        let value = long[end..].trim_start_matches([' ', '=']);
+        Some((format!("--{}", &long[..end]), value.to_owned()))
+    })
+    .collect()
+}
+
+#[test]
+fn options_of_one_name_take_one_kind_of_value() {
+    let mut seen: BTreeMap<String, BTreeMap<String, Vec<&str>>> = BTreeMap::new();
+    for command in COMMANDS {
+        let (help, _) = printed(&format!("COLUMNS=300 {command} --help"));
+        for (long, value) in values(&help) {
+            let is_other = OTHER_VALUES
+                .iter()
+                .any(|(c, o, _)| *c == command && *o == long);
+            if !is_other {
+                seen.entry(long)
+                    .or_default()
+                    .entry(value)
+                    .or_default()
+                    .push(command);
+            }
+        }
+    }
+    let several = seen.iter().filter(|(_, values)| values.len() > 1);
+    let several: Vec<_> = several.collect();
+    assert!(several.is_empty(), "write one value name: {several:?}");
+    // The names of old options do not come back with another meaning.
+    for (long, commands) in [("--log", vec!["react", "tool-exec"]), ("--steps", vec![])] {
+        let has: Vec<&str> = seen
+            .get(long)
+            .into_iter()
+            .flatten()
+            .flat_map(|(_, commands)| commands.clone())
+            .collect();
+        assert_eq!(has, commands, "{long}");
+    }
+    for (long, why) in DIFFERENT {
+        let commands = seen
+            .get(long)
+            .into_iter()
+            .flatten()
+            .map(|(_, commands)| commands.len())
+            .sum::<usize>();
+        assert!(
+            commands > 1,
+            "{long} is in one command alone, so that this needs no reason: {why}"
+        );
+    }
+}
+
+#[test]
+fn old_names_of_options_are_understood_for_a_release() {
+    for line in [
+        "tc-serve --log --steps 3 --version",
+        "tc-serve -l --version",
+        "react --steps 3 --version",
+    ] {
+        let (out, err) = printed(line);
+        assert!(out.contains(' ') && err.is_empty(), "{line}: {out}{err}");
     }
 }
 

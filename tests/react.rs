@@ -366,7 +366,7 @@ fn a_failure_is_reported_once() {
 #[test]
 fn at_most_so_many_steps() {
     let scratch = Scratch::new();
-    let (status, out, _) = scratch.run(&format!("{ASK} --steps 2 {QUESTION}"));
+    let (status, out, _) = scratch.run(&format!("{ASK} --max-steps 2 {QUESTION}"));
     assert_eq!(status, 2);
     assert!(
         out.contains("(max_steps)") && !out.contains("sleeping bags"),

@@ -76,6 +76,17 @@ const CHECKS = {
     console.log(`  ${count} answers of ${names.length} files`);
   },
 
+  async "a card ends with its stream, and an approval has its reason"() {
+    const lines = readFileSync(join(root, "fixtures/views/arriving/in.ndjson"), "utf8").trim().split("\n");
+    const states = (count) => sessionOf(lines.slice(0, count)).calls.map(({ state }) => state);
+    const end = (n) => lines.findIndex((line, at) => line.includes("stream_end") && at >= n);
+    assert.deepEqual(states(end(0)), ["arriving", "arriving"]);
+    assert.deepEqual(states(end(0) + 1), ["called", "called"]);
+    assert.deepEqual(states(end(6) + 1), ["called", "called", "incomplete"]);
+    const approval = { type: "approval", tool_id: "c", tool_name: "f", decision: "denied", by: "ann", reason: "Too many beds." };
+    assert.equal(sessionOf([JSON.stringify(approval)]).items.at(-1).text, "f: denied by ann: Too many beds.");
+  },
+
   async "a timeline has turns and calls by what they took and what they waited"() {
     const call = (id) => ({ tool_id: id, tool_name: id });
     const rows = timelineOf([

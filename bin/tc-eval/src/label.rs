@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "RECORDING")]
     pub files: Vec<PathBuf>,
     /// The API of bodies; without it each body shows its API
-    #[arg(short, long, value_name = "API", value_parser = crate::read::api)]
+    #[arg(short, long, value_name = "NAME", value_parser = crate::read::api)]
     pub api: Option<api::Api>,
     /// The dialect in which the models of the recordings write calls as text, or auto: any; without
     /// it calls are native
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     pub dialect: Option<String>,
     /// Add the proposals to this index; labels that it has stay as they are [default: standard
     /// output]
-    #[arg(long, value_name = "INDEX")]
+    #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Ask on the terminal about each label of the named indexes that is not confirmed
     #[arg(long, conflicts_with_all = ["output", "api", "dialect"])]

@@ -45,10 +45,10 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "RECORDING-OR-CORPUS")]
     pub files: Vec<PathBuf>,
     /// The API of bodies; without it each body shows its API
-    #[arg(short, long, value_name = "API", value_parser = api)]
+    #[arg(short, long, value_name = "NAME", value_parser = api)]
     pub api: Option<Api>,
     /// The form of the output
-    #[arg(short, long, value_enum, default_value_t)]
+    #[arg(short, long, value_name = "FORM", value_enum, default_value_t)]
     pub format: CardForm,
     /// End with 1 when deviations differ from those of this saved card; counts may differ
     #[arg(long, value_name = "FILE")]

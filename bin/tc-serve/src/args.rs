@@ -89,8 +89,9 @@ pub(crate) struct ServiceArgs {
     ///
     /// It has the path, status, time and counts of the request, without content. Without FILE, or
     /// with -, it is written to standard error, of which then every line is an event
-    #[arg(short, long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", value_parser = log_target)]
-    pub log: Option<LogTarget>,
+    // `--log` was the name until 0.1; elsewhere it is the log of a conversation.
+    #[arg(long, alias = "log", short_alias = 'l', value_name = "FILE", num_args = 0..=1, default_missing_value = "-", value_parser = log_target)]
+    pub access_log: Option<LogTarget>,
     /// When an answer ends, append its trace to FILE: a line of OTLP's JSON, for the tools of
     /// OpenTelemetry
     #[arg(long, value_name = "FILE", hide_short_help = true)]

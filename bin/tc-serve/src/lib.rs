@@ -32,8 +32,15 @@ pub const ABOUT: &str = env!("CARGO_PKG_DESCRIPTION");
 /// Runs the command with the arguments of this process; returns the status to end with.
 pub fn main() -> ExitCode {
     ::args::run(|args: Args| {
-        ::args::warn_of_old_name("tc-serve", "--approve", "--ask");
-        let is_events = args.service.log == Some(LogTarget::StandardError);
+        for (old, new) in [
+            ("--approve", "--ask"),
+            ("--log", "--access-log"),
+            ("-l", "--access-log"),
+            ("--steps", "--max-steps"),
+        ] {
+            ::args::warn_of_old_name("tc-serve", old, new);
+        }
+        let is_events = args.service.access_log == Some(LogTarget::StandardError);
         match args
             .settings()
             .and_then(|settings| server::serve(&settings))

@@ -20,7 +20,7 @@ const WAITING: usize = 4096;
 /// How long the end of the service waits for a slow reader.
 const FLUSH: Duration = Duration::from_millis(200);
 
-/// Where `--log` writes.
+/// Where `--access-log` writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LogTarget {
     /// Standard error. Each line there is an event then.
@@ -62,7 +62,7 @@ impl LogLines {
         let file = OpenOptions::new().append(true).create(true).open(path);
         let file = file.map_err(|e| {
             anyhow::anyhow!(
-                "--log {}: {e}, check the path and its permissions",
+                "--access-log {}: {e}, check the path and its permissions",
                 path.display()
             )
         })?;

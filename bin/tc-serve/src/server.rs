@@ -50,7 +50,7 @@ async fn run(settings: &ServeSettings) -> Result<i32> {
     let signals = StopSignals::new()?;
     let args = &settings.args;
     let grace = args.service.grace;
-    let (log, notices) = log::open(args.service.log.as_ref())?;
+    let (log, notices) = log::open(args.service.access_log.as_ref())?;
     let source = match AnsweringCommand::new(settings, &notices)? {
         Some(command) => Source::Command(command),
         None => Source::Upstream(Box::new(Upstream::new(args, &notices)?)),

@@ -61,8 +61,8 @@ pub(crate) struct ToolArgs {
     #[arg(long, value_enum, value_name = "MODE", default_value_t)]
     pub mode: ToolsMode,
     /// How often the model may answer one request
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
-    pub steps: u32,
+    #[arg(long, value_name = "N", default_value_t = 20, alias = "steps", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_steps: u32,
     /// As for tool-exec: ask a person before calls of this class and above [default: danger]
     #[arg(long, value_name = "CLASS", alias = "approve")]
     pub ask: Option<String>,
@@ -203,7 +203,7 @@ impl ServiceTools {
             words,
             list: Arc::new(list),
             mode: args.mode,
-            steps: args.steps,
+            steps: args.max_steps,
             places,
             grace,
             notices: notices.clone(),

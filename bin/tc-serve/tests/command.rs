@@ -547,7 +547,7 @@ fn the_log_keeps_sixteen_short_notes_of_many_long_ones() {
             echo '{"type":"warning","source":"x","code":"another","message":"other words"}'
         done
         text Hi; end"#;
-    let mut service = serve(&["--log"], script);
+    let mut service = serve(&["--access-log"], script);
     let response = service.post(
         "/v1/chat/completions",
         r#"{"model":"m","messages":[{"role":"user","content":"Hi"}]}"#,

@@ -524,7 +524,7 @@ fn a_client_that_leaves_the_queue_frees_its_place() {
 #[test]
 fn the_log_has_a_line_a_request_without_content() {
     let upstream = Upstream::new();
-    let mut service = Service::of(&upstream.url(), &["--log"]);
+    let mut service = Service::of(&upstream.url(), &["--access-log"]);
     let mut client = service.send("POST", &format!("{CHAT}?secret=abc"), JSON, STREAM);
     let mut call = upstream.next();
     call.begin();
@@ -569,7 +569,7 @@ fn the_log_names_the_parameters_that_the_provider_lacks() {
         env!("CARGO_MANIFEST_DIR"),
         "/../../fixtures/streams/anthropic/llamacpp-text.sse"
     );
-    let mut service = Service::start(&["--api", "anthropic", "--replay", path, "--log"]);
+    let mut service = Service::start(&["--api", "anthropic", "--replay", path, "--access-log"]);
     let many: Vec<String> = (0..99)
         .map(|n| format!("\"long_name_of_a_parameter_{n}\":1"))
         .collect();
@@ -598,7 +598,7 @@ fn the_log_names_the_parameters_that_the_provider_lacks() {
 fn what_is_dropped_of_an_answer_is_a_warning_and_a_note_of_the_log() {
     let text = "a<|im_end|>b<|im_end|><|endoftext|>";
     let upstream = Upstream::always(streamed(text));
-    let mut service = Service::of(&upstream, &["--log"]);
+    let mut service = Service::of(&upstream, &["--access-log"]);
     for body in [STREAM, WHOLE] {
         let response = service.post(CHAT, body);
         assert!(
@@ -643,9 +643,9 @@ fn with_a_log_on_standard_error_each_line_of_it_is_an_event() {
     std::fs::write(&file, "{\"type\":\"earlier\"}\n").expect("a file");
     let script = "echo 'trouble: \u{1b}[1m' >&2; exit 5";
     for (options, is_events) in [
-        (&["--log"][..], true),
-        (&["--log", "-"], true),
-        (&["--log", path], false),
+        (&["--access-log"][..], true),
+        (&["--access-log", "-"], true),
+        (&["--access-log", path], false),
         (&[], false),
     ] {
         let options = [options, &["--base-url", "http://127.0.0.1:9"]].concat();
@@ -683,7 +683,7 @@ fn with_a_log_on_standard_error_each_line_of_it_is_an_event() {
         }
     }
     // Nobody would know the key that was made.
-    let mut service = Service::start(&["--log", "--", "true"]);
+    let mut service = Service::start(&["--access-log", "--", "true"]);
     assert!(service.line(|_| true).contains(r#""key":"tp-"#));
     let log = std::fs::read_to_string(&file).expect("the log");
     let kinds: Vec<&str> = log
@@ -702,7 +702,7 @@ fn with_a_log_on_standard_error_each_line_of_it_is_an_event() {
 
 #[test]
 fn with_a_log_on_standard_error_a_service_that_cannot_start_reports_an_event() {
-    for (option, is_event) in [("--log=-", true), ("--log=/nowhere/file", false)] {
+    for (option, is_event) in [("--access-log=-", true), ("--access-log=/nowhere/file", false)] {
         let command = std::process::Command::new(env!("CARGO_BIN_EXE_tc-serve"))
             .args([
                 option,

@@ -208,7 +208,7 @@ fn a_result_may_be_the_answer_and_the_steps_have_an_end() {
     let turns = (0..9)
         .map(|at| Turn::says("More.").calls(&format!("c{at}"), "look", "x"))
         .collect();
-    let agent = Agent::new(&[look], turns, &["--steps", "3"]);
+    let agent = Agent::new(&[look], turns, &["--max-steps", "3"]);
     let answer = agent.ask(RESPONSES, "Hi");
     assert!(answer.body.contains("max_steps"), "{answer:?}");
     let events = agent.events(&session_of(&answer));

@@ -15,7 +15,7 @@ fn a_request_and_its_answer_are_passed_as_they_are_with_the_providers_key() {
     let mut service = Service::of(
         &upstream.url(),
         &[
-            "--log",
+            "--access-log",
             "-",
             "--pass",
             "/api/tags",
@@ -227,7 +227,7 @@ fn an_answer_streams_and_a_client_that_leaves_closes_it() {
 #[test]
 fn a_refusal_of_the_provider_is_passed_without_its_key_and_a_loss_breaks_the_answer() {
     let upstream = Upstream::new();
-    let mut service = Service::of(&upstream.url(), &["--log"]);
+    let mut service = Service::of(&upstream.url(), &["--access-log"]);
     let mut client = service.send("POST", "/v1/embeddings", JSON, "{}");
     let body = r#"{"error":{"message":"sk-upstream-secret is over its limit"}}"#;
     upstream.next().refuse(429, "retry-after: 7\r\n", body);

@@ -213,7 +213,7 @@ fn param(text: &str) -> Result<(String, serde_json::Value), String> {
         return Err("not KEY=JSON, such as temperature=0".to_owned());
     };
     let value = serde_json::from_str(json)
-        .map_err(|_| format!("the value is not JSON; a text needs quotes: '{key}=\"…\"'"))?;
+        .map_err(|_| format!("a text needs quotes, '{key}=\"…\"': the value is not JSON"))?;
     Ok((key.to_owned(), value))
 }
 

@@ -48,32 +48,36 @@ pub(crate) fn write(
 
 // An error of the network in the words of this command: with the option that helps.
 
-/// A sentence: what happened, and what to do about it. For a client of a service `server` is the
+/// A sentence: what to do, and what happened. For a client of a service `server` is the
 /// name of the server that was asked, and the client knows no option.
 pub fn sentence(error: &Error, server: Option<&str>) -> String {
     if let Some(server) = server {
         return sentence_for_client(error.kind, &error.to_string(), server);
     }
+    // Before the address and the words of the system, so that a terminal of 80 columns shows it.
     let remedy = match error.kind {
-        ErrorKind::ConnectTimeout => {
-            " (--connect-timeout); check the address in --base-url and the network"
-        }
-        ErrorKind::UnknownName => "; check the name in --base-url, and the network",
-        ErrorKind::Refused => "; start the server, or correct the port in --base-url",
-        ErrorKind::Unreachable => "; check the network",
-        ErrorKind::PlainHttp => "; if the server speaks plain HTTP, write http:// in --base-url",
+        ErrorKind::ConnectTimeout => "check the address in --base-url and the network",
+        ErrorKind::UnknownName => "check the name in --base-url, and the network",
+        ErrorKind::Refused => "start the server, or correct the port in --base-url",
+        ErrorKind::Unreachable => "check the network",
+        ErrorKind::PlainHttp => "if the server speaks plain HTTP, write http:// in --base-url",
         ErrorKind::Certificate => {
-            "; check the name in --base-url and the clock, and name a private authority's certificates with SSL_CERT_FILE"
+            "check the name in --base-url and the clock, and name a private authority's certificates with SSL_CERT_FILE"
         }
-        ErrorKind::Tls => "; check that the port in --base-url speaks TLS",
-        ErrorKind::MaybeTls => "; if the server speaks TLS, write https:// in --base-url",
-        ErrorKind::Connect => "; check --base-url",
+        ErrorKind::Tls => "check that the port in --base-url speaks TLS",
+        ErrorKind::MaybeTls => "if the server speaks TLS, write https:// in --base-url",
+        ErrorKind::Connect => "check --base-url",
+        _ => "",
+    };
+    let option = match error.kind {
+        ErrorKind::ConnectTimeout => " (--connect-timeout)",
         ErrorKind::Idle => " (--idle-timeout)",
         ErrorKind::Deadline => " (--timeout)",
         ErrorKind::Injected => " by --error-at",
         _ => "",
     };
-    format!("{error}{remedy}")
+    let colon = if remedy.is_empty() { "" } else { ": " };
+    format!("{remedy}{colon}{error}{option}")
 }
 
 /// What happened, with the name of the server. Of its address the client sees the host alone: the

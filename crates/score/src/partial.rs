@@ -24,7 +24,7 @@ pub struct Partial {
 #[derive(Debug, thiserror::Error)]
 pub enum PartialError {
     /// The line is not JSON, or lacks what a part has.
-    #[error("not a whole part ({0}), run tc-eval --partial again for this part")]
+    #[error("not a whole part, run tc-eval --partial again for it")]
     Invalid(#[from] serde_json::Error),
     /// A part of another format or another version of the command, which may count other things.
     #[error("a part of version {part}, and this is {this}; count all parts with one version")]

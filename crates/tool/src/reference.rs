@@ -25,7 +25,7 @@ pub struct CallReference {
 pub enum ReferenceError {
     /// It has no hash.
     #[error(
-        "it names no hash, and an id alone does not say what was seen: write ID:HASH, as --list-pending prints it"
+        "write ID:HASH, as --list-pending prints it: an id alone does not say what was seen"
     )]
     NoHash,
     /// The id begins with `"` and is not a JSON string.

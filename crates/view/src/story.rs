@@ -292,7 +292,10 @@ impl<P: Page> Story<P> {
             }
             Payload::Approval(approval) => {
                 let [name, decision] = [approval.tool_name, approval.decision].map(Text::str);
-                let text = format!("{name}: {decision} by {}", approval.answerer());
+                let mut text = format!("{name}: {decision} by {}", approval.answerer());
+                if let Some(reason) = approval.reason.map(Text::str).filter(|it| !it.is_empty()) {
+                    text += &format!(": {reason}");
+                }
                 self.note(event, Tone::Quiet, &text);
             }
             Payload::Session(_)

@@ -105,7 +105,7 @@ fn a_call_that_was_approved_has_its_result_in_every_view() {
     let start = r#"{"type":"stream_start","v":1}"#;
     let text = r#"{"type":"content_delta","text":"Meanwhile."}"#;
     let end = r#"{"type":"stream_end","finish_reason":"stop"}"#;
-    let approval = r#"{"type":"approval","tool_id":"c1","tool_name":"reserve","hash":"54fb","decision":"approved","by":"ann"}"#;
+    let approval = r#"{"type":"approval","tool_id":"c1","tool_name":"reserve","hash":"54fb","decision":"approved","by":"ann","reason":"Four beds are enough."}"#;
     let run = r#"{"type":"tool_use","tool_id":"c1","tool_name":"reserve","input_summary":""}"#;
     let result = r#"{"type":"tool_result","tool_id":"c1","tool_name":"reserve","status":"success","output":"reserved"}"#;
     let message = r#"{"type":"message","message":{"role":"tool","tool_call_id":"c1","name":"reserve","content":"reserved"}}"#;
@@ -152,6 +152,8 @@ fn a_call_that_was_approved_has_its_result_in_every_view() {
             1,
             "{what}: {shown}"
         );
+        let approved = "[reserve: approved by ann: Four beds are enough.]\n";
+        assert!(shown.contains(approved), "{what}: {shown}");
         let mut screen = Emulator::new(60, 2000);
         for piece in pieces(&mut Term::new(on(60, 2000, false), true), &log) {
             screen.write(&piece);
@@ -163,7 +165,10 @@ fn a_call_that_was_approved_has_its_result_in_every_view() {
             pieces(&mut view::html(true), &log),
         ] {
             let report = report.concat();
-            assert!(report.contains("reserved"), "{what}: {report}");
+            assert!(
+                report.contains("reserved") && report.contains("by ann: Four beds are enough."),
+                "{what}: {report}"
+            );
         }
     }
 }

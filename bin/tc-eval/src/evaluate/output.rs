@@ -13,7 +13,7 @@ use stdio::Status;
 #[group(skip)]
 pub(crate) struct Args {
     /// The form of the report [default: table]
-    #[arg(short, long, value_enum)]
+    #[arg(short, long, value_name = "FORM", value_enum)]
     pub format: Option<ReportForm>,
     /// Of the table and of Markdown only the summary, with a row for each checker, and what is
     /// required
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     /// Write the report to a file, in the form of its ending (.txt, .json, .xml, .md, .html), or in
     /// that of --format if the file has another ending or none; may be given several times, `-` is
     /// standard output
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     pub output: Vec<PathBuf>,
     /// End with 1 unless this holds: a metric of all checkers, of one (`auto:recall>=99.5%`) or of
     /// a group (`recall{api=gemini}>=0.9`); may be given several times

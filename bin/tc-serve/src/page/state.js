@@ -302,10 +302,10 @@ function responseEnd(s, e) {
 }
 
 function approval(s, e) {
-  const [decision, by] = [string(e.event.decision), string(e.event.by) || string(e.event.source)];
+  const [decision, by, reason] = [string(e.event.decision), string(e.event.by) || string(e.event.source), string(e.event.reason)];
   const call = known(s, e);
   if (call) change(s, call, { decision });
-  note(s, e, "quiet", `${e.name}: ${decision}${by && ` by ${by}`}`);
+  note(s, e, "quiet", `${e.name}: ${decision}${by && ` by ${by}`}${reason && `: ${reason}`}`);
 }
 
 /** Notes when something happened, for the timeline. */
