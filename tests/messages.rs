@@ -37,7 +37,10 @@ const MISTAKES: [(&str, &str); 74] = [
         "tag-parse --list-dialects",
     ),
     ("llm-stream -m x --timeout soon hi", "such as 500ms"),
-    ("llm-stream -m x --max-line 3X hi", "a number of bytes, such as"),
+    (
+        "llm-stream -m x --max-line 3X hi",
+        "a number of bytes, such as",
+    ),
     ("llm-stream -m x why is it", "put quotes around"),
     ("tag-parse --dialect nope", "see tag-parse --list-dialects"),
     ("tag-parse --tools nowhere.json", "check the path"),
@@ -138,7 +141,7 @@ fn every_message_fits_its_remedy() {
     }
     let mut wrong = Vec::new();
     for (line, remedy) in MISTAKES {
-        let output = testkit::bash(line, &*folder)
+        let output = testkit::bash(line, &folder)
             .env_remove("LLM_MODEL")
             .env_remove("OPENAI_API_KEY")
             .env_remove("ANTHROPIC_API_KEY")

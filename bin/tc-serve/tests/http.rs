@@ -702,7 +702,10 @@ fn with_a_log_on_standard_error_each_line_of_it_is_an_event() {
 
 #[test]
 fn with_a_log_on_standard_error_a_service_that_cannot_start_reports_an_event() {
-    for (option, is_event) in [("--access-log=-", true), ("--access-log=/nowhere/file", false)] {
+    for (option, is_event) in [
+        ("--access-log=-", true),
+        ("--access-log=/nowhere/file", false),
+    ] {
         let command = std::process::Command::new(env!("CARGO_BIN_EXE_tc-serve"))
             .args([
                 option,

@@ -24,9 +24,7 @@ pub struct CallReference {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReferenceError {
     /// It has no hash.
-    #[error(
-        "write ID:HASH, as --list-pending prints it: an id alone does not say what was seen"
-    )]
+    #[error("write ID:HASH, as --list-pending prints it: an id alone does not say what was seen")]
     NoHash,
     /// The id begins with `"` and is not a JSON string.
     #[error("the id begins with \" and is not a JSON string, copy it as --list-pending prints it")]
