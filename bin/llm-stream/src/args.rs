@@ -73,8 +73,8 @@ pub(crate) struct RequestArgs {
     /// The system prompt
     #[arg(short, long, value_name = "TEXT")]
     pub system: Option<String>,
-    /// The tools the model may call: a list in the shape of OpenAI, Anthropic, MCP or Gemini, or a
-    /// program that describes itself (may be given many times)
+    /// The tools the model may call: a list in the shape of OpenAI, Anthropic, MCP or Gemini, a
+    /// program, a folder of programs or an OpenAPI document (may be given many times)
     #[arg(short, long, value_name = "FILE")]
     pub tools: Vec<PathBuf>,
     /// auto, none, required, or the name of the tool to call

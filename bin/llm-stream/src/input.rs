@@ -1,6 +1,7 @@
 //! What is read: standard input, which is a log with the conversation so far or text to ask about,
 //! and the file of the tools.
 
+use crate::host::runtime;
 use crate::output::Messages;
 use anyhow::{Context, Result, anyhow, bail};
 use api::{Api, Conversation, InboundRequest, request_event};
@@ -10,7 +11,7 @@ use std::fs::File;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use stdio::{BadLine, BadLines, Filter, Input, InputBlock, Patience, StopSignals};
-use toolbox::Toolbox;
+use toolbox::{Access, Toolbox};
 
 /// What standard input held.
 #[derive(Debug, Default)]
@@ -264,12 +265,23 @@ fn last_request(log: &str) -> Option<(Api, InboundRequest)> {
 const WAITS: &str = "still reading standard input, which is read to its end before anything is sent; \
                      add </dev/null if there is nothing to read";
 
+/// The document at an address that `--tools` names.
+fn document(url: &str) -> Result<String> {
+    let found = runtime()?.block_on(client::document(url))?;
+    found
+        .context("the server has no document there, check the address (redirects are not followed)")
+}
+
 /// The tools of these sources in OpenAI's shape, as JSON on one line; `None` without any source.
 ///
 /// # Errors
 /// One line that names the source and what is wrong with it.
 pub(crate) fn tools(sources: &[PathBuf]) -> Result<Option<String>> {
-    let tools = Toolbox::read_if_any(sources)?;
+    let access = Access {
+        fetch: Some(&document),
+        ..Access::default()
+    };
+    let tools = Toolbox::read_if_any(sources, &access)?;
     let tools = tools
         .map(|tools| tools.parse(tool::Tools::read))
         .transpose()?;

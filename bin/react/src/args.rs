@@ -53,8 +53,8 @@ pub(crate) struct Own {
         conflicts_with = "question"
     )]
     pub text: Option<String>,
-    /// The tools that the model may call: a tools file, or a program that describes itself (may be
-    /// given many times)
+    /// The tools that the model may call: a tools file, a program, a folder of programs or an
+    /// OpenAPI document (may be given many times)
     #[arg(short, long, value_name = "FILE")]
     pub tools: Vec<PathBuf>,
     /// The conversation so far, to which this one is appended [default: a file of its own,

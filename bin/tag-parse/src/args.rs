@@ -6,7 +6,7 @@ use json::ToolList;
 use std::path::PathBuf;
 use std::rc::Rc;
 use tag::{Dialect, Dialects, Look, TagOptions};
-use toolbox::Toolbox;
+use toolbox::{Access, Toolbox};
 
 /// Read the tool calls that a model wrote as text in a stream, and emit them as `tool_call_delta`
 /// events.
@@ -97,7 +97,7 @@ impl Args {
             always: self.when == When::Always,
             needs_tools: false,
             by_model: self.when == When::Offered,
-            tools: Toolbox::read_if_any(&self.tools)?
+            tools: Toolbox::read_if_any(&self.tools, &Access::default())?
                 .map(|tools| tools.parse(ToolList::read_and_compile))
                 .transpose()?
                 .map(Rc::new),

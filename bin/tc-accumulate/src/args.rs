@@ -7,7 +7,7 @@ use json::ToolList;
 use std::path::PathBuf;
 use std::rc::Rc;
 use stdio::Emit;
-use toolbox::Toolbox;
+use toolbox::{Access, Toolbox};
 
 /// Merge the deltas of a stream into whole tool calls and the assistant's message.
 ///
@@ -91,7 +91,7 @@ impl Args {
     /// When the tools file cannot be read.
     pub(crate) fn options(&self) -> anyhow::Result<AccumulateOptions> {
         Ok(AccumulateOptions {
-            tools: Toolbox::read_if_any(&self.tools)?
+            tools: Toolbox::read_if_any(&self.tools, &Access::default())?
                 .map(|tools| tools.parse(ToolList::read_and_compile))
                 .transpose()?
                 .map(Rc::new),

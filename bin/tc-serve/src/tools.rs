@@ -52,8 +52,8 @@ impl ToolsMode {
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Tools")]
 pub(crate) struct ToolArgs {
-    /// Run the calls of these tools here, and ask the model again: a tools file, or a program that
-    /// describes itself (may be given many times; docs/tools-file.md); needs --sessions, where each
+    /// Run the calls of these tools here, and ask the model again: a tools file, a program, a folder
+    /// of programs or an OpenAPI document (may be given many times); needs --sessions, where each
     /// call is written down before it runs
     #[arg(short, long, value_name = "FILE", requires = "sessions")]
     pub tools: Vec<PathBuf>,

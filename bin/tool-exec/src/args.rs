@@ -19,8 +19,8 @@ use toolbox::Toolbox;
 pub(crate) struct Args {
     /// Files of events; standard input without any, or for `-`
     pub files: Vec<PathBuf>,
-    /// The tools, and how each is run: a tools file, or a program that describes itself (may be
-    /// given many times)
+    /// The tools, and how each is run: a tools file, a program, a folder of programs or an OpenAPI
+    /// document (may be given many times)
     #[arg(
         short,
         long,
@@ -255,12 +255,12 @@ pub(crate) struct Keeping {
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Servers of tools (mcpServers)")]
 pub(crate) struct ServerArgs {
-    /// The lock file: the tools of the servers as a person has accepted them (default: the tools
-    /// file with .lock at its end)
+    /// The lock file: the tools of servers, programs and documents as a person has accepted them
+    /// (default: the first tools file, else the first of --tools, with .lock at its end)
     #[arg(long, value_name = "FILE")]
     pub lock: Option<PathBuf>,
-    /// Start the servers, print what has changed of their tools, accept it into the lock file, and
-    /// stop
+    /// Start the servers, print what has changed of their tools and of what else describes itself,
+    /// accept it into the lock file, and stop
     #[arg(long, conflicts_with_all = ["list", "dry_run", "list_pending"])]
     pub update_lock: bool,
     /// Start the servers, run COMMAND (tool-exec --hub -t FILE -- COMMAND…), and end them with it:

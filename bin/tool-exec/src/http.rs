@@ -6,11 +6,24 @@ pub(crate) use sender::Sender;
 
 use super::call::{ProgressMark, Task, Terms};
 use super::store::Outputs;
+use anyhow::Context;
 use client::{Body, Error, ErrorKind, Head, PieceContent, TimeLimits};
 use sender::SendError;
 use std::time::Duration;
 use tokio::time::Instant;
 use tool::{CallFailure, HttpRequest, HttpRun, MayHaveRun, Status, ToolAnswer};
+
+/// The document at an address that `--tools` names.
+///
+/// # Errors
+/// Why it cannot be had.
+pub(crate) fn document(url: &str) -> anyhow::Result<String> {
+    let found = super::stream::block_on(async { Ok(client::document(url).await?) })?;
+    found.context(NO_DOCUMENT)
+}
+
+const NO_DOCUMENT: &str =
+    "the server has no document there, check the address (redirects are not followed)";
 
 /// Sends the request of a call, reads the answer and returns it. A call that is ended early closes
 /// its connection.
@@ -125,12 +138,20 @@ fn no_answer(error: &SendError, timeout: Duration) -> ToolAnswer {
             Status::Error,
             CallFailure::may_have_run(format!("The request was answered, but {error}.")),
         ),
-        SendError::Network { error, is_sent } => {
-            let remedy = match error.kind {
+        SendError::Network {
+            error,
+            is_sent,
+            server,
+        } => {
+            // The remedy comes first, since a screen may show no more than the beginning.
+            let error_text = match error.kind {
                 ErrorKind::Forbidden => {
-                    " (exec.http.allow in the tools file would allow an address, exec.http.insecure a secret)"
+                    format!("write \"allow\": [{server:?}] in exec.http to permit it ({error})")
                 }
-                _ => "",
+                ErrorKind::Exposed => {
+                    format!("write \"insecure\": true in exec.http to permit it ({error})")
+                }
+                _ => error.to_string(),
             };
             match (error.kind, is_sent) {
                 (ErrorKind::Deadline, _) => {
@@ -139,11 +160,11 @@ fn no_answer(error: &SendError, timeout: Duration) -> ToolAnswer {
                 }
                 (_, true) => (
                     Status::Error,
-                    CallFailure::may_have_run(format!("No answer came: {error}{remedy}.")),
+                    CallFailure::may_have_run(format!("No answer came: {error_text}.")),
                 ),
                 (_, false) => (
                     Status::Error,
-                    CallFailure::not_run(format!("The request was not sent: {error}{remedy}.")),
+                    CallFailure::not_run(format!("The request was not sent: {error_text}.")),
                 ),
             }
         }

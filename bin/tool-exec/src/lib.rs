@@ -12,7 +12,6 @@ mod run;
 mod secrets;
 mod store;
 mod stream;
-mod trust;
 mod turn;
 
 use anyhow::Context;
@@ -25,8 +24,8 @@ use run::run;
 use std::process::ExitCode;
 use stdio::Status;
 use store::Cache;
-use tool::{Judge, Tools};
-use toolbox::Toolbox;
+use tool::{Judge, SandboxKind, Tools};
+use toolbox::{Access, Toolbox, trust};
 
 /// What the command is for, on one line.
 pub const ABOUT: &str = env!("CARGO_PKG_DESCRIPTION");
@@ -58,7 +57,7 @@ fn exec(mut args: Args) -> anyhow::Result<Status> {
         // lock of `react`.
         close_fds::set_fds_cloexec(3, &[]);
     }
-    args.toolbox = Toolbox::read(&args.tools)?;
+    args.toolbox = Toolbox::read(&args.tools, &access(&args))?;
     let looks = args.list || args.servers.update_lock || args.servers.hub;
     let unlocked = if looks {
         Unlocked::Show
@@ -84,7 +83,7 @@ fn exec(mut args: Args) -> anyhow::Result<Status> {
         )?;
     }
     if args.servers.update_lock {
-        setup.update_lock()?;
+        setup.update_lock(&args.toolbox)?;
         return Ok(Status::Done);
     }
     if args.servers.hub {
@@ -101,12 +100,27 @@ fn exec(mut args: Args) -> anyhow::Result<Status> {
     run(&args, judge, backend, redactor).map_err(|error| secrets::without(error, &clean))
 }
 
+/// How sources of tools may be read.
+fn access(args: &Args) -> Access<'_> {
+    let is_confined = args.confining.sandbox != SandboxKind::None;
+    Access {
+        trust: args.permissions.trust,
+        asks_nobody: is_confined.then_some("--sandbox"),
+        fetch: Some(&http::document),
+        lock: args.servers.lock.as_deref(),
+        only_shows: args.servers.update_lock || !args.describe.is_empty(),
+    }
+}
+
 /// Prints the tools file that the sources make.
 fn describe(args: &Args) -> anyhow::Result<Status> {
-    let toolbox = Toolbox::merged(&args.describe)?;
+    let toolbox = Toolbox::merged(&args.describe, &access(args))?;
     let (tools, _) = toolbox.parse(Tools::read_beside_servers)?;
     if !args.permissions.trust {
         trust::toolbox(&toolbox, &tools)?;
+    }
+    for why in &toolbox.left_out {
+        stdio::message("tool-exec", why);
     }
     print(&event::safe_json(&toolbox.pretty()?))
 }

@@ -4,14 +4,12 @@
 mod answer;
 mod http;
 mod hub;
-mod lock_file;
 mod pool;
 mod program;
 mod session;
 mod setup;
 mod stdio;
 
-pub(crate) use lock_file::LockFile;
 pub(crate) use program::Confines;
 pub(crate) use setup::{Setup, Unlocked};
 

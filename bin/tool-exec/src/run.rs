@@ -8,7 +8,7 @@ use super::command::confine::{Sandboxes, groups};
 use super::command::program::HUB;
 use super::command::{Commands, raise_limits, supervisor};
 use super::http::Sender;
-use super::mcp::{Backend, Confines, LockFile};
+use super::mcp::{Backend, Confines};
 use super::store::{Cache, Outputs, Records, Spill};
 use super::stream::{Cancels, OutputThread, SignalsSeen};
 use super::turn::{CallOptions, Calls, ToolSession, dry};
@@ -22,6 +22,7 @@ use std::rc::Rc;
 use stdio::{LineReader, Status};
 use tokio::sync::mpsc;
 use tool::{Judge, Log, Plan, PlanSettings, Tool, Tools};
+use toolbox::LockFile;
 
 /// Shows what would run, or runs it; `redactor` takes the secrets out of all that it writes.
 ///

@@ -35,7 +35,7 @@ pub use faults::{BodySplit, RecordedAnswer, ReplayFaults, Speed, Stall, TimedRea
 pub use guard::Guard;
 pub use header::{HeaderError, RequestHeader};
 pub use limits::TimeLimits;
-pub use network::{Network, NetworkError, Proxy, Response};
+pub use network::{Network, NetworkError, Proxy, Response, document};
 pub use recorder::{Recorder, RecorderError, TapeMode};
 pub use redirect::{RedirectError, follow, redirect};
 pub use retry::{AttemptPolicy, AttemptTrouble, Attempts, NextAttempt, Wait, retry_after};

@@ -43,6 +43,33 @@ pub struct Response {
     pub body: Body,
 }
 
+/// How long a document may take.
+const DOCUMENT: Duration = Duration::from_secs(60);
+
+/// The longest document, in bytes.
+const LONGEST_DOCUMENT: usize = 32 << 20;
+
+/// Gets the document at an address that a person named; `None` where the answer is not a success, is
+/// too long or is not UTF-8.
+///
+/// # Errors
+/// When the server cannot be reached, or does not answer in time.
+pub async fn document(url: &str) -> Result<Option<String>, Error> {
+    let network = Network::new(&Route::of(url), DOCUMENT);
+    let network = network.map_err(|e| Error::address(&e.to_string()))?;
+    let request = Request {
+        method: "GET",
+        url: url.to_owned(),
+        headers: vec![("accept".to_owned(), "application/json, */*".to_owned())],
+        body: String::new(),
+    };
+    let limits = TimeLimits {
+        idle: None,
+        deadline: Instant::now().checked_add(DOCUMENT),
+    };
+    limits.wait(network.ask(&request, LONGEST_DOCUMENT)).await?
+}
+
 impl Network {
     /// Prepares requests along `route`, without connecting yet. Redirects are never followed: a key
     /// goes to the server that it is for, and nowhere else.

@@ -20,6 +20,6 @@ pub use input::{Input, InputBlock};
 pub use output::{Output, reader_gone};
 pub use reader::{BadLine, BadLines, InputPiece, LineReader, read_in_thread};
 pub use signals::{StopSignals, each_signal, hangups};
-pub use status::{Errors, Failure, FilterEnd, Status, message};
+pub use status::{Errors, Failure, FilterEnd, Status, block, message};
 pub use system::{Patience, check_descriptors, check_input, check_output, terminal, thread};
 pub use writer::{Emit, Filter, LineHandler, LineWriter};

@@ -119,18 +119,32 @@ impl Failure {
 /// are escaped, since it may quote input.
 pub fn message(command: &str, text: &str) {
     let mut line = format!("{command}: ");
-    for c in text.trim_end().chars() {
-        if c == '\n' {
-            line.push(' ');
-        } else if c.is_control() || event::is_hidden(c) {
-            line.extend(c.escape_unicode());
-        } else {
-            line.push(c);
-        }
-    }
+    push_visible(&mut line, &text.trim_end().replace('\n', " "));
     line.push('\n');
     // Ignore the error: if standard error is closed, nothing else can show the message.
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
+}
+
+/// Writes lines on standard error for a person to copy, as they are but for control and invisible
+/// characters, which are escaped.
+pub fn block(lines: &str) {
+    let mut text = String::new();
+    for line in lines.lines() {
+        push_visible(&mut text, line);
+        text.push('\n');
+    }
+    // Ignored as in `message`.
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+fn push_visible(out: &mut String, text: &str) {
+    for c in text.chars() {
+        if c.is_control() || event::is_hidden(c) {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+    }
 }
 
 /// How many errors, and how many lines that are not events, are reported on standard error.

@@ -1,16 +1,22 @@
-//! The tools that `--tools` names: tools files and programs that describe themselves, mixed in any
-//! number. Their tools become the text of one tools file, which every command reads as before.
+//! The tools that `--tools` names: tools files, programs that describe themselves, folders of
+//! programs, and OpenAPI documents, mixed in any number. Their tools become the text of one tools
+//! file, which every command reads as before.
 
+mod lock_file;
 mod merge;
 mod notation;
+mod openapi;
 mod program;
+pub mod trust;
 
+pub use lock_file::{LockFile, show};
 pub use notation::Header;
 
 use anyhow::{Context, bail};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use tool::mcp::LockedServer;
 
 /// The tools of all sources.
 #[derive(Clone, Debug, Default)]
@@ -19,29 +25,59 @@ pub struct Toolbox {
     pub text: String,
     /// The sources as they were typed, for messages.
     pub name: String,
+    /// The sources as they were typed.
+    pub sources: Vec<PathBuf>,
     /// The folder in which relative paths of the text begin.
     pub folder: PathBuf,
-    /// The files that the text was made of: they decide what runs.
+    /// The files and folders that the text was made of: they decide what runs.
     pub places: Vec<PathBuf>,
-    /// The file beside which the lock file is: the first tools file, else the first source.
-    pub main: PathBuf,
+    /// The tools of the sources that describe themselves, as the lock file has them.
+    pub described: Vec<LockedServer>,
+    /// The source beside which the lock file is: the first tools file, else the first source.
+    main: PathBuf,
+    /// Operations of documents that are left out, and why.
+    pub left_out: Vec<String>,
+}
+
+/// Gets the document at an address.
+pub type Fetch = dyn Fn(&str) -> anyhow::Result<String>;
+
+/// The entries of the tools of a program, and its file.
+type ProgramTools = (PathBuf, Vec<Value>);
+
+/// How sources may be read.
+#[derive(Clone, Copy, Default)]
+pub struct Access<'a> {
+    /// Whether programs that other users can write are started to ask for their description.
+    pub trust: bool,
+    /// The option that forbids to start any program for that.
+    pub asks_nobody: Option<&'a str>,
+    /// Gets the document at an address; `None`: the command sends no requests.
+    pub fetch: Option<&'a Fetch>,
+    /// The lock file; `None`: that beside the sources.
+    pub lock: Option<&'a Path>,
+    /// Whether tools are only shown: they need not be as a person has accepted them.
+    pub only_shows: bool,
 }
 
 /// What a source holds.
 enum Source {
     /// A tools file.
     File(String),
-    /// The entries of the tools of a program.
-    Tools(Vec<Value>),
+    /// The entries of the tools of programs, by their files.
+    Programs(Vec<ProgramTools>),
+    /// The entries of the tools of an OpenAPI document, and why other operations are left out.
+    Operations(Vec<Value>, Vec<String>),
 }
 
 impl Toolbox {
     /// Reads all sources. A single tools file stays as it is written.
     ///
     /// # Errors
-    /// The first source that cannot be read, or two tools of one name in several sources.
-    pub fn read(sources: &[PathBuf]) -> anyhow::Result<Toolbox> {
-        Toolbox::make(sources, sources.len() == 1)
+    /// The first source that cannot be read, two tools of one name in several sources, or tools
+    /// that are not as a person has accepted them, which are shown.
+    pub fn read(sources: &[PathBuf], access: &Access<'_>) -> anyhow::Result<Toolbox> {
+        Toolbox::make(sources, access, sources.len() == 1)
     }
 
     /// As [`Toolbox::read`], with absolute paths in place of those that begin in the folder of a
@@ -49,41 +85,67 @@ impl Toolbox {
     ///
     /// # Errors
     /// As there.
-    pub fn merged(sources: &[PathBuf]) -> anyhow::Result<Toolbox> {
-        Toolbox::make(sources, false)
+    pub fn merged(sources: &[PathBuf], access: &Access<'_>) -> anyhow::Result<Toolbox> {
+        Toolbox::make(sources, access, false)
     }
 
-    fn make(sources: &[PathBuf], keeps_text: bool) -> anyhow::Result<Toolbox> {
-        let main = |path: &PathBuf| path.clone();
+    fn make(sources: &[PathBuf], access: &Access<'_>, keeps_text: bool) -> anyhow::Result<Toolbox> {
         let mut toolbox = Toolbox {
             name: names(sources),
-            folder: sources
-                .first()
-                .map(|path| folder_of(path))
-                .unwrap_or_default(),
-            places: sources.to_vec(),
-            main: sources.first().map(main).unwrap_or_default(),
+            sources: sources.to_vec(),
             ..Toolbox::default()
         };
         let mut merged = merge::Merge::default();
-        let mut is_first_file = true;
-        for path in sources {
-            let name = || path.display().to_string();
-            match Source::read(path)? {
-                Source::File(text) if keeps_text => {
-                    toolbox.text = text;
-                    return Ok(toolbox);
-                }
+        let (mut file, mut described) = (None, Vec::new());
+        for source in sources {
+            let name = || source.display().to_string();
+            let place = Place::of(source);
+            if let Place::File(path, _) = &place {
+                toolbox.places.push(path.clone());
+            }
+            if toolbox.main.as_os_str().is_empty() {
+                toolbox.main = place.path().to_owned();
+                toolbox.folder = folder_of(&toolbox.main);
+            }
+            let mut entries_of = Vec::new();
+            match Source::read(&place, access)? {
                 Source::File(text) => {
-                    if std::mem::replace(&mut is_first_file, false) {
-                        toolbox.main = path.clone();
+                    if keeps_text {
+                        toolbox.text = text;
+                        return Ok(toolbox);
                     }
-                    merged.add_file(&text, path).with_context(name)?;
+                    file.get_or_insert_with(|| source.clone());
+                    merged.add_file(&text, source).with_context(name)?;
                 }
-                Source::Tools(entries) => merged.add(entries, path).with_context(name)?,
+                Source::Programs(programs) => {
+                    for (program, entries) in programs {
+                        let name = || program.display().to_string();
+                        entries_of.extend(entries.clone());
+                        merged.add(entries, &program).with_context(name)?;
+                        if !toolbox.places.contains(&program) {
+                            toolbox.places.push(program);
+                        }
+                    }
+                }
+                Source::Operations(entries, left_out) => {
+                    entries_of.extend(entries.clone());
+                    merged.add(entries, source).with_context(name)?;
+                    toolbox.left_out.extend(left_out);
+                }
+            }
+            if !entries_of.is_empty() {
+                described.push((place, entries_of));
             }
         }
+        toolbox.main = file.unwrap_or(toolbox.main);
         toolbox.text = merged.text();
+        let lock = LockFile::new(access.lock, &toolbox);
+        for (place, entries) in described {
+            toolbox.described.push(lock.described(&place, entries)?);
+        }
+        if !access.only_shows {
+            lock.check(&toolbox, access.trust)?;
+        }
         Ok(toolbox)
     }
 
@@ -91,9 +153,12 @@ impl Toolbox {
     ///
     /// # Errors
     /// As there.
-    pub fn read_if_any(sources: &[PathBuf]) -> anyhow::Result<Option<Toolbox>> {
+    pub fn read_if_any(
+        sources: &[PathBuf],
+        access: &Access<'_>,
+    ) -> anyhow::Result<Option<Toolbox>> {
         (!sources.is_empty())
-            .then(|| Toolbox::read(sources))
+            .then(|| Toolbox::read(sources, access))
             .transpose()
     }
 
@@ -136,29 +201,123 @@ pub fn folder_of(tools: &Path) -> PathBuf {
     folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
 }
 
-impl Source {
-    fn read(path: &Path) -> anyhow::Result<Source> {
-        let name = || path.display().to_string();
-        let meta = std::fs::metadata(path);
-        let is_program =
-            |meta: &std::fs::Metadata| meta.is_file() && meta.permissions().mode() & 0o111 != 0;
-        // On some file systems every file may be executed, so what the file holds decides.
-        if meta.is_ok_and(|meta| is_program(&meta))
-            && !program::holds_json(path).with_context(name)?
-        {
-            return Ok(Source::Tools(program::tools(path).with_context(name)?));
+/// Where a source is, and the patterns of the names of its tools, after `#`.
+#[derive(Clone, Debug)]
+enum Place {
+    /// A file or a folder.
+    File(PathBuf, Vec<String>),
+    /// An address.
+    Url(String, Vec<String>),
+}
+
+impl Place {
+    fn of(source: &Path) -> Place {
+        let globs = |text: &str| text.split(',').map(str::to_owned).collect();
+        let text = source.to_str().unwrap_or_default();
+        if text.starts_with("http://") || text.starts_with("https://") {
+            return match text.split_once('#') {
+                Some((url, patterns)) => Place::Url(url.to_owned(), globs(patterns)),
+                None => Place::Url(text.to_owned(), Vec::new()),
+            };
         }
-        let text = text(path).with_context(name)?;
-        if text.starts_with("#!") {
-            bail!("{0}: not executable, run: chmod +x {0}", path.display());
+        match text.rsplit_once('#') {
+            // A file may have such a name.
+            Some((path, patterns)) if !source.exists() && Path::new(path).exists() => {
+                Place::File(path.into(), globs(patterns))
+            }
+            _ => Place::File(source.to_owned(), Vec::new()),
         }
-        Ok(Source::File(text))
     }
+
+    fn path(&self) -> &Path {
+        match self {
+            Place::File(path, _) => path,
+            Place::Url(url, _) => Path::new(url),
+        }
+    }
+}
+
+impl Source {
+    fn read(place: &Place, access: &Access<'_>) -> anyhow::Result<Source> {
+        let name = || place.path().display().to_string();
+        let (text, url, globs) = match place {
+            Place::File(path, globs) => {
+                let programs = programs(path, access).with_context(name)?;
+                if let Some(programs) = programs {
+                    if !globs.is_empty() {
+                        bail!(
+                            "{}: patterns after # are for OpenAPI documents",
+                            path.display()
+                        );
+                    }
+                    return Ok(Source::Programs(programs));
+                }
+                (text(path).with_context(name)?, None, globs)
+            }
+            Place::Url(url, globs) => {
+                let Some(fetch) = access.fetch else {
+                    bail!(
+                        "{url}: this command sends no requests; run: tool-exec --describe {url} >tools.json, and give tools.json"
+                    );
+                };
+                let text = fetch(url).with_context(name)?;
+                (text, Some(url.as_str()), globs)
+            }
+        };
+        if text.starts_with("#!") {
+            bail!("{0}: not executable, run: chmod +x {0}", name());
+        }
+        let first = text.trim_start_matches('\u{feff}').trim_start();
+        let is_yaml = ["openapi:", "swagger:"]
+            .iter()
+            .any(|word| first.starts_with(word) || first.contains(&format!("\n{word}")));
+        if is_yaml && !first.starts_with('{') {
+            bail!(
+                "{0}: YAML is not read, convert it: yq -o json {0} >api.json",
+                name()
+            );
+        }
+        let root =
+            (url.is_some() || first.starts_with('{')).then(|| serde_json::from_str::<Value>(first));
+        match root {
+            Some(Ok(root)) if openapi::is_document(&root) => {
+                let globs: Vec<&str> = globs.iter().map(String::as_str).collect();
+                let (entries, left_out) = openapi::tools(&root, url, &globs).with_context(name)?;
+                Ok(Source::Operations(entries, left_out))
+            }
+            Some(Err(e)) if url.is_some() => bail!("{}: not JSON: {e}", name()),
+            _ if url.is_some() => bail!("{}: not an OpenAPI document", name()),
+            _ if !globs.is_empty() => {
+                bail!("{}: patterns after # are for OpenAPI documents", name())
+            }
+            _ => Ok(Source::File(text)),
+        }
+    }
+}
+
+/// The tools of the program at a path, or of the programs in the folder there; `None` if it is
+/// neither.
+fn programs(path: &Path, access: &Access<'_>) -> anyhow::Result<Option<Vec<ProgramTools>>> {
+    if path.is_dir() {
+        return program::folder(path, access).map(Some);
+    }
+    // On some file systems every file may be executed, so what the file holds decides.
+    if is_program(path) && !program::holds_json(path)? {
+        return Ok(Some(vec![(path.to_owned(), program::tools(path, access)?)]));
+    }
+    Ok(None)
+}
+
+/// Whether a path leads to a file that may be executed.
+fn is_program(path: &Path) -> bool {
+    std::fs::metadata(path)
+        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
 /// The text of a file.
 fn text(path: &Path) -> anyhow::Result<String> {
-    let bytes = std::fs::read(path).context("check the path and its permissions")?;
+    let bytes = std::fs::read(path)
+        .map_err(|e| anyhow::anyhow!("{e}, check the path and its permissions"))?;
     String::from_utf8(bytes)
         .ok()
         .context("not UTF-8, write the file as UTF-8")

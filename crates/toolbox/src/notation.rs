@@ -8,8 +8,10 @@ use serde_json::{Map, Number, Value, json};
 pub struct Header {
     /// The name of the tool, if it is not that of the file: `@meta name`.
     pub name: Option<String>,
-    /// What the tool does: `@describe`.
-    pub description: String,
+    /// What the tool does: `@describe`; a program without it has no description here.
+    pub description: Option<String>,
+    /// The option to which the program answers with its description: `@meta schema`.
+    pub schema: Option<String>,
     /// Its arguments: `@option`, `@flag` and `@arg`.
     pub parameters: Vec<Parameter>,
     /// The variables of the environment that it gets: `@env`.
@@ -92,13 +94,12 @@ const OTHERS: [&str; 9] = [
 
 impl Header {
     /// Reads the comment block of the text of a program: the lines of comments that begin with a
-    /// tag, and those that go on with its text. `None`: there is no `@describe`.
+    /// tag, and those that go on with its text.
     ///
     /// # Errors
     /// The first mistake, with its line and the remedy.
-    pub fn read(text: &str) -> Result<Option<Header>, String> {
+    pub fn read(text: &str) -> Result<Header, String> {
         let mut header = Header::default();
-        let mut is_described = false;
         let mut first = None;
         // The next line of the comment goes on with the last text.
         let mut open = false;
@@ -119,15 +120,12 @@ impl Header {
             open = true;
             describes = tag == "describe";
             match tag {
-                "describe" if is_described => {
+                "describe" if header.description.is_some() => {
                     return Err(at(
                         "@describe is there twice, a program is one tool".to_owned()
                     ));
                 }
-                "describe" => {
-                    is_described = true;
-                    header.description = rest.to_owned();
-                }
+                "describe" => header.description = Some(rest.to_owned()),
                 "option" | "flag" | "arg" => {
                     first = first.or(Some(number));
                     let parameter = Parameter::read(tag, rest).map_err(at)?;
@@ -146,7 +144,7 @@ impl Header {
                     open = false;
                     header.meta(rest).map_err(at)?;
                 }
-                "cmd" | "alias" if is_described => {
+                "cmd" | "alias" if header.description.is_some() => {
                     return Err(at(format!(
                         "@{tag} is for programs of several commands, and a program is one tool; leave it out"
                     )));
@@ -154,20 +152,20 @@ impl Header {
                 _ => open = false,
             }
         }
-        if let (false, Some(number)) = (is_described, first) {
+        if let (None, None, Some(number)) = (&header.description, &header.schema, first) {
             return Err(format!(
                 "line {number} describes an argument, but nothing the tool; write # @describe TEXT before it"
             ));
         }
         header.check_places()?;
-        Ok(is_described.then_some(header))
+        Ok(header)
     }
 
     /// Adds a line to the last text: that of the tool, or of the last argument.
     fn go_on(&mut self, line: &str, describes: bool) {
         let text = match self.parameters.last_mut() {
             Some(parameter) if !describes => &mut parameter.description,
-            _ => &mut self.description,
+            _ => self.description.get_or_insert_default(),
         };
         if !text.is_empty() {
             text.push(' ');
@@ -183,13 +181,17 @@ impl Header {
                 return Err("@meta name has no name, write one".to_owned());
             }
             "name" => self.name = Some(value.to_owned()),
+            "schema" if value.is_empty() => {
+                return Err("@meta schema has no option, write --toolpipe-schema".to_owned());
+            }
+            "schema" => self.schema = Some(value.to_owned()),
             key if EXEC.contains(&key) => {
                 self.exec.insert(key.to_owned(), value.into());
             }
             key if OTHERS.contains(&key) => {}
             key => {
                 return Err(format!(
-                    "@meta {key} is unknown, write name, {}",
+                    "@meta {key} is unknown, write name, schema, {}",
                     EXEC.join(", ")
                 ));
             }
@@ -436,7 +438,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Header {
-        Header::read(text).unwrap().unwrap()
+        Header::read(text).unwrap()
     }
 
     #[test]
@@ -484,12 +486,12 @@ mod tests {
             let header = read(&format!(
                 "{begin} @option --a! A\n{begin} b\n{begin} @describe D\n{begin} e\n"
             ));
-            assert_eq!(header.description, "D e");
+            assert_eq!(header.description.as_deref(), Some("D e"));
             assert_eq!(header.parameters[0].description, "A b");
         }
         assert_eq!(
             Header::read("#!/bin/sh\necho @describe\n # @describe x\n"),
-            Ok(None)
+            Ok(Header::default())
         );
     }
 
@@ -531,7 +533,7 @@ mod tests {
             ),
             (
                 "# @describe x\n# @meta clas read",
-                "line 2: @meta clas is unknown, write name, class, timeout",
+                "line 2: @meta clas is unknown, write name, schema, class, timeout",
             ),
             ("# @describe x\n# @meta name", "@meta name has no name"),
             (
@@ -567,7 +569,7 @@ mod tests {
                     .wrapping_add(1);
                 text.push_str(pieces[usize::try_from(state >> 33).unwrap() % pieces.len()]);
             }
-            let _ = Header::read(&text).map(|header| header.map(|header| header.exec("/p")));
+            let _ = Header::read(&text).map(|header| header.exec("/p"));
         }
     }
 }

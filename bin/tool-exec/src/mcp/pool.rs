@@ -1,7 +1,6 @@
 //! The servers of a tools file: each is started when it is needed, and again after it has ended.
 
 use super::http;
-use super::lock_file::LockFile;
 use super::program::{Confines, ServerProcess};
 use super::session::McpSession;
 use super::stdio::ServerFaults;
@@ -17,6 +16,7 @@ use tool::Hash;
 use tool::mcp::{
     Change, Definition, Lock, LockedServer, McpServer, ServerLink, Servers, differences,
 };
+use toolbox::{LockFile, show};
 
 /// How long a server may take until its tools are known. Programs that are downloaded first (npx,
 /// uvx) take their time.
@@ -355,13 +355,6 @@ impl Pool {
 /// Why a server that takes too long to start is given up.
 fn late() -> String {
     format!("it did not answer within {START:?}")
-}
-
-/// Shows changes to a person.
-pub(super) fn show(changes: &[Change]) {
-    for line in changes.iter().flat_map(Change::lines) {
-        ::stdio::message("tool-exec", &line);
-    }
 }
 
 /// The tools that the tools file offers.

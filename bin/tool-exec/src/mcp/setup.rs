@@ -2,8 +2,7 @@
 //! `--list` and `--update-lock`.
 
 use super::hub::HubClient;
-use super::lock_file::LockFile;
-use super::pool::{Pool, show};
+use super::pool::Pool;
 use super::program::Confines;
 use super::{Backend, hub};
 use crate::command::program;
@@ -11,9 +10,9 @@ use crate::{secrets, stream};
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use tool::mcp::{Lock, Servers};
+use tool::mcp::{Lock, Servers, differences};
 use tool::{FileError, Tools};
-use toolbox::Toolbox;
+use toolbox::{LockFile, Toolbox, show};
 
 /// The tools of a tools file, and its servers.
 pub(crate) struct Setup {
@@ -166,14 +165,20 @@ impl Setup {
     ///
     /// # Errors
     /// A server that does not start, or a lock file that cannot be written.
-    pub(crate) fn update_lock(&self) -> anyhow::Result<()> {
+    pub(crate) fn update_lock(&self, toolbox: &Toolbox) -> anyhow::Result<()> {
         stream::block_on(async {
             let all = self.pool.start_all().await;
             self.pool.close().await;
             let all = all?;
-            let changes = self.pool.changes(&all);
+            let mut changes = self.pool.changes(&all);
+            let locked = self.pool.file.read().ok().flatten().unwrap_or_default();
+            for source in &toolbox.described {
+                let before = locked.server(&source.name).map(|server| &*server.tools);
+                changes.extend(differences(before.unwrap_or_default(), &source.tools));
+            }
             show(&changes);
-            let lock = Pool::lock_of(&all);
+            let mut lock = Pool::lock_of(&all);
+            lock.servers.extend(toolbox.described.iter().cloned());
             self.pool.file.write(&lock)?;
             let count: usize = lock.servers.iter().map(|server| server.tools.len()).sum();
             for (server, tools) in &all {
@@ -182,6 +187,12 @@ impl Setup {
                 ::stdio::message(
                     "tool-exec",
                     &format!("locked: {} tools of {name} ({target})", tools.len()),
+                );
+            }
+            for source in &toolbox.described {
+                ::stdio::message(
+                    "tool-exec",
+                    &format!("locked: {} tools of {}", source.tools.len(), source.name),
                 );
             }
             let path = self.pool.file.path.display();

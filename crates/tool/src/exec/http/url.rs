@@ -22,6 +22,8 @@ pub(super) struct UrlTemplate {
     segments: Vec<Vec<ItemPart>>,
     /// The pairs of the query.
     pairs: Vec<Vec<ItemPart>>,
+    /// The places of those pairs that are there once for each element of a list.
+    each: Vec<usize>,
 }
 
 impl UrlTemplate {
@@ -50,12 +52,25 @@ impl UrlTemplate {
             .split_once('?')
             .map_or((rest, None), |(path, query)| (path, Some(query)));
         let path = path.strip_prefix('/').unwrap_or(path);
+        let pairs: Vec<&str> = query
+            .map(|query| query.split('&').collect())
+            .unwrap_or_default();
+        let repeated = |pair: &str| {
+            let (text, name) = pair.strip_suffix("*}")?.split_once("={")?;
+            let name = name.to_owned();
+            declared(&name)
+                .then(|| vec![ItemPart::Text(format!("{text}=")), ItemPart::Argument(name)])
+        };
         let template = UrlTemplate {
             origin: format!("{scheme}{}", authority.to_ascii_lowercase()),
             segments: path.split('/').map(parts).collect(),
-            pairs: query
-                .map(|query| query.split('&').map(parts).collect())
-                .unwrap_or_default(),
+            each: (0..pairs.len())
+                .filter(|n| repeated(pairs[*n]).is_some())
+                .collect(),
+            pairs: pairs
+                .into_iter()
+                .map(|pair| repeated(pair).unwrap_or_else(|| parts(pair)))
+                .collect(),
         };
         for part in template.segments.iter().chain(&template.pairs).flatten() {
             template.check(part, declared)?;
@@ -146,7 +161,19 @@ impl UrlTemplate {
             push_segment(&mut url, segment, arguments)?;
         }
         let mut mark = '?';
-        for pair in &self.pairs {
+        for (n, pair) in self.pairs.iter().enumerate() {
+            if self.each.contains(&n)
+                && let [ItemPart::Text(text), ItemPart::Argument(name)] = &pair[..]
+                && let Some(list) = arguments.get(name).filter(|value| value.is_array())
+            {
+                for value in list.items() {
+                    url.push(mark);
+                    url.push_str(text);
+                    url.push_str(&percent_encoded(&plain(value)));
+                    mark = '&';
+                }
+                continue;
+            }
             let begin = url.len();
             url.push(mark);
             if pair.iter().all(|part| push(&mut url, part, arguments)) {
@@ -302,6 +329,24 @@ mod tests {
             fill("https://h/{n}", r#"{"n":[1,"a"]}"#).unwrap(),
             "https://h/%5B1%2C%22a%22%5D"
         );
+    }
+
+    #[test]
+    fn a_list_is_a_pair_for_each_element() {
+        for (arguments, want) in [
+            (
+                r#"{"city":["a&b","c"],"n":1}"#,
+                "https://h/w?q=a%26b&q=c&n=1",
+            ),
+            (r#"{"city":[],"n":1}"#, "https://h/w?n=1"),
+            (r#"{"city":"a","n":1}"#, "https://h/w?q=a&n=1"),
+            (r#"{"n":1}"#, "https://h/w?n=1"),
+        ] {
+            assert_eq!(
+                fill("https://h/w?q={city*}&n={n}", arguments).unwrap(),
+                want
+            );
+        }
     }
 
     #[test]

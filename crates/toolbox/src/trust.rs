@@ -1,12 +1,12 @@
 //! Whether a file that decides what runs can be trusted: only this user or root could have written
 //! it.
 
+use crate::Toolbox;
 use anyhow::{Context, bail};
 use rustix::fs::{FileType, Stat, lstat, stat};
 use std::path::{Path, PathBuf};
 use tool::mcp::{ServerLink, Servers};
 use tool::{RunnerKind, Tools};
-use toolbox::Toolbox;
 
 /// The mode bit of a folder in which a user can replace only own files, such as /tmp.
 const STICKY: u32 = 0o1000;
@@ -19,7 +19,7 @@ const ACCESS_LIST: &str = "system.posix_acl_access";
 ///
 /// # Errors
 /// What others could change, and what to do.
-pub(crate) fn toolbox(toolbox: &Toolbox, tools: &Tools) -> anyhow::Result<()> {
+pub fn toolbox(toolbox: &Toolbox, tools: &Tools) -> anyhow::Result<()> {
     toolbox.places.iter().try_for_each(|place| file(place))?;
     let commands = tools
         .iter()
@@ -34,7 +34,7 @@ pub(crate) fn toolbox(toolbox: &Toolbox, tools: &Tools) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// What others could change, and what to do.
-pub(crate) fn servers(folder: &Path, lock: &Path, servers: &Servers) -> anyhow::Result<()> {
+pub fn servers(folder: &Path, lock: &Path, servers: &Servers) -> anyhow::Result<()> {
     file(lock)?;
     let commands = servers.list.iter().filter_map(|server| match &server.link {
         ServerLink::Stdio(program) => program.command.first().map(String::as_str),
@@ -59,7 +59,7 @@ fn programs<'p>(folder: &Path, mut names: impl Iterator<Item = &'p str>) -> anyh
 ///
 /// # Errors
 /// What others could change, and what to do.
-pub(crate) fn file(path: &Path) -> anyhow::Result<()> {
+pub fn file(path: &Path) -> anyhow::Result<()> {
     let name = path.display();
     let whole = std::path::absolute(path)
         .with_context(|| format!("{name}: the current folder cannot be found"))?;
@@ -208,13 +208,12 @@ fn nobody() -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::scratch::{ScratchFolder, unused_name};
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
+    use testkit::Scratch;
 
     #[test]
     fn what_others_can_write_is_not_trusted() {
-        let root = unused_name();
-        let _dir = ScratchFolder::make(&root).unwrap();
+        let root = Scratch::new();
         let folder = root.join("d");
         let path = root.join("d/tools.json");
         std::fs::create_dir(&folder).unwrap();
@@ -269,8 +268,7 @@ mod tests {
 
     #[test]
     fn a_private_group_does_not_cover_an_access_control_list() {
-        let root = unused_name();
-        let _dir = ScratchFolder::make(&root).unwrap();
+        let root = Scratch::new();
         let path = root.join("tools.json");
         std::fs::write(&path, "[]").unwrap();
         chown(&path, None, Some(rustix::process::geteuid().as_raw())).unwrap();
@@ -308,8 +306,7 @@ mod tests {
 
     #[test]
     fn every_folder_and_link_on_the_way_counts() {
-        let root = unused_name();
-        let _dir = ScratchFolder::make(&root).unwrap();
+        let root = Scratch::new();
         let place = |name: &str| root.join(name);
         let set = |name: &str, mode| {
             std::fs::set_permissions(place(name), PermissionsExt::from_mode(mode)).unwrap()
