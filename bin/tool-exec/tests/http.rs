@@ -250,17 +250,16 @@ fn an_address_that_is_not_of_the_internet_is_refused_unless_the_tools_file_allow
     let server = Server::new(vec![]);
     let port = server.port;
     for (url, allow) in [
-        (format!("http://127.0.0.1:{port}/"), json!([])),
+        (format!("http://10.0.0.1:{port}/"), json!([])),
         (
-            format!("http://127.0.0.1:{port}/"),
-            json!(["127.0.0.1:1", "10.0.0.0/8", "other:80"]),
+            format!("http://10.0.0.1:{port}/"),
+            json!(["10.0.0.1:1", "127.0.0.0/8", "other:80"]),
         ),
-        (format!("http://127.1:{port}/"), json!([])),
-        (format!("http://0x7f000001:{port}/"), json!([])),
-        (format!("http://2130706433:{port}/"), json!([])),
-        (format!("http://LOCALHOST:{port}/"), json!([])),
-        (format!("http://[::ffff:127.0.0.1]:{port}/"), json!([])),
+        (format!("http://10.1:{port}/"), json!([])),
+        (format!("http://0x0a000001:{port}/"), json!([])),
+        (format!("http://167772161:{port}/"), json!([])),
         (format!("http://[::ffff:10.0.0.1]:{port}/"), json!([])),
+        ("http://[fe80::1]/".to_owned(), json!([])),
         (
             "http://169.254.169.254/latest/meta-data".to_owned(),
             json!(["127.0.0.1"]),
@@ -269,13 +268,33 @@ fn an_address_that_is_not_of_the_internet_is_refused_unless_the_tools_file_allow
         let tool = json!({"name": "get", "exec": {"http": {"url": url, "allow": allow}}});
         let out = one(&tool, &json!({}));
         let (status, output) = out.outcome("i");
-        let says = "which is not allowed (exec.http.allow in the tools file";
+        let host = url["http://".len()..].split('/').next().unwrap();
+        let port = if host.ends_with(char::is_numeric) && host.contains(&format!(":{port}")) {
+            ""
+        } else {
+            ":80"
+        };
+        let says = format!(
+            "The request was not sent: write \"allow\": [\"{host}{port}\"] in exec.http to permit it"
+        );
         assert!(
-            status == "error" && output.contains("was not sent") && output.contains(says),
+            status == "error"
+                && output.starts_with(&says)
+                && output.contains("which is not allowed"),
             "{url}: {output}"
         );
     }
     assert!(asked(&server).is_empty());
+}
+
+#[test]
+fn an_address_of_this_machine_in_the_tools_file_needs_no_other_entry_as_for_mcp_servers() {
+    for host in ["127.0.0.1", "localhost", "127.1"] {
+        let server = Server::new(vec![answer("200 OK", TEXT, "here")]);
+        let url = format!("http://{host}:{}/", server.port);
+        let tool = json!({"name": "get", "exec": {"http": {"url": url}}});
+        assert_eq!(one(&tool, &json!({})).outcome("i"), ("success", "here"));
+    }
 }
 
 #[test]
@@ -299,7 +318,8 @@ fn a_key_that_the_tools_file_holds_goes_over_http_to_this_machine_alone() {
     ] {
         let said = to(http);
         assert!(
-            said.starts_with("The request was not sent: a secret would go over http to 192.0.2.1"),
+            said.starts_with("The request was not sent: write \"insecure\": true in exec.http")
+                && said.contains("a secret would go over http to 192.0.2.1"),
             "{said}"
         );
     }

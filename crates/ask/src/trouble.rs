@@ -99,7 +99,8 @@ fn sentence_for_client(kind: ErrorKind, what: &str, server: &str) -> String {
     } else {
         format!("{server}: {what}")
     };
-    let is_address = kind.is_before_sending() && kind != ErrorKind::Forbidden;
+    let is_guarded = matches!(kind, ErrorKind::Forbidden | ErrorKind::Exposed);
+    let is_address = kind.is_before_sending() && !is_guarded;
     let remedy = if is_address {
         "; tc-serve asks this server by its --base-url"
     } else {

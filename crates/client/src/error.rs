@@ -56,6 +56,8 @@ pub enum ErrorKind {
     Address,
     /// A [`crate::Guard`] forbids the address.
     Forbidden,
+    /// A secret would go over http to another machine.
+    Exposed,
 }
 
 impl ErrorKind {
@@ -69,6 +71,7 @@ impl ErrorKind {
                 | Certificate
                 | Connect
                 | ConnectTimeout
+                | Exposed
                 | Forbidden
                 | PlainHttp
                 | Refused
@@ -118,7 +121,11 @@ impl Error {
     }
 
     pub(crate) fn forbidden(error: &ForbiddenAddress) -> Error {
-        Error::new(ErrorKind::Forbidden, error.to_string())
+        let kind = match error {
+            ForbiddenAddress::Exposed(_) => ErrorKind::Exposed,
+            _ => ErrorKind::Forbidden,
+        };
+        Error::new(kind, error.to_string())
     }
 
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Error {

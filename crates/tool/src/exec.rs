@@ -56,7 +56,7 @@ pub struct Exec {
 }
 
 /// The members of `exec`.
-const MEMBERS: [&str; 12] = [
+pub(crate) const MEMBERS: [&str; 12] = [
     "command",
     "env",
     "cwd",

@@ -5,7 +5,7 @@
 use super::canonical::Hash;
 use super::exec::{CommandRun, Exec, McpRun, RunnerKind};
 use super::mcp::{Definition, McpServer, Servers};
-use super::{canonical, mcp};
+use super::{canonical, exec, mcp};
 use event::Raw;
 use json::{Schema, ToolEntry, ToolFault, ToolList, ToolPlace, ToolsError};
 use std::collections::HashMap;
@@ -202,6 +202,16 @@ impl Tool {
         let schema =
             Schema::new(&parameters).map_err(|e| ToolsError::Tool(place.clone(), e.into()))?;
         let declared = |key: &str| declares(&schema, key);
+        // Beside `exec` they would have no effect, silently.
+        let function = whole.get("function");
+        let beside = |name: &&&str| {
+            whole.get(name).is_some() || function.is_some_and(|inner| inner.get(name).is_some())
+        };
+        if let Some(name) = exec::MEMBERS.iter().find(beside) {
+            return Err(wrong(format!(
+                "{name} belongs into exec, write \"exec\":{{\"{name}\":…}}"
+            )));
+        }
         let exec = match (whole.get("exec"), whole.at(&["function", "exec"])) {
             (Some(_), Some(_)) => return Err(wrong("it has exec twice, keep one".to_owned())),
             (exec, inner) => exec.or(inner),
@@ -364,6 +374,14 @@ mod tests {
             (
                 r#"[{"name":"a","exec":{"command":["ls"],"timout":1}}]"#,
                 "exec.timout is unknown, exec may have command, env, cwd, limits, sandbox, class, timeout",
+            ),
+            (
+                r#"[{"name":"a","command":["ls"],"exec":{"class":"read"}}]"#,
+                r#"tool 1 ("a"): command belongs into exec, write "exec":{"command":…}"#,
+            ),
+            (
+                r#"[{"type":"function","function":{"name":"a","timeout":5},"exec":{"command":["ls"]}}]"#,
+                "timeout belongs into exec",
             ),
             (
                 r#"[{"name":"a","exec":{"http":{"url":"x"}}}]"#,

@@ -1,7 +1,8 @@
 //! Sends one request to the server that its tool names, and follows its redirects.
 
 use client::{
-    Error, Guard, Network, Proxy, RedirectError, Request, Response, TimeLimits, follow, redirect,
+    Error, Guard, Network, Proxy, RedirectError, Request, Response, Route, TimeLimits, follow,
+    redirect,
 };
 use redact::is_secret_header;
 use std::cell::RefCell;
@@ -27,8 +28,12 @@ pub(crate) enum SendError {
     /// A variable that a header needs.
     Variable(VariableError),
     /// The network. `is_sent`: a byte of the request, or of an earlier one that was redirected, may
-    /// have reached a server.
-    Network { error: Error, is_sent: bool },
+    /// have reached a server. `server` is the host and the port that it was for.
+    Network {
+        error: Error,
+        is_sent: bool,
+        server: String,
+    },
     /// The place that the server redirects to.
     Redirect(RedirectError),
 }
@@ -72,6 +77,7 @@ impl Sender {
             let failed = |error: Error| SendError::Network {
                 is_sent: hop > 0 || !error.kind.is_before_sending(),
                 error,
+                server: server_of(&request.url),
             };
             let network = self
                 .network(http, &request.url, has_secret, hop == 0)
@@ -105,8 +111,12 @@ impl Sender {
             return Ok(network.clone());
         }
         let allow = http.allow.clone();
-        let mut guard =
-            Guard::new(move |host, address| allow.allows(host, address.ip(), address.port()));
+        // As for a server of `mcpServers`: who writes an address of this machine means it.
+        let is_local = is_own && Route::of(url).is_local;
+        let mut guard = Guard::new(move |host, address| {
+            (is_local && address.ip().is_loopback())
+                || allow.allows(host, address.ip(), address.port())
+        });
         if only_loopback {
             guard = guard.only_loopback();
         }
@@ -116,6 +126,18 @@ impl Sender {
             self.networks.borrow_mut().insert(key, network.clone());
         }
         Ok(network)
+    }
+}
+
+/// The host and the port of an address, as `allow` has them.
+fn server_of(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let place = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = place.rsplit_once('@').map_or(place, |(_, host)| host);
+    let port = if scheme == "https" { 443 } else { 80 };
+    match host.rsplit_once(':') {
+        Some((_, port)) if !port.ends_with(']') => host.to_owned(),
+        _ => format!("{host}:{port}"),
     }
 }
 
