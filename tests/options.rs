@@ -22,7 +22,7 @@ const COMMANDS: [&str; 15] = [
 ];
 
 /// The letter of each long option that has one, for all commands.
-const LETTERS: [(&str, char); 17] = [
+const LETTERS: [(&str, char); 18] = [
     ("--api", 'a'),
     ("--checker", 'c'),
     ("--continue", 'c'), // of react, which has no checkers
@@ -44,7 +44,13 @@ const LETTERS: [(&str, char); 17] = [
 ];
 
 /// The letters that stand for two long options, and why that is one meaning to whoever types them.
-const SHARED_LETTERS: [(char, &str); 1] = [('f', "react hands --view to tc-view as --format")];
+const SHARED_LETTERS: [(char, &str); 2] = [
+    (
+        'c',
+        "react has no checkers, and its users know -c as --continue of other programs",
+    ),
+    ('f', "react hands --view to tc-view as --format"),
+];
 
 /// The options of one name that mean different things in two commands, and why the name stays. All
 /// others mean the same wherever they are: a number of the same things, a file of the same kind.
