@@ -241,12 +241,8 @@ fn every_command_proposes_what_was_meant() {
         ("llm-stream --tools-mode nativ hi", "did you mean 'native'?"),
         ("llm-stream -model x hi", "did you mean '--model'?"),
         (
-            "llm-stream --model m --temperature 0 --seed 1 hi",
-            "write --param temperature=0",
-        ),
-        (
-            "llm-stream --model m --api gemini --max-tokens=5 hi",
-            "write --param 'generationConfig={\"maxOutputTokens\":5}'",
+            "llm-stream --model m --temprature 0 hi",
+            "did you mean '--temperature'?",
         ),
         (
             "llm-stream --model m why is the sky blue",

@@ -19,6 +19,9 @@ Examples:
     llm-stream --dry-run -a anthropic -m claude-sonnet-4-5 'Hello'
   A parameter of the API:
     llm-stream -m gpt-5-mini --param reasoning_effort='\"low\"' 'Hello'
+  A model of ~/.config/toolpipe/config.toml, and what counts for it:
+    llm-stream -m fast 'Hello'
+    llm-stream -m fast --show-config
   A model that writes tool calls as text:
     llm-stream -a ollama -m phi4 -t tools.json --tools-mode tag 'Hi' | tag-parse
   How this model takes tools:
@@ -60,6 +63,8 @@ pub(crate) struct Args {
     pub connection: ConnectionArgs,
     #[command(flatten)]
     pub replay: ReplayArgs,
+    #[command(flatten)]
+    show: config::ShowArgs,
     #[command(flatten)]
     pub common: ::args::Common,
 }

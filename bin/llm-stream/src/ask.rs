@@ -5,9 +5,10 @@ use crate::host::{StdoutHost, StopWatch, runtime};
 use crate::input;
 use crate::output::{Messages, Out};
 use ::ask::{AskTurn, COMMAND, ReadyProvider, Settings, ToolsModeChoice, TurnDraft, open_tape};
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use api::{RequestOptions, StreamOptions};
 use client::{Network, Recorder};
+use config::Configured;
 use event::Json;
 use event::payload::{Error, Message, Warning};
 use json::ToolList;
@@ -23,8 +24,8 @@ use stdio::{Failure, Filter, Status};
 /// # Errors
 /// One line for a mistake in the arguments, the files that they name and the log; failures of
 /// standard output.
-pub(crate) fn turn(args: Args) -> Result<Status> {
-    let mut opening = Opening::new(args)?;
+pub(crate) fn turn(args: Args, configured: &Configured) -> Result<Status> {
+    let mut opening = Opening::new(args, configured)?;
     let recorder = opening.recorder.as_ref();
     let is_offline = recorder.is_some_and(|recorder| recorder.borrow().is_offline());
     let key = if is_offline {
@@ -76,8 +77,8 @@ pub(crate) fn turn(args: Args) -> Result<Status> {
 /// # Errors
 /// One line for a mistake in the arguments, the files that they name and the log; failures of
 /// standard output.
-pub(crate) fn dry_run(args: Args) -> Result<Status> {
-    let mut opening = Opening::new(args)?;
+pub(crate) fn dry_run(args: Args, configured: &Configured) -> Result<Status> {
+    let mut opening = Opening::new(args, configured)?;
     let shown = runtime()?.block_on(async {
         let watch = StopWatch::new()?;
         let mut out = opening.out();
@@ -112,8 +113,8 @@ fn show(turn: &TurnDraft, out: &mut Out) -> Result<Status> {
 /// # Errors
 /// One line for a mistake in the arguments or in a file that they name, or for a server that cannot
 /// be reached; failures of standard output.
-pub(crate) fn probe(args: Args) -> Result<Status> {
-    let mut opening = Opening::new(args)?;
+pub(crate) fn probe(args: Args, configured: &Configured) -> Result<Status> {
+    let mut opening = Opening::new(args, configured)?;
     opening.turn.check_model()?;
     // Without a key the server may answer nevertheless.
     let _ = opening.take_key();
@@ -153,7 +154,7 @@ struct Opening {
 
 impl Opening {
     /// Reads the tape and puts the turn together.
-    fn new(args: Args) -> Result<Opening> {
+    fn new(args: Args, configured: &Configured) -> Result<Opening> {
         let tape = args.replay.tape()?;
         let filter = args.common.filter("llm-stream", vec![]);
         let request = &args.request;
@@ -164,10 +165,13 @@ impl Opening {
             connection: args.connection,
             max_frame: filter.max_line,
         };
-        let settings = settings.with_environment()?;
+        let settings = settings.of_model(configured.model());
         let recorder = tape.map(open_tape).transpose()?;
         let first = recorder.as_ref().and_then(Recorder::first);
         let provider = ReadyProvider::new(settings, first)?;
+        if let [lacking, ..] = &*provider.left_out {
+            bail!("{lacking}, leave it out");
+        }
         let tools = input::tools(&request.tools)?;
         let tools = tools.as_deref().map(ToolList::read).transpose()?;
         let options = RequestOptions {

@@ -17,17 +17,23 @@ pub const ABOUT: &str = env!("CARGO_PKG_DESCRIPTION");
 
 /// Runs the command with the arguments of this process; returns the status to end with.
 pub fn main() -> ExitCode {
-    ::args::run_with(remedy::remedy, |args: Args| {
-        if !args.replay.files.is_empty() {
-            return replay::replay(&args);
-        }
-        if args.replay.faults().any() {
-            bail!("faults are put into recorded bodies only, name one with --replay");
-        }
-        match (args.auto.probe, args.request.dry_run) {
-            (true, _) => ask::probe(args),
-            (_, true) => ask::dry_run(args),
-            _ => ask::turn(args),
-        }
-    })
+    ::ask::run(
+        "llm-stream",
+        "LLM",
+        false,
+        remedy::remedy,
+        |args: Args, configured| {
+            if !args.replay.files.is_empty() {
+                return replay::replay(&args);
+            }
+            if args.replay.faults().any() {
+                bail!("faults are put into recorded bodies only, name one with --replay");
+            }
+            match (args.auto.probe, args.request.dry_run) {
+                (true, _) => ask::probe(args, &configured),
+                (_, true) => ask::dry_run(args, &configured),
+                _ => ask::turn(args, &configured),
+            }
+        },
+    )
 }

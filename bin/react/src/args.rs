@@ -108,6 +108,8 @@ pub(crate) struct Own {
     /// Print the pipeline as a line for bash, and stop
     #[arg(long)]
     pub print_pipeline: bool,
+    #[command(flatten)]
+    show: config::ShowArgs,
     /// Print the man page or the completions of a shell, and stop
     #[arg(
         long,

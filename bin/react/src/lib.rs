@@ -21,8 +21,12 @@ pub const ABOUT: &str = env!("CARGO_PKG_DESCRIPTION");
 
 /// Runs the command with the arguments of this process; returns the status to end with.
 pub fn main() -> ExitCode {
-    ::args::run_with(args::remedy, |args: Args| match run::run(args) {
-        Err(e) if e.is::<run::Reported>() => Ok(Status::Error),
-        ended => ended,
-    })
+    config::run(
+        options::spec(),
+        args::remedy,
+        |args: Args, _| match run::run(args) {
+            Err(e) if e.is::<run::Reported>() => Ok(Status::Error),
+            ended => ended,
+        },
+    )
 }

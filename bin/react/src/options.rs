@@ -169,7 +169,7 @@ pub(crate) const PASSED: &[PassedOption] = &[
         &[ASK],
         "model",
         "NAME",
-        "The provider's name of the model (env LLM_MODEL)",
+        "A model of the configuration file, or the provider's name of one (env LLM_MODEL)",
     )
     .letter('m'),
     row(
@@ -195,11 +195,22 @@ pub(crate) const PASSED: &[PassedOption] = &[
     row(&[ASK], "api-key-file", "FILE", "A file that holds the key"),
     row(&[ASK], "header", "K: V", "A header of the request"),
     row(&[ASK], "system", "TEXT", "The system prompt").letter('s'),
+    row(&[ASK], "temperature", "NUMBER", "How random the answer is"),
+    row(&[ASK], "max-tokens", "N", "The most tokens of the answer"),
+    row(
+        &[ASK],
+        "top-p",
+        "NUMBER",
+        "Only the likeliest words, until their shares reach this sum",
+    ),
+    row(&[ASK], "top-k", "N", "Only the N likeliest words"),
+    row(&[ASK], "seed", "N", "The same number gives the same answer"),
+    row(&[ASK], "stop", "TEXT", "A text at which the answer ends"),
     row(
         &[ASK],
         "param",
         "KEY=JSON",
-        "A member of the request's body, such as temperature=0",
+        "Another member of the request's body",
     ),
     row(
         &[ASK],
@@ -370,6 +381,19 @@ pub(crate) const PASSED: &[PassedOption] = &[
 pub(crate) fn is_file(word: &OsString) -> bool {
     let passed = PASSED.iter().find(|option| option.word() == *word);
     word == "--tools" || passed.is_some_and(|option| ["FILE", "DIR"].contains(&option.value))
+}
+
+/// How react uses the configuration: what it hands on to `llm-stream` alone is read there where react
+/// has no value for it.
+pub(crate) fn spec() -> config::Spec {
+    let asks = PASSED.iter().filter(|option| option.stages == [ASK]);
+    config::Spec {
+        section: "react",
+        variables: "REACT",
+        model: None,
+        shared: asks.map(|option| option.name).collect(),
+        routes: false,
+    }
 }
 
 /// The options as clap reads them.

@@ -8,6 +8,7 @@ use crate::tools::ToolArgs;
 use anyhow::{Result, bail};
 use ask::{AutoArgs, ConnectionArgs, ProviderArgs, ReplayArgs, ToolsModeArgs};
 use clap::Parser;
+use config::Configured;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -53,6 +54,8 @@ pub(crate) struct Args {
     pub upstream: UpstreamArgs,
     #[command(flatten)]
     pub command: CommandArgs,
+    #[command(flatten)]
+    show: config::ShowArgs,
     #[command(flatten)]
     pub common: ::args::Common,
 }
@@ -287,7 +290,7 @@ impl Args {
     /// # Errors
     /// One line for options that contradict each other or that would let strangers in, and for
     /// files that cannot be read.
-    pub(crate) fn settings(self) -> Result<ServeSettings> {
+    pub(crate) fn settings(self, configured: &Configured) -> Result<ServeSettings> {
         let words = &self.command.command;
         let has_command = !words.is_empty();
         if has_command && words.iter().all(|word| word.trim().is_empty()) {
@@ -298,7 +301,7 @@ impl Args {
         let origins_of_answers = [
             ("COMMAND", has_command),
             ("--replay", !self.upstream.replay.files.is_empty()),
-            ("--base-url", self.upstream.provider.base_url.is_some()),
+            ("--base-url", configured.is_typed("base-url")),
         ];
         let mut named = origins_of_answers
             .iter()

@@ -22,6 +22,7 @@ mod turns;
 mod upstream;
 
 use args::Args;
+use config::Configured;
 use log::LogTarget;
 use std::process::ExitCode;
 use stdio::{Failure, Status};
@@ -31,25 +32,27 @@ pub const ABOUT: &str = env!("CARGO_PKG_DESCRIPTION");
 
 /// Runs the command with the arguments of this process; returns the status to end with.
 pub fn main() -> ExitCode {
-    ::args::run(|args: Args| {
-        for (old, new) in [
-            ("--approve", "--ask"),
-            ("--log", "--access-log"),
-            ("-l", "--access-log"),
-            ("--steps", "--max-steps"),
-        ] {
-            ::args::warn_of_old_name("tc-serve", old, new);
+    ask::run("tc-serve", "TC_SERVE", true, |_| None, serve)
+}
+
+fn serve(args: Args, configured: Configured) -> anyhow::Result<Status> {
+    for (old, new) in [
+        ("--approve", "--ask"),
+        ("--log", "--access-log"),
+        ("-l", "--access-log"),
+        ("--steps", "--max-steps"),
+    ] {
+        ::args::warn_of_old_name("tc-serve", old, new);
+    }
+    let is_events = args.service.access_log == Some(LogTarget::StandardError);
+    match args
+        .settings(&configured)
+        .and_then(|settings| server::serve(&settings, &configured))
+    {
+        Err(error) if is_events && !matches!(error.downcast_ref(), Some(Failure::Gone)) => {
+            log::fail(&error);
+            Ok(Status::Error)
         }
-        let is_events = args.service.access_log == Some(LogTarget::StandardError);
-        match args
-            .settings()
-            .and_then(|settings| server::serve(&settings))
-        {
-            Err(error) if is_events && !matches!(error.downcast_ref(), Some(Failure::Gone)) => {
-                log::fail(&error);
-                Ok(Status::Error)
-            }
-            ended => ended,
-        }
-    })
+        ended => ended,
+    }
 }

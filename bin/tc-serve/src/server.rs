@@ -18,6 +18,7 @@ use crate::tools::ServiceTools;
 use crate::traces::TraceFile;
 use crate::upstream::Upstream;
 use anyhow::Result;
+use config::Configured;
 use connection::Connections;
 use listener::Listener;
 use std::fmt::Write as _;
@@ -33,27 +34,27 @@ use tokio::task::LocalSet;
 ///
 /// # Errors
 /// One line for an address that cannot be listened on, and for options of the source.
-pub(crate) fn serve(settings: &ServeSettings) -> Result<Status> {
+pub(crate) fn serve(settings: &ServeSettings, configured: &Configured) -> Result<Status> {
     listener::raise_descriptor_limit();
     stdio::check_descriptors(16)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(Failure::limit("the runtime cannot be started"))?;
-    let signal = LocalSet::new().block_on(&runtime, run(settings))?;
+    let signal = LocalSet::new().block_on(&runtime, run(settings, configured))?;
     // Work in other threads, such as a lookup of a name, must not delay the end.
     runtime.shutdown_timeout(Duration::from_millis(100));
     Ok(Status::Signal(signal))
 }
 
-async fn run(settings: &ServeSettings) -> Result<i32> {
+async fn run(settings: &ServeSettings, configured: &Configured) -> Result<i32> {
     let signals = StopSignals::new()?;
     let args = &settings.args;
     let grace = args.service.grace;
     let (log, notices) = log::open(args.service.access_log.as_ref())?;
     let source = match AnsweringCommand::new(settings, &notices)? {
         Some(command) => Source::Command(command),
-        None => Source::Upstream(Box::new(Upstream::new(args, &notices)?)),
+        None => Source::Upstream(Box::new(Upstream::new(args, configured.model(), &notices)?)),
     };
     let listener = Listener::bind(&settings.listen)?;
     let ending = ServiceEnd::default();

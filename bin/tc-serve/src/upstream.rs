@@ -23,6 +23,7 @@ use by_model::ByModel;
 use client::{
     Body, Error, Head, Network, PieceContent, Recorder, Response, Speed, TimeLimits, retry_after,
 };
+use config::Model;
 use event::payload::Warning;
 use event::{Object, Raw};
 use host::PipeHost;
@@ -65,7 +66,7 @@ impl Upstream {
     /// # Errors
     /// One line for a mistake in the arguments or in a file that they name, and for a key that is
     /// missing.
-    pub(crate) fn new(args: &Args, notices: &Notices) -> Result<Upstream> {
+    pub(crate) fn new(args: &Args, model: Option<&Model>, notices: &Notices) -> Result<Upstream> {
         let UpstreamArgs {
             provider,
             tools,
@@ -80,7 +81,7 @@ impl Upstream {
             connection,
             max_frame: args.limits.max_answer,
         };
-        let mut settings = settings.with_environment()?;
+        let mut settings = settings.of_model(model);
         // In tag mode, too: if text could begin inside reasoning, its first 256 bytes would be held
         // back, and calls until the end.
         settings.tools.prefill.get_or_insert_default();

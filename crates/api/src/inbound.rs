@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 pub use crate::inbound::body::inbound_size;
 pub use crate::inbound::lines::request_event;
-pub use crate::inbound::parameters::TargetServer;
+pub use crate::inbound::parameters::{TargetServer, settings_for, with_at_most};
 pub use crate::inbound::request::{
     ClientApproval, InboundError, InboundRequest, Instructions, Reference, ReferenceKind,
 };

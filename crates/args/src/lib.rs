@@ -7,8 +7,8 @@ pub mod program;
 pub use generate::Document;
 
 use anyhow::{Context as _, anyhow, bail};
-use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{ArgMatches, Parser};
 use event::unit::{self, UnitError};
 use std::ffi::OsString;
 use std::io::Read;
@@ -135,6 +135,39 @@ pub fn run_with<A: Parser>(
     remedy: impl Fn(&str) -> Option<String>,
     work: impl FnOnce(A) -> anyhow::Result<Status>,
 ) -> ExitCode {
+    run_with_defaults(remedy, |_, _| Ok((vec![], ())), |args, ()| work(args))
+}
+
+/// An option that nobody typed, with a value from elsewhere.
+#[derive(Clone, Debug)]
+pub struct DefaultOption {
+    /// Its long name, with the dashes.
+    pub option: String,
+    /// Its value; `None` for an option without one.
+    pub value: Option<OsString>,
+    /// Where the value is, for messages.
+    pub origin: String,
+}
+
+impl DefaultOption {
+    /// The word of the command line.
+    pub fn word(&self) -> OsString {
+        let mut word = OsString::from(&self.option);
+        if let Some(value) = &self.value {
+            word.push("=");
+            word.push(value);
+        }
+        word
+    }
+}
+
+/// As [`run_with`]. `defaults` finds options that were not typed, by what was; `work` gets what
+/// else it finds.
+pub fn run_with_defaults<A: Parser, D>(
+    remedy: impl Fn(&str) -> Option<String>,
+    defaults: impl FnOnce(&clap::Command, &ArgMatches) -> anyhow::Result<(Vec<DefaultOption>, D)>,
+    work: impl FnOnce(A, D) -> anyhow::Result<Status>,
+) -> ExitCode {
     let known = A::command();
     let command = known.get_name().to_owned();
     let refuse = |text: &str| {
@@ -148,27 +181,39 @@ pub fn run_with<A: Parser>(
     if let Some(text) = single_dash(&known, &typed) {
         return refuse(&text);
     }
-    let known = if brief::is_asked_for(typed.iter().skip(1).filter_map(|word| word.to_str())) {
+    let mut known = if brief::is_asked_for(typed.iter().skip(1).filter_map(|word| word.to_str())) {
         brief::of(known, &command)
     } else {
         known
     };
-    // Looked for before clap asks for the arguments that a command requires.
-    let parsed = known.try_get_matches_from(typed).and_then(|mut matches| {
-        match matches.get_one::<Document>("generate") {
-            Some(document) => Ok(Err(*document)),
-            None => A::from_arg_matches_mut(&mut matches)
-                .map(Ok)
-                .map_err(|e| e.format(&mut A::command())),
-        }
-    });
-    let args = match parsed {
-        Ok(Ok(args)) => args,
-        Ok(Err(document)) => return ExitCode::from(document.print(A::command()).code()),
+    let mut matches = match known.try_get_matches_from_mut(&typed) {
+        Ok(matches) => matches,
         Err(e) if !e.use_stderr() => return ExitCode::from(print(&command, &e).code()),
         Err(e) => return refuse(&usage(&command, &e, remedy)),
     };
-    let status = match work(args) {
+    // Looked for before the arguments that a command requires.
+    if let Some(document) = matches.get_one::<Document>("generate") {
+        return ExitCode::from(document.print(A::command()).code());
+    }
+    let (options, found) = match defaults(&known, &matches) {
+        Ok(found) => found,
+        Err(e) => return refuse(&format!("{e:#}")),
+    };
+    if !options.is_empty() {
+        let words = typed.iter().take(1).cloned();
+        let words = words.chain(options.iter().map(DefaultOption::word));
+        let words = words.chain(typed.iter().skip(1).cloned());
+        matches = match known.try_get_matches_from_mut(words) {
+            Ok(matches) => matches,
+            Err(e) => return refuse(&misfit(&command, &e, &options)),
+        };
+    }
+    let args = A::from_arg_matches_mut(&mut matches);
+    let args = match args.map_err(|e| e.format(&mut A::command())) {
+        Ok(args) => args,
+        Err(e) => return refuse(&usage(&command, &e, remedy)),
+    };
+    let status = match work(args, found) {
         Ok(status) => status,
         Err(e) if matches!(e.downcast_ref::<Failure>(), Some(Failure::Gone)) => Status::Done,
         Err(e) => {
@@ -177,6 +222,17 @@ pub fn run_with<A: Parser>(
         }
     };
     ExitCode::from(status.code())
+}
+
+/// The message for a default that its option does not take: it begins with the place of the value.
+pub fn misfit(command: &str, e: &clap::Error, options: &[DefaultOption]) -> String {
+    let text = usage(command, e, |_| None);
+    let named = context(e, ContextKind::InvalidArg).unwrap_or_default();
+    let name = named.split([' ', '=']).next().unwrap_or_default();
+    match options.iter().find(|default| default.option == name) {
+        Some(default) => format!("{}: {text}", default.origin),
+        None => text,
+    }
 }
 
 /// Prints `--help` and `--version`. A reader that leaves (`--help | head -1`) is not an error.

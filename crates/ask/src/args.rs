@@ -4,6 +4,7 @@ use super::form::ToolsModeChoice;
 use api::Api;
 use clap::ValueEnum;
 use client::{BodySplit, Speed, Stall};
+use serde_json::{Map, Number, Value};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ pub struct ProviderArgs {
     /// The address of the API, if it is not the provider's own (env LLM_BASE_URL)
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
-    /// The provider's name of the model (env LLM_MODEL)
+    /// A model of the configuration file, or the provider's name of one (env LLM_MODEL)
     #[arg(short, long, value_name = "NAME")]
     pub model: Option<String>,
     /// The environment variable that holds the key, if it is not the API's usual one
@@ -31,9 +32,48 @@ pub struct ProviderArgs {
     /// A header of the request; $NAME in the value is a variable of the environment
     #[arg(long = "header", value_name = "K: V")]
     pub headers: Vec<String>,
-    /// A member of the request's body, such as temperature=0 or stop='["\n"]'
+    /// How random the answer is, 0 for the likeliest words alone
+    #[arg(long, value_name = "NUMBER", value_parser = number, alias = "temp")]
+    pub temperature: Option<Number>,
+    /// The most tokens of the answer
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), aliases = ["max-output-tokens", "max-completion-tokens", "num-predict", "n-predict"])]
+    pub max_tokens: Option<u64>,
+    /// Only the likeliest words, until their shares reach this sum
+    #[arg(long, value_name = "NUMBER", value_parser = number)]
+    pub top_p: Option<Number>,
+    /// Only the N likeliest words
+    #[arg(long, value_name = "N")]
+    pub top_k: Option<u64>,
+    /// The same number gives the same answer, where the server can do that
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// A text at which the answer ends; may be given many times
+    #[arg(long, value_name = "TEXT", aliases = ["stop-sequence", "stop-sequences"])]
+    pub stop: Vec<String>,
+    /// Another member of the request's body, such as reasoning_effort='"low"'
     #[arg(long = "param", value_name = "KEY=JSON", value_parser = param)]
-    pub params: Vec<(String, serde_json::Value)>,
+    pub params: Vec<(String, Value)>,
+}
+
+impl ProviderArgs {
+    /// The settings that each API has under a name of its own, by the names of chat completions.
+    pub(crate) fn settings(&self) -> Map<String, Value> {
+        let count = |number: Option<u64>| number.map(Value::from);
+        let number = |number: &Option<Number>| number.clone().map(Value::Number);
+        let stop = (!self.stop.is_empty()).then(|| self.stop.clone().into());
+        let settings = [
+            ("temperature", number(&self.temperature)),
+            ("max_tokens", count(self.max_tokens)),
+            ("top_p", number(&self.top_p)),
+            ("top_k", count(self.top_k)),
+            ("seed", count(self.seed)),
+            ("stop", stop),
+        ];
+        settings
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+            .collect()
+    }
 }
 
 /// How the model learns of its tools.
@@ -208,7 +248,11 @@ fn stall(text: &str) -> Result<Stall, String> {
     stall.ok_or_else(|| "not BYTE:MS, such as 500:2000".to_owned())
 }
 
-fn param(text: &str) -> Result<(String, serde_json::Value), String> {
+fn number(text: &str) -> Result<Number, String> {
+    serde_json::from_str(text).map_err(|_| "not a number, such as 0.7".to_owned())
+}
+
+fn param(text: &str) -> Result<(String, Value), String> {
     let Some((key, json)) = text.split_once('=').filter(|(key, _)| !key.is_empty()) else {
         return Err("not KEY=JSON, such as temperature=0".to_owned());
     };

@@ -5,9 +5,10 @@ use super::args::ProviderArgs;
 use super::form::{dialects, named_dialect};
 use super::settings::Settings;
 use anyhow::{Context, Result, anyhow, bail};
-use api::{Api, Request, RequestOptions};
+use api::{Api, Request, RequestOptions, TargetServer, settings_for, with_at_most};
 use client::{AddressError, RequestHeader, Route, secrets_in_url, with_path_of};
 use redact::{Redactor, is_secret_header};
+use serde_json::Value;
 use std::env;
 use tag::{DEFAULT, Dialect, Dialects};
 
@@ -24,8 +25,10 @@ pub struct ReadyProvider {
     pub family: Option<&'static Dialect>,
     /// The dialect of tools in the prompt.
     pub dialect: &'static Dialect,
-    /// What the provider goes by.
+    /// What the provider goes by. Its params are those of the request, in the words of its API.
     pub settings: Settings,
+    /// What the provider's API cannot have of the settings, a sentence for each.
+    pub left_out: Vec<String>,
     /// The options of a request that belongs to no turn, such as one for the list of models.
     pub options: RequestOptions,
     recorded_model: Option<String>,
@@ -40,7 +43,7 @@ impl ReadyProvider {
     ///
     /// # Errors
     /// One line that names the option and the remedy.
-    pub fn new(settings: Settings, recorded: Option<(Api, String)>) -> Result<ReadyProvider> {
+    pub fn new(mut settings: Settings, recorded: Option<(Api, String)>) -> Result<ReadyProvider> {
         let dialects = dialects(settings.tools.dialect_file.as_deref())?;
         let family = named_dialect(&dialects, &settings.tools)?;
         let dialect = match family {
@@ -73,8 +76,17 @@ impl ReadyProvider {
                 .collect(),
             ..RequestOptions::default()
         };
+        let target = TargetServer {
+            api,
+            url: &route.url,
+            model: &options.model,
+        };
+        let (params, left_out) = settings_for(&settings.provider.settings(), &target);
+        let typed = std::mem::take(&mut settings.provider.params);
+        settings.provider.params = merged(params, &typed);
         let mut provider = ReadyProvider {
             api,
+            left_out,
             route,
             dialects,
             family,
@@ -115,6 +127,24 @@ impl ReadyProvider {
         self.recorded_model.as_deref()
     }
 
+    /// The params of a client with those of the settings, which take the place of others of the same
+    /// name. A client may ask for fewer tokens than `--max-tokens`.
+    pub(crate) fn with_own(&self, params: Vec<(String, Value)>) -> Vec<(String, Value)> {
+        let ProviderArgs {
+            max_tokens,
+            params: own,
+            ..
+        } = &self.settings.provider;
+        let Some(most) = *max_tokens else {
+            return merged(params, own);
+        };
+        let (params, is_fewer) = with_at_most(self.api, params, most);
+        match is_fewer {
+            true => merged(params, &with_at_most(self.api, own.clone(), 0).0),
+            false => merged(params, own),
+        }
+    }
+
     /// What takes the secrets of this provider out of all that leaves.
     pub fn redactor(&self) -> &Redactor {
         &self.redactor
@@ -147,6 +177,28 @@ impl ReadyProvider {
             .chain(self.options.key.clone())
             .collect()
     }
+}
+
+/// The members in which APIs have settings beside each other.
+const CONTAINERS: [&str; 2] = ["generationConfig", "options"];
+
+/// `params` with those of `own`, which take the place of others of the same name.
+pub(crate) fn merged(
+    mut params: Vec<(String, Value)>,
+    own: &[(String, Value)],
+) -> Vec<(String, Value)> {
+    for (name, value) in own {
+        match (params.iter_mut().find(|(other, _)| other == name), value) {
+            (Some((_, Value::Object(old))), Value::Object(new))
+                if CONTAINERS.contains(&name.as_str()) =>
+            {
+                old.extend(new.clone());
+            }
+            (Some((_, old)), new) => *old = new.clone(),
+            (None, new) => params.push((name.clone(), new.clone())),
+        }
+    }
+    params
 }
 
 fn refused(e: client::HeaderError) -> anyhow::Error {

@@ -1,12 +1,15 @@
 //! What was typed, with what the environment adds, as the settings of a provider.
 
 use super::args::{AutoArgs, ConnectionArgs, ProviderArgs, ReplayArgs, TapeModeArg, ToolsModeArgs};
+use ::args::DefaultOption;
 use anyhow::{Result, anyhow, bail};
-use api::Api;
-use clap::ValueEnum;
+use clap::{CommandFactory, Parser, ValueEnum};
 use client::{Recorder, RecorderError, ReplayFaults, TapeMode};
+use config::{Configured, Model, Spec};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::process::ExitCode;
+use stdio::Status;
 
 /// What a provider, and every turn with it, go by.
 #[derive(Clone, Debug)]
@@ -24,26 +27,65 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Fills in what the environment adds.
+    /// The settings of a model that the configuration names, if it is `model`: the server gets its
+    /// own name of it.
+    pub fn of_model(mut self, model: Option<&Model>) -> Settings {
+        let provider = &mut self.provider;
+        if let Some(model) = model {
+            provider.model = Some(model.asked().to_owned());
+        }
+        provider.base_url = provider.base_url.take().filter(|url| !url.is_empty());
+        self
+    }
+}
+
+/// The options by which a model is asked, each of which the configuration may have for a model.
+#[derive(Clone, Debug, clap::Parser)]
+#[command(no_binary_name = true)]
+pub struct ModelArgs {
+    /// Whom to ask.
+    #[command(flatten)]
+    pub provider: ProviderArgs,
+    /// How models learn of their tools.
+    #[command(flatten)]
+    pub tools: ToolsModeArgs,
+    /// How the mode `auto` decides that.
+    #[command(flatten)]
+    pub auto: AutoArgs,
+    /// How the provider is reached.
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+}
+
+impl ModelArgs {
+    /// The options of a model of the configuration that is not the one that was typed.
     ///
     /// # Errors
-    /// An unknown API in the environment.
-    pub fn with_environment(mut self) -> Result<Settings> {
-        let provider = &mut self.provider;
-        if let (None, Some(name)) = (provider.api, text("LLM_API")) {
-            let api = Api::from_name(&name);
-            provider.api =
-                Some(api.ok_or_else(|| {
-                    anyhow!("LLM_API: unknown API {name:?}, see --api in '--help'")
-                })?);
-        }
-        let typed = provider.base_url.take();
-        provider.base_url = typed
-            .or_else(|| text("LLM_BASE_URL"))
-            .filter(|url| !url.is_empty());
-        provider.model = provider.model.take().or_else(|| text("LLM_MODEL"));
-        Ok(self)
+    /// A value that its option does not take, with its place.
+    pub fn of(configured: &Configured, model: &Model) -> Result<ModelArgs> {
+        let words = configured.words_for(model)?;
+        ModelArgs::try_parse_from(words.iter().map(DefaultOption::word))
+            .map_err(|e| anyhow!("{}", ::args::misfit(configured.command(), &e, &words)))
     }
+}
+
+/// Runs a command that asks models, by the table `section` of the configuration. With `routes` each
+/// request names its model.
+pub fn run<A: Parser>(
+    section: &'static str,
+    variables: &'static str,
+    routes: bool,
+    remedy: impl Fn(&str) -> Option<String>,
+    work: impl FnOnce(A, Configured) -> Result<Status>,
+) -> ExitCode {
+    let spec = Spec {
+        section,
+        variables,
+        model: Some(ModelArgs::command()),
+        shared: vec![],
+        routes,
+    };
+    config::run(spec, remedy, work)
 }
 
 impl AutoArgs {
@@ -145,10 +187,6 @@ impl From<TapeModeArg> for TapeMode {
 /// A variable of the environment that is set and not empty.
 fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
-}
-
-fn text(name: &str) -> Option<String> {
-    variable(name)?.into_string().ok()
 }
 
 /// The folder `toolpipe` in one of the user's: in the one that the variable `name` holds if that is

@@ -57,9 +57,7 @@ impl TurnDraft {
         options.key.clone_from(key);
         options.headers.extend(headers.iter().cloned());
         let settings = &provider.settings;
-        options
-            .params
-            .extend(settings.provider.params.iter().cloned());
+        options.params = provider.with_own(options.params);
         stream.tools = options.tools.as_ref().map(|tools| tools.openai(|_| true));
         stream.prefill.clone_from(&settings.tools.prefill);
         stream.max_frame = Some(settings.max_frame);
@@ -131,8 +129,7 @@ impl TurnDraft {
         let (mut params, left_out) = request.parameters_for(api, &target);
         // A choice with a setting beside it is the client's own, and goes with the client's tools.
         params.retain(|(name, _)| name != "tool_choice" || (!typed_tools && has_tools));
-        params.append(&mut options.params);
-        options.params = params;
+        options.params = self.provider.with_own(params);
         if matches!(self.form.tools, ToolsForm::Tag(_) | ToolsForm::Nothing(_)) {
             self.form.tools = self.tag();
         }

@@ -10,6 +10,7 @@ mod files;
 mod folder;
 mod scan;
 mod session;
+mod trust;
 
 pub use files::{AppendedFile, FailedAppend, FileId, Locks, is_locked, lines, lock};
 pub use folder::{PrivateFolder, StoreEntry};
@@ -17,6 +18,7 @@ pub use scan::SessionScan;
 pub use session::{
     Change, Changes, FolderStore, Lease, SessionId, Store, StoreError, StoredSession,
 };
+pub use trust::distrust;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

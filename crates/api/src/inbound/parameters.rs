@@ -70,6 +70,63 @@ fn members_for(
     out.into_iter().collect()
 }
 
+/// The members of a request to `to` that mean what `settings` ask for, which have the names that chat
+/// completions have for them; and a sentence for each that was left out.
+pub fn settings_for(
+    settings: &Map<String, Value>,
+    to: &TargetServer<'_>,
+) -> (Vec<(String, Value)>, Vec<String>) {
+    let mut left_out = vec![];
+    let mut out = Map::new();
+    for (name, value) in settings {
+        let row = ROWS
+            .iter()
+            .find(|row| row.readable(Api::OpenaiChat).any(|place| place == name));
+        let place = row.map_or(Err(WhyDropped::Lacks), |row| {
+            let value = (row.convert)(Api::OpenaiChat, to.api, value.clone());
+            Ok((row.writable(to)?, value.ok_or(WhyDropped::Value)?))
+        });
+        let put = place.and_then(|(place, value)| {
+            put(&mut out, name_at(place, to), value).ok_or(WhyDropped::Twice)
+        });
+        if let Err(why) = put {
+            left_out.push(format!("{name}: {}", why.text(to.api)));
+        }
+    }
+    (out.into_iter().collect(), left_out)
+}
+
+/// `params` of a request to `api` without a member that asks for more than `most` tokens, and
+/// whether one is left that asks for no more.
+pub fn with_at_most(
+    api: Api,
+    params: Vec<(String, Value)>,
+    most: u64,
+) -> (Vec<(String, Value)>, bool) {
+    let mut params = Map::from_iter(params);
+    let mut is_left = false;
+    let row = ROWS.iter().find(|row| {
+        row.readable(Api::OpenaiChat)
+            .any(|place| place == "max_tokens")
+    });
+    let is_less = |asked: &Value| asked.as_u64().is_some_and(|asked| asked <= most);
+    for place in row.into_iter().flat_map(|row| row.readable(api)) {
+        if let Some(asked) = take(&mut params, place).filter(is_less) {
+            is_left |= put(&mut params, place, asked).is_some();
+        }
+    }
+    (params.into_iter().collect(), is_left)
+}
+
+/// The name of a member at `to`: many other servers of chat completions ignore the name of the most
+/// tokens that OpenAI's newer models require.
+fn name_at<'n>(name: &'n str, to: &TargetServer<'_>) -> &'n str {
+    match name {
+        "max_completion_tokens" if to.api == Api::OpenaiChat && !to.is_openai() => "max_tokens",
+        name => name,
+    }
+}
+
 /// Removes all members of `params` but the settings of chat completions. A page may put any member
 /// into its body, and providers reject members that they do not know. `n` goes because a stream shows
 /// one answer, `metadata` because it belongs to the page.
@@ -113,14 +170,8 @@ impl InboundRequest {
         if from == to.api {
             return (params, Vec::new());
         }
-        if to.api == Api::OpenaiChat && !to.is_openai() {
-            // Many other servers ignore the name that OpenAI's newer models require.
-            for (name, _) in params
-                .iter_mut()
-                .filter(|(name, _)| name == "max_completion_tokens")
-            {
-                *name = "max_tokens".to_owned();
-            }
+        for (name, _) in &mut params {
+            *name = name_at(name, to).to_owned();
         }
         if self.tools.is_none() {
             params.retain(|(name, _)| name != "parallel_tool_calls");

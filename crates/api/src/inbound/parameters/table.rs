@@ -188,7 +188,7 @@ impl WhyDropped {
     ];
 
     /// The end of the sentence "left out, since".
-    fn text(self, api: Api) -> String {
+    pub(super) fn text(self, api: Api) -> String {
         let api = api.name();
         match self {
             WhyDropped::Lacks => format!("{api} has no such parameter"),

@@ -1,0 +1,388 @@
+//! The configuration file: models by name, defaults of options, and where each value is from.
+
+#![allow(clippy::unwrap_used, reason = "it is how a test fails")]
+
+mod scripted;
+
+use scripted::*;
+use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A home with this configuration.
+struct Home(Scratch);
+
+impl Home {
+    fn new(text: &str) -> Home {
+        let folder = Scratch::new();
+        std::fs::create_dir(folder.path("toolpipe")).unwrap();
+        let home = Home(folder);
+        std::fs::write(home.file(), text).unwrap();
+        home
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.path("toolpipe/config.toml")
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = command(args);
+        command.env("XDG_CONFIG_HOME", self.0.path(""));
+        command
+    }
+
+    /// The body of the request that these arguments make.
+    fn body(&self, args: &[&str]) -> Value {
+        let ran = run(self.command(&[&["--dry-run", "hi"], args].concat()));
+        assert_eq!(ran.status, 0, "{args:?}: {}", ran.stderr);
+        serde_json::from_str(&ran.stdout).unwrap()
+    }
+}
+
+const TWO: &str = r#"
+model = "fast"
+retries = 0
+
+[models.fast]
+api = "ollama"
+base_url = "http://127.0.0.1:9"
+model = "qwen3:8b"
+aliases = ["quick"]
+temperature = 0
+max_tokens = 100
+params = { think = false }
+
+[models.big]
+api = "anthropic"
+model = "claude-x"
+stop = ["END"]
+api_key_env = "BIG"
+"#;
+
+#[test]
+fn a_name_of_the_file_is_a_server_with_its_parameters() {
+    let home = Home::new(TWO);
+    let fast = json!({"temperature": 0, "num_predict": 100});
+    for args in [&[][..], &["-m", "fast"], &["-m", "quick"]] {
+        let body = home.body(args);
+        assert_eq!(
+            (&body["model"], &body["options"], &body["think"]),
+            (&json!("qwen3:8b"), &fast, &json!(false)),
+            "{args:?}"
+        );
+    }
+    let body = home.body(&["-m", "big"]);
+    assert_eq!(
+        (&body["model"], &body["stop_sequences"]),
+        (&json!("claude-x"), &json!(["END"]))
+    );
+    // A name that the file does not have is the server's.
+    assert_eq!(home.body(&["-m", "other"])["model"], "other");
+}
+
+#[test]
+fn an_option_goes_before_a_variable_and_that_before_the_file() {
+    let home = Home::new(TWO);
+    let shown = |args: &[&str], variables: &[(&str, &str)]| {
+        let mut command = home.command(&[args, &["--show-config"]].concat());
+        command.envs(variables.iter().copied());
+        let ran = run(command);
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        ran.stdout.lines().map(words).collect::<Vec<String>>()
+    };
+    let file = home.file().display().to_string();
+    for (args, variables, want) in [
+        (&[][..], &[][..], format!("model fast {file}:2")),
+        (
+            &[],
+            &[("LLM_MODEL", "big")],
+            "model big LLM_MODEL".to_owned(),
+        ),
+        (
+            &["-m", "quick"],
+            &[("LLM_MODEL", "big")],
+            "model quick --model".to_owned(),
+        ),
+        (&[], &[], format!("temperature 0 {file}:10 [models.fast]")),
+        (
+            &[],
+            &[("LLM_TEMPERATURE", "0.5")],
+            "temperature 0.5 LLM_TEMPERATURE".to_owned(),
+        ),
+        (
+            &["--temperature", "1"],
+            &[("LLM_TEMPERATURE", "0.5")],
+            "temperature 1 --temperature".to_owned(),
+        ),
+        (&[], &[], format!("retries 0 {file}:3")),
+        (&[], &[], "connect_timeout 10s default".to_owned()),
+        (
+            &[],
+            &[],
+            format!("models.fast qwen3:8b (also quick) {file}:5"),
+        ),
+        // The server of a model is its own.
+        (
+            &["-m", "fast"],
+            &[("LLM_API", "gemini")],
+            format!("api ollama {file}:6 [models.fast]"),
+        ),
+        (
+            &["-m", "other"],
+            &[("LLM_API", "gemini")],
+            "api gemini LLM_API".to_owned(),
+        ),
+    ] {
+        let lines = shown(args, variables);
+        assert!(lines.contains(&want), "{want}: {lines:#?}");
+    }
+}
+
+#[test]
+fn a_setting_has_the_name_that_each_api_has_for_it() {
+    let home = Home::new("");
+    let typed = [
+        "--temperature",
+        "0",
+        "--max-tokens",
+        "5",
+        "--stop",
+        "A",
+        "--stop",
+        "B",
+        "--top-p",
+        "0.50",
+    ];
+    for (api, want) in [
+        (
+            "openai-chat",
+            json!({"temperature": 0, "max_completion_tokens": 5, "stop": ["A", "B"], "top_p": 0.5}),
+        ),
+        (
+            "anthropic",
+            json!({"temperature": 0, "max_tokens": 5, "stop_sequences": ["A", "B"], "top_p": 0.5}),
+        ),
+        (
+            "gemini",
+            json!({"generationConfig": {"temperature": 0, "maxOutputTokens": 5, "stopSequences": ["A", "B"], "topP": 0.5}}),
+        ),
+        (
+            "ollama",
+            json!({"options": {"temperature": 0, "num_predict": 5, "stop": ["A", "B"], "top_p": 0.5}}),
+        ),
+        (
+            "mistral",
+            json!({"temperature": 0, "max_tokens": 5, "stop": ["A", "B"], "top_p": 0.5}),
+        ),
+        (
+            "cohere",
+            json!({"temperature": 0, "max_tokens": 5, "stop_sequences": ["A", "B"], "p": 0.5}),
+        ),
+    ] {
+        let body = home.body(&[&["-m", "m", "-a", api], &typed[..]].concat());
+        for (name, value) in want.as_object().unwrap() {
+            // The digits stay as they were typed.
+            let typed = value.to_string().replace("0.5", "0.50");
+            let typed: Value = serde_json::from_str(&typed).unwrap();
+            assert_eq!(body[name], typed, "{api} {name}: {body}");
+        }
+    }
+    // Of other servers of chat completions many ignore the name that OpenAI has.
+    let local = home.body(&[
+        "-m",
+        "m",
+        "--base-url",
+        "http://127.0.0.1:9",
+        "--max-tokens",
+        "5",
+        "--seed",
+        "7",
+    ]);
+    assert_eq!(
+        (&local["max_tokens"], &local["seed"]),
+        (&json!(5), &json!(7))
+    );
+    for (api, option, says) in [
+        (
+            "openai-responses",
+            "--stop",
+            "stop: openai-responses has no such parameter",
+        ),
+        (
+            "anthropic",
+            "--seed",
+            "seed: anthropic has no such parameter",
+        ),
+    ] {
+        let ran = run(home.command(&["--dry-run", "-m", "m", "-a", api, option, "1", "hi"]));
+        assert!(ran.refusal().contains(says), "{}", ran.stderr);
+    }
+    // Members of one object come together, and the typed one goes before.
+    let body = home.body(&[
+        "-m",
+        "m",
+        "-a",
+        "ollama",
+        "--seed",
+        "7",
+        "--temperature",
+        "0",
+        "--param",
+        "options={\"num_ctx\":9,\"seed\":8}",
+    ]);
+    assert_eq!(
+        body["options"],
+        json!({"temperature": 0, "seed": 8, "num_ctx": 9})
+    );
+}
+
+#[test]
+fn the_key_of_a_model_goes_to_no_other_server() {
+    let one = Server::new(vec![answer("200 OK", SSE, chat(&["one"]))]);
+    let other = Server::new(vec![
+        answer("200 OK", SSE, chat(&["two"])),
+        answer("200 OK", SSE, chat(&["three"])),
+    ]);
+    let keys = File::new("config-key", "from-file\n");
+    let home = Home::new(&format!(
+        "base_url = {:?}\napi_key_env = \"HERS\"\n\n[models.m]\nbase_url = {:?}\napi_key_file = {:?}\nheaders = [\"X-Key: $HERS\"]\n",
+        one.url,
+        one.url,
+        keys.path()
+    ));
+    let asked = |args: &[&str]| {
+        let mut command = home.command(args);
+        command.env("HERS", "from-variable");
+        run(command)
+    };
+    assert_eq!(asked(&["-m", "m", "hi"]).status, 0);
+    assert_eq!(
+        asked(&["-m", "m", "--base-url", &other.url, "hi"]).status,
+        0
+    );
+    assert_eq!(
+        asked(&["-m", "x", "--base-url", &other.url, "hi"]).status,
+        0
+    );
+    let heads = |server: &Server| {
+        format!(
+            "{:?}",
+            server
+                .asked()
+                .iter()
+                .map(|request| &request.headers)
+                .collect::<Vec<_>>()
+        )
+        .to_lowercase()
+    };
+    let own = heads(&one);
+    assert!(
+        own.contains("bearer from-file") && own.contains("from-variable"),
+        "{own}"
+    );
+    let others = heads(&other);
+    assert!(!others.contains("from-"), "{others}");
+}
+
+#[test]
+fn a_mistake_in_the_file_has_its_line_and_what_was_meant() {
+    for (text, says) in [
+        (
+            "temprature = 0",
+            ":1: temprature is unknown in the file outside its tables, did you mean \"temperature\"?",
+        ),
+        (
+            "[models.a]\nbase-ulr = \"x\"",
+            ":2: base_ulr is unknown in [models.a], did you mean \"base_url\"?",
+        ),
+        (
+            "[llm-stream]\nsytem = \"x\"",
+            ":2: sytem is unknown in [llm-stream], did you mean \"system\"?",
+        ),
+        (
+            "\n[modells.a]",
+            ":2: [modells] is unknown, did you mean \"models.NAME\"?",
+        ),
+        (
+            "[models.a]\napi_key = \"sk-1\"",
+            ":2: api_key: name the place of the key instead: api_key_env = \"NAME\"",
+        ),
+        (
+            "[models.m]\nheaders = [\"Authorization: Bearer x\"]",
+            ":2: header Authorization: name the variable",
+        ),
+        (
+            "[models.m]\nmax_tokens = \"x\"",
+            ":2 [models.m]: invalid value 'x' for '--max-tokens <N>'",
+        ),
+        (
+            "[models.m]\ntemperature = [0]",
+            ":2: temperature: not one value",
+        ),
+        (
+            "[models.m]\nno_such = 1979-05-27",
+            ":2: no_such: a date is not a value here",
+        ),
+        (
+            "[models.a]\naliases = [\"b\"]\n[models.b]",
+            "the name \"b\" is there twice",
+        ),
+        (
+            "[models.a]\naliases = [\"a\"]",
+            ":1: the name \"a\" is there twice",
+        ),
+        (
+            "[models.a]\nfallbacks = [\"fst\"]\n[models.fast]",
+            ":1: fallbacks: no model has the name \"fst\", did you mean \"fast\"?",
+        ),
+        (
+            "[models.a]\nfallbacks = [\"b\"]\n[models.b]\nfallbacks = [\"a\"]",
+            "fallbacks of \"a\" lead back to \"a\"",
+        ),
+        ("models.a = 1", ":1: models.a is not a table"),
+        ("a = ", ":1: not TOML"),
+    ] {
+        let home = Home::new(text);
+        let ran = run(home.command(&["-m", "m", "--dry-run", "hi"]));
+        let want = format!("llm-stream: {}", home.file().display());
+        assert!(
+            ran.refusal().starts_with(&want) && ran.stderr.contains(says),
+            "{says}: {}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
+fn a_file_that_others_can_write_is_refused() {
+    let home = Home::new(TWO);
+    std::fs::set_permissions(home.file(), PermissionsExt::from_mode(0o666)).unwrap();
+    let ran = run(home.command(&["--dry-run", "hi"]));
+    assert!(
+        ran.refusal().contains("it can be written by other users"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stderr.contains("chmod go-w"), "{}", ran.stderr);
+    // A recorded answer needs no configuration.
+    let body = File::new("config-body.sse", &chat(&["hello"]));
+    assert_eq!(
+        run(home.command(&["--replay", body.path()])).text(),
+        "hello"
+    );
+}
+
+#[test]
+fn paths_begin_at_the_folder_of_the_file() {
+    let home = Home::new("[models.m]\nbase_url = \"http://127.0.0.1:9\"\napi_key_file = \"key\"\n");
+    let ran = run(home.command(&["-m", "m", "hi"]));
+    let key = home.file().with_file_name("key");
+    assert!(
+        ran.refusal()
+            .contains(&format!("{}: the key cannot be read", key.display())),
+        "{}",
+        ran.stderr
+    );
+}
