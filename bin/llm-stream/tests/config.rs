@@ -367,7 +367,7 @@ fn a_file_that_others_can_write_is_refused() {
     );
     assert!(ran.stderr.contains("chmod go-w"), "{}", ran.stderr);
     // A recorded answer needs no configuration.
-    let body = File::new("config-body.sse", &chat(&["hello"]));
+    let body = File::new("config-body.sse", chat(&["hello"]));
     assert_eq!(
         run(home.command(&["--replay", body.path()])).text(),
         "hello"
