@@ -6,6 +6,7 @@ use crate::input;
 use crate::output::{Messages, Out};
 use ::ask::{AskTurn, COMMAND, ReadyProvider, Settings, ToolsModeChoice, TurnDraft, open_tape};
 use anyhow::{Result, anyhow, bail};
+use api::tape::NextOfLog;
 use api::{RequestOptions, StreamOptions};
 use client::{Network, Recorder};
 use config::Configured;
@@ -47,6 +48,18 @@ pub(crate) fn turn(args: Args, configured: &Configured) -> Result<Status> {
             Some(opening.network()?)
         };
         let question = opening.converse(&watch, &mut out, true)?;
+        let next = opening.of_log(question.is_some());
+        for message in next.iter().flatten() {
+            opening.turn.push(message);
+            out.event(Message {
+                message: Json::of(message),
+                ..Message::default()
+            });
+        }
+        if next.is_none() {
+            out.flush()?;
+            return Ok(Status::No);
+        }
         let mut may_tag = false;
         if watch.signal().is_none() {
             may_tag = opening.decide(network.as_ref(), &watch, &mut out).await?;
@@ -166,7 +179,10 @@ impl Opening {
             max_frame: filter.max_line,
         };
         let settings = settings.of_model(configured.model());
-        let recorder = tape.map(open_tape).transpose()?;
+        let mut recorder = tape.map(open_tape).transpose()?;
+        if let Some(recorder) = &mut recorder {
+            recorder.set_faults(args.replay.faults_within(&args.connection));
+        }
         let first = recorder.as_ref().and_then(Recorder::first);
         let provider = ReadyProvider::new(settings, first)?;
         if let [lacking, ..] = &*provider.left_out {
@@ -261,6 +277,20 @@ impl Opening {
         }
         self.turn.converse(content.conversation);
         Ok(question.map(|question| self.turn.ask(&question)))
+    }
+
+    /// The messages, as JSON, by which a log that is the tape goes on, where nobody has asked
+    /// anything; `None` at the end of the log.
+    fn of_log(&self, has_question: bool) -> Option<Vec<String>> {
+        let recorder = self.recorder.as_ref().map(RefCell::borrow);
+        let Some(recorder) = recorder.filter(|recorder| recorder.is_log() && !has_question) else {
+            return Some(vec![]);
+        };
+        match recorder.next_of_log(&self.turn.asked()) {
+            NextOfLog::Answer => Some(vec![]),
+            NextOfLog::Messages(messages) => Some(messages.iter().map(Value::to_string).collect()),
+            NextOfLog::End => None,
+        }
     }
 
     /// Whether the model has used up its `max_steps` answers since the last message of the user.

@@ -26,8 +26,10 @@ pub fn main() -> ExitCode {
             if !args.replay.files.is_empty() {
                 return replay::replay(&args);
             }
-            if args.replay.faults().any() {
-                bail!("faults are put into recorded bodies only, name one with --replay");
+            if args.replay.faults().any() && !args.replay.is_offline()? {
+                bail!(
+                    "faults are put into recorded answers only, name some with --replay, or with --tape and without --tape-mode"
+                );
             }
             match (args.auto.probe, args.request.dry_run) {
                 (true, _) => ask::probe(args, &configured),

@@ -8,8 +8,8 @@ use ::ask::{
     COMMAND, Host, ResponseEnd, ToolsModeChoice, dialects, end, named_dialect, write_events,
 };
 use anyhow::{Context, Result, bail};
-use api::tape::{Tape, TapeExchange, is_tape};
-use api::{Api, LOOKED_AT, Stream, StreamOptions, recognise};
+use api::tape::{Tape, TapeExchange};
+use api::{Api, LOOKED_AT, RecordingForm, Stream, StreamOptions, recognise};
 use client::{Body, FileBody, RecordedAnswer};
 use json::ToolList;
 use redact::Redactor;
@@ -115,7 +115,7 @@ impl ReplayRun<'_> {
         else {
             return Ok(());
         };
-        if is_tape(start) {
+        if RecordingForm::of(start) != RecordingForm::Body {
             return self.tape(&mut body, path, &name).await;
         }
         let known = |bytes: &[u8]| bytes.len() >= LOOKED_AT || recognise(bytes, false).is_some();
@@ -202,7 +202,9 @@ impl ReplayRun<'_> {
 
     /// One exchange of a tape.
     async fn exchange(&mut self, exchange: &TapeExchange, name: &str) -> Result<()> {
-        let Some(api) = Api::from_name(&exchange.api).or(self.args.request.provider.api) else {
+        let of_log = exchange.logged.as_ref().map(|_| Api::OpenaiChat);
+        let typed = self.args.request.provider.api;
+        let Some(api) = Api::from_name(&exchange.api).or(typed).or(of_log) else {
             bail!(
                 "line {} of the tape: the API \"{}\" is unknown, name it with --api",
                 exchange.line,
@@ -226,6 +228,9 @@ impl ReplayRun<'_> {
             );
         }
         let mut stream = Stream::new(api, options);
+        if exchange.logged.is_some() {
+            stream.read_log();
+        }
         let recording = RecordedAnswer::of(exchange);
         match &exchange.head {
             Some(head) if !(200..300).contains(&head.status) => {
@@ -244,7 +249,8 @@ impl ReplayRun<'_> {
     }
 
     fn recorded(&self, mut recording: RecordedAnswer) -> Body {
-        self.args.replay.faults().apply(&mut recording);
+        let faults = self.args.replay.faults_within(&self.args.connection);
+        faults.apply(&mut recording);
         Body::of_recording(recording, self.args.replay.speed)
     }
 

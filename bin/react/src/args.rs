@@ -26,6 +26,7 @@ Examples:
   react -t $tools -m gpt-5-mini -l trip.ndjson 'Is a hut free on Sunday?'
   react -c -m gpt-5 'And on Monday?'
   git diff | react -m gpt-5-mini 'Write a commit message for this.'
+  react -t $tools --replay trip.ndjson
   react -t $tools -m gpt-5-mini -l trip.ndjson --question '-5 degrees: cold?'";
 
 /// The agent loop, put together with pipes
@@ -78,6 +79,14 @@ pub(crate) struct Own {
     /// Keep no conversation for --continue (env TOOLPIPE_KEEP=0)
     #[arg(long, hide_short_help = true)]
     pub no_keep: bool,
+    /// Run this log again from itself: the answers of the model, the results of the tools and what
+    /// persons answered come from it, and nothing runs; without a question also the questions
+    #[arg(long, value_name = "LOG", allow_hyphen_values = true)]
+    pub replay: Option<PathBuf>,
+    /// After the run, compare its log with this one by meaning (tc-eval diff): status 1 if they
+    /// differ
+    #[arg(long, value_name = "LOG", allow_hyphen_values = true)]
+    pub expect: Option<PathBuf>,
     /// At most N answers of the model
     #[arg(long, value_name = "N", default_value_t = 20, alias = "steps")]
     pub max_steps: usize,
@@ -141,6 +150,22 @@ impl Args {
         let rest = self.own.rest.iter().filter(|_| stage == ASK).cloned();
         let typed = self.typed(|typed| typed.option.stages.contains(&stage));
         typed.into_iter().chain(rest).collect()
+    }
+
+    /// The recording, as the option of a stage.
+    pub(crate) fn recording(&self, option: &str) -> impl Iterator<Item = OsString> {
+        let log = self.own.replay.clone().map(|log| match log.is_relative() {
+            // Not an option of the stage, whatever its first letter is.
+            true => OsString::from(std::path::Path::new(".").join(log)),
+            false => log.into(),
+        });
+        let option = OsString::from(option);
+        log.into_iter().flat_map(move |log| [option.clone(), log])
+    }
+
+    /// Whether the questions come from the recording, too.
+    pub(crate) fn replays_all(&self) -> bool {
+        self.own.replay.is_some() && self.question().is_none()
     }
 
     /// The options of these names, for a stage that takes no others.
@@ -296,6 +321,9 @@ impl FromArgMatches for Args {
                 again.push((at, vec![option.into(), value]));
             }
         };
+        if let Some(replay) = &own.replay {
+            add("replay", "--replay", replay.into());
+        }
         add("max_steps", "--max-steps", own.max_steps.to_string().into());
         let places = matches.indices_of("tools").into_iter().flatten();
         let tools = own

@@ -256,6 +256,36 @@ pub(crate) const PASSED: &[PassedOption] = &[
         "MODE",
         "replay, record or auto (env LLM_TAPE_MODE)",
     ),
+    row(
+        &[ASK],
+        "cut-at",
+        "BYTE",
+        "Fault: end each recorded answer before this byte",
+    ),
+    row(
+        &[ASK],
+        "error-at",
+        "BYTE",
+        "Fault: break the connection before this byte",
+    ),
+    row(
+        &[ASK],
+        "stall-at",
+        "BYTE:MS",
+        "Fault: stop so long before this byte",
+    ),
+    row(
+        &[ASK],
+        "dup-at",
+        "BYTE",
+        "Fault: the event that holds this byte comes twice",
+    ),
+    row(
+        &[ASK],
+        "resplit",
+        "N|random:SEED",
+        "Fault: other reads of the same bytes",
+    ),
     row(&[ASK], "retries", "N", "How often a request is sent again"),
     row(&[ASK], "connect-timeout", "TIME", "Longest time to connect"),
     row(

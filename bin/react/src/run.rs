@@ -21,6 +21,9 @@ use stdio::Status;
 use store::FileId;
 use tool::shell_word;
 
+/// The command that compares two logs.
+const EVAL: &str = "tc-eval";
+
 /// The variable in which a hub of servers of tools names its socket.
 const HUB: &str = "TOOLPIPE_HUB";
 
@@ -61,14 +64,22 @@ pub(crate) fn run(mut args: Args) -> anyhow::Result<Status> {
         bail!("tc-serve has the whole conversation in each request, so leave --log out");
     }
     let has_log = |log: &PathBuf| log.metadata().is_ok_and(|meta| meta.len() > 0);
+    let replays = args.own.replay.is_some();
     let holds_log = args.own.log.as_ref().is_some_and(has_log);
-    let is_chat = is_chat(args, holds_log) && !is_served;
-    let is_asked = args.question().is_some() || is_served || holds_log || is_chat;
-    let may_have_text = !is_served && input::may_hold_text();
+    let is_chat = is_chat(args, holds_log) && !is_served && !replays;
+    let is_asked = args.question().is_some() || is_served || holds_log || is_chat || replays;
+    let may_have_text = !is_served && !replays && input::may_hold_text();
     if !is_asked && !may_have_text {
         bail!(NO_QUESTION);
     }
+    if let Some(expected) = &args.own.expect {
+        find(EVAL)?;
+        let name = || format!("{}: check the path and its permissions", expected.display());
+        File::open(expected).with_context(name)?;
+    }
     let has_servers = args.own.tools.iter().any(|source| names_servers(source));
+    // The recording has the tools of servers, which need not be there.
+    let has_servers = has_servers && !replays;
     if args.own.print_pipeline {
         return print(args, has_servers, may_have_text);
     }
@@ -109,6 +120,12 @@ pub(crate) fn run(mut args: Args) -> anyhow::Result<Status> {
         }
         None => folder.path().join("log.ndjson"),
     };
+    let is_log = |recording: &PathBuf| FileId::at(recording) == FileId::at(&log) && log.exists();
+    if args.own.replay.as_ref().is_some_and(is_log) {
+        bail!(
+            "--log and --replay name the same file, so the recording would grow: name another --log, or none"
+        );
+    }
     let log = Log::open(&log)?;
     if let Some(kept) = kept.as_ref().filter(|_| args.own.continued.is_some())
         && let Err(e) = kept.keep_options(&args.kept())
@@ -139,6 +156,7 @@ pub(crate) fn run(mut args: Args) -> anyhow::Result<Status> {
     }
     Ok(match status {
         0 => Status::Done,
+        1 => Status::No,
         3 => Status::Undecided,
         130 | 143 => Status::Signal(status - 128),
         _ => Status::Error,
@@ -194,7 +212,8 @@ fn is_chat(args: &Args, holds_log: bool) -> bool {
 
 /// Whether conversations are kept for `--continue`.
 fn is_kept(args: &Args) -> bool {
-    !args.own.no_keep && std::env::var_os("TOOLPIPE_KEEP").is_none_or(|value| value != "0")
+    let is_off = args.own.no_keep || args.own.replay.is_some();
+    !is_off && std::env::var_os("TOOLPIPE_KEEP").is_none_or(|value| value != "0")
 }
 
 /// Whether a tools file names servers of tools.
@@ -257,8 +276,9 @@ fn own_name() -> String {
 }
 
 /// The tools of a run.
+#[derive(Default)]
 struct Tools {
-    /// What the tools are read from.
+    /// What the tools are read from; nothing where a recording has the tools.
     sources: Vec<PathBuf>,
     /// What the model is offered, if anything.
     offered: Vec<PathBuf>,
@@ -267,6 +287,10 @@ struct Tools {
 impl Tools {
     fn new(args: &Args, has_servers: bool, folder: &TemporaryFolder) -> anyhow::Result<Tools> {
         let sources = args.own.tools.clone();
+        let is_recorded = args.own.replay.is_some();
+        if is_recorded && sources.iter().all(|source| names_servers(source)) {
+            return Ok(Tools::default());
+        }
         if sources.is_empty() {
             let none = folder.path().join("none.json");
             std::fs::write(&none, "[]\n").with_context(|| none.display().to_string())?;
@@ -315,19 +339,21 @@ impl Stages<'_> {
         ];
         let ask = Stage::new(ASK, tools_options(&self.tools.offered))
             .and(steps)
+            .and(self.args.recording("--tape"))
             .and(self.args.of_stage(ASK))
             .and(question.iter().cloned());
-        Pipeline(vec![
-            ask,
-            Stage::new(PARSE, self.args.of_stage(PARSE)),
-            Stage::new(MERGE, self.args.of_stage(MERGE)).and(["--keep-deltas"]),
-            self.calls(),
-        ])
+        let parse = Stage::new(PARSE, self.args.of_stage(PARSE));
+        let merge = Stage::new(MERGE, self.args.of_stage(MERGE)).and(["--keep-deltas"]);
+        // A recording has what tag-parse wrote, and text that is no call must not be read again.
+        let parse = Some(parse).filter(|_| self.args.own.replay.is_none());
+        let stages = [Some(ask), parse, Some(merge), Some(self.calls())];
+        Pipeline(stages.into_iter().flatten().collect())
     }
 
     fn calls(&self) -> Stage {
         let stage = Stage::new(EXEC, tools_options(&self.tools.sources))
             .and(["--log".as_ref(), self.log.as_os_str()])
+            .and(self.args.recording("--replay"))
             .and(self.args.of_stage(EXEC));
         if self.continued.is_empty() {
             return stage;
@@ -385,6 +411,10 @@ impl Run<'_> {
         let (status, view) = self.show(&continued, input, view)?;
         // The loop has ended as it should; the view may have failed.
         let status = if status > 1 { status } else { view };
+        let compared = self.compare()?;
+        if status == 0 {
+            return Ok(compared);
+        }
         if status == 0 || self.log.is_empty() {
             return Ok(status);
         }
@@ -456,6 +486,22 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Compares the log with the expected one, and writes the differences on standard error; 1: they
+    /// differ.
+    fn compare(&self) -> anyhow::Result<i32> {
+        let Some(expected) = &self.args.own.expect else {
+            return Ok(0);
+        };
+        let compare = Stage::new(EVAL, ["diff", "--all", "--"]).and([expected, &self.log.file]);
+        let compared = compare
+            .process()?
+            .stdin(Stdio::null())
+            .stdout(io::stderr())
+            .status()
+            .context("tc-eval cannot be started")?;
+        Ok(compared.code().unwrap_or(2))
+    }
+
     /// An unknown form is an error before anything runs.
     fn check_view(&self) -> anyhow::Result<()> {
         let typed = self.args.of_stage(VIEW);
@@ -516,10 +562,7 @@ impl Run<'_> {
         output: &mut dyn FnMut() -> anyhow::Result<Stdio>,
         has_no_reader: &mut dyn FnMut() -> bool,
     ) -> anyhow::Result<i32> {
-        let resume = Pipeline(vec![self.stages(continued).resume()]);
-        let ended = resume.run(&self.running, Stdio::null(), output()?)?;
-        self.note(&ended);
-        let mut status = self.status(&ended);
+        let mut status = self.resume(continued, output)?;
         // After the results of waiting calls the model is asked, and for a question of its own.
         // In a chat the next question may not be typed yet.
         let has_question = !self.is_chat || !self.question.words.is_empty();
@@ -530,10 +573,30 @@ impl Run<'_> {
             let input = self.log.input()?.into();
             let ended = turn.run(&self.running, input, output()?)?;
             self.note(&ended);
+            let replays = self.args.replays_all();
+            if replays && ended.first().is_some_and(|ask| ask.code() == 1) {
+                break; // the recording has ended
+            }
             status = self.status(&ended);
-            goes_on = status == 0;
+            if replays && status == 3 {
+                // What a person answered later is in the recording, too.
+                status = self.resume(continued, output)?;
+            }
+            goes_on = status == 0 || (replays && status == 1);
         }
         Ok(status)
+    }
+
+    /// Runs the calls that have no result in the log; returns the status.
+    fn resume(
+        &mut self,
+        continued: &str,
+        output: &mut dyn FnMut() -> anyhow::Result<Stdio>,
+    ) -> anyhow::Result<i32> {
+        let resume = Pipeline(vec![self.stages(continued).resume()]);
+        let ended = resume.run(&self.running, Stdio::null(), output()?)?;
+        self.note(&ended);
+        Ok(self.status(&ended))
     }
 
     /// The status of `tool-exec`, the last stage, counts, unless another stage was stopped or failed,
@@ -563,6 +626,7 @@ impl Run<'_> {
             "--list-pending".as_ref(),
         ];
         let mut list = Stage::new(EXEC, tools_options(&self.tools.sources))
+            .and(self.args.recording("--replay"))
             .and(resume)
             .and(self.args.of_stage(EXEC))
             .process()?;
@@ -612,7 +676,9 @@ fn print(args: &Args, has_servers: bool, has_text: bool) -> anyhow::Result<Statu
         None => temporary("log", ""),
     };
     let sources = &args.own.tools;
-    let tools = if sources.is_empty() {
+    let tools = if sources.is_empty() && args.own.replay.is_some() {
+        Tools::default()
+    } else if sources.is_empty() {
         Tools {
             sources: vec![temporary("tools", " && echo '[]' >\"$tools\"")],
             offered: Vec::new(),

@@ -85,10 +85,12 @@ impl Upstream {
         // In tag mode, too: if text could begin inside reasoning, its first 256 bytes would be held
         // back, and calls until the end.
         settings.tools.prefill.get_or_insert_default();
-        let faults = replay.faults();
+        let faults = replay.faults_within(&connection);
         let is_replay = !replay.files.is_empty();
-        if faults.any() && !is_replay {
-            bail!("faults are put into recorded bodies only, name one with --replay");
+        if faults.any() && !is_replay && !replay.is_offline()? {
+            bail!(
+                "faults are put into recorded answers only, name some with --replay, or with --tape and without --tape-mode"
+            );
         }
         let playlist = is_replay
             .then(|| Playlist::open(&replay.files, settings.provider.api, &faults))
@@ -108,6 +110,7 @@ impl Upstream {
         }
         let recorder = recorder.map(|mut recorder| {
             recorder.set_redactor(provider.redactor());
+            recorder.set_faults(faults);
             RefCell::new(recorder)
         });
         Ok(Upstream {

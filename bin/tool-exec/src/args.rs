@@ -26,7 +26,7 @@ pub(crate) struct Args {
         long,
         value_name = "FILE",
         required = false,
-        required_unless_present_any = ["doctor", "describe"]
+        required_unless_present_any = ["doctor", "describe", "replay"]
     )]
     pub tools: Vec<PathBuf>,
     /// What the tools are made of, once it has been read.
@@ -73,6 +73,10 @@ pub(crate) struct Args {
     /// times
     #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["tools", "files"], help_heading = "Looking only")]
     pub describe: Vec<PathBuf>,
+    /// Run nothing and ask nobody: each call gets the result, and each question the answer, that
+    /// this log has for the same tool and arguments; without --tools the tools are those of the log
+    #[arg(long, value_name = "LOG", help_heading = "Looking only", conflicts_with_all = ["cache", "hub"])]
+    pub replay: Option<PathBuf>,
     /// Print the tools for a request (a JSON array in OpenAI's shape), and stop
     #[arg(long, conflicts_with = "dry_run", help_heading = "Looking only")]
     pub list: bool,
@@ -93,6 +97,7 @@ Examples:
     tool-exec -t tools.json >>chat.ndjson
   tool-exec -t tools.json --dry-run turn.ndjson | jq -r '.argv | @sh'
   tool-exec -t tools.json --resume chat.ndjson </dev/null >>chat.ndjson
+  tool-exec -t tools.json --replay chat.ndjson turn.ndjson
   tool-exec -t tools.json --deny 'rm_*' --timeout 5s --jobs 2 turn.ndjson
 
 A tools file:

@@ -8,6 +8,7 @@ mod doctor;
 mod http;
 mod mcp;
 mod policy;
+mod replay;
 mod run;
 mod secrets;
 mod store;
@@ -18,10 +19,11 @@ use anyhow::Context;
 use args::Args;
 use command::confine::stage;
 use command::supervisor;
-use mcp::{Setup, Unlocked};
+use mcp::{Backend, Setup, Unlocked};
 use policy::judge;
 use run::run;
 use std::process::ExitCode;
+use std::rc::Rc;
 use stdio::Status;
 use store::Cache;
 use tool::{Judge, SandboxKind, Tools};
@@ -64,13 +66,20 @@ fn exec(mut args: Args) -> anyhow::Result<Status> {
     } else {
         Unlocked::Refuse
     };
-    let setup = Setup::read(
-        &args.toolbox,
-        args.servers.lock.as_deref(),
-        unlocked,
-        run::confines(&args),
-    )?;
-    if !args.permissions.trust {
+    let replay = args.replay.as_deref();
+    let replay = replay.map(|log| replay::read(log, &args)).transpose()?;
+    let setup = match &replay {
+        // The log is all that there is.
+        Some(replay) if args.tools.is_empty() => Setup::of_text(&replay.tools_file())?,
+        _ => Setup::read(
+            &args.toolbox,
+            args.servers.lock.as_deref(),
+            unlocked,
+            run::confines(&args),
+        )?,
+    };
+    // What never runs need not be trusted.
+    if !args.permissions.trust && replay.is_none() {
         trust::toolbox(&args.toolbox, &setup.tools)?;
         args.permissions
             .policy
@@ -89,7 +98,11 @@ fn exec(mut args: Args) -> anyhow::Result<Status> {
     if args.servers.hub {
         return setup.hub(&args.files);
     }
-    let backend = setup.backend()?;
+    let backend = if replay.is_some() {
+        Backend::Own(Rc::clone(&setup.pool))
+    } else {
+        setup.backend()?
+    };
     if args.list {
         setup.verify(&backend)?;
         return list(&judge(&args, setup.tools)?);
@@ -97,7 +110,7 @@ fn exec(mut args: Args) -> anyhow::Result<Status> {
     let redactor = setup.pool.redactor.clone();
     let judge = judge(&args, setup.tools)?;
     let clean = redactor.clone();
-    run(&args, judge, backend, redactor).map_err(|error| secrets::without(error, &clean))
+    run(&args, judge, backend, (redactor, replay)).map_err(|error| secrets::without(error, &clean))
 }
 
 /// How sources of tools may be read.

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use stdio::{LineReader, Status};
 use tokio::sync::mpsc;
-use tool::{Judge, Log, Plan, PlanSettings, Tool, Tools};
+use tool::{CallReplay, Judge, Log, Plan, PlanSettings, Tool, Tools};
 use toolbox::LockFile;
 
 /// Shows what would run, or runs it; `redactor` takes the secrets out of all that it writes.
@@ -33,7 +33,7 @@ pub(crate) fn run(
     args: &Args,
     judge: Judge,
     backend: Backend,
-    redactor: Redactor,
+    (redactor, replay): (Redactor, Option<CallReplay>),
 ) -> anyhow::Result<Status> {
     let missing = secrets::missing(&judge.tools);
     let mut log = Log::under_policy(args.choice, Rc::clone(&judge.policy));
@@ -47,14 +47,17 @@ pub(crate) fn run(
         Records::look(keeping.log.as_deref(), &keeping.resume, &mut log)?;
         Records::default()
     };
-    let cache = if runs { cache(args, &judge)? } else { None };
-    let sandboxes = if runs {
+    let starts = runs && replay.is_none();
+    let cache = if starts { cache(args, &judge)? } else { None };
+    let sandboxes = if starts {
         sandboxes(args, &judge.tools)?
     } else {
         Default::default()
     };
     let is_confined = sandboxes.confine_all(&judge.tools);
-    let settings = policy::narrowed(settings(args), &judge.policy);
+    let mut settings = policy::narrowed(settings(args), &judge.policy);
+    // The recording answers.
+    settings.can_ask |= replay.is_some();
     let mut plan = Plan::new(judge, settings, log);
     plan.at(stream::now());
     // With --resume alone, typed at a terminal, the log is all the input.
@@ -77,7 +80,7 @@ pub(crate) fn run(
             },
         );
     }
-    for (tool, variable) in missing {
+    for (tool, variable) in missing.into_iter().filter(|_| starts) {
         let text = format!(
             "{tool:?} needs {variable}, which the environment does not have: export it, else its calls fail"
         );
@@ -107,6 +110,7 @@ pub(crate) fn run(
         answered_by: args.permissions.answered_by.clone(),
         trace: ::args::trace(),
         at_once: Rc::clone(&at_once),
+        replay,
     };
     let log = records.log.clone();
     let (calls, reports) = Calls::new(plan, runners, (cache, records), asker, options);
@@ -203,6 +207,7 @@ fn own_files(args: &Args) -> Vec<ProtectedFile> {
         ("the log", &keeping.resume),
         ("the journal", keeping.journal.as_slice()),
         ("the policy", args.permissions.policy.as_slice()),
+        ("the recording", args.replay.as_slice()),
     ];
     all.extend(
         lists

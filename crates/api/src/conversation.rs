@@ -15,6 +15,8 @@ pub struct Conversation {
     pub(crate) verbatim: Option<Verbatim>,
     /// The name of the API of the client that wrote the messages; `None` for the messages of a log.
     pub(crate) client: Option<&'static str>,
+    /// How many answers a log has begun after the last message.
+    pub(crate) begun: usize,
 }
 
 /// One chat message in OpenAI's shape, plus `reasoning` and `provider` (see [`PastBlock`]).
@@ -117,6 +119,7 @@ impl Conversation {
             messages,
             verbatim: None,
             client: None,
+            begun: 0,
         }
     }
 
@@ -147,7 +150,10 @@ impl Conversation {
         let turn = reading.turns.entry(stream).or_default();
         if event.get("choice").and_then(Raw::i64).unwrap_or(0) == 0 {
             match event.get_str("type").as_deref() {
-                Some("stream_start") => *turn = StreamTurn::default(),
+                Some("stream_start") => {
+                    *turn = StreamTurn::default();
+                    self.begun += 1;
+                }
                 Some("response") => reading.expired.append(&mut reading.once),
                 Some(kind @ ("tool_use" | "tool_result")) => {
                     let ran = match turn.message {
@@ -169,6 +175,7 @@ impl Conversation {
         if event.get("once").and_then(Raw::bool) == Some(true) {
             reading.once.push(self.messages.len());
         }
+        self.begun = 0;
         self.messages.push(message);
         Ok(())
     }
@@ -271,7 +278,18 @@ impl Conversation {
 
     /// Appends a user's message.
     pub fn push_user(&mut self, text: &str) {
-        self.messages.push(Message::user(text));
+        self.push(Message::user(text));
+    }
+
+    /// Appends a message.
+    pub fn push(&mut self, message: Message) {
+        self.begun = 0;
+        self.messages.push(message);
+    }
+
+    /// How many answers a log has begun after the last message.
+    pub fn begun(&self) -> usize {
+        self.begun
     }
 
     /// How many messages of the assistant follow the last message of the user.
@@ -315,7 +333,7 @@ impl RanCall {
 }
 
 /// The message that a line holds; `None` for other events.
-fn message(event: Raw<'_>) -> Result<Option<Message>, String> {
+pub(crate) fn message(event: Raw<'_>) -> Result<Option<Message>, String> {
     if !event.is_object() {
         return Err("not a JSON object".into());
     }

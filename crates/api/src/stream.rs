@@ -4,6 +4,7 @@ use crate::Api;
 use crate::failure::StreamFailure;
 use crate::framing::{Frame, Framing};
 use crate::recognise::mismatch;
+use crate::tape::LogDecoder;
 use crate::turn::{Decoder, EventWriter, TurnState};
 use event::payload::{FinishReason, SessionStats};
 use event::{Index, Raw, Sink};
@@ -50,6 +51,12 @@ impl Stream {
             },
             turn: TurnState::new(api.name(), options),
         }
+    }
+
+    /// Reads the lines of a stream of a log in place of a provider's body; see
+    /// [`crate::tape::Tape::is_log`].
+    pub fn read_log(&mut self) {
+        self.reader.decoder = Box::new(LogDecoder::default());
     }
 
     /// Takes the next bytes of the body. Its form (server-sent events, JSON lines, a JSON array,
@@ -232,7 +239,12 @@ impl Reader {
             self.first = Some((name.map(str::to_owned), text.to_owned()));
         }
         turn.with_call = false;
-        if let Some(failure) = StreamFailure::of_frame(data, name) {
+        let failure = if self.decoder.takes_errors() {
+            None
+        } else {
+            StreamFailure::of_frame(data, name)
+        };
+        if let Some(failure) = failure {
             turn.error(&failure);
         } else if matches!(frame, Frame::Value(_)) && self.decoder.is_whole(data) {
             self.decoder.whole(data, turn);

@@ -11,13 +11,18 @@
 //! [0.120,"end","eof"]
 //! ```
 //!
+//! A log of events is read as a tape, too (`log.rs`).
+//!
 //! Times are seconds since the line before. A tape holds no credential: [`TapeExchange::redact`] takes
 //! them out before it is written, and [`Tape::read`] refuses a tape that holds the shape of one.
 
 mod format;
+mod log;
 mod lookup;
 
 pub use crate::tape::format::{
     Head, RecordedRequest, Tape, TapeEnding, TapeError, TapeExchange, TapeRead, is_tape,
 };
+pub(crate) use crate::tape::log::LogDecoder;
+pub use crate::tape::log::{AskedOfLog, LoggedRequest, NextOfLog};
 pub use crate::tape::lookup::{Canonical, Miss};

@@ -1,12 +1,13 @@
 //! What all decoders share: the stream that they write.
 
+use crate::Api;
 use crate::failure::{StreamFailure, Words};
 use crate::members::minified;
 use event::payload::{
     ContentDelta, Details, Error, FinishReason, RefusalDelta, Retract, RetractReason, ServerItem,
     SessionStats, StreamEnd, StreamStart, Thinking, ToolCallDelta, Warning,
 };
-use event::{Choices, Json, Kind, Object, Payload, Raw, Sink, Surrogates};
+use event::{Choices, Json, Kind, Object, Payload, Raw, Sink, Surrogates, Text};
 use redact::Redactor;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -598,7 +599,7 @@ impl EventWriter<'_> {
         halves
     }
 
-    fn write<'p>(&mut self, choice: u32, payload: impl Into<Payload<'p>>) {
+    pub(crate) fn write<'p>(&mut self, choice: u32, payload: impl Into<Payload<'p>>) {
         if !std::mem::replace(&mut self.started, true) {
             self.start();
             for (choice, place, json) in std::mem::take(&mut self.early) {
@@ -606,6 +607,41 @@ impl EventWriter<'_> {
             }
         }
         self.out.emit(choice, payload);
+    }
+
+    /// Writes the `stream_start` of a log, whose fields take the place of those of the request.
+    pub(crate) fn start_as(&mut self, start: &StreamStart<'_>) {
+        if std::mem::replace(&mut self.started, true) {
+            return;
+        }
+        let text = |text: Option<Text<'_>>| text.map(|text| text.str().into_owned());
+        let state = &mut *self.state;
+        (state.id, state.model) = (text(start.id), text(start.model));
+        if let Some(api) = text(start.api).and_then(|name| Api::from_name(&name)) {
+            state.api = api.name();
+        }
+        state.offered = start.tools_offered;
+        state.options = StreamOptions {
+            tools: start.tools.map(|tools| tools.text().into_owned()),
+            system: text(start.system),
+            tools_mode: text(start.tools_mode),
+            dialect: text(start.dialect),
+            prefill: text(start.prefill),
+            attempt: start.attempt,
+            fallback: start.fallback.is_some(),
+            ..std::mem::take(&mut state.options)
+        };
+        self.start();
+    }
+
+    /// Ends the stream as a log has it. The counts are those of the log, if it `has_counts`.
+    pub(crate) fn end_as(&mut self, end: StreamEnd<'_>, has_counts: bool) {
+        if has_counts {
+            let counts = self.stats;
+            self.write(0, counts);
+        }
+        self.write(0, end);
+        self.ended = true;
     }
 
     /// Writes the `stream_start`.
@@ -619,6 +655,7 @@ impl EventWriter<'_> {
         let o = &state.options;
         let traceparent = o.span.map(|span| span.to_string());
         let parent_span = o.caller.map(SpanContext::span_id);
+        let system = o.system.as_deref().map(|text| o.redactor.text(text));
         let start = StreamStart {
             api: Some(state.api.into()),
             model: state.model.as_ref().or(o.model.as_ref()).map(Into::into),
@@ -626,6 +663,7 @@ impl EventWriter<'_> {
             tools_mode: o.tools_mode.as_ref().map(Into::into),
             dialect: o.dialect.as_ref().map(Into::into),
             tools: o.tools.as_deref().map(Json::of),
+            system: system.as_deref().map(Into::into),
             tools_offered: state.offered,
             prefill: o.prefill.as_ref().map(Into::into),
             attempt: o.attempt,
@@ -650,6 +688,11 @@ pub(crate) trait Decoder {
     /// decoder sets [`TurnState::marked`].
     fn frame(&mut self, name: Option<&str>, data: Raw<'_>, turn: &mut EventWriter<'_>);
 
+    /// Whether an object with an error in it is for the decoder, too.
+    fn takes_errors(&self) -> bool {
+        false
+    }
+
     /// Whether this JSON value is a whole response of the endpoint without streaming, not a frame.
     /// `false` also where frames have the shape of the whole response.
     fn is_whole(&self, _body: Raw<'_>) -> bool {
@@ -672,6 +715,8 @@ pub(crate) trait Decoder {
 pub struct StreamOptions {
     /// The tools of the request: a JSON array in OpenAI's shape, on one line.
     pub tools: Option<String>,
+    /// The system prompt of the request, where no message of the conversation has it.
+    pub system: Option<String>,
     /// `native`, `tag` or `none`.
     pub tools_mode: Option<String>,
     /// The dialect's name in tag mode.

@@ -110,6 +110,9 @@ impl TurnDraft {
     /// # Errors
     /// An allow-list that cannot be read, a request that cannot be made.
     fn recorded(&self, recorder: &Recorder) -> Result<Option<FormDecision>> {
+        if recorder.is_log() {
+            return Ok(Some(self.default_tools()));
+        }
         let allowed = self.allowed()?;
         let tag = FormDecision {
             form: self.tag(),

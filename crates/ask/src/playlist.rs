@@ -1,8 +1,8 @@
 //! Recorded answers in the place of a provider.
 
 use anyhow::{Context, Result, anyhow, bail};
-use api::tape::{Head, Tape, is_tape};
-use api::{Api, recognise};
+use api::tape::{Head, Tape};
+use api::{Api, RecordingForm, recognise};
 use client::{RecordedAnswer, ReplayFaults};
 use std::cell::Cell;
 use std::io::Read;
@@ -25,6 +25,8 @@ pub struct PlayedAnswer {
     pub model: String,
     /// Its status and headers; those of a success for a body without them.
     pub head: Head,
+    /// Whether its body is lines of a log.
+    pub is_log: bool,
     /// Its body.
     pub recording: RecordedAnswer,
 }
@@ -89,7 +91,7 @@ fn read(
     path: &Path,
     answers: &mut Vec<PlayedAnswer>,
 ) -> Result<()> {
-    if !is_tape(bytes) {
+    if RecordingForm::of(bytes) == RecordingForm::Body {
         let Some(api) = api.or_else(|| recognise(bytes, true)) else {
             bail!(
                 "{}: the body does not show its API, name it with --api",
@@ -104,6 +106,7 @@ fn read(
         answers.push(PlayedAnswer {
             api,
             model: String::new(),
+            is_log: false,
             head,
             recording,
         });
@@ -115,7 +118,8 @@ fn read(
         .with_context(|| path.display().to_string())?
         .exchanges
     {
-        let Some(api) = Api::from_name(&exchange.api).or(api) else {
+        let of_log = exchange.logged.as_ref().map(|_| Api::OpenaiChat);
+        let Some(api) = Api::from_name(&exchange.api).or(api).or(of_log) else {
             let path = path.display();
             let line = exchange.line;
             let name = &exchange.api;
@@ -126,6 +130,7 @@ fn read(
         answers.push(PlayedAnswer {
             api,
             model: exchange.model.clone(),
+            is_log: exchange.logged.is_some(),
             head,
             recording,
         });

@@ -14,7 +14,7 @@ use api::tape::{Head, TapeExchange};
 use api::{End, Request, Stream};
 use client::{
     AttemptPolicy, AttemptTrouble, Attempts, Body, Error, Network, NextAttempt, PieceContent,
-    RecordedAnswer, Recorder, Response, Speed, TimeLimits, Wait,
+    Recorder, Response, Speed, TimeLimits, Wait,
 };
 use event::payload::Warning;
 use std::cell::RefCell;
@@ -234,16 +234,25 @@ impl<H: Host> AskTurn<'_, H> {
         }) = played
         {
             drop(request);
+            if played.is_some_and(|played| played.is_log) {
+                stream.read_log();
+            }
             let mut body = Body::of_recording(recording.clone(), self.speed);
             return Ok(self.answer(head.clone(), &mut body, stream).await?.0);
         }
         let mut recording = None;
         if let Some(recorder) = self.recorder {
-            let answer = recorder.borrow_mut().answer(turn.model(), &request);
+            let answer = recorder
+                .borrow_mut()
+                .answer(turn.model(), &request, &turn.asked());
             match answer {
                 Ok(Some(exchange)) => {
+                    if exchange.logged.is_some() {
+                        stream.read_log();
+                    }
                     self.host.note(Note::Detail("the tape answers"));
-                    let mut body = Body::of_recording(RecordedAnswer::of(&exchange), self.speed);
+                    let recording = recorder.borrow().play(&exchange);
+                    let mut body = Body::of_recording(recording, self.speed);
                     return Ok(self
                         .answer(head(exchange.head.as_ref()), &mut body, stream)
                         .await?

@@ -120,6 +120,14 @@ pub fn open_tape((path, mode): TapeSettings) -> Result<Recorder> {
 }
 
 impl ReplayArgs {
+    /// The same with the longest silence of a connection, which a longer stall does not wait for.
+    pub fn faults_within(&self, connection: &ConnectionArgs) -> ReplayFaults {
+        ReplayFaults {
+            idle: Some(connection.idle_timeout),
+            ..self.faults()
+        }
+    }
+
     /// What goes wrong in a replay.
     pub fn faults(&self) -> ReplayFaults {
         let ReplayArgs {
@@ -136,7 +144,17 @@ impl ReplayArgs {
             stall_at,
             error_at,
             dup_at,
+            idle: None,
         }
+    }
+
+    /// Whether every answer comes from a tape.
+    ///
+    /// # Errors
+    /// See [`ReplayArgs::tape`].
+    pub fn is_offline(&self) -> Result<bool> {
+        let tape = self.tape()?;
+        Ok(tape.is_some_and(|(_, mode)| mode == TapeMode::Replay))
     }
 
     /// The tape, from the command line or the environment.

@@ -3,6 +3,7 @@
 use super::form::{RequestForm, ToolsForm, ToolsModeChoice};
 use super::provider::ReadyProvider;
 use anyhow::{Result, bail};
+use api::tape::AskedOfLog;
 use api::{
     Api, Conversation, InboundRequest, Request, RequestError, RequestOptions, StreamOptions,
     TargetServer, request,
@@ -59,6 +60,7 @@ impl TurnDraft {
         let settings = &provider.settings;
         options.params = provider.with_own(options.params);
         stream.tools = options.tools.as_ref().map(|tools| tools.openai(|_| true));
+        stream.system.clone_from(&options.system);
         stream.prefill.clone_from(&settings.tools.prefill);
         stream.max_frame = Some(settings.max_frame);
         let is_tag = settings.tools.tools_mode == ToolsModeChoice::Tag;
@@ -192,6 +194,23 @@ impl TurnDraft {
             "{{\"role\":\"user\",\"content\":{}}}",
             event::quoted(question)
         )
+    }
+
+    /// What is asked of a log that answers in the place of a provider.
+    pub fn asked(&self) -> AskedOfLog<'_> {
+        AskedOfLog {
+            system: self.options.system.as_deref(),
+            tools: self.stream.tools.as_deref(),
+            messages: &self.conversation.messages,
+            begun: self.conversation.begun(),
+        }
+    }
+
+    /// Appends a message of a recorded conversation, as JSON.
+    pub fn push(&mut self, message: &str) {
+        let (recorded, _) = Conversation::read(message);
+        let messages = recorded.messages.into_iter();
+        messages.for_each(|message| self.conversation.push(message));
     }
 
     /// How often the model has answered since the last user's message.

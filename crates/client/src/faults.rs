@@ -119,12 +119,18 @@ pub struct ReplayFaults {
     pub error_at: Option<usize>,
     /// The event or line that holds this byte comes twice.
     pub dup_at: Option<usize>,
+    /// How long a silence may last; a longer one ends the answer at once, without the wait.
+    pub idle: Option<Duration>,
 }
 
 impl ReplayFaults {
     /// Whether there is any fault. If there is one, the whole body must be in memory.
     pub fn any(&self) -> bool {
-        *self != ReplayFaults::default()
+        let faults = ReplayFaults {
+            idle: None,
+            ..*self
+        };
+        faults != ReplayFaults::default()
     }
 
     /// Puts the faults into a recording.
@@ -140,8 +146,14 @@ impl ReplayFaults {
         }
         if let Some(stall) = self.stall_at {
             let at = boundary(reads, stall.at);
-            if let Some(read) = reads.get_mut(at) {
-                read.stall = stall.time;
+            let too_long = self.idle.filter(|idle| stall.time >= *idle);
+            match (reads.get_mut(at), too_long) {
+                (Some(_), Some(idle)) => {
+                    recording.error = Some(Error::idle(idle));
+                    reads.truncate(at);
+                }
+                (Some(read), None) => read.stall = stall.time,
+                (None, _) => {}
             }
         }
         if let Some(at) = self

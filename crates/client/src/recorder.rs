@@ -1,6 +1,7 @@
 //! A tape in use: answers from it, and recordings onto it.
 
-use api::tape::{self, Canonical, Miss, Tape, TapeError, TapeExchange};
+use crate::{RecordedAnswer, ReplayFaults};
+use api::tape::{self, AskedOfLog, Canonical, Miss, NextOfLog, Tape, TapeError, TapeExchange};
 use api::{Api, Request};
 use redact::{Redactor, is_secret_header};
 use std::fs::OpenOptions;
@@ -25,6 +26,7 @@ pub struct Recorder {
     mode: TapeMode,
     tape: Tape,
     redactor: Redactor,
+    faults: ReplayFaults,
 }
 
 /// Why a tape cannot be used. Each message names the file.
@@ -39,6 +41,9 @@ pub enum RecorderError {
     /// The file is not a tape.
     #[error("{path}: {1}", path = .0.display())]
     Tape(PathBuf, TapeError),
+    /// A log of events is to be recorded on.
+    #[error("{path}: a log of events, which only answers; leave out --tape-mode, or name a tape to record on", path = .0.display())]
+    Log(PathBuf),
     /// The file cannot be written.
     #[error("{path}: {1}, the answer was not recorded", path = .0.display())]
     Write(PathBuf, io::Error),
@@ -58,17 +63,33 @@ impl Recorder {
             Err(e) if e.kind() == ErrorKind::NotFound => return Err(RecorderError::Missing(path)),
             Err(e) => return Err(RecorderError::Read(path, e)),
         };
+        if tape.is_log() && mode != TapeMode::Replay {
+            return Err(RecorderError::Log(path));
+        }
         Ok(Recorder {
             path,
             mode,
             tape,
             redactor: Redactor::default(),
+            faults: ReplayFaults::default(),
         })
     }
 
     /// Sets the redactor for requests and recordings.
     pub fn set_redactor(&mut self, redactor: &Redactor) {
         self.redactor = redactor.clone();
+    }
+
+    /// Sets what goes wrong in each answer from the tape.
+    pub fn set_faults(&mut self, faults: ReplayFaults) {
+        self.faults = faults;
+    }
+
+    /// The answer of an exchange of the tape, with what goes wrong in it.
+    pub fn play(&self, exchange: &TapeExchange) -> RecordedAnswer {
+        let mut recording = RecordedAnswer::of(exchange);
+        self.faults.apply(&mut recording);
+        recording
     }
 
     /// Whether every answer comes from the tape.
@@ -82,13 +103,35 @@ impl Recorder {
         Some((Api::from_name(&first.api)?, first.model.clone()))
     }
 
-    /// The recorded answer; `None` if the request is to be sent.
+    /// Whether the tape is a log of events.
+    pub fn is_log(&self) -> bool {
+        self.tape.is_log()
+    }
+
+    /// What follows in a log of what a turn asks.
+    pub fn next_of_log(&self, asked: &AskedOfLog<'_>) -> NextOfLog<'_> {
+        self.tape.next_of_log(asked)
+    }
+
+    /// The recorded answer; `None` if the request is to be sent. A log is asked by `asked`, a tape
+    /// by the request.
     ///
     /// # Errors
     /// [`Miss`] if the answer is not recorded and every answer comes from the tape.
-    pub fn answer(&mut self, model: &str, request: &Request) -> Result<Option<TapeExchange>, Miss> {
+    pub fn answer(
+        &mut self,
+        model: &str,
+        request: &Request,
+        asked: &AskedOfLog<'_>,
+    ) -> Result<Option<TapeExchange>, Miss> {
         if self.mode == TapeMode::Record {
             return Ok(None);
+        }
+        if self.tape.is_log() {
+            return self
+                .tape
+                .take_logged(asked)
+                .map(|found| Some(found.clone()));
         }
         match self.tape.take(&self.canonical(model, request)) {
             Ok(exchange) => Ok(Some(exchange.clone())),

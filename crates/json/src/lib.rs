@@ -5,6 +5,7 @@
 //! that was cut; a repair lists every edit. Nothing opens a file or a connection.
 
 mod check;
+mod difference;
 mod lex;
 mod literal;
 mod partial;
@@ -15,6 +16,7 @@ mod tools;
 mod typed;
 
 pub use check::{JsonError, Shape, ValidJson, check, equal, is_name};
+pub use difference::difference;
 pub use literal::{Literal, LiteralProgress, Notation};
 pub use partial::{LiveArguments, best_reading};
 pub use repair::{Repair, Repaired, apply, repair};

@@ -19,6 +19,7 @@ mod members;
 mod output;
 mod plan;
 mod policy;
+mod recorded;
 mod reference;
 mod result;
 mod tools;
@@ -40,6 +41,7 @@ pub use log::Log;
 pub use output::{BinaryKind, CallStep, ProgressLines, binary, shorten};
 pub use plan::{Order, Plan, PlanSettings, PlanStep, PlanTally, Question};
 pub use policy::{CallBudget, Effect, Policy, PolicyError, Rate, Rule};
+pub use recorded::{CallReplay, RecordedApproval, RecordedCalls};
 pub use reference::{
     CallAnswer, CallHash, CallReference, Continuation, PastAnswer, ReferenceError, UnusedAnswer,
     call_hash, shell_word,

@@ -91,6 +91,27 @@ impl Setup {
         Ok(Setup { tools: list, pool })
     }
 
+    /// The tools of a text, which has no servers.
+    ///
+    /// # Errors
+    /// The first mistake in it.
+    pub(crate) fn of_text(text: &str) -> anyhow::Result<Setup> {
+        let tools = Tools::read(text)
+            .context("the tools of the log cannot be read, name a tools file with --tools")?;
+        let servers = Servers::default();
+        let redactor = secrets::redactor(&tools, &servers);
+        let none = (Lock::default(), LockFile::new(None, &Toolbox::default()));
+        let confines = Confines {
+            least: tool::SandboxKind::None,
+            protected: vec![],
+        };
+        let pool = Pool::new(servers, none, Path::new("."), confines, redactor);
+        Ok(Setup {
+            tools,
+            pool: Rc::new(pool),
+        })
+    }
+
     /// Where the servers are: with a hub if the environment names one, else this process starts
     /// them when they are needed.
     ///

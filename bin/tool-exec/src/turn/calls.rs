@@ -13,7 +13,7 @@ use crate::command::program;
 use crate::store::{Cache, Records};
 use crate::{approve, stream};
 use event::payload::{
-    Approval, Message, Millis, SessionStats, ToolProgress, ToolUse, Verdict, Warning,
+    Approval, Error, Message, Millis, SessionStats, ToolProgress, ToolUse, Verdict, Warning,
 };
 use event::{Event, Json, Payload, Text};
 use std::cell::Cell;
@@ -24,13 +24,17 @@ use std::time::Instant;
 use stdio::{LineHandler, LineWriter};
 use tokio::sync::mpsc;
 use tool::{
-    AnswerSource, CallReference, Continuation, Hash, Plan, PlanStep, ReadyCall, RequestedCall,
-    RunnerKind, Status, ToolAnswer, Work, one_line,
+    AnswerSource, CallReference, CallReplay, Continuation, Hash, PersonAnswer, Plan, PlanStep,
+    ReadyCall, RequestedCall, RunnerKind, Status, ToolAnswer, Work, one_line,
 };
 use trace::{IdSeed, TraceContext};
 
 /// Why a call does not start after the log or the journal has failed.
 const NO_RECORD: &str = "its start could not be recorded in the log";
+
+/// Why no call starts after one that the recording lacks.
+const NOT_RECORDED: &str =
+    "the recording that is replayed has no result of it, or of a call before it";
 
 /// What a run does with its calls, as it was asked for.
 pub(crate) struct CallOptions {
@@ -47,6 +51,8 @@ pub(crate) struct CallOptions {
     pub trace: Option<TraceContext>,
     /// Whether running calls are ended without a grace; the session sets it.
     pub at_once: Rc<Cell<bool>>,
+    /// What answers in the place of tools and persons, under `--replay`.
+    pub replay: Option<CallReplay>,
 }
 
 /// The calls of a run.
@@ -73,6 +79,12 @@ pub(crate) struct Calls {
     held: Vec<(Rc<RequestedCall>, CallProgress)>,
     reports: mpsc::UnboundedSender<CallReport>,
     counts: RunCounts,
+    /// Whether a call is not in the recording of `--replay`.
+    pub has_missed: bool,
+    /// The calls that were stopped.
+    stopped: Vec<u64>,
+    /// Whether the input has ended.
+    is_finished: bool,
 }
 
 /// What the run counts for its `session_stats`.
@@ -127,6 +139,9 @@ impl Calls {
                 cache_hits: 0,
                 start: Instant::now(),
             },
+            has_missed: false,
+            stopped: Vec::new(),
+            is_finished: false,
         };
         (calls, received)
     }
@@ -137,12 +152,26 @@ impl Calls {
         loop {
             let steps = self.plan.steps();
             if steps.is_empty() {
+                if self.deliver() {
+                    continue;
+                }
                 return;
             }
             for step in steps {
                 match step {
                     PlanStep::Start { key, call, ready } => self.begin(key, call, ready, out, t),
-                    PlanStep::Ask(question) => self.asker.ask(question),
+                    PlanStep::Ask(question) => match &self.options.replay {
+                        Some(replay) => {
+                            let answer = match replay.verdict(&question.call) {
+                                Some(Verdict::Denied) => PersonAnswer::No,
+                                Some(_) => PersonAnswer::Yes,
+                                None => PersonAnswer::Nothing,
+                            };
+                            self.plan
+                                .answered(question.key, question.ready.hash, answer);
+                        }
+                        None => self.asker.ask(question),
+                    },
                     PlanStep::Withdraw { key } => self.asker.withdraw(key),
                     PlanStep::Approval {
                         call,
@@ -152,13 +181,16 @@ impl Calls {
                         reason,
                     } => {
                         self.write_approval(&call, &ready, verdict, source, reason, out);
+                        self.wrote();
                     }
                     PlanStep::Stop { key } => {
+                        self.stopped.push(key);
                         if let Some(active) = self.active.get(&key) {
                             active.handle.stop(self.options.at_once.get());
                         }
                     }
                     PlanStep::Result { key, call, answer } => {
+                        let answer = self.recorded_words(&call, answer);
                         self.waiting.extend(answer.hash.map(|hash| CallReference {
                             id: call.id.clone(),
                             hash,
@@ -167,9 +199,12 @@ impl Calls {
                         self.counts.answered += u64::from(!answer.resumed);
                         self.counts.cache_hits += u64::from(answer.cached);
                         self.write_result(key, &call, &answer, out);
+                        self.wrote();
                     }
                     PlanStep::Message { call, answer } => {
+                        let answer = self.recorded_words(&call, answer);
                         let answer = self.shown(answer);
+                        self.wrote();
                         let message = tool::message(&call.id, &call.name, &answer);
                         let message = Message {
                             message: Json::of(&message),
@@ -191,6 +226,31 @@ impl Calls {
         out: &mut LineWriter<'_>,
         t: Option<&str>,
     ) {
+        let found = self
+            .options
+            .replay
+            .as_ref()
+            .map(|replay| replay.find(&call));
+        let mut events_before = 0;
+        let replayed = match found {
+            None => None,
+            Some(Ok(recorded)) if recorded.result().is_some() => {
+                events_before = recorded.events_before;
+                recorded.result().cloned()
+            }
+            Some(found) => {
+                let why = match found {
+                    Ok(_) => format!("the call of {} has no result in the recording", call.name),
+                    Err(why) => why,
+                };
+                self.miss(key, &call, &why, out);
+                return;
+            }
+        };
+        if let Some(answer) = replayed.as_ref().filter(|answer| answer.cached) {
+            self.plan.done(key, answer.clone());
+            return;
+        }
         let cache = self.cache_key(&call, &ready);
         if let (Some(name), Some(cache)) = (&cache, &self.cache)
             && let Some(exec) = &ready.tool.exec
@@ -220,11 +280,75 @@ impl Calls {
             cache,
             summary,
             timestamp,
+            replayed,
+            events_before,
         };
         let call = &active.call;
         out.write(active.intent(), call.stream.as_deref(), call.choice, t);
+        let is_started = active.replayed.is_none();
         self.active.insert(key, active);
-        self.announced.push(key);
+        if is_started {
+            self.announced.push(key);
+        }
+        self.wrote();
+    }
+
+    /// Answers one call of `--replay` whose result is due; returns whether there was one. A result
+    /// comes as many events after the beginning of its response as in the recording, whatever time
+    /// that took. When the input has ended or the call is stopped it is due at once.
+    fn deliver(&mut self) -> bool {
+        let Some(replay) = &self.options.replay else {
+            return false;
+        };
+        let written = replay.run.events();
+        let late = self
+            .active
+            .iter()
+            .filter(|(_, active)| active.replayed.is_some());
+        let next = late
+            .min_by_key(|(key, active)| (!self.stopped.contains(key), active.events_before, **key));
+        let Some((key, active)) = next else {
+            return false;
+        };
+        let is_due = self.is_finished || active.events_before <= written;
+        let key = *key;
+        if !is_due && !self.stopped.contains(&key) {
+            return false;
+        }
+        let answer = self
+            .active
+            .get_mut(&key)
+            .and_then(|active| active.replayed.take());
+        if let Some(answer) = answer {
+            self.ended(key, answer);
+        }
+        true
+    }
+
+    /// Notes that an event was written.
+    fn wrote(&mut self) {
+        if let Some(replay) = &mut self.options.replay {
+            replay.run.wrote();
+        }
+    }
+
+    /// Answers a call that the recording lacks, and starts no further one.
+    fn miss(&mut self, key: u64, call: &RequestedCall, why: &str, out: &mut LineWriter<'_>) {
+        let message = self.clean(&format!("no result of this call is recorded: {why}"));
+        write(out, Error::new("tool-exec", "tape_miss", &message), call);
+        self.has_missed = true;
+        self.plan.stop_because(NOT_RECORDED);
+        let output = format!("The call was not run: {NOT_RECORDED}.");
+        self.plan.done(key, ToolAnswer::new(Status::Error, output));
+    }
+
+    /// The answer that the recording has in the place of one of this run that names the command and
+    /// the log of this run.
+    fn recorded_words(&self, call: &RequestedCall, answer: Rc<ToolAnswer>) -> Rc<ToolAnswer> {
+        let has_words = matches!(answer.status, Status::Pending | Status::Denied);
+        let replay = self.options.replay.as_ref().filter(|_| has_words);
+        let recorded = replay.and_then(|replay| replay.answer(call, answer.status));
+        recorded.map_or(answer, |recorded| Rc::new(recorded.clone()))
     }
 
     /// Whether calls, or a question, wait for [`Calls::launch`].
@@ -310,7 +434,8 @@ impl Calls {
             self.cache = None;
         }
         let answer = self.plan.done(key, answer);
-        if self.records.any() {
+        // A replayed result has its place among the events, and nothing is lost with it.
+        if self.records.any() && self.options.replay.is_none() {
             let call = &active.call;
             let timestamp = self.now();
             let summary = one_line(&answer.output);
@@ -452,6 +577,22 @@ impl Calls {
         reason: Option<String>,
         out: &mut LineWriter<'_>,
     ) {
+        if let Some(replay) = &self.options.replay {
+            if let Some(recorded) = replay.approval(call) {
+                let approval = Approval {
+                    tool_id: (&*call.id).into(),
+                    tool_name: (&*call.name).into(),
+                    hash: (&recorded.hash).into(),
+                    decision: (&recorded.decision).into(),
+                    by: (&recorded.by).into(),
+                    source: (&recorded.source).into(),
+                    reason: recorded.reason.as_ref().map(Text::from),
+                    timestamp: self.now(),
+                };
+                write(out, approval, call);
+            }
+            return;
+        }
         let (by, source) = match (&self.options.answered_by, source) {
             (Some(name), AnswerSource::Option) => (name.clone(), AnswerSource::Http),
             _ => (approve::user_name(), source),
@@ -525,6 +666,9 @@ impl Calls {
 impl LineHandler for Calls {
     fn event(&mut self, event: &Event<'_>, at: (usize, usize), out: &mut LineWriter<'_>) -> bool {
         out.pass(at.0, at.1);
+        if let Some(replay) = &mut self.options.replay {
+            replay.run.event(event);
+        }
         self.plan.event(event);
         self.settle(out, event.t().map(|t| t.text()));
         false
@@ -543,6 +687,7 @@ impl LineHandler for Calls {
 
     fn finish(&mut self, out: &mut LineWriter<'_>) {
         self.plan.finish();
+        self.is_finished = true;
         self.settle(out, None);
     }
 }
@@ -567,6 +712,10 @@ pub(super) struct ActiveCall {
     pub trace: Option<TraceContext>,
     /// The `traceparent` of that span.
     traceparent: Option<String>,
+    /// Its result, if a recording has it; taken when it is delivered.
+    replayed: Option<ToolAnswer>,
+    /// How many events of its response come before that result.
+    events_before: usize,
 }
 
 impl ActiveCall {

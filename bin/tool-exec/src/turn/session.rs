@@ -277,7 +277,7 @@ impl ToolSession<'_> {
             return Err(Failure::Write(std::io::Error::from(e.kind())).into());
         }
         let tally = self.calls.plan.tally();
-        let error = self.reader.has_failed();
+        let error = self.reader.has_failed() || self.calls.has_missed;
         // The input was read no further since the reader of the output has gone: nobody waits for
         // the rest, or for another turn.
         let is_left =

@@ -1,5 +1,7 @@
 //! The text of a tape, read and written.
 
+use crate::recognise::RecordingForm;
+use crate::tape::log::LoggedRequest;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use event::{Object, Raw};
@@ -26,12 +28,15 @@ pub fn is_tape(text: &[u8]) -> bool {
 }
 
 impl Tape {
-    /// Reads the text of a tape.
+    /// Reads the text of a tape, or a log of events.
     ///
     /// # Errors
     /// The line that is not a tape line, has a time that is negative, not a number or longer than a
     /// day, or holds the shape of a credential.
     pub fn read(text: &str) -> Result<Tape, TapeError> {
+        if RecordingForm::of(text.as_bytes()) == RecordingForm::Log {
+            return Ok(Tape::of_log(text));
+        }
         let mut exchanges: Vec<TapeExchange> = vec![];
         for (number, line) in text.lines().enumerate() {
             let at = |what: String| TapeError {
@@ -70,6 +75,7 @@ impl Tape {
         Ok(Tape {
             played: vec![false; exchanges.len()],
             exchanges,
+            messages: None,
         })
     }
 }
@@ -337,6 +343,8 @@ pub struct Tape {
     pub exchanges: Vec<TapeExchange>,
     /// Which exchanges [`Tape::take`] gave out.
     pub(crate) played: Vec<bool>,
+    /// The messages of a log; `None` if this is none.
+    pub(crate) messages: Option<Vec<Value>>,
 }
 
 /// One request and what came back.
@@ -358,6 +366,8 @@ pub struct TapeExchange {
     pub reads: Vec<TapeRead>,
     /// How it ended and how long after the line before; `None` if the tape has no end.
     pub end: Option<(Duration, TapeEnding)>,
+    /// What a log has of the request; `None` on a tape.
+    pub logged: Option<LoggedRequest>,
 }
 
 /// A request as a tape has it: without headers, since those carry the key.

@@ -54,7 +54,7 @@ impl Canonical {
 /// No answer to a request is recorded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no answer to this request is on the tape: {0}")]
-pub struct Miss(String);
+pub struct Miss(pub(crate) String);
 
 impl Tape {
     /// The next answer to this request that was not given out before: equal requests are answered
@@ -87,7 +87,10 @@ impl Tape {
             _ if equal > 0 => format!("it is recorded {equal} times, and all of them were played"),
             None => "the tape holds no request to compare with".to_owned(),
             Some((_, line, recorded)) => {
-                let (path, ours, theirs) = difference(&asked.asked, &recorded.asked);
+                let (path, ours, theirs) = json::difference(
+                    &Value::from(asked.asked.clone()),
+                    &Value::from(recorded.asked.clone()),
+                );
                 format!(
                     "the nearest recorded request (line {line}) differs first at {path}: {ours} here, {theirs} on the tape"
                 )
@@ -114,54 +117,6 @@ fn shared(a: &Map<String, Value>, b: &Map<String, Value>) -> usize {
         .zip(text(b).bytes())
         .take_while(|(x, y)| x == y)
         .count()
-}
-
-/// The path of the first difference, and both values there, cut to what fits on a line.
-fn difference(a: &Map<String, Value>, b: &Map<String, Value>) -> (String, String, String) {
-    let none = || "nothing".to_owned();
-    for key in ASKED {
-        let x = a.get(key);
-        let y = b.get(key);
-        if x != y {
-            let (path, x, y) = descend(key.to_owned(), x, y);
-            return (path, x.map_or_else(none, brief), y.map_or_else(none, brief));
-        }
-    }
-    ("nowhere".to_owned(), none(), none())
-}
-
-fn descend<'v>(
-    path: String,
-    a: Option<&'v Value>,
-    b: Option<&'v Value>,
-) -> (String, Option<&'v Value>, Option<&'v Value>) {
-    let next = match (a, b) {
-        (Some(Value::Object(a)), Some(Value::Object(b))) => {
-            let key = a
-                .keys()
-                .chain(b.keys())
-                .find(|key| a.get(*key) != b.get(*key));
-            key.map(|key| (format!("{path}.{key}"), a.get(key), b.get(key)))
-        }
-        (Some(Value::Array(a)), Some(Value::Array(b))) => {
-            let at = (0..a.len().max(b.len())).find(|at| a.get(*at) != b.get(*at));
-            at.map(|at| (format!("{path}[{at}]"), a.get(at), b.get(at)))
-        }
-        _ => None,
-    };
-    match next {
-        Some((path, a, b)) => descend(path, a, b),
-        None => (path, a, b),
-    }
-}
-
-fn brief(value: &Value) -> String {
-    const MOST: usize = 80;
-    let text = value.to_string();
-    match text.char_indices().nth(MOST) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text,
-    }
 }
 
 #[cfg(test)]

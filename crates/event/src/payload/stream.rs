@@ -39,6 +39,8 @@ payload! {
         /// The request's tools, in OpenAI's shape. A filter without the option `--tools` uses
         /// these.
         tools: Option<Json<'a>> = TOOLS,
+        /// The system prompt of the request, where no message of the conversation has it.
+        system: Option<Text<'a>>,
         /// How many tools the request offered that the client runs. Only known where the provider
         /// repeats the request in its response.
         tools_offered: Option<u32>,

@@ -1,0 +1,427 @@
+//! A log of events as a tape: each stream of the log is a recorded answer, and what the log holds
+//! before the stream is its request.
+//!
+//! The body of such an answer is the lines of its stream that the model's side wrote (`llm-stream`
+//! and `tag-parse`); the stages behind them write theirs again. A fault counts the bytes of these
+//! lines.
+
+use crate::conversation::{Message, message};
+use crate::tape::format::{Head, Tape, TapeEnding, TapeExchange, TapeRead};
+use crate::tape::lookup::Miss;
+use crate::turn::{Decoder, EventWriter};
+use event::payload::{
+    Error, Retract, RetractReason, SessionStats, StreamEnd, StreamStart, ToolCall, ToolCallDelta,
+    Warning,
+};
+use event::{Event, Kind, Payload, Raw, Scanner, Text};
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// The stages whose events a replay does not write, since they write them again.
+const LATER_STAGES: [&str; 3] = ["tc-accumulate", "tc-detect", "tool-exec"];
+
+/// The warnings of `llm-stream` that come before the stream that they are about.
+const BEFORE: [&str; 2] = ["retry_wait", "tools_refused"];
+
+/// What the log has of the request that an answer belongs to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LoggedRequest {
+    /// How many messages of the log come before the answer.
+    messages: usize,
+    /// The system prompt beside the messages.
+    system: Option<Value>,
+    /// The tools, in OpenAI's shape.
+    tools: Option<Value>,
+}
+
+/// What a turn asks, in the words of a log, whatever API the request would be made for.
+#[derive(Clone, Copy, Debug)]
+pub struct AskedOfLog<'a> {
+    /// The system prompt beside the messages; `None` if nobody typed one, so that the recorded one
+    /// counts.
+    pub system: Option<&'a str>,
+    /// The tools as JSON in OpenAI's shape; `None`, likewise.
+    pub tools: Option<&'a str>,
+    /// The messages.
+    pub messages: &'a [Message],
+    /// How many answers to these messages have begun, as far as the conversation has it.
+    pub begun: usize,
+}
+
+/// What follows in the recording of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum NextOfLog<'a> {
+    /// The model is asked.
+    Answer,
+    /// These messages come before that, and no stage of the run writes them.
+    Messages(&'a [Value]),
+    /// The recording has ended.
+    End,
+}
+
+impl Tape {
+    /// Reads a log of events. A line that is not an event is left out.
+    pub(crate) fn of_log(log: &str) -> Tape {
+        let mut reading = LogReading::default();
+        let mut scanner = Scanner::default();
+        for (line, text) in (1..).zip(log.lines()) {
+            match scanner.read(text) {
+                Ok(event) if event.kind() == Kind::Message => reading.message(text),
+                Ok(event) => reading.event(&event, line),
+                Err(_) => reading.message(text),
+            }
+        }
+        let mut exchanges: Vec<TapeExchange> = Vec::new();
+        reading.done.extend(reading.open.into_values());
+        reading.done.sort_by_key(|stream| stream.exchange.line);
+        exchanges.extend(reading.done.into_iter().map(LoggedStream::exchange));
+        Tape {
+            played: vec![false; exchanges.len()],
+            exchanges,
+            messages: Some(reading.messages),
+        }
+    }
+
+    /// Whether the tape is a log of events.
+    pub fn is_log(&self) -> bool {
+        self.messages.is_some()
+    }
+
+    /// The recorded answer to what a turn asks of a log. Of the answers to equal requests, which a
+    /// failed turn leaves, the next one that the conversation does not have; then the last.
+    ///
+    /// # Errors
+    /// [`Miss`] names the nearest recorded request and the first difference from it.
+    pub fn take_logged(&self, asked: &AskedOfLog<'_>) -> Result<&TapeExchange, Miss> {
+        let tools = asked.tools.map(value);
+        let equal: Vec<&TapeExchange> = self
+            .exchanges
+            .iter()
+            .filter(|exchange| self.is_answer(exchange, asked, tools.as_ref()))
+            .collect();
+        let next = asked.begun.min(equal.len().saturating_sub(1));
+        match equal.get(next) {
+            Some(exchange) => Ok(exchange),
+            None => Err(self.miss(asked, tools)),
+        }
+    }
+
+    /// What follows in the recording of these messages.
+    pub fn next_of_log(&self, asked: &AskedOfLog<'_>) -> NextOfLog<'_> {
+        if self.take_logged(asked).is_ok() {
+            return NextOfLog::Answer;
+        }
+        let recorded = self.messages.as_deref().unwrap_or_default();
+        let have = asked.messages.len();
+        if self.shared(asked.messages) < have {
+            return NextOfLog::Answer;
+        }
+        let mut requests = self.exchanges.iter().filter_map(|e| e.logged.as_ref());
+        match requests.find(|request| request.messages > have) {
+            Some(request) => {
+                let between = &recorded[have..request.messages];
+                if between.iter().any(is_of_run) {
+                    NextOfLog::Answer
+                } else {
+                    NextOfLog::Messages(between)
+                }
+            }
+            None if asked
+                .messages
+                .last()
+                .is_none_or(|last| last.role() == "assistant") =>
+            {
+                NextOfLog::End
+            }
+            None => NextOfLog::Answer,
+        }
+    }
+
+    fn is_answer(
+        &self,
+        exchange: &TapeExchange,
+        asked: &AskedOfLog<'_>,
+        tools: Option<&Value>,
+    ) -> bool {
+        exchange.logged.as_ref().is_some_and(|request| {
+            request.messages == asked.messages.len()
+                && self.shared(asked.messages) == request.messages
+                && asked
+                    .system
+                    .is_none_or(|system| request.system.as_ref() == Some(&Value::from(system)))
+                && tools.is_none_or(|tools| request.tools.as_ref() == Some(tools))
+        })
+    }
+
+    /// How many messages at the beginning are those of the log.
+    fn shared(&self, messages: &[Message]) -> usize {
+        let recorded = self.messages.as_deref().unwrap_or_default();
+        let mut pairs = messages.iter().zip(recorded);
+        let differs = |(message, recorded): (&Message, &Value)| {
+            recorded.as_object() != Some(message.fields())
+        };
+        pairs
+            .position(differs)
+            .unwrap_or_else(|| messages.len().min(recorded.len()))
+    }
+
+    fn miss(&self, asked: &AskedOfLog<'_>, tools: Option<Value>) -> Miss {
+        let recorded = self.messages.as_deref().unwrap_or_default();
+        let shared = self.shared(asked.messages);
+        let is_nearest = |exchange: &&TapeExchange| {
+            let request = exchange.logged.as_ref();
+            request.is_some_and(|request| request.messages >= asked.messages.len().min(shared + 1))
+        };
+        let nearest = self.exchanges.iter().find(is_nearest);
+        let Some(exchange) = nearest.or(self.exchanges.last()) else {
+            return Miss("the log holds no answer of a model".to_owned());
+        };
+        let request = exchange.logged.clone().unwrap_or_default();
+        let mut ours = Map::new();
+        let mut theirs = Map::new();
+        if let Some(system) = asked.system {
+            ours.insert("system".to_owned(), Value::from(system));
+            theirs.extend(request.system.map(|system| ("system".to_owned(), system)));
+        }
+        if let Some(tools) = tools {
+            ours.insert("tools".to_owned(), tools);
+            theirs.extend(request.tools.map(|tools| ("tools".to_owned(), tools)));
+        }
+        let messages = asked
+            .messages
+            .iter()
+            .map(|m| Value::from(m.fields().clone()));
+        ours.insert("messages".to_owned(), messages.collect());
+        let theirs_end = request.messages.max(shared.min(recorded.len()));
+        theirs.insert("messages".to_owned(), recorded[..theirs_end].into());
+        let (path, here, there) = json::difference(&ours.into(), &theirs.into());
+        Miss(format!(
+            "the nearest recorded request (line {}) differs first at {path}: {here} here, {there} on the tape",
+            exchange.line
+        ))
+    }
+}
+
+/// Whether a stage of the run writes such a message.
+fn is_of_run(message: &Value) -> bool {
+    matches!(message["role"].as_str(), Some("assistant" | "tool"))
+}
+
+fn value(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+/// A log while it is read.
+#[derive(Default)]
+struct LogReading {
+    messages: Vec<Value>,
+    open: HashMap<Option<Box<str>>, LoggedStream>,
+    done: Vec<LoggedStream>,
+    /// The warnings of the stream that is about to begin.
+    before: Vec<String>,
+}
+
+/// A stream of a log.
+#[derive(Default)]
+struct LoggedStream {
+    exchange: TapeExchange,
+    /// Its lines, with their times, and whether a line is a whole call.
+    lines: Vec<(Option<f64>, bool, String)>,
+    has_deltas: bool,
+    first_event: Duration,
+    last: Option<Duration>,
+}
+
+impl LogReading {
+    fn message(&mut self, line: &str) {
+        let read = Raw::parse(line).ok().map(message);
+        if let Some(Ok(Some(message))) = read {
+            self.messages.push(Value::from(message.fields().clone()));
+        }
+    }
+
+    fn event(&mut self, event: &Event<'_>, line: usize) {
+        let name: Option<Box<str>> = event.stream().map(|name| name.text().into());
+        if event.kind() == Kind::StreamStart {
+            self.done.extend(self.open.remove(&name));
+            let start = StreamStart::read(event);
+            let text = |text: Option<Text<'_>>| text.map(|text| text.str().into_owned());
+            let stream = self.open.entry(name.clone()).or_default();
+            stream.exchange = TapeExchange {
+                line,
+                api: text(start.api).unwrap_or_default(),
+                model: text(start.model).unwrap_or_default(),
+                logged: Some(LoggedRequest {
+                    messages: self.messages.len(),
+                    system: text(start.system).map(Value::from),
+                    tools: start.tools.map(|tools| value(&tools.text())),
+                }),
+                ..TapeExchange::default()
+            };
+            let before = std::mem::take(&mut self.before).into_iter();
+            stream.lines.extend(before.map(|line| (None, false, line)));
+        }
+        let Some(stream) = self.open.get_mut(&name) else {
+            if event.kind() == Kind::Warning && is_before(event) {
+                self.before.push(event.raw().into_owned());
+            }
+            return;
+        };
+        stream.event(event);
+        if event.kind() == Kind::StreamEnd {
+            self.done.extend(self.open.remove(&name));
+        }
+    }
+}
+
+impl LoggedStream {
+    fn event(&mut self, event: &Event<'_>) {
+        let is_ours = |source: Text<'_>| !LATER_STAGES.contains(&&*source.str());
+        let (is_call, line) = match event.kind() {
+            Kind::StreamStart
+            | Kind::Thinking
+            | Kind::ContentDelta
+            | Kind::RefusalDelta
+            | Kind::ServerItem
+            | Kind::Details => (false, event.raw().into_owned()),
+            Kind::ToolCallDelta => {
+                self.has_deltas = true;
+                (false, event.raw().into_owned())
+            }
+            Kind::SessionStats => {
+                let first = SessionStats::read(event).first_event_ms;
+                self.first_event =
+                    first.map_or(self.first_event, |t| Duration::from_micros(t.micros));
+                (false, event.raw().into_owned())
+            }
+            Kind::StreamEnd => {
+                let at = event.t().and_then(Raw::f64);
+                self.last = Some(time(at).unwrap_or_default());
+                (false, event.raw().into_owned())
+            }
+            Kind::ToolCall => (true, delta(event)),
+            Kind::Retract
+                if Retract::read(event).reason.str() != RetractReason::StreamFailed.name() =>
+            {
+                (false, event.raw().into_owned())
+            }
+            Kind::Warning if is_ours(Warning::read(event).source) => {
+                (false, event.raw().into_owned())
+            }
+            Kind::Error if is_ours(Error::read(event).source) => (false, event.raw().into_owned()),
+            _ => return,
+        };
+        self.lines
+            .push((event.t().and_then(Raw::f64), is_call, line));
+    }
+
+    fn exchange(self) -> TapeExchange {
+        let LoggedStream {
+            mut exchange,
+            lines,
+            has_deltas,
+            first_event,
+            last,
+        } = self;
+        exchange.head = Some(Head {
+            after: first_event,
+            status: 200,
+            headers: vec![],
+        });
+        let mut now = Duration::ZERO;
+        for (at, is_call, mut line) in lines {
+            if is_call && has_deltas {
+                continue;
+            }
+            let at = time(at).unwrap_or(now).max(now);
+            line.push('\n');
+            exchange.reads.push(TapeRead {
+                after: at - now,
+                bytes: line.into_bytes(),
+            });
+            now = at;
+        }
+        exchange.end = last.map(|_| (Duration::ZERO, TapeEnding::Eof));
+        exchange
+    }
+}
+
+fn is_before(event: &Event<'_>) -> bool {
+    let warning = Warning::read(event);
+    warning.source.str() == "llm-stream" && BEFORE.contains(&&*warning.code.str())
+}
+
+/// A time of an event.
+fn time(ms: Option<f64>) -> Option<Duration> {
+    let ms = ms.filter(|ms| (0.0..86_400_000.0).contains(ms))?;
+    Some(Duration::from_micros((ms * 1000.0).round() as u64))
+}
+
+/// A `tool_call` of a log without deltas, as the delta that it was made of.
+fn delta(event: &Event<'_>) -> String {
+    let call = ToolCall::read(event);
+    let object = call
+        .arguments
+        .map(|arguments| arguments.text().into_owned());
+    let arguments = call
+        .arguments_text
+        .map(|text| text.str().into_owned())
+        .or(object);
+    let delta = ToolCallDelta {
+        index: call.index,
+        tool_id: Some(call.tool_id),
+        tool_name: Some(call.tool_name),
+        arguments: arguments.as_deref().map(Into::into),
+        done: true,
+        ..ToolCallDelta::default()
+    };
+    let payload = Payload::from(delta);
+    let [stream, t] = [event.stream(), event.t()].map(|raw| raw.map(Raw::text));
+    let mut line = Vec::new();
+    event::payload::line(&mut line, &payload, stream, event.choice(), t);
+    String::from_utf8(line).unwrap_or_default()
+}
+
+/// Reads the lines of a stream of a log.
+#[derive(Default)]
+pub(crate) struct LogDecoder {
+    scanner: Scanner,
+    has_counts: bool,
+}
+
+impl Decoder for LogDecoder {
+    fn frame(&mut self, _name: Option<&str>, data: Raw<'_>, turn: &mut EventWriter<'_>) {
+        let Ok(event) = self.scanner.read(data.text()) else {
+            return;
+        };
+        let choice = event.choice();
+        match (event.kind(), event.payload()) {
+            (Kind::StreamStart, _) => turn.start_as(&StreamStart::read(&event)),
+            (Kind::SessionStats, _) => {
+                self.has_counts = true;
+                // The times are those of this replay.
+                turn.stats = SessionStats {
+                    first_event_ms: turn.stats.first_event_ms,
+                    duration_ms: turn.stats.duration_ms,
+                    ..SessionStats::read(&event)
+                };
+            }
+            (Kind::StreamEnd, _) => turn.end_as(StreamEnd::read(&event), self.has_counts),
+            (Kind::Warning, Some(warning)) if !turn.started => turn.out.emit(choice, warning),
+            (kind, Some(payload)) => {
+                if kind == Kind::Error {
+                    let error = Error::read(&event);
+                    let [code, message] = [error.code, error.message].map(Text::str);
+                    turn.error = Some((code.into_owned(), message.into_owned()));
+                }
+                turn.write(choice, payload);
+            }
+            (_, None) => {}
+        }
+    }
+
+    fn takes_errors(&self) -> bool {
+        true
+    }
+}
