@@ -22,6 +22,7 @@ mod html_prose;
 mod html_writer;
 mod outline;
 mod passages;
+mod prose;
 
 pub(crate) use github::ROW as GITHUB;
 pub use github::markdown;

@@ -3,8 +3,8 @@
 //! is parsed and written again from its events.
 
 use super::excerpt::written_out;
-use crate::markdown::Blocks;
-use pulldown_cmark::{Alignment, CodeBlockKind, Event, Tag, TagEnd};
+use super::prose::{ProseForm, walk};
+use pulldown_cmark::{Alignment, CodeBlockKind, Tag, TagEnd};
 
 /// Breaks what GitHub would link, and shows nothing itself.
 const BREAK: &str = "<!-- -->";
@@ -169,9 +169,7 @@ fn language(info: &str) -> String {
 
 /// Writes one passage of Markdown, and an empty line after it.
 pub(super) fn prose(out: &mut Vec<u8>, passage: &str) {
-    let blocks = Blocks::parse(passage, "");
     let mut prose = GithubProse {
-        passage,
         out: String::with_capacity(passage.len() + 64),
         text: String::new(),
         prefixes: Vec::new(),
@@ -180,23 +178,15 @@ pub(super) fn prose(out: &mut Vec<u8>, passage: &str) {
         is_line_start: true,
         is_tight: false,
         code: None,
-        links: Vec::new(),
         columns: None,
-        at: 0,
     };
-    for (event, range) in &blocks.items {
-        prose.event(event, range.start, range.end);
-        if !matches!(event, Event::Start(_)) {
-            prose.at = prose.at.max(range.end);
-        }
-    }
+    walk(passage, &mut prose);
     prose.flush();
     out.extend_from_slice(prose.out.trim_end().as_bytes());
     out.extend_from_slice(b"\n\n");
 }
 
-struct GithubProse<'t> {
-    passage: &'t str,
+struct GithubProse {
     out: String,
     /// Text that is not written yet, so that nothing hides between two pieces of it.
     text: String,
@@ -211,24 +201,11 @@ struct GithubProse<'t> {
     is_tight: bool,
     /// The language of the code that is open, and its text.
     code: Option<(String, String)>,
-    /// The address of each open link, and where its text begins in what is written.
-    links: Vec<(String, String)>,
     /// In a table: the alignments and the number of cells in the row.
     columns: Option<(Vec<Alignment>, usize)>,
-    at: usize,
 }
 
-impl GithubProse<'_> {
-    fn put(&mut self, text: &str) {
-        if let Some((_, code)) = &mut self.code {
-            return code.push_str(text);
-        }
-        for (_, drawn) in &mut self.links {
-            drawn.push_str(text);
-        }
-        self.text.push_str(text);
-    }
-
+impl GithubProse {
     /// Writes the text that is held back.
     fn flush(&mut self) {
         if !self.text.is_empty() {
@@ -292,49 +269,63 @@ impl GithubProse<'_> {
         self.after_marker = false;
     }
 
-    fn event(&mut self, event: &Event<'_>, start: usize, end: usize) {
-        match event {
-            Event::Start(tag) => self.start(tag, start),
-            Event::End(tag) => self.end(*tag, end),
-            Event::Text(text) | Event::InlineHtml(text) => self.put(text),
-            Event::Html(text) => {
-                for (n, line) in text.lines().enumerate() {
-                    if n > 0 || !self.is_line_start {
-                        self.line();
-                    }
-                    self.put(line.trim_start());
-                    self.flush();
-                }
-            }
-            Event::Code(text) => {
-                for (_, drawn) in &mut self.links {
-                    drawn.push_str(text);
-                }
-                self.flush();
-                if self.out.ends_with('`') {
-                    self.markup(BREAK);
-                }
-                let code = code_span(text, self.columns.is_some());
-                self.markup(&code);
-            }
-            Event::SoftBreak => self.line(),
-            Event::HardBreak => {
-                self.flush();
-                self.out.push('\\');
-                self.line();
-            }
-            Event::Rule => {
-                self.block(false);
-                self.markup("___");
-            }
-            Event::TaskListMarker(_)
-            | Event::FootnoteReference(_)
-            | Event::InlineMath(_)
-            | Event::DisplayMath(_) => self.put(&self.passage[start..end]),
+    fn end_mark(&mut self, mark: &str) {
+        self.flush();
+        self.markup(mark);
+    }
+
+    fn end_row(&mut self) {
+        self.flush();
+        self.markup(" |");
+        if let Some((_, column)) = &mut self.columns {
+            *column = 0;
+        }
+    }
+}
+
+impl ProseForm for GithubProse {
+    fn text(&mut self, text: &str) {
+        match &mut self.code {
+            Some((_, code)) => code.push_str(text),
+            None => self.text.push_str(text),
         }
     }
 
-    fn start(&mut self, tag: &Tag<'_>, start: usize) {
+    fn html(&mut self, text: &str) {
+        for (n, line) in text.lines().enumerate() {
+            if n > 0 || !self.is_line_start {
+                self.line();
+            }
+            self.text(line.trim_start());
+            self.flush();
+        }
+    }
+
+    fn code(&mut self, text: &str) {
+        self.flush();
+        if self.out.ends_with('`') {
+            self.markup(BREAK);
+        }
+        let code = code_span(text, self.columns.is_some());
+        self.markup(&code);
+    }
+
+    fn soft_break(&mut self) {
+        self.line();
+    }
+
+    fn hard_break(&mut self) {
+        self.flush();
+        self.out.push('\\');
+        self.line();
+    }
+
+    fn rule(&mut self) {
+        self.block(false);
+        self.markup("___");
+    }
+
+    fn start(&mut self, tag: &Tag<'_>, source: &str) {
         match tag {
             Tag::Paragraph | Tag::HtmlBlock => self.block(false),
             Tag::Heading { level, .. } => {
@@ -355,7 +346,7 @@ impl GithubProse<'_> {
                 self.block(false);
                 if language != info {
                     // Words that GitHub would not show, or would act on.
-                    self.put(info);
+                    self.text(info);
                     self.block(false);
                 }
                 self.code = Some((language, String::new()));
@@ -368,7 +359,7 @@ impl GithubProse<'_> {
             Tag::Item => {
                 self.block(self.is_tight);
                 self.is_tight = true;
-                let marker = self.passage[start..].trim_start();
+                let marker = source.trim_start();
                 let marker = marker.split([' ', '\t', '\n']).next().unwrap_or_default();
                 let is_marker = matches!(marker, "-" | "*" | "+")
                     || marker.len() < 11
@@ -384,9 +375,7 @@ impl GithubProse<'_> {
                 self.block(false);
                 self.columns = Some((alignments.clone(), 0));
             }
-            Tag::TableHead => self.at = start,
             Tag::TableRow => {
-                self.at = start;
                 self.line();
                 self.markup("| ");
             }
@@ -404,20 +393,11 @@ impl GithubProse<'_> {
             Tag::Emphasis => self.mark("*"),
             Tag::Strong => self.mark("**"),
             Tag::Strikethrough => self.mark("~~"),
-            Tag::Link { dest_url, .. } => self.link(dest_url),
-            Tag::Image { dest_url, .. } => {
-                self.put("[image: ");
-                self.link(dest_url);
-            }
             _ => {}
         }
     }
 
-    fn link(&mut self, address: &str) {
-        self.links.push((address.to_owned(), String::new()));
-    }
-
-    fn end(&mut self, tag: TagEnd, end: usize) {
+    fn end(&mut self, tag: TagEnd) {
         match tag {
             TagEnd::Paragraph | TagEnd::HtmlBlock | TagEnd::Heading(_) => self.flush(),
             TagEnd::BlockQuote(_) => self.close(),
@@ -438,7 +418,7 @@ impl GithubProse<'_> {
                 }
             }
             TagEnd::TableHead => {
-                self.end_row(end);
+                self.end_row();
                 let alignments = self
                     .columns
                     .as_ref()
@@ -454,51 +434,22 @@ impl GithubProse<'_> {
                     });
                 }
             }
-            TagEnd::TableRow => self.end_row(end),
+            TagEnd::TableRow => self.end_row(),
             TagEnd::Table => self.columns = None,
             TagEnd::Emphasis => self.end_mark("*"),
             TagEnd::Strong => self.end_mark("**"),
             TagEnd::Strikethrough => self.end_mark("~~"),
-            TagEnd::Link | TagEnd::Image => {
-                let link = self.links.pop();
-                if tag == TagEnd::Image {
-                    self.put("]");
-                }
-                // The address as code: it is seen, and nothing opens it.
-                if let Some((address, drawn)) = link
-                    && !address.is_empty()
-                    && address != drawn
-                {
-                    self.put(" (");
-                    for (_, drawn) in &mut self.links {
-                        drawn.push_str(&address);
-                    }
-                    self.flush();
-                    let address = code_span(&address, self.columns.is_some());
-                    self.markup(&address);
-                    self.put(")");
-                }
-            }
             _ => {}
         }
     }
 
-    fn end_mark(&mut self, mark: &str) {
+    // The address as code: it is seen, and nothing opens it.
+    fn address(&mut self, address: &str) {
+        self.text(" (");
         self.flush();
-        self.markup(mark);
-    }
-
-    fn end_row(&mut self, end: usize) {
-        let rest = self.passage.get(self.at..end).unwrap_or_default();
-        let rest = rest.trim_matches([' ', '\t', '\n', '|']).to_owned();
-        if !rest.is_empty() {
-            self.put(&format!(" | {rest}"));
-        }
-        self.flush();
-        self.markup(" |");
-        if let Some((_, column)) = &mut self.columns {
-            *column = 0;
-        }
+        let address = code_span(address, self.columns.is_some());
+        self.markup(&address);
+        self.text(")");
     }
 }
 

@@ -3,85 +3,34 @@
 //! a model is text.
 
 use super::html_writer::HtmlWriter;
-use crate::markdown::Blocks;
-use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, LinkType, Tag, TagEnd};
+use super::prose::{ProseForm, walk};
+use pulldown_cmark::{Alignment, CodeBlockKind, HeadingLevel, Tag, TagEnd};
 
 /// How deep containers are nested. Deeper ones are as deep as this.
 const DEEPEST: usize = 24;
 
-/// An address that is written behind the text of its link, and that text.
-struct OpenLink {
-    address: String,
-    text: String,
-}
-
 /// Writes one passage of Markdown.
 pub(super) fn prose(out: &mut Vec<u8>, passage: &str) {
-    let blocks = Blocks::parse(passage, "");
     let mut prose = HtmlProse {
         out: HtmlWriter(out),
-        passage,
-        links: Vec::new(),
         is_open: Vec::new(),
         alignments: Vec::new(),
         column: 0,
         in_head: false,
-        at: 0,
     };
-    for (event, range) in &blocks.items {
-        prose.event(event, range.start, range.end);
-        if !matches!(event, Event::Start(_)) {
-            prose.at = prose.at.max(range.end);
-        }
-    }
+    walk(passage, &mut prose);
 }
 
-struct HtmlProse<'o, 't> {
+struct HtmlProse<'o> {
     out: HtmlWriter<'o>,
-    passage: &'t str,
-    links: Vec<OpenLink>,
     /// Of each open container, whether it has an element.
     is_open: Vec<bool>,
     alignments: Vec<Alignment>,
     column: usize,
     in_head: bool,
-    /// The end of what is written of the passage.
-    at: usize,
 }
 
-impl HtmlProse<'_, '_> {
-    fn text(&mut self, text: &str) {
-        if let Some(link) = self.links.last_mut() {
-            link.text.push_str(text);
-        }
-        self.out.text(text);
-    }
-
-    fn event(&mut self, event: &Event<'_>, start: usize, end: usize) {
-        match event {
-            Event::Start(tag) => self.start(tag, start),
-            Event::End(tag) => self.end(*tag, end),
-            Event::Text(text) | Event::InlineHtml(text) | Event::Html(text) => self.text(text),
-            Event::Code(text) => {
-                self.out.markup("<code>");
-                self.text(text);
-                self.out.markup("</code>");
-            }
-            // Line breaks stay where they are: the style keeps them.
-            Event::SoftBreak => self.text("\n"),
-            Event::HardBreak => {
-                self.out.markup("<br>");
-            }
-            Event::Rule => {
-                self.out.markup("<hr>");
-            }
-            Event::TaskListMarker(_)
-            | Event::FootnoteReference(_)
-            | Event::InlineMath(_)
-            | Event::DisplayMath(_) => self.text(&self.passage[start..end]),
-        }
-    }
-
+impl HtmlProse<'_> {
     /// Opens a container and, where it must hold an item, leaves room for that.
     fn open(&mut self, markup: &'static str) -> bool {
         let room = if markup == "<li>" { 0 } else { 1 };
@@ -97,7 +46,44 @@ impl HtmlProse<'_, '_> {
         }
     }
 
-    fn start(&mut self, tag: &Tag<'_>, start: usize) {
+    /// A cell stays open until the next one begins or its row ends, which may have more text.
+    fn end_cell(&mut self) {
+        if self.column > 0 {
+            self.out
+                .markup(if self.in_head { "</th>" } else { "</td>" });
+        }
+    }
+}
+
+impl ProseForm for HtmlProse<'_> {
+    fn text(&mut self, text: &str) {
+        self.out.text(text);
+    }
+
+    fn html(&mut self, text: &str) {
+        self.out.text(text);
+    }
+
+    fn code(&mut self, text: &str) {
+        self.out.markup("<code>");
+        self.out.text(text);
+        self.out.markup("</code>");
+    }
+
+    // Line breaks stay where they are: the style keeps them.
+    fn soft_break(&mut self) {
+        self.out.text("\n");
+    }
+
+    fn hard_break(&mut self) {
+        self.out.markup("<br>");
+    }
+
+    fn rule(&mut self) {
+        self.out.markup("<hr>");
+    }
+
+    fn start(&mut self, tag: &Tag<'_>, _: &str) {
         match tag {
             Tag::Paragraph => drop(self.out.markup("<p>")),
             Tag::HtmlBlock => drop(self.out.markup("<p>")),
@@ -137,11 +123,11 @@ impl HtmlProse<'_, '_> {
                 self.out.markup("<table>");
             }
             Tag::TableHead => {
-                (self.in_head, self.column, self.at) = (true, 0, start);
+                (self.in_head, self.column) = (true, 0);
                 self.out.markup("<thead><tr>");
             }
             Tag::TableRow => {
-                (self.column, self.at) = (0, start);
+                self.column = 0;
                 self.out.markup("<tr>");
             }
             Tag::TableCell => {
@@ -160,39 +146,11 @@ impl HtmlProse<'_, '_> {
             Tag::Emphasis => drop(self.out.markup("<em>")),
             Tag::Strong => drop(self.out.markup("<strong>")),
             Tag::Strikethrough => drop(self.out.markup("<del>")),
-            Tag::Link {
-                dest_url,
-                link_type,
-                ..
-            } => {
-                let is_shown = matches!(link_type, LinkType::Autolink | LinkType::Email);
-                let address = if is_shown { "" } else { dest_url };
-                self.link(address);
-            }
-            Tag::Image { dest_url, .. } => {
-                self.text("[image: ");
-                self.link(dest_url);
-            }
             _ => {}
         }
     }
 
-    fn link(&mut self, address: &str) {
-        self.links.push(OpenLink {
-            address: address.to_owned(),
-            text: String::new(),
-        });
-    }
-
-    /// A cell stays open until the next one begins or its row ends, which may have more text.
-    fn end_cell(&mut self) {
-        if self.column > 0 {
-            self.out
-                .markup(if self.in_head { "</th>" } else { "</td>" });
-        }
-    }
-
-    fn end(&mut self, tag: TagEnd, end: usize) {
+    fn end(&mut self, tag: TagEnd) {
         match tag {
             TagEnd::Paragraph | TagEnd::HtmlBlock => drop(self.out.markup("</p>")),
             TagEnd::Heading(_) => drop(self.out.markup("</h3>")),
@@ -202,13 +160,11 @@ impl HtmlProse<'_, '_> {
             TagEnd::List(false) => self.close("</ul>"),
             TagEnd::Item => self.close("</li>"),
             TagEnd::TableHead => {
-                self.more_cells(end);
                 self.end_cell();
                 self.in_head = false;
                 self.out.markup("</tr></thead><tbody>");
             }
             TagEnd::TableRow => {
-                self.more_cells(end);
                 self.end_cell();
                 self.out.markup("</tr>");
             }
@@ -216,33 +172,13 @@ impl HtmlProse<'_, '_> {
             TagEnd::Emphasis => drop(self.out.markup("</em>")),
             TagEnd::Strong => drop(self.out.markup("</strong>")),
             TagEnd::Strikethrough => drop(self.out.markup("</del>")),
-            TagEnd::Link | TagEnd::Image => {
-                if tag == TagEnd::Image {
-                    self.text("]");
-                }
-                if let Some(link) = self.links.pop() {
-                    let shown = link.text.trim_end_matches(']');
-                    if !link.address.is_empty()
-                        && link.address != link.text
-                        && link.address != shown
-                    {
-                        self.out.markup(" <span class=\"address\">(");
-                        self.text(&link.address);
-                        self.out.markup(")</span>");
-                    }
-                }
-            }
             _ => {}
         }
     }
 
-    /// Adds what a row of a table has behind the last column: the parser leaves it out, and its
-    /// text would be lost.
-    fn more_cells(&mut self, end: usize) {
-        let rest = self.passage.get(self.at..end).unwrap_or_default();
-        let rest = rest.trim_matches([' ', '\t', '\n', '|']).to_owned();
-        if !rest.is_empty() {
-            self.text(&format!(" | {rest}"));
-        }
+    fn address(&mut self, address: &str) {
+        self.out.markup(" <span class=\"address\">(");
+        self.out.text(address);
+        self.out.markup(")</span>");
     }
 }
