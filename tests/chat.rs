@@ -180,3 +180,35 @@ fn a_failure_does_not_end_the_chat() {
     terminal.types("\u{4}");
     assert_eq!(terminal.ends().0, Some(0));
 }
+
+/// The question stands on lines of its own, although a view has left the cursor in one.
+#[test]
+fn a_failure_and_a_question_are_shown_once_and_from_the_first_column() {
+    let Some((_scratch, _model, terminal)) = chat("--no-keep --tape none.tape Hello") else {
+        return;
+    };
+    let (status, screen) = terminal.ends();
+    assert_eq!(
+        (status, screen.matches("none.tape").count()),
+        (Some(2), 1),
+        "{screen}"
+    );
+    let scratch = Scratch::new();
+    let ask = scratch::ASK.replace("--log", "--ask write --log");
+    let question = scratch::QUESTION.replace('\'', "\"");
+    let mut terminal = Terminal::new(&scratch, &format!("exec {ask} {question}"));
+    let screen = terminal.until("[y/N] ");
+    for line in [
+        "tool-exec: warning: without a sandbox",
+        "tool-exec: may the tool",
+        "Run \"reserve\" once?",
+    ] {
+        assert!(screen.contains(&format!("\n{line}")), "{line}: {screen}");
+    }
+    terminal.types("y\r");
+    let (status, screen) = terminal.ends();
+    assert!(
+        status == Some(0) && screen.contains("sleeping bags"),
+        "{screen}"
+    );
+}

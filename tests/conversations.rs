@@ -46,7 +46,7 @@ fn kept(scratch: &Scratch) -> Vec<String> {
 fn the_last_conversation_goes_on_with_its_options() {
     let scratch = Scratch::new();
     let model = model();
-    let base = format!("--base-url {} -a openai-chat", model.url);
+    let base = format!("--base-url {} --api openai-chat", model.url);
     fs::write(scratch.0.join("tools.json"), "[]").expect("written");
     let run = |line: &str| {
         let (status, out, err) = scratch.run(line);
@@ -200,7 +200,7 @@ fn a_run_that_cannot_be_kept_runs_nevertheless() {
 fn two_at_once_do_not_meet() {
     let scratch = Scratch::new();
     let model = model();
-    let ask = format!("{KEPT} --base-url {} -a openai-chat -m m", model.url);
+    let ask = format!("{KEPT} --base-url {} --api openai-chat -m m", model.url);
     let (status, _, err) =
         scratch.run(&format!("({ask} One?) & ({ask} Two?) & wait -n && wait -n"));
     assert_eq!((status, &*err), (0, ""));

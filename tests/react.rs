@@ -363,6 +363,24 @@ fn a_failure_is_reported_once() {
     );
 }
 
+/// No file may grow over so many KiB, as where a disk is full.
+#[test]
+fn a_log_that_cannot_grow_is_one_error_and_no_call_runs() {
+    for most in [1, 8] {
+        let scratch = Scratch::new();
+        let script = format!("trap '' XFSZ; ulimit -f {most}; {ASK} --plain {QUESTION}");
+        let (status, out, err) = scratch.run(&script);
+        assert_eq!(status, 2, "{out}{err}");
+        let full = "the log cannot be written (File too large (os error 27)), so no further call was started";
+        assert!(
+            err.lines().count() == 2 && err.matches(full).count() == 1,
+            "{err}"
+        );
+        assert_eq!(scratch.read("reservations"), "", "{most}: {out}");
+        goes_on(&scratch, "after a full disk");
+    }
+}
+
 #[test]
 fn at_most_so_many_steps() {
     let scratch = Scratch::new();
@@ -645,7 +663,7 @@ done
     );
     fs::write(scratch.0.join("tools.json"), tools).expect("a tools file");
     let react = format!(
-        "echo today | OPENAI_API_KEY=k react --base-url {} -a openai-chat -m demo -t $SCRATCH/tools.json --log $SCRATCH/log --plain {QUESTION}",
+        "echo today | OPENAI_API_KEY=k react --base-url {} --api openai-chat -m demo -t $SCRATCH/tools.json --log $SCRATCH/log --plain {QUESTION}",
         provider(&[CALL, AGAIN, TEXT])
     );
     let (status, out, err) = scratch.run(&react);

@@ -50,6 +50,10 @@ pub(crate) struct Args {
         hide_short_help = true
     )]
     pub text: Option<PathBuf>,
+    /// A file that belongs to the question: an image, a PDF or text, whatever its name is; may be
+    /// given many times
+    #[arg(long, value_name = "FILE", conflicts_with = "files")]
+    pub attach: Vec<PathBuf>,
 
     /// Report each request's address, its status, retries and waits, and the time to the first
     /// event on standard error
@@ -87,6 +91,9 @@ pub(crate) struct RequestArgs {
     pub tool_choice: Option<String>,
     #[command(flatten)]
     pub tools_mode: ToolsModeArgs,
+    /// The JSON Schema that the answer has to fit, where the API and the model can
+    #[arg(long, value_name = "FILE")]
+    pub schema: Option<PathBuf>,
     /// Ask for the whole answer at once; the events are the same
     #[arg(long)]
     pub no_stream: bool,

@@ -13,7 +13,7 @@ use config::Configured;
 use event::Json;
 use event::payload::{Error, Message, Warning};
 use json::ToolList;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -276,7 +276,17 @@ impl Opening {
             self.turn.check_model()?;
         }
         self.turn.converse(content.conversation);
-        Ok(question.map(|question| self.turn.ask(&question)))
+        if let Some(schema) = &self.args.request.schema {
+            self.turn.answer_by(input::schema(schema)?);
+        }
+        let api = self.turn.provider.api;
+        let parts = input::attachments(&self.args.attach, api, self.filter.max_line)?;
+        if parts.is_empty() {
+            return Ok(question.map(|question| self.turn.ask(question)));
+        }
+        let text = question.map(|question| json!({"type": "text", "text": question}));
+        let content: Vec<Value> = text.into_iter().chain(parts).collect();
+        Ok(Some(self.turn.ask(content)))
     }
 
     /// The messages, as JSON, by which a log that is the tape goes on, where nobody has asked

@@ -4,11 +4,13 @@
 use crate::host::runtime;
 use crate::output::Messages;
 use anyhow::{Context, Result, anyhow, bail};
-use api::{Api, Conversation, InboundRequest, request_event};
+use api::{Api, Conversation, InboundRequest, attachment, request_event};
 use event::Raw;
 use event::payload::Warning;
+use json::Schema;
+use serde_json::Value;
 use std::fs::File;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use stdio::{BadLine, BadLines, Filter, Input, InputBlock, Patience, StopSignals};
 use toolbox::{Access, Toolbox};
@@ -121,6 +123,45 @@ pub(crate) fn text(path: &Path, most: usize) -> Result<Option<String>> {
         .map_err(|e| anyhow!("{e}, check the path and its permissions"))
         .with_context(|| name.clone())?;
     ::args::text(&mut file, &name, most)
+}
+
+/// The parts of a question that these files are.
+///
+/// # Errors
+/// When one cannot be read or sent, or all together are more than a line of the log may hold.
+pub(crate) fn attachments(files: &[PathBuf], api: Api, most: usize) -> Result<Vec<Value>> {
+    let mut parts = Vec::new();
+    let mut length = 0;
+    for path in files {
+        let name = || path.display().to_string();
+        let mut bytes = Vec::new();
+        File::open(path)
+            .and_then(|file| file.take(most as u64).read_to_end(&mut bytes))
+            .map_err(|e| anyhow!("{e}, check the path and its permissions"))
+            .with_context(name)?;
+        let file = path.file_name().unwrap_or(path.as_os_str());
+        let part = attachment(api, &file.to_string_lossy(), &bytes).with_context(name)?;
+        length += part.to_string().len();
+        if length > most.saturating_sub(most / 8) {
+            bail!(
+                "{}: too much for one message with --max-line {most}, attach less or raise it",
+                name()
+            );
+        }
+        parts.push(part);
+    }
+    Ok(parts)
+}
+
+/// The schema of the file at `path`.
+///
+/// # Errors
+/// One line that names the file and what is wrong with it.
+pub(crate) fn schema(path: &Path) -> Result<Value> {
+    ::args::file(path, |text| {
+        Schema::new(text)?;
+        Ok::<_, anyhow::Error>(serde_json::from_str(text)?)
+    })
 }
 
 const TOO_LONG: &str = "longer than --max-line";

@@ -25,6 +25,7 @@ Examples:
   export OPENAI_API_KEY=…; tools=fixtures/tools/tools.json
   react -t $tools -m gpt-5-mini -l trip.ndjson 'Is a hut free on Sunday?'
   react -c -m gpt-5 'And on Monday?'
+  react -a hut.jpg --schema hut.schema.json 'What is on the picture?' | jq .
   git diff | react -m gpt-5-mini 'Write a commit message for this.'
   react -t $tools --replay trip.ndjson
   react -t $tools -m gpt-5-mini -l trip.ndjson --question '-5 degrees: cold?'";
@@ -54,6 +55,9 @@ pub(crate) struct Own {
         conflicts_with = "question"
     )]
     pub text: Option<String>,
+    /// A file that belongs to the question: an image, a PDF or text (may be given many times)
+    #[arg(short, long, value_name = "FILE")]
+    pub attach: Vec<PathBuf>,
     /// The tools that the model may call: a tools file, a program, a folder of programs or an
     /// OpenAPI document (may be given many times)
     #[arg(short, long, value_name = "FILE")]
@@ -171,6 +175,17 @@ impl Args {
     /// The options of these names, for a stage that takes no others.
     pub(crate) fn of_name(&self, names: &[&str]) -> Vec<OsString> {
         self.typed(|typed| names.contains(&typed.option.name))
+    }
+
+    /// The file of the schema of the answer.
+    pub(crate) fn schema(&self) -> Option<&Path> {
+        let mut typed = self
+            .passed
+            .iter()
+            .filter(|typed| typed.option.name == "schema");
+        typed
+            .next()
+            .and_then(|typed| Some(Path::new(typed.value.as_ref()?)))
     }
 
     fn typed(&self, is_meant: impl Fn(&TypedOption) -> bool) -> Vec<OsString> {

@@ -139,6 +139,13 @@ pub(crate) fn questions(log: &str) -> Vec<String> {
     questions.map(|message| message.text()).collect()
 }
 
+/// The text of the last answer of a log.
+pub(crate) fn last_answer(log: &str) -> String {
+    let (talk, _) = Conversation::read(log);
+    let answers = talk.messages.iter().rfind(|m| m.role() == "assistant");
+    answers.map(|message| message.text()).unwrap_or_default()
+}
+
 /// How many calls of the last answer have no result.
 fn waiting(talk: &Conversation) -> usize {
     let mut answered = Vec::new();

@@ -11,6 +11,7 @@ mod options;
 mod pipeline;
 mod run;
 mod signals;
+mod structured;
 
 use args::Args;
 use std::process::ExitCode;

@@ -72,6 +72,12 @@ impl Log {
         File::open(&self.file).with_context(name)
     }
 
+    /// All of it.
+    pub(crate) fn read(&self) -> String {
+        let bytes = std::fs::read(&self.file).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
     /// Whether it has no event.
     pub(crate) fn is_empty(&self) -> bool {
         self.file.metadata().is_ok_and(|meta| meta.len() == 0)

@@ -178,7 +178,7 @@ pub(crate) const PASSED: &[PassedOption] = &[
         "NAME",
         "The API of the server: openai-chat, anthropic, gemini, ollama … (env LLM_API)",
     )
-    .letter('a'),
+    .common(),
     row(
         &[ASK],
         "base-url",
@@ -238,6 +238,13 @@ pub(crate) const PASSED: &[PassedOption] = &[
         "CHOICE",
         "auto, none, required, or the name of the tool to call",
     ),
+    row(
+        &[ASK],
+        "schema",
+        "FILE",
+        "The JSON Schema of the answer, which is asked for again until it fits",
+    )
+    .common(),
     row(
         &[ASK],
         "prefill",

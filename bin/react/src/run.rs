@@ -9,6 +9,7 @@ use crate::log::Log;
 use crate::options::{ASK, EXEC, MERGE, PARSE, VIEW};
 use crate::pipeline::{Pipeline, Stage, StageEnd, StartedStage, find, start};
 use crate::signals::Running;
+use crate::structured::{self, AnswerCheck, AnswerForm};
 use anyhow::{Context, bail};
 use rustix::process::Signal;
 use std::ffi::{OsStr, OsString};
@@ -67,7 +68,12 @@ pub(crate) fn run(mut args: Args) -> anyhow::Result<Status> {
     let replays = args.own.replay.is_some();
     let holds_log = args.own.log.as_ref().is_some_and(has_log);
     let is_chat = is_chat(args, holds_log) && !is_served && !replays;
-    let is_asked = args.question().is_some() || is_served || holds_log || is_chat || replays;
+    let is_asked = args.question().is_some()
+        || !args.own.attach.is_empty()
+        || is_served
+        || holds_log
+        || is_chat
+        || replays;
     let may_have_text = !is_served && !replays && input::may_hold_text();
     if !is_asked && !may_have_text {
         bail!(NO_QUESTION);
@@ -140,6 +146,7 @@ pub(crate) fn run(mut args: Args) -> anyhow::Result<Status> {
         running: Running::take_signals()?,
         question: Question::new(args, text.as_deref(), folder.path())?,
         is_chat,
+        answer_form: args.schema().map(AnswerForm::new).transpose()?,
         killed: None,
     };
     let status = if is_served {
@@ -192,7 +199,10 @@ impl Question {
         let question = args.question().into_iter().map(OsStr::new);
         let ends_options = args.question().filter(|text| text.starts_with('-'));
         let text = text.into_iter().flatten();
-        text.chain(ends_options.map(|_| "--".as_ref()))
+        let files = args.own.attach.iter();
+        let files = files.flat_map(|file| ["--attach".as_ref(), file.as_os_str()]);
+        text.chain(files)
+            .chain(ends_options.map(|_| "--".as_ref()))
             .chain(question)
             .map(OsStr::to_owned)
             .collect()
@@ -384,6 +394,8 @@ struct Run<'a> {
     question: Question,
     /// Whether questions are typed at a prompt.
     is_chat: bool,
+    /// What the answer has to fit.
+    answer_form: Option<AnswerForm>,
     /// What a signal has killed that no stage takes.
     killed: Option<String>,
 }
@@ -407,8 +419,15 @@ impl Run<'_> {
         self.check_view()?;
         let name = own_name();
         let continued = self.command(&name, &[], false);
-        let (input, view) = self.start_view()?;
-        let (status, view) = self.show(&continued, input, view)?;
+        let is_alone = self.answer_form.is_some()
+            && !io::stdout().is_terminal()
+            && self.args.of_name(&["view", "plain"]).is_empty();
+        let (status, view) = if is_alone {
+            self.show_answer(&continued)?
+        } else {
+            let (input, view) = self.start_view()?;
+            self.show(&continued, input, view)?
+        };
         // The loop has ended as it should; the view may have failed.
         let status = if status > 1 { status } else { view };
         let compared = self.compare()?;
@@ -457,19 +476,22 @@ impl Run<'_> {
     /// Answers one question after the other until the person at the terminal ends it.
     fn chat(&mut self) -> anyhow::Result<i32> {
         self.check_view()?;
-        let log = std::fs::read(&self.log.file).unwrap_or_default();
+        let log = self.log.read();
+        let files = std::mem::take(&mut self.question.words);
         if !log.is_empty() {
             self.answer()?;
         }
-        let history = conversations::questions(&String::from_utf8_lossy(&log));
+        self.question.words = files;
+        let history = conversations::questions(&log);
         let prompt = Prompt::new(&self.running, history)?;
         stdio::message("react", "Ctrl-C ends an answer, Ctrl-D the chat");
         loop {
             match prompt.line() {
                 Typed::Question(text) => {
                     let ends_options = text.starts_with('-').then(|| "--".into());
+                    // The files of the command line belong to the first question.
                     let words = ends_options.into_iter().chain([text.into()]);
-                    self.question.words = words.collect();
+                    self.question.words.extend(words);
                     self.answer()?;
                 }
                 Typed::End => return Ok(0),
@@ -583,6 +605,23 @@ impl Run<'_> {
                 status = self.resume(continued, output)?;
             }
             goes_on = status == 0 || (replays && status == 1);
+            if status == 1
+                && !replays
+                && let Some(answer) = &mut self.answer_form
+            {
+                let text = conversations::last_answer(&self.log.read());
+                match answer.check(&text) {
+                    AnswerCheck::Fits => {}
+                    AnswerCheck::Again(question) => {
+                        self.question.words = vec![question.into()];
+                        goes_on = true;
+                    }
+                    AnswerCheck::Never(why) => {
+                        stdio::message("react", &why);
+                        status = 2;
+                    }
+                }
+            }
         }
         Ok(status)
     }
@@ -597,6 +636,20 @@ impl Run<'_> {
         let ended = resume.run(&self.running, Stdio::null(), output()?)?;
         self.note(&ended);
         Ok(self.status(&ended))
+    }
+
+    /// The loop without a view, and then the answer alone, for a program that reads it.
+    fn show_answer(&mut self, continued: &str) -> anyhow::Result<(i32, i32)> {
+        // Each stage reports its errors, since nobody else reads them.
+        let status = self.turns(continued, &mut || Ok(Stdio::null()), &mut || false)?;
+        if status == 1 {
+            let text = conversations::last_answer(&self.log.read());
+            let mut out = stdio::Output::new();
+            out.put(structured::bare(&text).as_bytes())?;
+            out.put(b"\n")?;
+            out.flush()?;
+        }
+        Ok((status, 0))
     }
 
     /// The status of `tool-exec`, the last stage, counts, unless another stage was stopped or failed,
@@ -644,10 +697,13 @@ impl Run<'_> {
         let log: [OsString; 2] = ["--log".into(), self.log.name.clone().into()];
         let question = self.args.question().filter(|_| is_unasked);
         let question = question.into_iter().flat_map(|text| ["--question", text]);
+        let files = self.args.own.attach.iter().filter(|_| is_unasked);
+        let files = files.flat_map(|file| ["--attach".as_ref(), file.as_os_str()]);
         let words = log
             .into_iter()
             .chain(options.iter().map(Into::into))
             .chain(question.map(Into::into))
+            .chain(files.map(Into::into))
             .chain(self.args.again().cloned());
         let words: Vec<String> = words
             .map(|word| shell_word(&word.to_string_lossy()).into_owned())

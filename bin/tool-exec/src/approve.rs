@@ -109,16 +109,14 @@ impl Asker {
         let Some(question) = self.next.take() else {
             return;
         };
-        if std::mem::take(&mut self.warns) {
-            stdio::message("tool-exec", &format!("warning: {UNCONFINED}"));
-        }
+        let warns = std::mem::take(&mut self.warns);
         let key = question.key;
         let answers = self.answers.clone();
         let redactor = self.redactor.clone();
         let disturbed = Rc::clone(&self.disturbed);
         let task = tokio::task::spawn_local(async move {
             // A terminal that is gone gives no answer.
-            let answer = put(&question, &redactor, &disturbed)
+            let answer = put(&question, warns, &redactor, &disturbed)
                 .await
                 .unwrap_or(PersonAnswer::Nothing);
             let answered = Answered {
@@ -147,9 +145,11 @@ impl Asker {
     }
 }
 
-/// Shows a question, and reads the answer. A question that was drawn over is shown again, whole.
+/// Shows a question, and reads the answer. A question that was drawn over is shown again, whole. If it
+/// `warns`, the warning that tools are not confined comes first.
 async fn put(
     question: &Question,
+    warns: bool,
     redactor: &Redactor,
     disturbed: &Notify,
 ) -> std::io::Result<PersonAnswer> {
@@ -158,6 +158,11 @@ async fn put(
     };
     tokio::time::sleep(LEAD).await;
     let _marked = terminal.mark_pastes();
+    if warns {
+        // A view may have left the cursor in the middle of a line.
+        let warning = format!("\ntool-exec: warning: {UNCONFINED}\n");
+        terminal.write(&warning).await?;
+    }
     loop {
         let style = terminal.style();
         terminal

@@ -121,6 +121,7 @@ fn the_question_shows_the_tool_the_command_all_arguments_and_the_hash_33_34_35()
             let is_ours = [
                 "  | ",
                 "  : ",
+                "tool-exec: warning: ",
                 "tool-exec: may the tool \"rm\" run?",
                 "why",
                 "command",
@@ -326,12 +327,11 @@ fn a_terminal_without_a_sandbox_is_warned_about_once() {
     terminal.type_in("n\n");
     terminal.prompts(2);
     terminal.type_in("n\n");
-    let (out, _) = terminal.end(&dir);
+    let (_, screen) = terminal.end(&dir);
     assert_eq!(
-        out.errors.matches("could type into this terminal").count(),
+        screen.matches("could type into this terminal").count(),
         1,
-        "{}",
-        out.errors
+        "{screen}"
     );
     let dir = Dir::new();
     let quiet = Terminal::new(

@@ -276,9 +276,9 @@ impl Conversation {
         notes
     }
 
-    /// Appends a user's message.
-    pub fn push_user(&mut self, text: &str) {
-        self.push(Message::user(text));
+    /// Appends a user's message: a text, or a list of parts.
+    pub fn push_user(&mut self, content: impl Into<Value>) {
+        self.push(Message::user(content));
     }
 
     /// Appends a message.
@@ -367,10 +367,10 @@ impl Message {
     }
 
     /// A user's message.
-    pub(crate) fn user(text: &str) -> Message {
+    pub(crate) fn user(content: impl Into<Value>) -> Message {
         let mut fields = Map::new();
         fields.put("role", "user");
-        fields.put("content", text);
+        fields.put("content", content);
         Message::new(fields)
     }
 

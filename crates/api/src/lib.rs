@@ -11,6 +11,7 @@ mod ai_sdk;
 mod answer;
 mod anthropic;
 mod api;
+mod attachment;
 mod capability;
 mod carried;
 mod cohere;
@@ -45,6 +46,7 @@ pub use crate::answer::failure::FailedAnswer;
 pub use crate::answer::response::WholeResponse;
 pub use crate::answer::step::{AnswerOptions, Clock, Dropped};
 pub use crate::api::Api;
+pub use crate::attachment::{AttachmentError, attachment};
 pub use crate::capability::{
     ProbeAnswer, ProbeQuestion, ServerKind, ServerReport, capability_key, host_of, plain_url,
     questions, server_questions,

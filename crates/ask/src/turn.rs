@@ -9,6 +9,7 @@ use api::{
     TargetServer, request,
 };
 use redact::Redactor;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use tag::Dialect;
 use trace::{IdSeed, TraceContext};
@@ -123,12 +124,8 @@ impl TurnDraft {
         if options.tool_choice.is_none() && has_tools {
             options.tool_choice = request.tool_choice.clone().filter(is_usable);
         }
-        let target = TargetServer {
-            api: self.provider.api,
-            url: &self.provider.route.url,
-            model: &options.model,
-        };
-        let (mut params, left_out) = request.parameters_for(api, &target);
+        let (mut params, left_out) = request.parameters_for(api, &self.target());
+        let options = &mut self.options;
         // A choice with a setting beside it is the client's own, and goes with the client's tools.
         params.retain(|(name, _)| name != "tool_choice" || (!typed_tools && has_tools));
         options.params = self.provider.with_own(params);
@@ -187,13 +184,32 @@ impl TurnDraft {
         self.conversation = conversation.for_provider(self.provider.api.name());
     }
 
-    /// Appends a question to the conversation; returns the question as a chat message.
-    pub fn ask(&mut self, question: &str) -> String {
+    /// Appends a question, a text or a list of parts, to the conversation; returns the question as a
+    /// chat message.
+    pub fn ask(&mut self, question: impl Into<Value>) -> String {
+        let question = question.into();
+        let message = format!("{{\"role\":\"user\",\"content\":{question}}}");
         self.conversation.push_user(question);
-        format!(
-            "{{\"role\":\"user\",\"content\":{}}}",
-            event::quoted(question)
-        )
+        message
+    }
+
+    /// Asks for an answer that fits a JSON Schema, in the member that the provider's API has for that.
+    pub fn answer_by(&mut self, schema: Value) {
+        let format =
+            json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}});
+        let mut request = InboundRequest::default();
+        request.params.insert("response_format".to_owned(), format);
+        let (mut params, _) = request.parameters_for(Api::OpenaiChat, &self.target());
+        params.append(&mut self.options.params);
+        self.options.params = params;
+    }
+
+    fn target(&self) -> TargetServer<'_> {
+        TargetServer {
+            api: self.provider.api,
+            url: &self.provider.route.url,
+            model: &self.options.model,
+        }
     }
 
     /// What is asked of a log that answers in the place of a provider.

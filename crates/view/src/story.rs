@@ -5,7 +5,7 @@ use crate::calls::{CallCard, CallCards, CallState, Who, stream_of};
 use crate::escape::{content, plain};
 use crate::streams::Streams;
 use anstyle::{AnsiColor, Style};
-use event::payload::{FinishReason, Retract};
+use event::payload::{FinishReason, Retract, RetractReason};
 use event::{Event, Kind, Payload, Raw, Text, View};
 use std::collections::HashSet;
 
@@ -133,9 +133,13 @@ impl<P: Page> Story<P> {
         let call = &self.calls.list[n];
         if event.kind() == Kind::Retract && call.result().is_some() {
             // It ran before it was retracted: its card keeps the result, and a note reports the
-            // retract.
-            let reason = Retract::read(event).reason.str();
-            let text = format!("{} was taken back ({reason})", call.name);
+            // retract. The end of a turn takes nothing back that has happened.
+            let reason = Retract::read(event).reason;
+            let text = if reason == RetractReason::StreamFailed.name() {
+                format!("{} ran before the turn was cut off", call.name)
+            } else {
+                format!("{} was taken back ({})", call.name, reason.str())
+            };
             self.note(event, Tone::Warning, &text);
         } else if P::LIVE || !call.has_ended() || !self.is_turn(stream_of(event), event.choice()) {
             self.show_call(event, n);
