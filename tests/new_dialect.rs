@@ -33,8 +33,12 @@ fn every_block_works_as_written() {
                 std::fs::write(folder.join("tokenizer_config.json"), lines.join("\n"))
                     .expect("a file can be written");
             }
-            "toml" => std::fs::write(folder.join("fjord.toml"), lines.join("\n"))
-                .expect("a file can be written"),
+            // The file has the name of its dialect.
+            "toml" => {
+                let name = lines.first().and_then(|line| line.split('"').nth(1));
+                let file = folder.join(format!("{}.toml", name.expect("a name")));
+                std::fs::write(file, lines.join("\n")).expect("a file can be written");
+            }
             "console" => {
                 // A typed line follows `$ ` and continues after `> `.
                 let is_typed = |line: &&&str| line.starts_with("$ ") || line.starts_with("> ");
@@ -65,5 +69,5 @@ fn every_block_works_as_written() {
         }
     }
     std::fs::remove_dir_all(&folder).expect("the folder can be removed");
-    assert_eq!(commands, 6, "blocks with commands");
+    assert_eq!(commands, 7, "blocks with commands");
 }

@@ -407,6 +407,12 @@ pub(crate) enum TagStyle {
     /// `<NAME>value</NAME>`, each tag with this before it. Elements inside a value are members and
     /// items where the schema has them.
     Element { prefix: &'static str },
+    /// `[[NAME]]value[[/NAME]]`: the marker after the name, and what is before and after the name in
+    /// the closing marker. A value is text.
+    Repeated {
+        end: &'static str,
+        close: (&'static str, &'static str),
+    },
 }
 
 /// What decides the type of a value.

@@ -102,11 +102,11 @@ impl Streams {
             alone,
             is_tag,
             tools: tools.or_else(|| options.needs_tools.then(Rc::default)),
-            // An unknown prompt counts as empty without a `stream_start`, and where the server has
-            // native calls. Else the beginning of each answer would be held back, and each call in
-            // the text until the end of the answer.
-            prefill: prefill.or_else(|| (!started || by_model).then(String::new)),
-            eager: options.eager,
+            // Without a `stream_start` assume an empty prompt, so that no text is held back.
+            prefill: prefill.or_else(|| (!started).then(String::new)),
+            // Most servers with native calls take the reasoning out of the text. Where one does
+            // not, a call before the end of the reasoning was only rehearsed.
+            eager: options.eager || by_model,
         });
         tag
     }

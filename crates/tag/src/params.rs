@@ -621,6 +621,9 @@ mod tests {
         )
     });
 
+    static BRACKETS: TestForm =
+        TestForm::new(|| form("⏎[[{name}]]⏎{value}⏎[[/{name}]]", &["[[/call]]"]));
+
     /// Parameters alone: only the closers of their form follow them.
     const OUTSIDE: Outside = Outside {
         before: &[],
@@ -629,8 +632,9 @@ mod tests {
         headers: &[],
     };
 
-    const FORMS: [&TestForm; 11] = [
+    const FORMS: [&TestForm; 12] = [
         &QWEN, &MIMO, &INVOKE, &ENTITIES, &MINICPM, &DSML, &XTML, &GLM, &IFM, &ELEMENTS, &MINIMAX,
+        &BRACKETS,
     ];
 
     /// The tool of the tests: `s` is a string, `n` a number, and so on.
@@ -850,6 +854,14 @@ mod tests {
              <ifm|arg_key>n</ifm|arg_key><ifm|arg_value>2</ifm|arg_value></ifm|tool_call>",
             r#"{"q":1,"n":2} | </ifm|tool_call>"#.into(),
         ),
+        // Markers with the name.
+        (&BRACKETS, "\n[[s]]\nx [[n]] [[/n]]\n[[/s]]\n[[n]]1[[/n]]\n[[/call]]x", {
+            r#"{"s":"x [[n]] [[/n]]","n":1} | [[/call]]x"#.into()
+        }),
+        (&BRACKETS, "[[s]]a[[/s2]] [[/call]][[/s]][[/call]]", r#"{"s":"a[[/s2]] [[/call]]"} | [[/call]]"#.into()),
+        (&BRACKETS, "[[s]]\na\n[[n]]1[[/n]][[/call]]", r#"{"s":"a","n":1} | [[/call]]"#.into()),
+        (&BRACKETS, "[[/s]]a[[//s]][[/call]]", format!(" {not}")),
+        (&BRACKETS, "[[]]a[[/]][[/call]]", format!(" {not}")),
         // Elements.
         (&ELEMENTS, "\n<s>a<b>1</b></s>\n<n>1</n>\n</parameters>", r#"{"s":"a<b>1</b>","n":1} | </parameters>"#.into()),
         (&ELEMENTS, "<s><p>x</s><p>y</p></s><n>1</n></parameters>", {
@@ -957,6 +969,7 @@ mod tests {
                 TagStyle::Plain { end, value, .. } => parts.extend([end, value]),
                 TagStyle::Attribute { end, name } => parts.extend([end, name]),
                 TagStyle::Element { prefix } => parts.extend([prefix, "</s>", "</o>"]),
+                TagStyle::Repeated { end, close } => parts.extend([end, close.0, close.1]),
             }
             let start = written.find('x').unwrap_or_default();
             let text: String = std::iter::once(&written[..start]).chain(words.iter().map(|n| parts[n % parts.len()])).collect();

@@ -240,6 +240,7 @@ fn form_weight(form: &Form, template: &str) -> Option<usize> {
             CallPart::Params(params) => match params.style {
                 TagStyle::Plain { value, .. } => add(params.open) && add(&[value]),
                 TagStyle::Attribute { .. } => add(params.open),
+                TagStyle::Repeated { close, .. } => add(params.open) && add(&[close.0]),
                 TagStyle::Element { .. } => true,
             },
             // It may be missing, in a template, too.

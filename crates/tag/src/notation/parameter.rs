@@ -29,8 +29,8 @@ pub(super) fn read(text: &str, spellings: &MarkerSpellings) -> Result<ParamForm,
     Ok(form)
 }
 
-const EXPECTED: &str = "such as <p={name}>{value}</p>, <p name=\"{name}\">{value}</p>, <k>{name}</k>¦<v>{value}</v> or \
-    <{name}>{value}</{name}>";
+const EXPECTED: &str = "such as <p={name}>{value}</p>, <p name=\"{name}\">{value}</p>, <k>{name}</k>¦<v>{value}</v>, \
+    <{name}>{value}</{name}> or [[{name}]]{value}[[/{name}]]";
 
 /// What is before the value and after it, without white space at the ends.
 fn around_value<'t>(
@@ -74,13 +74,20 @@ fn shape(
     let mut is_fit = name == "name";
     form.style = match (attribute(open), more, close) {
         (_, [], [Text(close), Slot(b), Text(last)]) => {
-            let prefix = open.strip_suffix('<')?;
-            is_fit &= b == "name" && end == ">" && last == ">";
-            is_fit &= close.strip_suffix("</")? == prefix;
             form.open = all(vec![keep(open)]);
-            let prefix = keep(prefix);
-            form.style = TagStyle::Element { prefix };
-            return is_fit.then_some(());
+            let element = open.strip_suffix('<');
+            let element = element.filter(|prefix| close.strip_suffix("</") == Some(*prefix));
+            form.style = match element.filter(|_| end == ">" && last == ">") {
+                Some(prefix) => TagStyle::Element {
+                    prefix: keep(prefix),
+                },
+                None => TagStyle::Repeated {
+                    end: keep(&**end),
+                    close: (keep(&**close), keep(&**last)),
+                },
+            };
+            // A closing marker that is an opening one would begin another parameter.
+            return (is_fit && b == "name" && &**close != open).then_some(());
         }
         (Some((tag, name)), [] | [Slot(_), Text(_)], _) => {
             let mut end = end;

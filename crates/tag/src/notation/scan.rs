@@ -2,7 +2,7 @@
 //!
 //! `⏎`, `␣` and `·` are white space: any is read there, and a newline, a space or nothing is
 //! written. `¦` ends a marker where the next one follows at once. `{…}` is a slot, `[{…}]` a list
-//! of them. `?` after a piece: it may be missing. `(…)` is a marker that is read if it is there and
+//! of them, unless the slot is a single word as in `[[{name}]]`. `?` after a piece: it may be missing. `(…)` is a marker that is read if it is there and
 //! never written. `\` before a character: it is part of a marker.
 
 use crate::notation::entry::{Entry, Fault, NotationRow, all, keep, marker};
@@ -41,9 +41,10 @@ pub(super) fn scan(text: &str) -> Result<Vec<NotationToken>, String> {
             '?' => tokens.push(NotationToken::Maybe),
             '{' => {
                 let inside = inside(&mut rest, '{', '}')?;
+                let is_word = inside.chars().all(char::is_alphabetic);
                 match tokens.last_mut() {
                     Some(NotationToken::Text(before))
-                        if before.ends_with('[') && rest.starts_with(']') =>
+                        if before.ends_with('[') && rest.starts_with(']') && !is_word =>
                     {
                         rest = &rest[1..];
                         before.pop();
@@ -173,11 +174,13 @@ mod tests {
             ])
         );
         assert_eq!(
-            scan("f[{x}]g[h]"),
+            scan("f[{x, y}]g[h][[{x}]]"),
             Ok(vec![
                 text("f"),
-                NotationToken::List("x".to_owned()),
-                text("g[h]")
+                NotationToken::List("x, y".to_owned()),
+                text("g[h][["),
+                slot("x"),
+                text("]]")
             ])
         );
         assert_eq!(

@@ -47,6 +47,7 @@ impl ParamForm {
                     from.attribute(open, end, close, name, self.typing)
                 }
                 TagStyle::Element { prefix } => from.element(open, prefix),
+                TagStyle::Repeated { end, close } => from.repeated(open, end, close),
             };
             match (head, &best) {
                 (Ok(head), Err(_)) => best = Ok(head),
@@ -191,6 +192,19 @@ impl<'t> HeadReader<'t> {
             is_empty: short.is_some(),
             ..self.head(name.trim(), hint, close)
         })
+    }
+
+    /// The name between two markers, which the closing marker has again.
+    fn repeated(&mut self, open: &str, end: &str, close: (&str, &str)) -> HeadRead<ParamHead> {
+        // A closing marker may begin as an opening one does.
+        if let Match::Full(_) = starts(close.0, self.rest()) {
+            return Err(Match::No);
+        }
+        self.take(open)?;
+        let begun = open.chars().next().unwrap_or('\n');
+        let name = self.word(end, &['\n', begun])?.trim();
+        let closer = format!("{}{name}{}", close.0, close.1);
+        Ok(self.head(name, TypeHint::Unknown, closer))
     }
 
     fn element(&mut self, open: &str, prefix: &str) -> HeadRead<ParamHead> {
