@@ -453,6 +453,7 @@ fn document(server: &str) -> Value {
             "/huts/{hut-id}": {
                 "parameters": [{"name": "hut-id", "in": "path", "required": true, "schema": {"type": "string"}}],
                 "delete": {"summary": "Removes a hut."},
+                "get": {"operationId": "listHuts"},
                 "put": {"operationId": "picture", "requestBody": {"content": {"image/png": {}}}},
             },
         },
@@ -485,6 +486,12 @@ fn operations_of_a_document_are_tools() {
         described
             .stderr
             .contains("the operation \"picture\" is left out: its body is neither JSON nor a form"),
+        "{described:?}"
+    );
+    assert!(
+        described
+            .stderr
+            .contains("the second operation \"listHuts\" is left out"),
         "{described:?}"
     );
     let url = &server.url;

@@ -195,7 +195,9 @@ impl ServiceTools {
         })?;
         if !listed.status.success() {
             let said = String::from_utf8_lossy(&listed.stderr);
-            let said = said.trim();
+            // What it shows beside its error, such as a block to paste, keeps its lines.
+            let (shown, said) = said.trim().rsplit_once('\n').unwrap_or(("", said.trim()));
+            stdio::block(shown);
             bail!("{}", said.strip_prefix("tool-exec: ").unwrap_or(said));
         }
         let list = ToolList::read_valid(&String::from_utf8_lossy(&listed.stdout))?;

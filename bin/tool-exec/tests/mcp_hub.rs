@@ -482,3 +482,35 @@ fn the_socket_is_for_this_user_alone_and_nonsense_closes_it() {
     dir.write("go", "");
     assert_eq!(code(child.wait().unwrap()), 0);
 }
+
+#[test]
+fn a_hub_serves_a_tools_file_beside_programs() {
+    let dir = Dir::new();
+    let (_folder, file) = locked(&dir, &["echo"], &json!({}));
+    let program = dir.path("x.sh");
+    std::fs::write(&program, "#!/bin/sh\n# @describe X.\n").unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    let both = format!("-t {}", program.display());
+    let mut command = hub(&dir, &file, &[], &format!("$T {both} --list"));
+    // The hub gets the sources in the order in which its clients get them.
+    let words: Vec<_> = command.get_args().map(std::ffi::OsStr::to_owned).collect();
+    let at = words.iter().position(|word| word == "--hub").unwrap();
+    let mut with_program = Command::new(command.get_program());
+    with_program
+        .args(&words[..at])
+        .args(["-t".as_ref(), program.as_os_str()])
+        .args(&words[at..])
+        .envs(
+            command
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+    command = with_program;
+    let out = run(command);
+    assert!(
+        out.status == 0 && out.text.contains("s__echo") && out.text.contains("\"x\""),
+        "{} {}",
+        out.text,
+        out.errors
+    );
+}

@@ -10,7 +10,6 @@ mod program;
 pub mod trust;
 
 pub use lock_file::{LockFile, show};
-pub use notation::Header;
 
 use anyhow::{Context, bail};
 use serde_json::Value;

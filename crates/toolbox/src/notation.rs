@@ -5,45 +5,45 @@ use serde_json::{Map, Number, Value, json};
 
 /// What a comment block says.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Header {
+pub(crate) struct Header {
     /// The name of the tool, if it is not that of the file: `@meta name`.
-    pub name: Option<String>,
+    pub(crate) name: Option<String>,
     /// What the tool does: `@describe`; a program without it has no description here.
-    pub description: Option<String>,
+    pub(crate) description: Option<String>,
     /// The option to which the program answers with its description: `@meta schema`.
-    pub schema: Option<String>,
+    pub(crate) schema: Option<String>,
     /// Its arguments: `@option`, `@flag` and `@arg`.
-    pub parameters: Vec<Parameter>,
+    pub(crate) parameters: Vec<Parameter>,
     /// The variables of the environment that it gets: `@env`.
-    pub env: Vec<String>,
+    pub(crate) env: Vec<String>,
     /// Members of `exec`: `@meta class`, `@meta timeout` and the like.
-    pub exec: Map<String, Value>,
+    pub(crate) exec: Map<String, Value>,
 }
 
 /// An argument of a tool.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Parameter {
+pub(crate) struct Parameter {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// How it reaches the program.
-    pub kind: ParameterKind,
+    pub(crate) kind: ParameterKind,
     /// The type of a value of its own, or of each element of a list.
-    pub value: ParameterType,
+    pub(crate) value: ParameterType,
     /// Whether each call has it.
-    pub is_required: bool,
+    pub(crate) is_required: bool,
     /// Whether it is a list.
-    pub is_list: bool,
+    pub(crate) is_list: bool,
     /// The values that it may have; any if there are none.
-    pub choices: Vec<Value>,
+    pub(crate) choices: Vec<Value>,
     /// The value that the program takes without it.
-    pub default: Option<Value>,
+    pub(crate) default: Option<Value>,
     /// What it is.
-    pub description: String,
+    pub(crate) description: String,
 }
 
 /// How an argument reaches a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ParameterKind {
+pub(crate) enum ParameterKind {
     /// As `--name=VALUE`.
     Option,
     /// As `--name`, if it is true.
@@ -54,7 +54,7 @@ pub enum ParameterKind {
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ParameterType {
+pub(crate) enum ParameterType {
     /// Any text.
     Text,
     /// A whole number: `<INT>`.
@@ -98,7 +98,7 @@ impl Header {
     ///
     /// # Errors
     /// The first mistake, with its line and the remedy.
-    pub fn read(text: &str) -> Result<Header, String> {
+    pub(crate) fn read(text: &str) -> Result<Header, String> {
         let mut header = Header::default();
         let mut first = None;
         // The next line of the comment goes on with the last text.
@@ -220,7 +220,7 @@ impl Header {
     }
 
     /// The JSON Schema of the arguments.
-    pub fn schema(&self) -> Value {
+    pub(crate) fn schema(&self) -> Value {
         let properties: Map<String, Value> = self
             .parameters
             .iter()
@@ -240,7 +240,7 @@ impl Header {
     }
 
     /// The member `exec` of the tool of the program at the absolute path `program`.
-    pub fn exec(&self, program: &str) -> Value {
+    pub(crate) fn exec(&self, program: &str) -> Value {
         let options = self.parameters.iter().filter_map(|parameter| {
             let name = &parameter.name;
             match (parameter.kind, parameter.is_list) {

@@ -6,6 +6,7 @@ use event::Glob;
 use serde_json::{Map, Value, json};
 use std::cell::Cell;
 use std::collections::HashSet;
+use std::net::IpAddr;
 use tool::Tools;
 
 /// The methods of operations that are tools, with the class of what they may do.
@@ -76,6 +77,12 @@ pub(crate) fn tools(
             let name = name_of(operation, method, path);
             if !globs.is_empty() && !globs.iter().any(|glob| glob.matches(&name)) {
                 names.push(name);
+                continue;
+            }
+            if tools.iter().any(|tool: &Value| tool["name"] == *name) {
+                left_out.push(format!(
+                    "the second operation {name:?} is left out, rename it"
+                ));
                 continue;
             }
             match document.tool(&name, (method, class), path, item, operation) {
@@ -396,10 +403,9 @@ impl<'d> Document<'d> {
             let base = self.base.context(
                 "servers has no whole address, write one into the document: \"servers\":[{\"url\":\"https://HOST/PATH\"}]",
             )?;
+            let base = base.split(['?', '#']).next().unwrap_or_default();
             let begin = base.find("://").map_or(0, |at| at + 3);
-            let end = base[begin..]
-                .find(['/', '?', '#'])
-                .map_or(base.len(), |at| begin + at);
+            let end = base[begin..].find('/').map_or(base.len(), |at| begin + at);
             url = match url.strip_prefix('/') {
                 Some(path) => format!("{}/{path}", &base[..end]),
                 None => {
@@ -462,13 +468,16 @@ fn is_of_this_machine(url: &str) -> bool {
         None => host.split(':').next().unwrap_or_default(),
     };
     let host = host.trim_end_matches('.').to_ascii_lowercase();
+    if let Ok(ip) = host.parse::<IpAddr>() {
+        return ip.to_canonical().is_loopback();
+    }
+    // A client reads numbers in other notations as an address, too (`0177.1`, `0x7f.1`,
+    // https://url.spec.whatwg.org/#ends-in-a-number-checker).
+    let last = host.rsplit('.').next().unwrap_or_default();
     host == "localhost"
         || host.ends_with(".localhost")
-        || host.starts_with("127.")
-        || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
-        // Numbers in other notations, which a client may read as an address of this machine.
-        || host.starts_with("0x")
-        || host.bytes().all(|b| b.is_ascii_digit())
+        || last.starts_with("0x")
+        || last.bytes().all(|b| b.is_ascii_digit())
 }
 
 fn percent_decoded(text: &str) -> String {
@@ -489,4 +498,67 @@ fn percent_decoded(text: &str) -> String {
         }
     }
     String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_spelling_of_this_machine_is_known() {
+        for url in [
+            "http://localhost",
+            "https://u@LOCALHOST.:80/x",
+            "http://api.localhost/",
+            "http://127.0.0.1:8080/",
+            "http://127.1",
+            "http://0177.0.0.1?",
+            "http://0x7f.1",
+            "http://2130706433/",
+            "http://[::1]:80/",
+            "http://[::ffff:127.0.0.1]",
+        ] {
+            assert!(is_of_this_machine(url), "{url}");
+        }
+        for url in [
+            "https://api.example.com",
+            "http://localhost.example/",
+            "http://10.0.0.1",
+            "http://[fe80::1]/",
+            "https://h/127.0.0.1",
+        ] {
+            assert!(!is_of_this_machine(url), "{url}");
+        }
+        let document = json!({"openapi": "3.1.0", "servers": [{"url": "http://0177.1/"}], "paths": {"/a": {"get": {}}}});
+        assert!(tools(&document, None, &[]).is_ok());
+        let refused = tools(&document, Some("https://h.example/api.json"), &[]).unwrap_err();
+        assert!(
+            refused
+                .to_string()
+                .contains("this machine, and the document comes from another one"),
+            "{refused}"
+        );
+    }
+
+    #[test]
+    fn a_server_may_be_relative_to_the_document() {
+        for (server, base, want) in [
+            (
+                "/v1/",
+                "https://h.example:8/a/api.json?x",
+                "https://h.example:8/v1/a",
+            ),
+            (
+                "v1",
+                "https://h.example/a/api.json",
+                "https://h.example/a/v1/a",
+            ),
+            ("/", "https://h.example", "https://h.example/a"),
+            ("v1", "https://h.example", "https://h.example/v1/a"),
+        ] {
+            let document = json!({"openapi": "3.1.0", "servers": [{"url": server}], "paths": {"/a": {"get": {}}}});
+            let (tools, _) = tools(&document, Some(base), &[]).unwrap();
+            assert_eq!(tools[0]["exec"]["http"]["url"], want, "{server} {base}");
+        }
+    }
 }
