@@ -4,7 +4,10 @@ use crate::args::Args;
 use crate::host::{StdoutHost, StopWatch, runtime};
 use crate::input;
 use crate::output::{Messages, Out};
-use ::ask::{AskTurn, COMMAND, ReadyProvider, Settings, ToolsModeChoice, TurnDraft, open_tape};
+use ::ask::{
+    AskTurn, COMMAND, ModelArgs, ReadyProvider, SessionEnd, Settings, ToolsModeChoice, TurnDraft,
+    open_tape,
+};
 use anyhow::{Result, anyhow, bail};
 use api::tape::NextOfLog;
 use api::{RequestOptions, StreamOptions};
@@ -163,6 +166,8 @@ struct Opening {
     filter: Filter,
     recorder: Option<RefCell<Recorder>>,
     turn: TurnDraft,
+    /// The models that are asked where the server fails, by name.
+    fallbacks: Vec<(String, TurnDraft)>,
 }
 
 impl Opening {
@@ -201,16 +206,33 @@ impl Opening {
             words: COMMAND,
             ..StreamOptions::default()
         };
-        let mut turn = TurnDraft::new(Arc::new(provider), options, stream);
-        turn.trace = ::args::trace();
+        let mut fallbacks = vec![];
+        let asked = configured.model();
+        for model in asked.map_or(vec![], |model| configured.fallbacks(model)) {
+            let settings = ModelArgs::settings(configured, model, filter.max_line)?;
+            let provider = Arc::new(ReadyProvider::new(settings, None)?);
+            let turn = TurnDraft::new(provider, options.clone(), stream.clone());
+            fallbacks.push((model.name.clone(), turn));
+        }
+        let turn = TurnDraft::new(Arc::new(provider), options, stream);
         let mut opening = Opening {
             filter,
             recorder: recorder.map(RefCell::new),
             turn,
+            fallbacks,
             args,
         };
+        for turn in opening.turns() {
+            turn.trace = ::args::trace();
+        }
         opening.hide_secrets();
         Ok(opening)
+    }
+
+    /// The turn, and those of the fallbacks.
+    fn turns(&mut self) -> impl Iterator<Item = &mut TurnDraft> {
+        let fallbacks = self.fallbacks.iter_mut().map(|(_, turn)| turn);
+        std::iter::once(&mut self.turn).chain(fallbacks)
     }
 
     /// Reads the key of the turn, and hides it from all output.
@@ -266,7 +288,10 @@ impl Opening {
         let texts = [content.text, text.transpose()?.flatten()];
         let question = input::question(self.args.prompt.as_deref(), texts);
         if let Some((api, request)) = &content.request {
-            let left_out = self.turn.fill_in(*api, request);
+            let mut left_out = self.turn.fill_in(*api, request);
+            for (_, turn) in &mut self.fallbacks {
+                left_out.append(&mut turn.fill_in(*api, request));
+            }
             for note in request.notes.iter().chain(&left_out) {
                 out.messages()
                     .verbose(format_args!("request event: {note}"));
@@ -275,18 +300,28 @@ impl Opening {
         if watch.signal().is_none() {
             self.turn.check_model()?;
         }
-        self.turn.converse(content.conversation);
-        if let Some(schema) = &self.args.request.schema {
-            self.turn.answer_by(input::schema(schema)?);
+        let schema = self.args.request.schema.as_deref().map(input::schema);
+        let schema = schema.transpose()?;
+        let (files, most) = (self.args.attach.clone(), self.filter.max_line);
+        let mut asked = None;
+        for turn in self.turns() {
+            turn.converse(content.conversation.clone());
+            if let Some(schema) = &schema {
+                turn.answer_by(schema.clone());
+            }
+            let parts = input::attachments(&files, turn.provider.api, most)?;
+            let message = if parts.is_empty() {
+                question.as_deref().map(|question| turn.ask(question))
+            } else {
+                let text = question.as_deref();
+                let text = text.map(|question| json!({"type": "text", "text": question}));
+                let content: Vec<Value> = text.into_iter().chain(parts).collect();
+                Some(turn.ask(content))
+            };
+            // What is written is the message as the model that was named gets it.
+            asked = asked.or(message);
         }
-        let api = self.turn.provider.api;
-        let parts = input::attachments(&self.args.attach, api, self.filter.max_line)?;
-        if parts.is_empty() {
-            return Ok(question.map(|question| self.turn.ask(question)));
-        }
-        let text = question.map(|question| json!({"type": "text", "text": question}));
-        let content: Vec<Value> = text.into_iter().chain(parts).collect();
-        Ok(Some(self.turn.ask(content)))
+        Ok(asked)
     }
 
     /// The messages, as JSON, by which a log that is the tape goes on, where nobody has asked
@@ -319,28 +354,11 @@ impl Opening {
         watch: &StopWatch,
         out: &mut Out,
     ) -> Result<bool> {
-        if self.args.request.tools_mode.tools_mode != ToolsModeChoice::Auto
-            || !self.turn.has_tools()
-            || self.is_enough()
-        {
+        if self.is_enough() {
             return Ok(false);
         }
-        let decision = self
-            .turn
-            .decide_tools(
-                self.recorder.as_ref(),
-                network,
-                &StdoutHost::new(watch, out, None),
-            )
-            .await?;
-        if watch.signal().is_none() {
-            out.messages().verbose(format_args!(
-                "tools mode auto: {}",
-                self.turn.show_decision(&decision)
-            ));
-        }
-        self.turn.form.tools = decision.form;
-        Ok(!decision.is_firm)
+        let recorder = self.recorder.as_ref();
+        decide(&mut self.turn, recorder, network, watch, out).await
     }
 
     /// Sends the request of the turn, and writes the events of the answer.
@@ -360,18 +378,36 @@ impl Opening {
             out.flush()?;
             return Ok(Status::Error);
         }
-        let session = AskTurn {
-            turn: &self.turn,
-            host: &mut StdoutHost::new(watch, out, None),
-            connection: self.args.connection,
-            network,
-            recorder: self.recorder.as_ref(),
-            playlist: None,
-            speed: self.args.replay.speed,
-            may_tag,
-            recorded: vec![],
-        };
-        let end = session.run().await?;
+        let first = self.fallbacks.first().map(|(name, _)| name.as_str());
+        let mut end = self
+            .attempt(&self.turn, first, network, may_tag, watch, out)
+            .await?;
+        for (at, (_, turn)) in self.fallbacks.iter().enumerate() {
+            if !end.fell_back {
+                break;
+            }
+            let mut turn = turn.clone();
+            let mut other = None;
+            for lacking in &turn.provider.left_out {
+                out.event(Warning::new("llm-stream", "parameter_left_out", lacking));
+            }
+            if network.is_some() {
+                turn.take_key()?;
+                if let Some(recorder) = &self.recorder {
+                    recorder.borrow_mut().set_redactor(turn.redactor());
+                }
+                let connect = turn.provider.settings.connection.connect_timeout;
+                other = Some(Network::new(&turn.provider.route, connect)?);
+            }
+            let recorder = self.recorder.as_ref();
+            let may_tag = decide(&mut turn, recorder, other.as_ref(), watch, out).await?;
+            let next = self.fallbacks.get(at + 1).map(|(name, _)| name.as_str());
+            let recorded = end.recorded;
+            end = self
+                .attempt(&turn, next, other.as_ref(), may_tag, watch, out)
+                .await?;
+            end.recorded.splice(..0, recorded);
+        }
         out.flush()?;
         if let Some(signal) = end.stop {
             return Ok(Status::Signal(signal));
@@ -386,6 +422,31 @@ impl Opening {
         })
     }
 
+    /// Asks the model of one turn, or reports that `next` is to be asked.
+    async fn attempt(
+        &self,
+        turn: &TurnDraft,
+        next: Option<&str>,
+        network: Option<&Network>,
+        may_tag: bool,
+        watch: &StopWatch,
+        out: &mut Out,
+    ) -> Result<SessionEnd<i32>> {
+        let session = AskTurn {
+            turn,
+            host: &mut StdoutHost::new(watch, out, None),
+            connection: turn.provider.settings.connection,
+            network,
+            recorder: self.recorder.as_ref(),
+            playlist: None,
+            speed: self.args.replay.speed,
+            may_tag,
+            next,
+            recorded: vec![],
+        };
+        session.run().await
+    }
+
     /// `error` without the secrets of the turn. A [`Failure`] stays as it is, because redaction
     /// would turn it into plain text.
     fn redacted(&self, error: anyhow::Error) -> anyhow::Error {
@@ -395,4 +456,29 @@ impl Opening {
             anyhow!("{}", self.turn.redactor().text(&format!("{error:#}")))
         }
     }
+}
+
+/// In `--tools-mode auto`, decides how the model of `turn` learns of its tools, if there are any; see
+/// [`Opening::decide`].
+async fn decide(
+    turn: &mut TurnDraft,
+    recorder: Option<&RefCell<Recorder>>,
+    network: Option<&Network>,
+    watch: &StopWatch,
+    out: &mut Out,
+) -> Result<bool> {
+    if turn.provider.settings.tools.tools_mode != ToolsModeChoice::Auto || !turn.has_tools() {
+        return Ok(false);
+    }
+    let decision = turn
+        .decide_tools(recorder, network, &StdoutHost::new(watch, out, None))
+        .await?;
+    if watch.signal().is_none() {
+        out.messages().verbose(format_args!(
+            "tools mode auto: {}",
+            turn.show_decision(&decision)
+        ));
+    }
+    turn.form.tools = decision.form;
+    Ok(!decision.is_firm)
 }

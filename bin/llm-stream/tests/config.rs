@@ -386,3 +386,49 @@ fn paths_begin_at_the_folder_of_the_file() {
         ran.stderr
     );
 }
+
+#[test]
+fn a_fallback_is_asked_where_the_server_fails_before_the_first_event() {
+    let good = Server::new(vec![
+        answer("200 OK", SSE, chat(&["rescued"])),
+        answer("200 OK", SSE, chat(&["rescued"])),
+    ]);
+    let busy = Server::new(vec![answer("503 Busy", JSON, "{}")]);
+    let home = |url: &str| {
+        Home::new(&format!(
+            "retries = 0\n[models.fast]\nbase_url = {url:?}\nfallbacks = [\"good\"]\n[models.good]\nbase_url = {:?}\nmodel = \"theirs\"\n",
+            good.url
+        ))
+    };
+    for url in [busy.url.as_str(), "http://127.0.0.1:9"] {
+        let ran = run(home(url).command(&["-m", "fast", "--temperature", "0", "hi"]));
+        assert_eq!((ran.status, ran.text().as_str()), (0, "rescued"), "{ran:?}");
+        let note = ran.event("warning");
+        assert_eq!(note["code"], "fallback", "{note}");
+        let message = note["message"].as_str().unwrap();
+        assert!(
+            message.starts_with("fast: ") && message.ends_with("asking good instead"),
+            "{message}"
+        );
+        assert!(ran.stderr.contains("asking good instead"), "{}", ran.stderr);
+        assert_eq!(ran.types().matches("message").count(), 1, "{}", ran.types());
+    }
+    let asked = good.asked();
+    assert_eq!(
+        (
+            asked.len(),
+            &asked[0].body["model"],
+            &asked[0].body["temperature"]
+        ),
+        (2, &json!("theirs"), &json!(0))
+    );
+    // What is wrong with the request is wrong everywhere.
+    let refusing = Server::new(vec![answer("400 Bad", JSON, "{}")]);
+    let ran = run(home(&refusing.url).command(&["-m", "fast", "hi"]));
+    assert_eq!((ran.status, ran.text().as_str()), (2, ""), "{ran:?}");
+    // An answer that has begun is not begun again.
+    let whole = chat(&["begun"]);
+    let cut = Server::new(vec![answer("200 OK", SSE, &whole[..whole.len() - 60])]);
+    let ran = run(home(&cut.url).command(&["-m", "fast", "hi"]));
+    assert_eq!(ran.text(), "begun", "{ran:?}");
+}

@@ -111,7 +111,7 @@ impl Service {
             Endpoint::Kept(_) if self.sessions.is_none() => Endpoint::Unknown,
             own => own,
         };
-        let may_pass = own.gives_way() && self.source.upstream().is_some_and(Upstream::passes);
+        let may_pass = own.gives_way() && self.source.upstreams().any(Upstream::passes);
         match may_pass.then(|| self.passed.find(uri.path())).flatten() {
             Some((path, forms)) => (Endpoint::Pass(forms), Some(path)),
             None => (own, None),

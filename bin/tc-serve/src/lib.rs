@@ -9,6 +9,7 @@ mod keys;
 mod life;
 mod log;
 mod metrics;
+mod models;
 mod page;
 mod pipe;
 mod places;

@@ -11,12 +11,12 @@ use crate::http::{Reports, Service};
 use crate::life::ServiceEnd;
 use crate::log::{self, LogLine, Notices};
 use crate::metrics::ServiceMetrics;
+use crate::models::Providers;
 use crate::places::AnswerSlots;
 use crate::sessions::Sessions;
 use crate::source::Source;
 use crate::tools::ServiceTools;
 use crate::traces::TraceFile;
-use crate::upstream::Upstream;
 use anyhow::Result;
 use config::Configured;
 use connection::Connections;
@@ -54,7 +54,7 @@ async fn run(settings: &ServeSettings, configured: &Configured) -> Result<i32> {
     let (log, notices) = log::open(args.service.access_log.as_ref())?;
     let source = match AnsweringCommand::new(settings, &notices)? {
         Some(command) => Source::Command(command),
-        None => Source::Upstream(Box::new(Upstream::new(args, configured.model(), &notices)?)),
+        None => Source::Providers(Box::new(Providers::new(args, configured, &notices)?)),
     };
     let listener = Listener::bind(&settings.listen)?;
     let ending = ServiceEnd::default();

@@ -1,17 +1,19 @@
 //! Where the events of an answer come from: a provider, or a command.
 
 use crate::command::AnsweringCommand;
+use crate::models::Providers;
 use crate::pipe::{ClientRequest, Pipe};
 use crate::turns::Turns;
 use crate::upstream::Upstream;
 use api::FailedAnswer;
 use api::{Api, InboundError, InboundRequest, ListedModel};
+use tag::Dialects;
 
 /// Where the events of an answer come from.
 #[derive(Debug)]
 pub(crate) enum Source {
-    /// A provider, which this process asks.
-    Upstream(Box<Upstream>),
+    /// Providers, which this process asks.
+    Providers(Box<Providers>),
     /// A command, which is started for each request.
     Command(AnsweringCommand),
 }
@@ -22,7 +24,7 @@ impl Source {
     /// has left, and must then close everything that it has opened.
     pub(crate) async fn run(&self, asked: ClientRequest, pipe: &Pipe) {
         match self {
-            Source::Upstream(upstream) => upstream.run(asked, pipe).await,
+            Source::Providers(providers) => providers.run(asked, pipe).await,
             Source::Command(command) => command.run(asked, pipe).await,
         }
     }
@@ -33,7 +35,10 @@ impl Source {
     /// # Errors
     /// The part of the conversation that the provider or the command would not get.
     pub(crate) fn check(&self, api: Api, request: &InboundRequest) -> Result<(), InboundError> {
-        request.check(api, self.upstream().map(Upstream::address))
+        match self {
+            Source::Providers(providers) => providers.check(api, request),
+            Source::Command(_) => request.check(api, None),
+        }
     }
 
     /// The models that a client may ask for.
@@ -42,18 +47,56 @@ impl Source {
     /// Why a provider does not give its list.
     pub(crate) async fn models(&self) -> Result<Vec<ListedModel>, FailedAnswer> {
         match self {
-            Source::Upstream(upstream) => upstream.models().await,
+            Source::Providers(providers) => providers.models().await,
             Source::Command(command) => Ok(vec![command.model().into()]),
         }
     }
 
-    /// The provider, if the source is one. Only for a provider does this process search the model's
-    /// text for calls, and pass the provider's ids on to clients that speak the provider's API: a
-    /// command searches text itself, and may ask a model many times for one answer.
-    pub(crate) fn upstream(&self) -> Option<&Upstream> {
+    /// Whether a command answers. Only for a provider does this process search the model's text for
+    /// calls, and pass the provider's ids on to clients that speak the provider's API: a command
+    /// searches text itself, and may ask a model many times for one answer.
+    pub(crate) fn is_command(&self) -> bool {
+        matches!(self, Source::Command(_))
+    }
+
+    /// The provider of the model that a request names, if a provider answers.
+    pub(crate) fn upstream(&self, model: Option<&str>) -> Option<&Upstream> {
         match self {
-            Source::Upstream(upstream) => Some(upstream),
+            Source::Providers(providers) => providers.of_model(model),
             Source::Command(_) => None,
+        }
+    }
+
+    /// All providers.
+    pub(crate) fn upstreams(&self) -> impl Iterator<Item = &Upstream> {
+        let providers = match self {
+            Source::Providers(providers) => Some(providers),
+            Source::Command(_) => None,
+        };
+        providers.into_iter().flat_map(|providers| providers.all())
+    }
+
+    /// What the server of a model of the configuration calls it.
+    pub(crate) fn asked(&self, model: &str) -> Option<&str> {
+        match self {
+            Source::Providers(providers) => providers.asked(model),
+            Source::Command(_) => None,
+        }
+    }
+
+    /// What an answer says its model is.
+    pub(crate) fn shown<'n>(&'n self, model: Option<&'n str>) -> &'n str {
+        match self {
+            Source::Providers(providers) => providers.shown(model),
+            Source::Command(_) => model.unwrap_or_default(),
+        }
+    }
+
+    /// The dialects that an answer may be in.
+    pub(crate) fn dialects(&self) -> Dialects {
+        match self {
+            Source::Providers(providers) => providers.dialects(),
+            Source::Command(_) => Dialects::default(),
         }
     }
 
@@ -65,7 +108,7 @@ impl Source {
 
     /// The same for a request with tools of these names.
     pub(crate) fn turns_of<'n>(&self, tools: impl Iterator<Item = &'n str>) -> Option<Turns> {
-        matches!(self, Source::Command(_)).then(|| Turns::new(tools))
+        self.is_command().then(|| Turns::new(tools))
     }
 
     /// Waits until all processes that were started for requests that have ended are gone.

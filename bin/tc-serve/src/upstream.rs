@@ -5,7 +5,6 @@
 mod by_model;
 mod host;
 
-use crate::args::{Args, UpstreamArgs};
 use crate::log::Notices;
 use crate::pipe::{ClientRequest, Pipe};
 use anyhow::{Result, bail};
@@ -16,14 +15,13 @@ use api::{
     server_questions,
 };
 use ask::{
-    AskTurn, ConnectionArgs, Host, Playlist, ReadyProvider, SERVICE, Settings, ToolsForm,
-    ToolsModeChoice, TurnDraft, open_tape, sentence,
+    AskTurn, ConnectionArgs, Host, Playlist, ReadyProvider, ReplayArgs, SERVICE, Settings,
+    ToolsForm, ToolsModeChoice, TurnDraft, open_tape, sentence,
 };
 use by_model::ByModel;
 use client::{
     Body, Error, Head, Network, PieceContent, Recorder, Response, Speed, TimeLimits, retry_after,
 };
-use config::Model;
 use event::payload::Warning;
 use event::{Object, Raw};
 use host::PipeHost;
@@ -66,36 +64,35 @@ impl Upstream {
     /// # Errors
     /// One line for a mistake in the arguments or in a file that they name, and for a key that is
     /// missing.
-    pub(crate) fn new(args: &Args, model: Option<&Model>, notices: &Notices) -> Result<Upstream> {
-        let UpstreamArgs {
-            provider,
-            tools,
-            auto,
-            connection,
-            replay,
-        } = args.upstream.clone();
-        let settings = Settings {
-            provider,
-            tools,
-            auto,
-            connection,
-            max_frame: args.limits.max_answer,
-        };
-        let mut settings = settings.of_model(model);
+    pub(crate) fn new(
+        mut settings: Settings,
+        replay: Option<&ReplayArgs>,
+        notices: &Notices,
+    ) -> Result<Upstream> {
         // In tag mode, too: if text could begin inside reasoning, its first 256 bytes would be held
         // back, and calls until the end.
         settings.tools.prefill.get_or_insert_default();
-        let faults = replay.faults_within(&connection);
-        let is_replay = !replay.files.is_empty();
-        if faults.any() && !is_replay && !replay.is_offline()? {
+        let connection = settings.connection;
+        let faults = replay.map(|replay| replay.faults_within(&connection));
+        let faults = faults.unwrap_or_default();
+        let played = replay.filter(|replay| !replay.files.is_empty());
+        let is_replay = played.is_some();
+        let is_recorded = match replay {
+            Some(replay) => is_replay || replay.is_offline()?,
+            None => false,
+        };
+        if faults.any() && !is_recorded {
             bail!(
                 "faults are put into recorded answers only, name some with --replay, or with --tape and without --tape-mode"
             );
         }
-        let playlist = is_replay
-            .then(|| Playlist::open(&replay.files, settings.provider.api, &faults))
-            .transpose()?;
-        let tape = if is_replay { None } else { replay.tape()? };
+        let open =
+            |replay: &ReplayArgs| Playlist::open(&replay.files, settings.provider.api, &faults);
+        let playlist = played.map(open).transpose()?;
+        let tape = match replay {
+            Some(replay) if !is_replay => replay.tape()?,
+            _ => None,
+        };
         let recorder = tape.map(open_tape).transpose()?;
         let mut provider =
             ReadyProvider::new(settings, recorder.as_ref().and_then(Recorder::first))?;
@@ -119,7 +116,7 @@ impl Upstream {
             network,
             recorder,
             playlist,
-            speed: replay.speed,
+            speed: replay.map_or(Speed::Max, |replay| replay.speed),
             modes: ByModel::default(),
             servers: ByModel::default(),
             notices: notices.clone(),
@@ -153,20 +150,35 @@ impl Upstream {
         (self.provider.api, &self.provider.route.url)
     }
 
-    /// See [`crate::source::Source::run`].
-    pub(crate) async fn run(&self, asked: ClientRequest, pipe: &Pipe) {
-        if let Err(error) = self.ask(asked, pipe).await {
-            // What is wrong with the address was found at the start, so this is about what the
-            // client sent.
-            let message = self.redacted(&format!("{error:#}"));
-            pipe.fail("invalid_request", &message, 400, None);
+    /// See [`crate::source::Source::run`]. Returns whether the model `next` is to be asked, since the
+    /// server failed.
+    pub(crate) async fn run(
+        &self,
+        asked: &mut ClientRequest,
+        next: Option<&str>,
+        pipe: &Pipe,
+    ) -> bool {
+        match self.ask(asked, next, pipe).await {
+            Ok(fell_back) => fell_back,
+            Err(error) => {
+                // What is wrong with the address was found at the start, so this is about what the
+                // client sent.
+                let message = self.redacted(&format!("{error:#}"));
+                pipe.fail("invalid_request", &message, 400, None);
+                false
+            }
         }
     }
 
-    async fn ask(&self, mut asked: ClientRequest, pipe: &Pipe) -> Result<()> {
+    async fn ask(
+        &self,
+        asked: &mut ClientRequest,
+        next: Option<&str>,
+        pipe: &Pipe,
+    ) -> Result<bool> {
         let host = &mut PipeHost(pipe);
         let connection = self.connection(asked.retries);
-        let (mut turn, may_tag) = self.turn(&mut asked, host)?;
+        let (mut turn, may_tag) = self.turn(asked, next.is_some(), host)?;
         let may_tag = may_tag && self.decide(&mut turn, host).await?;
         if turn.needs_family() {
             turn.family = self.server_of(turn.model()).await.family;
@@ -180,13 +192,12 @@ impl Upstream {
             playlist: self.playlist.as_ref(),
             speed: self.speed,
             may_tag,
+            next,
             recorded: vec![],
         };
         let end = session.run().await?;
-        if pipe
-            .failure()
-            .is_some_and(|failure| matches!(&*failure.code, "disconnected" | "timeout"))
-        {
+        let is_lost = |failure: FailedAnswer| matches!(&*failure.code, "disconnected" | "timeout");
+        if end.fell_back || pipe.failure().is_some_and(is_lost) {
             self.servers.forget();
         }
         if end.refusal.is_some() {
@@ -199,7 +210,7 @@ impl Upstream {
         {
             self.notices.warn("tape_not_saved", &error.to_string());
         }
-        Ok(())
+        Ok(end.fell_back)
     }
 
     /// How the provider is reached for a client. Who sends a failed request again is one layer: the
@@ -218,10 +229,12 @@ impl Upstream {
     }
 
     /// The turn that a request asks for, and whether its tools mode is still to be decided. It
-    /// takes the conversation, which may be large.
+    /// takes the conversation, which may be large, unless another model may be asked, which `keeps`
+    /// claims.
     fn turn(
         &self,
         asked: &mut ClientRequest,
+        keeps: bool,
         host: &mut PipeHost<'_>,
     ) -> Result<(TurnDraft, bool)> {
         let inbound = &mut asked.request;
@@ -243,6 +256,7 @@ impl Upstream {
         };
         let (params, mut notes) = inbound.parameters_for(asked.api, &target);
         notes.extend(inbound.conversation.notes_for(self.provider.api.name()));
+        notes.extend(self.provider.left_out.iter().cloned());
         warn_of_left_out(notes, host);
         let options = RequestOptions {
             model: model.unwrap_or_default(),
@@ -271,8 +285,11 @@ impl Upstream {
         };
         let mut turn = TurnDraft::new(self.current(), options, stream);
         turn.check_model()?;
-        turn.trace = asked.trace.take();
-        turn.converse(std::mem::take(&mut inbound.conversation));
+        turn.trace.clone_from(&asked.trace);
+        turn.converse(match keeps {
+            true => inbound.conversation.clone(),
+            false => std::mem::take(&mut inbound.conversation),
+        });
         let may_tag =
             self.provider.settings.tools.tools_mode == ToolsModeChoice::Auto && turn.has_tools();
         Ok((turn, may_tag))
@@ -306,8 +323,8 @@ impl Upstream {
     }
 
     /// The dialects that an answer may be in: those of the table and the user's own.
-    pub(crate) fn dialects(&self) -> Dialects {
-        self.provider.dialects.clone()
+    pub(crate) fn dialects(&self) -> &Dialects {
+        &self.provider.dialects
     }
 
     /// The models that may be asked for.
@@ -742,8 +759,14 @@ impl Upstream {
     }
 }
 
+/// The model that the JSON object `body` names.
+pub(crate) fn model_of(body: &[u8]) -> Option<String> {
+    let model = Raw::parse(std::str::from_utf8(body).ok()?).ok()?;
+    model.get_str("model").map(|model| model.into_owned())
+}
+
 /// The JSON object `body` with this model.
-fn with_model(body: &[u8], model: &str) -> Option<Bytes> {
+pub(crate) fn with_model(body: &[u8], model: &str) -> Option<Bytes> {
     let members: BTreeMap<String, &RawValue> = serde_json::from_slice(body).ok()?;
     let mut out = Vec::with_capacity(body.len());
     let mut object = Object::open(&mut out);

@@ -43,6 +43,8 @@ pub struct AskTurn<'a, H> {
     pub speed: Speed,
     /// Whether the tools go into the prompt if the provider refuses them.
     pub may_tag: bool,
+    /// The model that is asked instead where the server of this one fails, if there is one.
+    pub next: Option<&'a str>,
     /// What a tape is to keep of this turn: empty at first.
     pub recorded: Vec<TapeExchange>,
 }
@@ -54,8 +56,18 @@ pub struct SessionEnd<S> {
     pub stop: Option<S>,
     /// What a tape is to keep: see [`Recorder::save`].
     pub recorded: Vec<TapeExchange>,
+    /// Whether the server failed before the first event, so that [`AskTurn::next`] is to be asked. The
+    /// stream has a warning, and has not begun.
+    pub fell_back: bool,
     /// The provider's words, if it refused tools and then answered with the tools in the prompt.
     pub refusal: Option<String>,
+}
+
+/// How all attempts ended.
+enum TurnEnd<S> {
+    Ended,
+    Stopped(S),
+    FellBack,
 }
 
 /// How one attempt ended.
@@ -73,15 +85,19 @@ impl<H: Host> AskTurn<'_, H> {
     /// Failures of the host, a request that cannot be made.
     pub async fn run(mut self) -> Result<SessionEnd<H::Stop>> {
         let mut refusal = None;
-        let stop = self.attempts(&mut refusal).await?;
+        let end = self.attempts(&mut refusal).await?;
         Ok(SessionEnd {
-            stop,
+            fell_back: matches!(end, TurnEnd::FellBack),
+            stop: match end {
+                TurnEnd::Stopped(stop) => Some(stop),
+                TurnEnd::Ended | TurnEnd::FellBack => None,
+            },
             recorded: self.recorded,
             refusal,
         })
     }
 
-    async fn attempts(&mut self, refusal: &mut Option<String>) -> Result<Option<H::Stop>> {
+    async fn attempts(&mut self, refusal: &mut Option<String>) -> Result<TurnEnd<H::Stop>> {
         let deadline = self.connection.timeout.map(|time| Instant::now() + time);
         let mut form = self.turn.form;
         let mut attempts = Attempts::new(AttemptPolicy {
@@ -118,9 +134,9 @@ impl<H: Host> AskTurn<'_, H> {
                     if let Some(refusal) = refusal.as_deref().filter(|_| was_live) {
                         self.turn.keep_refusal(refusal);
                     }
-                    return Ok(None);
+                    return Ok(TurnEnd::Ended);
                 }
-                AttemptEnd::Stopped(stop) => return Ok(Some(stop)),
+                AttemptEnd::Stopped(stop) => return Ok(TurnEnd::Stopped(stop)),
                 AttemptEnd::Failed(trouble) => trouble,
             };
             self.host.set_time(None, false);
@@ -142,6 +158,12 @@ impl<H: Host> AskTurn<'_, H> {
                     ));
                     form.is_whole = true;
                 }
+                NextAttempt::GiveUp(_)
+                    if self.next.is_some() && trouble::is_of_server(&trouble) =>
+                {
+                    self.fall_back(&trouble, stream.server());
+                    return Ok(TurnEnd::FellBack);
+                }
                 NextAttempt::GiveUp(advice) => {
                     let redactor = self.turn.redactor();
                     if self.network.is_some() && self.host.has_times() {
@@ -154,7 +176,7 @@ impl<H: Host> AskTurn<'_, H> {
                         &mut stream,
                         self.host.sink(),
                     );
-                    return Ok(None);
+                    return Ok(TurnEnd::Ended);
                 }
                 NextAttempt::Again(wait) => {
                     self.announce(&trouble, &wait);
@@ -168,12 +190,12 @@ impl<H: Host> AskTurn<'_, H> {
                         stop = self.host.stop() => {
                             let stop = stop?;
                             self.end(&mut stream, End::Cancelled);
-                            return Ok(Some(stop));
+                            return Ok(TurnEnd::Stopped(stop));
                         }
                         slept = limits.sleep(self.scaled(wait.time)) => if let Err(error) = slept {
                             let end = end(&error, stream.server());
                             self.end(&mut stream, end);
-                            return Ok(None);
+                            return Ok(TurnEnd::Ended);
                         }
                     }
                 }
@@ -192,12 +214,22 @@ impl<H: Host> AskTurn<'_, H> {
         self.host.sink().write(0, &warning.into());
     }
 
+    /// Reports that another model is asked. `server` is as for [`trouble::sentence`].
+    fn fall_back(&mut self, trouble: &AttemptTrouble, server: Option<&str>) {
+        let next = self.next.unwrap_or_default();
+        let what = trouble::message(trouble, server);
+        let message = format!("{}: {what}; asking {next} instead", self.turn.model());
+        let message = self.turn.redactor().text(&message).into_owned();
+        self.warn("fallback", &message);
+        self.host.note(Note::Important(&message));
+    }
+
     /// Reports a wait before it begins. A long wait becomes a warning in the stream and a message
     /// to the person. A short wait, or the message of one that a replay shortens, is a detail.
     fn announce(&mut self, trouble: &AttemptTrouble, wait: &Wait) {
         let message = format!(
             "{}; asking again {}",
-            trouble::message(trouble),
+            trouble::message(trouble, None),
             wait.when()
         );
         let message = self.turn.redactor().text(&message).into_owned();

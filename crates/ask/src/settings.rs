@@ -58,11 +58,33 @@ pub struct ModelArgs {
 }
 
 impl ModelArgs {
+    /// The settings of a model of the configuration that is not the one that was typed, as
+    /// [`Settings::of_model`].
+    ///
+    /// # Errors
+    /// A value that its option does not take, with its place.
+    pub fn settings(configured: &Configured, model: &Model, max_frame: usize) -> Result<Settings> {
+        let ModelArgs {
+            provider,
+            tools,
+            auto,
+            connection,
+        } = ModelArgs::of(configured, model)?;
+        let settings = Settings {
+            provider,
+            tools,
+            auto,
+            connection,
+            max_frame,
+        };
+        Ok(settings.of_model(Some(model)))
+    }
+
     /// The options of a model of the configuration that is not the one that was typed.
     ///
     /// # Errors
     /// A value that its option does not take, with its place.
-    pub fn of(configured: &Configured, model: &Model) -> Result<ModelArgs> {
+    fn of(configured: &Configured, model: &Model) -> Result<ModelArgs> {
         let words = configured.words_for(model)?;
         ModelArgs::try_parse_from(words.iter().map(DefaultOption::word))
             .map_err(|e| anyhow!("{}", ::args::misfit(configured.command(), &e, &words)))

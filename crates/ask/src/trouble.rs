@@ -7,10 +7,22 @@ use redact::Redactor;
 use std::borrow::Cow;
 use std::time::SystemTime;
 
-/// A sentence about what went wrong.
-pub(crate) fn message(trouble: &AttemptTrouble) -> Cow<'_, str> {
+/// Whether the server failed, so that another may answer the same request: it is not reached, is
+/// busy, or has an error of its own.
+pub(crate) fn is_of_server(trouble: &AttemptTrouble) -> bool {
     match trouble {
-        AttemptTrouble::Lost(error) => Cow::Owned(sentence(error, None)),
+        AttemptTrouble::Lost(error) => {
+            !matches!(error.kind, ErrorKind::Deadline | ErrorKind::Forbidden)
+        }
+        AttemptTrouble::Refused(head, _) => matches!(head.status, 408 | 429 | 500..),
+        AttemptTrouble::Miss(_) => false,
+    }
+}
+
+/// A sentence about what went wrong. `server` is as for [`sentence`].
+pub(crate) fn message<'t>(trouble: &'t AttemptTrouble, server: Option<&str>) -> Cow<'t, str> {
+    match trouble {
+        AttemptTrouble::Lost(error) => Cow::Owned(sentence(error, server)),
         other => other.message(),
     }
 }

@@ -15,7 +15,7 @@ use tag::Dialect;
 use trace::{IdSeed, TraceContext};
 
 /// One turn, ready to become a request.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct TurnDraft {
     /// Who is asked.
     pub provider: Arc<ReadyProvider>,

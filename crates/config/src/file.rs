@@ -217,6 +217,7 @@ impl ConfigFile {
                 ),
             }
         }
+        file.models.sort_by_key(|model| model.line);
         file.check_models()?;
         Ok(file)
     }

@@ -317,6 +317,12 @@ impl Configured {
         self.model.as_ref()
     }
 
+    /// The model that the file names for a command without one.
+    pub fn default_model(&self) -> Option<String> {
+        let entry = self.file.as_ref()?.top.get("model")?;
+        entry.value.as_str().map(str::to_owned)
+    }
+
     /// The models of the file.
     pub fn models(&self) -> &[Model] {
         self.file.as_ref().map_or(&[], |file| &file.models)

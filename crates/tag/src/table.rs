@@ -66,6 +66,15 @@ impl Dialects {
         self.own.extend(&*read.leak());
     }
 
+    /// Adds the dialects of `other`'s files, but for those whose names are here.
+    pub fn merge(&mut self, other: &Dialects) {
+        for dialect in &other.own {
+            if !self.own.iter().any(|own| own.name == dialect.name) {
+                self.own.push(dialect);
+            }
+        }
+    }
+
     /// Those of users' files.
     pub fn own(&self) -> &[&'static Dialect] {
         &self.own

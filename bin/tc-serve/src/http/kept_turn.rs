@@ -437,7 +437,7 @@ impl Service {
             front: asked.front.name().into(),
             api: self
                 .source
-                .upstream()
+                .upstream(inbound.model.as_deref())
                 .map(|upstream| upstream.api().name().into()),
             model: inbound.model.as_deref().map(Into::into),
             background: asked.is_background(),

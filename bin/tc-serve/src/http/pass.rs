@@ -7,7 +7,7 @@ use super::service::{Admitted, Service};
 use super::turn::forwarded;
 use crate::route::Endpoint;
 use crate::traces::client_trace;
-use crate::upstream::Passed;
+use crate::upstream::{Passed, model_of, with_model};
 use api::Api;
 use api::FailedAnswer;
 use client::Head;
@@ -67,7 +67,17 @@ impl Service {
             ("GET", request.into_parts().0.headers, Bytes::new())
         };
         exchange.begin_answer();
-        let Some(upstream) = self.source.upstream() else {
+        let named = model_of(&bytes);
+        let asked = named.as_deref().and_then(|name| self.source.asked(name));
+        let bytes = asked
+            .and_then(|asked| with_model(&bytes, asked))
+            .unwrap_or(bytes);
+        let mut passing = self.source.upstreams().filter(|upstream| upstream.passes());
+        let Some(upstream) = self
+            .source
+            .upstream(named.as_deref())
+            .or_else(|| passing.next())
+        else {
             return Err(Refusal::not_found(path));
         };
         let answer = async {
@@ -91,7 +101,7 @@ impl Service {
             Passed::Stream(body) => {
                 let service = Rc::clone(self);
                 Content::Passed(PassedBody::new(body, place, move |error| {
-                    let upstream = service.source.upstream();
+                    let upstream = service.source.upstream(named.as_deref());
                     upstream.map_or_else(FailedAnswer::default, |upstream| upstream.lost(error))
                 }))
             }

@@ -44,11 +44,14 @@ impl Service {
     /// Asks the provider. The word of a failure is `status`: `upstream_unreachable`,
     /// `upstream_timeout`, `upstream_key_refused` or `upstream_failed`.
     pub(super) async fn health(&self) -> Response<ResponseBody> {
-        let checked = match self.source.upstream() {
-            Some(upstream) => upstream.check().await,
-            // A COMMAND is started for each request, and recorded answers are at hand.
-            None => Ok(()),
-        };
+        // A COMMAND is started for each request, and recorded answers are at hand.
+        let mut checked = Ok(());
+        for upstream in self.source.upstreams() {
+            checked = match checked {
+                Ok(()) => upstream.check().await,
+                failed => failed,
+            };
+        }
         let status = match &checked {
             Ok(()) => StatusCode::OK,
             Err(_) => StatusCode::SERVICE_UNAVAILABLE,
@@ -146,7 +149,7 @@ impl Service {
             headers: forwarded(Api::Anthropic, &headers),
             trace: None,
         };
-        let counted = match self.source.upstream() {
+        let counted = match self.source.upstream(asked.request.model.as_deref()) {
             Some(upstream) => upstream.count_tokens(asked, &bytes).await,
             None => None,
         };

@@ -22,7 +22,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
-use tag::Dialects;
 use trace::TraceContext;
 
 /// What all requests share.
@@ -92,9 +91,7 @@ impl Service {
             always: true,
             needs_tools: true,
             by_model: true,
-            dialects: source
-                .upstream()
-                .map_or_else(Dialects::default, Upstream::dialects),
+            dialects: source.dialects(),
             ..tag::TagOptions::default()
         });
         let accumulate = Rc::new(accumulate::AccumulateOptions {
@@ -134,7 +131,7 @@ impl Service {
 
     /// Warns where the provider cannot be reached.
     pub(crate) async fn warn_unreachable(&self) {
-        if let Some(upstream) = self.source.upstream() {
+        for upstream in self.source.upstreams() {
             upstream.warn_unreachable().await;
         }
     }
@@ -146,8 +143,8 @@ impl Service {
 
     /// Whether a file has keys that [`Service::read_keys_again`] would read.
     pub(crate) fn has_key_files(&self) -> bool {
-        let upstream = self.source.upstream();
-        self.keys.borrow().file.is_some() || upstream.is_some_and(Upstream::has_key_file)
+        let mut upstreams = self.source.upstreams();
+        self.keys.borrow().file.is_some() || upstreams.any(Upstream::has_key_file)
     }
 
     /// Reads the files of keys again: those of the clients, and that of the provider. Keys of a
@@ -156,7 +153,7 @@ impl Service {
         let file = self.keys.borrow().file.clone();
         let of_clients =
             file.map(|file| Keys::read(&file).map(|keys| *self.keys.borrow_mut() = keys));
-        let of_provider = self.source.upstream().map(Upstream::read_key_again);
+        let of_provider = self.source.upstreams().map(Upstream::read_key_again);
         for read in of_clients.into_iter().chain(of_provider) {
             if let Err(error) = read {
                 notices.warn(

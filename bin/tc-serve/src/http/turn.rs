@@ -44,7 +44,7 @@ impl Service {
         notes.clone_from(&inbound.notes);
         if self
             .source
-            .upstream()
+            .upstream(inbound.model.as_deref())
             .is_none_or(|upstream| upstream.api() != api)
         {
             notes.extend_from_slice(&inbound.foreign_notes);
@@ -127,7 +127,7 @@ impl Service {
         runs_tools: bool,
         clients: impl Iterator<Item = &'n str>,
     ) -> UiRunner {
-        match runs_tools || self.source.upstream().is_none() {
+        match runs_tools || self.source.is_command() {
             true => UiRunner::Service(clients.map(str::to_owned).collect()),
             false => UiRunner::Client,
         }
@@ -163,9 +163,9 @@ impl Service {
         turns: Option<Turns>,
         output: PipeOutput,
     ) -> Rc<Pipe> {
-        let search = match self.source.upstream() {
-            None => TextSearch::Nothing,
-            Some(_) => TextSearch::Text,
+        let search = match self.source.is_command() {
+            true => TextSearch::Nothing,
+            false => TextSearch::Text,
         };
         let mut settings = self.pipe.clone();
         if search != TextSearch::Nothing {
@@ -217,10 +217,10 @@ impl Service {
         let choices = inbound.params.get("n").and_then(Value::as_u64);
         AnswerOptions {
             id: id.to_owned(),
-            keeps_ids: self.source.upstream().is_some(),
+            keeps_ids: !self.source.is_command(),
             provider_id: None,
             clock: Some(Clock::new(now)),
-            model: inbound.model.clone().unwrap_or_default(),
+            model: self.source.shown(inbound.model.as_deref()).to_owned(),
             created: now(),
             choices: Some(choices.map_or(1, |n| n.clamp(1, 128) as u32)),
             include_usage: inbound.include_usage,

@@ -74,6 +74,13 @@ impl Service {
         prlimit(Some(process), Resource::Fsize, limit).expect("a limit");
     }
 
+    /// A service with these variables (`NAME=VALUE`) in its environment.
+    pub(crate) fn with_variables(variables: &[&str], options: &[&str]) -> Service {
+        let mut command = Command::new("env");
+        command.args(variables).arg(testkit::program("tc-serve"));
+        Service::run(command, None, options)
+    }
+
     fn run(mut command: Command, key: Option<&str>, options: &[&str]) -> Service {
         if !options.contains(&"--unix") && !options.contains(&"--listen") {
             command.args(["--listen", "127.0.0.1:0"]);
@@ -93,6 +100,7 @@ impl Service {
             "LLM_TAPE_MODE",
             "HOME",
             "XDG_CACHE_HOME",
+            "XDG_CONFIG_HOME",
         ] {
             command.env_remove(name);
         }

@@ -93,6 +93,7 @@ pub(super) const WARNINGS: &[&str] = &[
     "bad_json_path",
     "extra_arguments",
     "extra_text",
+    "fallback",
     "file_replaced",
     "file_truncated",
     "id_changed",
