@@ -432,3 +432,32 @@ fn a_fallback_is_asked_where_the_server_fails_before_the_first_event() {
     let ran = run(home(&cut.url).command(&["-m", "fast", "hi"]));
     assert_eq!(ran.text(), "begun", "{ran:?}");
 }
+
+#[test]
+fn a_turn_has_its_cost_where_the_model_has_a_price() {
+    let counted = chat(&["hi"]).replace(
+        "data: [DONE]",
+        "data: {\"id\":\"r1\",\"choices\":[],\"usage\":{\"prompt_tokens\":1000,\"completion_tokens\":100,\"prompt_tokens_details\":{\"cached_tokens\":400}}}\n\ndata: [DONE]",
+    );
+    let answers = (0..3).map(|_| answer("200 OK", SSE, &counted)).collect();
+    let server = Server::new(answers);
+    let home = Home::new(&format!(
+        "[models.m]\nbase_url = {:?}\nprice = {{ input = 0.25, output = 2, cached = 0.025 }}\n[models.free]\nbase_url = {:?}\n",
+        server.url, server.url
+    ));
+    for (args, cost) in [
+        (&["-m", "m"][..], json!(360)),
+        (&["-m", "m", "--price", "1/1"], json!(1100)),
+        (&["-m", "free"], Value::Null),
+    ] {
+        let ran = run(home.command(&[args, &["hi"]].concat()));
+        assert_eq!(ran.event("session_stats")["cost_microusd"], cost, "{ran:?}");
+    }
+    let wrong = Home::new("[models.m]\nprice = { inputs = 1, output = 2 }");
+    let ran = run(wrong.command(&["-m", "m", "--dry-run", "hi"]));
+    assert!(
+        ran.refusal().contains(":2: price: inputs is unknown"),
+        "{}",
+        ran.stderr
+    );
+}

@@ -208,6 +208,12 @@ pub(crate) const PASSED: &[PassedOption] = &[
     row(&[ASK], "stop", "TEXT", "A text at which the answer ends"),
     row(
         &[ASK],
+        "price",
+        "PRICE",
+        "Dollars for a million tokens, INPUT/OUTPUT or INPUT/OUTPUT/CACHED",
+    ),
+    row(
+        &[ASK],
         "param",
         "KEY=JSON",
         "Another member of the request's body",

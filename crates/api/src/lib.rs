@@ -29,6 +29,7 @@ mod openai_chat;
 mod openai_responses;
 mod overflow;
 mod passed;
+mod price;
 mod provider;
 mod recognise;
 mod refusal;
@@ -61,6 +62,7 @@ pub use crate::inbound::{
 pub use crate::models::{ListedModel, listed_models, models_request};
 pub use crate::openai_responses::listing::response_items;
 pub use crate::passed::passed_request;
+pub use crate::price::Price;
 pub use crate::recognise::{LOOKED_AT, RecordingForm, recognise};
 pub use crate::refusal::refuses_tools;
 pub use crate::request::{Request, RequestError, RequestOptions, request};

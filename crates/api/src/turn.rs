@@ -3,6 +3,7 @@
 use crate::Api;
 use crate::failure::{StreamFailure, Words};
 use crate::members::minified;
+use crate::price::Price;
 use event::payload::{
     ContentDelta, Details, Error, FinishReason, RefusalDelta, Retract, RetractReason, ServerItem,
     SessionStats, StreamEnd, StreamStart, Thinking, ToolCallDelta, Warning,
@@ -538,6 +539,8 @@ impl EventWriter<'_> {
             );
         }
         self.stats.total_tokens = self.stats.total();
+        let price = self.options.price;
+        self.stats.cost_microusd = price.and_then(|price| price.of(&self.stats));
         let stats = self.stats;
         let known = [
             stats.prompt_tokens,
@@ -747,6 +750,8 @@ pub struct StreamOptions {
     pub max_frame: Option<usize>,
     /// The words of messages.
     pub words: Words,
+    /// The prices of the model.
+    pub price: Option<Price>,
     /// When the stream began, in milliseconds since 1970; `None` for a recording.
     pub timestamp: Option<u64>,
     /// The span of this stream, which the request's `traceparent` names.

@@ -1,11 +1,12 @@
 //! The options that name a provider, and how it is asked.
 
 use super::form::ToolsModeChoice;
-use api::Api;
+use api::{Api, Price};
 use clap::ValueEnum;
 use client::{BodySplit, Speed, Stall};
 use serde_json::{Map, Number, Value};
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// Whom to ask.
@@ -50,6 +51,10 @@ pub struct ProviderArgs {
     /// A text at which the answer ends; may be given many times
     #[arg(long, value_name = "TEXT", aliases = ["stop-sequence", "stop-sequences"])]
     pub stop: Vec<String>,
+    /// What the model costs, in dollars for a million tokens: INPUT/OUTPUT or INPUT/OUTPUT/CACHED.
+    /// The counts of a turn then have its cost
+    #[arg(long, value_name = "PRICE", value_parser = Price::from_str)]
+    pub price: Option<Price>,
     /// Another member of the request's body, such as reasoning_effort='"low"'
     #[arg(long = "param", value_name = "KEY=JSON", value_parser = param)]
     pub params: Vec<(String, Value)>,

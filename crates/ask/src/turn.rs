@@ -64,6 +64,7 @@ impl TurnDraft {
         stream.system.clone_from(&options.system);
         stream.prefill.clone_from(&settings.tools.prefill);
         stream.max_frame = Some(settings.max_frame);
+        stream.price = settings.provider.price;
         let is_tag = settings.tools.tools_mode == ToolsModeChoice::Tag;
         let mut turn = TurnDraft {
             family: provider.family,

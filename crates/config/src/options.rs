@@ -165,6 +165,19 @@ impl KnownOption {
                 .iter()
                 .map(|(name, value)| Some(format!("{name}={value}").into()))
                 .collect()),
+            (Takes::One, Value::Object(prices)) if self.long == "price" => {
+                let known = ["input", "output", "cached"];
+                if let Some(other) = prices.keys().find(|key| !known.contains(&key.as_str())) {
+                    return Err(format!(
+                        "price: {other} is unknown, it may have input, output and cached"
+                    ));
+                }
+                let prices: Vec<String> = known
+                    .iter()
+                    .filter_map(|key| Some(prices.get(*key)?.to_string()))
+                    .collect();
+                Ok(vec![Some(prices.join("/").into())])
+            }
             _ => Ok(vec![Some(self.word(value, folder)?)]),
         }
     }

@@ -40,6 +40,18 @@ pub(crate) struct Story<P> {
 pub(crate) struct Tokens {
     pub read: u64,
     pub written: u64,
+    /// What they cost, in millionths of a dollar.
+    pub cost: u64,
+}
+
+impl Tokens {
+    /// What they cost, behind their counts; empty where nobody has named a price.
+    pub(crate) fn price(self) -> String {
+        if self.cost == 0 {
+            return String::new();
+        }
+        format!(", ${}.{:06}", self.cost / 1_000_000, self.cost % 1_000_000)
+    }
 }
 
 impl<P: Page> Story<P> {
@@ -320,6 +332,7 @@ impl<P: Page> Story<P> {
                 let add = |sum: &mut u64, n: Option<u64>| *sum = sum.saturating_add(n.unwrap_or(0));
                 add(&mut self.tokens.read, stats.prompt_tokens);
                 add(&mut self.tokens.written, stats.completion_tokens);
+                add(&mut self.tokens.cost, stats.cost_microusd);
             }
         }
     }

@@ -179,7 +179,8 @@ impl Outline {
         });
         if tokens != Tokens::default() {
             let [read, written] = [tokens.read, tokens.written].map(grouped);
-            figures.push(("tokens", format!("{read} read, {written} written")));
+            let price = tokens.price();
+            figures.push(("tokens", format!("{read} read, {written} written{price}")));
         }
         figures
     }

@@ -329,10 +329,10 @@ impl Page for Screen {
 
     fn finish(&mut self, tokens: Tokens) {
         if tokens != Tokens::default() {
-            let Tokens { read, written } = tokens;
+            let (Tokens { read, written, .. }, price) = (tokens, tokens.price());
             self.note(
                 Tone::Quiet,
-                &format!("{read} tokens read, {written} written"),
+                &format!("{read} tokens read, {written} written{price}"),
             );
         }
         self.draft.finish(&mut self.pen);
