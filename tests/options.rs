@@ -83,11 +83,20 @@ const DIFFERENT: [(&str, &str); 5] = [
 ];
 
 /// The options whose value is written in another way in one command, and why.
-const OTHER_VALUES: [(&str, &str, &str); 1] = [(
-    "tag-parse",
-    "--dialect",
-    "it alone reads a text by several dialects",
-)];
+const OTHER_VALUES: [(&str, &str, &str); 4] = [
+    (
+        "tag-parse",
+        "--dialect",
+        "it alone reads a text by several dialects",
+    ),
+    (
+        "react",
+        "--replay",
+        "a log, which has the answers of the model and the results of the tools",
+    ),
+    ("tool-exec", "--replay", "the results of a log"),
+    ("react", "--expect", "a log, as for its --replay"),
+];
 
 /// What a script prints.
 fn printed(script: &str) -> (String, String) {
@@ -138,7 +147,9 @@ fn a_letter_means_the_same_in_every_command() {
         for (letter, long) in options {
             let has_other = matches!(
                 (command, &*long),
-                ("react", "--api") | ("llm-stream", "--attach")
+                ("react", "--api")
+                    | ("llm-stream", "--attach")
+                    | ("react" | "tool-exec", "--replay")
             );
             let expected = letters.get(long.as_str()).filter(|_| !has_other);
             assert_eq!(letter, expected.copied(), "{command} {long}");
