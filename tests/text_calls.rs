@@ -121,6 +121,12 @@ fn closes_only(text: &str) -> bool {
     pairs.any(|(open, close)| text.contains(close) && !text.contains(open))
 }
 
+/// Whether all calls of the one are among those of the other.
+fn is_part(some: &RunCalls, all: &RunCalls) -> bool {
+    let all = all.as_deref().unwrap_or_default();
+    some.iter().flatten().all(|call| all.contains(call))
+}
+
 /// The tools in OpenAI's shape, as a request has them.
 fn tools_in_shape(tools: &Value) -> Value {
     let list = json::ToolList::read(&tools.to_string()).map(|list| list.openai(|_| true));
@@ -264,9 +270,10 @@ fn provider(cases: Vec<TextCase>) -> Server {
 struct Service(Child, String);
 
 impl Service {
-    fn of(upstream: &str) -> Service {
+    fn of(upstream: &str, options: &[&str]) -> Service {
         let mut command = Command::new(testkit::program("tc-serve"));
         command.args(["--listen", "127.0.0.1:0", "--base-url", upstream]);
+        command.args(options);
         for name in [
             "LLM_API",
             "LLM_MODEL",
@@ -329,7 +336,7 @@ impl Drop for Service {
 
 fn by_service(cases: &[TextCase]) -> Vec<RunCalls> {
     let provider = provider(cases.to_vec());
-    let service = Service::of(&provider.url);
+    let service = Service::of(&provider.url, &[]);
     let request = |(n, case): (usize, &TextCase)| {
         let question = format!("{CASE}{n}");
         service.calls(&json!({"model": case.model, "messages": [{"role": "user", "content": question}], "tools": case.tools}))
@@ -351,14 +358,14 @@ fn the_pipeline_finds_what_tc_serve_finds_and_nothing_quoted() {
         if pipeline == service {
             continue;
         }
-        // Where they differ, the pipeline runs nothing, and for one of these reasons.
+        // Where they differ, the pipeline runs less, and for one of these reasons.
         let reasons = [
             pipeline.is_none(),
             closes_only(&case.text),
             case.finish == "length",
         ];
         match reasons.iter().position(|is_it| *is_it) {
-            Some(reason) if pipeline.as_ref().is_none_or(Vec::is_empty) => differing[reason] += 1,
+            Some(reason) if is_part(pipeline, service) => differing[reason] += 1,
             _ => wrong.push(format!(
                 "{}: {pipeline:?}, but tc-serve {service:?}",
                 case.name
@@ -513,4 +520,49 @@ fn react_runs_calls_in_the_text_of_a_native_answer() {
             ran.stdout
         );
     }
+}
+
+#[test]
+fn tc_serve_reads_a_dialect_of_a_file_and_notes_what_stays_text() {
+    let scratch = Scratch::new();
+    let file = scratch.write(
+        "fjord.toml",
+        "name = 'fjord'\ncall = '<fjord:call>⏎{name, arguments}⏎</fjord:call>'\n",
+    );
+    let log = scratch.path("access");
+    let [file, log] = [&file, &log].map(|path| path.to_str().expect("UTF-8"));
+    let texts = [
+        r#"<fjord:call>{"name": "note", "arguments": {}}</fjord:call>"#,
+        "I note it.\nAction: note\nAction Input: {}",
+    ];
+    let case = |text: &str| TextCase {
+        name: String::new(),
+        model: "any".to_owned(),
+        text: text.to_owned(),
+        finish: "stop".to_owned(),
+        tools: json!([{"type": "function", "function": {"name": "note", "parameters": {"type": "object"}}}]),
+        is_trap: false,
+    };
+    let cases: Vec<_> = texts.iter().map(|text| case(text)).collect();
+    let provider = provider(cases.clone());
+    let calls = |options: &[&str]| -> Vec<usize> {
+        let service = Service::of(&provider.url, options);
+        let counts = cases.iter().enumerate().map(|(n, case)| {
+            let question = json!([{"role": "user", "content": format!("{CASE}{n}")}]);
+            let asked = json!({"model": case.model, "messages": question, "tools": case.tools});
+            service.calls(&asked).map_or(0, |calls| calls.len())
+        });
+        counts.collect()
+    };
+    assert_eq!(
+        calls(&["--dialect-file", file, "--access-log", log]),
+        [1, 0]
+    );
+    let noted = scratch.read("access");
+    assert_eq!(noted.matches("--dialect react").count(), 1, "{noted}");
+    assert_eq!(calls(&["--dialect", "react"]), [0, 1]);
+    assert_eq!(
+        calls(&["--dialect-file", file, "--dialect", "auto"]),
+        [1, 0]
+    );
 }

@@ -9,12 +9,14 @@ use event::{Event, Kind, cut};
 const NOTES: usize = 16;
 
 /// The codes of the warnings that become notes in the access log: what was not sent to the
-/// provider, and what part of the provider's answer the client does not get. Their messages quote
-/// nothing of a conversation, only tokens of the table of dialects and names of parameters.
-const NOTED: [&str; 4] = [
+/// provider, what part of the provider's answer the client does not get, and which option would read
+/// a call that stays text. Their messages quote nothing of a conversation, only tokens of the table
+/// of dialects and names of parameters and tools.
+const NOTED: [&str; 5] = [
     "parameter_left_out",
     "tag_dropped",
     "late_reasoning",
+    "tag_unread",
     "extra_text",
 ];
 
