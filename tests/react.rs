@@ -158,7 +158,20 @@ fn tag_parse_leaves_a_native_stream_alone() {
         (0, "", 1),
         "{out}"
     );
-    assert_eq!(scratch.read("parsed"), scratch.read("all"));
+    // How text is split may change: what may begin a call of the model's family waits for more.
+    let joined = |name: &str| {
+        let log = scratch.read(name);
+        let mut lines = Vec::new();
+        let mut text = String::new();
+        for event in testkit::events(&log) {
+            match event["type"].as_str() {
+                Some("content_delta") => text += event["text"].as_str().unwrap_or_default(),
+                _ => lines.push((std::mem::take(&mut text), event)),
+            }
+        }
+        lines
+    };
+    assert_eq!(joined("parsed"), joined("all"));
 }
 
 #[test]
@@ -496,8 +509,9 @@ fn sigterm_to_react_ends_its_stages() {
 #[test]
 fn the_printed_pipeline_runs_in_bash_with_the_same_result() {
     for (ask, status) in [
-        (ASK.to_owned(), 0),
-        (ASK_TAG.to_owned(), 0),
+        // Two calls at once would end in any order.
+        (format!("{ASK} --jobs 1"), 0),
+        (format!("{ASK_TAG} --jobs 1"), 0),
         (
             format!("{ASK} --view json --jobs 1 --max-steps 2 -- --speed max"),
             2,
