@@ -1,10 +1,12 @@
-//! The commands in README.md and those of the commands, docs/protocol.md, docs/tag-mode.md, docs/ci.md, docs/serve.md and docs/metrics.md work
+//! The commands in README.md and those of the commands, docs/pipelines.md, docs/protocol.md, docs/tag-mode.md, docs/ci.md, docs/serve.md and docs/metrics.md work
 //! as they are written, and the demo prints `fixtures/demo.txt`, or `fixtures/demo-tag.txt` in tag
 //! mode and `fixtures/demo-serve.txt` for the service (`UPDATE=1 cargo test --test readme` rewrites
 //! them).
 
+use std::fs;
+use std::io::Write;
 use std::process::Stdio;
-use testkit::{golden, needs};
+use testkit::{Request, Scratch, Server, golden, needs};
 
 /// Runs a script in the root of the repository, with a folder for its temporary files; returns its
 /// standard output.
@@ -49,7 +51,8 @@ fn blocks(text: &str, kind: &str) -> Vec<String> {
 #[test]
 fn every_pipeline_of_the_readmes_works_as_written() {
     for (page, count) in [
-        ("README.md", 5),
+        ("README.md", 1),
+        ("docs/pipelines.md", 4),
         ("bin/llm-stream/README.md", 1),
         ("bin/tag-parse/README.md", 2),
         ("bin/tc-detect/README.md", 2),
@@ -64,6 +67,99 @@ fn every_pipeline_of_the_readmes_works_as_written() {
             assert!(!run(block).is_empty(), "it prints nothing:\n{block}");
         }
     }
+}
+
+/// What a model of OpenAI's API answers: a call of the tool that the question is about, the result
+/// of a call, or the question itself with the number of messages before it.
+fn model(request: &Request) -> String {
+    let messages = request.body["messages"].as_array().expect("messages");
+    let last = messages.last().expect("a question");
+    let text = last["content"].as_str().expect("a text");
+    let has_tools = request.body["tools"].is_array();
+    let (delta, reason) = match last["role"].as_str() {
+        Some("user") if has_tools && text.starts_with("Note") => {
+            let function = serde_json::json!({"name": "note", "arguments": r#"{"text":"The hut is booked."}"#});
+            let call = serde_json::json!({"index": 0, "id": "call_1", "type": "function", "function": function});
+            (serde_json::json!({"tool_calls": [call]}), "tool_calls")
+        }
+        Some("user") => {
+            let answer = format!("{} before: {text}", messages.len() - 1);
+            (serde_json::json!({"content": answer}), "stop")
+        }
+        _ => (serde_json::json!({"content": text}), "stop"),
+    };
+    let chunk = serde_json::json!({
+        "id": "1", "object": "chat.completion.chunk", "created": 1, "model": request.body["model"],
+        "choices": [{"index": 0, "delta": delta, "finish_reason": reason}],
+    });
+    format!("data: {chunk}\n\ndata: [DONE]\n\n")
+}
+
+/// The five lines of the first page, without the download, whose files `release.rs` and
+/// `packaging/try` try.
+#[test]
+fn the_first_lines_of_the_readme_work_as_written() {
+    if !needs::programs(&["git"]) {
+        return;
+    }
+    let server = Server::answering(|_, request, stream| {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nconnection: close\r\n{}\r\n",
+            testkit::SSE
+        );
+        stream
+            .write_all((head + &model(request)).as_bytes())
+            .is_err()
+    });
+    let page = fs::read_to_string(testkit::root().join("README.md")).expect("README.md");
+    let (_, block) = page.split_once("```sh\n").expect("a block");
+    let lines: Vec<_> = block.lines().take(5).collect();
+    let folder = Scratch::new();
+    let note = testkit::root().join("fixtures/tools/note.sh");
+    fs::copy(note, folder.join("note.sh")).expect("a copy");
+    let shell = |line: &str| {
+        let mut bash = testkit::bash(line, &folder);
+        bash.env("HOME", &*folder)
+            .env("XDG_STATE_HOME", folder.join("state"))
+            .env("XDG_CONFIG_HOME", folder.join("config"))
+            .env("LLM_BASE_URL", server.at("/v1"))
+            .env("OPENAI_API_KEY", "none")
+            .env("LLM_MODEL", "small")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let ran = testkit::run(bash);
+        assert_eq!(
+            (ran.status, ran.stderr.as_str()),
+            (0, ""),
+            "{line}: {}",
+            ran.stdout
+        );
+        ran.stdout
+    };
+    shell(
+        "git init -q && echo before >file && git add file && echo after >file && chmod go-w . note.sh",
+    );
+    let [note, commit, german, replay, download] = &lines[..] else {
+        panic!("{lines:?}");
+    };
+    assert!(shell(note).contains("noted: The hut is booked."));
+    assert_eq!(folder.read("notes.txt"), "The hut is booked.\n");
+    let shown = shell(commit);
+    assert!(
+        shown.contains("0 before: Write a commit message") && shown.contains("+after"),
+        "{shown}"
+    );
+    assert!(shell(german).contains("2 before: And in German?"));
+    shell(&note.replace("-t", "-l trip.ndjson -t"));
+    let asked = server.asked().len();
+    assert!(shell(replay).contains("noted: The hut is booked."));
+    assert_eq!(server.asked().len(), 0, "after {asked} requests");
+    assert_eq!(folder.read("notes.txt").lines().count(), 2);
+    assert!(
+        download.contains("/toolpipe-x86_64-linux.tar.gz | tar xz"),
+        "{download}"
+    );
 }
 
 #[test]
