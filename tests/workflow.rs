@@ -72,9 +72,11 @@ impl Workflow {
 }
 
 fn workflow() -> Workflow {
-    Workflow::read(
-        &fs::read_to_string(testkit::root().join("docs/ci/toolpipe.yml")).expect("the workflow"),
-    )
+    workflow_in("docs/ci/toolpipe.yml")
+}
+
+fn workflow_in(file: &str) -> Workflow {
+    Workflow::read(&fs::read_to_string(testkit::root().join(file)).expect("the workflow"))
 }
 
 /// A repository of a user, removed when the test ends.
@@ -205,7 +207,13 @@ fn a_parser_of_yaml_reads_the_same_steps() {
     let Some(python) = needs::python("yaml") else {
         return;
     };
-    let ours = workflow();
+    for file in ["docs/ci/toolpipe.yml", "docs/ci/agent.yml"] {
+        same_steps(&python, file);
+    }
+}
+
+fn same_steps(python: &Path, file: &str) {
+    let ours = workflow_in(file);
     let program = "import json, sys, yaml\n\
         w = yaml.safe_load(open(sys.argv[1]))\n\
         assert True in w, 'the key on'\n\
@@ -213,7 +221,6 @@ fn a_parser_of_yaml_reads_the_same_steps() {
         assert job['runs-on'] and all('run' in s or 'uses' in s for s in job['steps'])\n\
         runs = [[s['name'], s['run'].rstrip()] for s in job['steps'] if 'run' in s]\n\
         print(json.dumps([runs, list(w['env'].items())]))";
-    let file = Path::new("docs/ci/toolpipe.yml");
     let output = std::process::Command::new(python)
         .args(["-c", program])
         .arg(file)
@@ -293,4 +300,73 @@ fn each_gate_fails_when_its_recording_changes() {
         status == 0 && summary.contains("auto: recall is 0"),
         "{text} {summary}"
     );
+}
+
+/// A repository of a user that holds the log of a run and its tools alone.
+fn repository_of_a_log(test: &str, workflow: Workflow) -> Repository {
+    let folder =
+        std::env::temp_dir().join(format!("toolpipe-workflow-{}-{test}", std::process::id()));
+    let repository = Repository { folder, workflow };
+    fs::create_dir_all(repository.path("tests/agent")).expect("a folder");
+    for file in ["tools.json", "trip.ndjson"] {
+        let from = testkit::root().join("fixtures/replay").join(file);
+        fs::copy(from, repository.path("tests/agent").join(file)).expect("a fixture");
+    }
+    repository
+}
+
+#[test]
+fn the_workflow_of_a_log_passes_and_fails_when_it_should() {
+    if !needs::programs(&["jq"]) {
+        return;
+    }
+    let repository = repository_of_a_log("log", workflow_in("docs/ci/agent.yml"));
+    let [same, lost] = [
+        "The agent does what it did",
+        "A connection that is lost reserves nothing",
+    ];
+    for step in [same, lost] {
+        let (status, text) = repository.step(step);
+        assert_eq!(status, 0, "{step}: {text}");
+    }
+    repository.change("tests/agent/tools.json", |tools| {
+        tools.replace("of a day", "of any day")
+    });
+    let (status, text) = repository.step(same);
+    assert_eq!(status, 2, "{text}");
+}
+
+/// With pytest, and without it as the functions that they are.
+#[test]
+fn the_example_for_pytest_passes_and_fails_when_it_should() {
+    let repository = repository_of_a_log("pytest", workflow_in("docs/ci/agent.yml"));
+    let file = testkit::root().join("docs/ci/test_agent.py");
+    fs::copy(file, repository.path("test_agent.py")).expect("a copy");
+    // Without a framework they are functions.
+    let all = "import test_agent as t; [f() for n, f in sorted(vars(t).items()) if n.startswith('test_')]";
+    if needs::python("subprocess").is_some() {
+        fails_when_it_should(&repository, &format!("python3 -B -c \"{all}\""));
+    }
+    if let Some(python) = needs::python("pytest") {
+        let run = format!(
+            "{} -m pytest -q -p no:cacheprovider test_agent.py",
+            python.display()
+        );
+        fails_when_it_should(&repository, &run);
+    }
+}
+
+fn fails_when_it_should(repository: &Repository, run: &str) {
+    let tools = fs::read(repository.path("tests/agent/tools.json")).expect("the tools");
+    let (status, text) = repository.run(run);
+    assert_eq!(status, 0, "{text}");
+    repository.change("tests/agent/tools.json", |tools| {
+        tools.replace("of a day", "of any day")
+    });
+    let (status, text) = repository.run(run);
+    assert!(
+        status == 1 && text.contains("differs first at tools[1]"),
+        "{status} {text}"
+    );
+    fs::write(repository.path("tests/agent/tools.json"), tools).expect("the tools");
 }
