@@ -119,7 +119,8 @@ fn the_first_lines_of_the_readme_work_as_written() {
     fs::copy(note, folder.join("note.sh")).expect("a copy");
     let shell = |line: &str| {
         let mut bash = testkit::bash(line, &folder);
-        bash.env("HOME", &*folder)
+        bash.env_remove("TOOLPIPE_KEEP")
+            .env("HOME", &*folder)
             .env("XDG_STATE_HOME", folder.join("state"))
             .env("XDG_CONFIG_HOME", folder.join("config"))
             .env("LLM_BASE_URL", server.at("/v1"))
