@@ -248,10 +248,6 @@ fn a_mistake_is_one_line_with_the_remedy() {
             "tag-parse --list-dialects",
         ),
         (
-            &["--model", "m", "--dialect", "tool-name-tag", "hi"],
-            "--tools-mode tag",
-        ),
-        (
             &[
                 "--tools-mode",
                 "tag",

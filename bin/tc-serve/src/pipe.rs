@@ -683,6 +683,8 @@ mod tests {
     fn after(lines: &[&str]) -> String {
         let streams = Rc::new(tag::Streams::new(tag::TagOptions {
             always: true,
+            by_model: true,
+            eager: true,
             ..tag::TagOptions::default()
         }));
         let budget = MemoryBudget::new(usize::MAX);

@@ -91,6 +91,8 @@ impl Service {
             always: true,
             needs_tools: true,
             by_model: true,
+            // The end of a prompt that is not known counts as empty: the first word is sent at once.
+            eager: true,
             dialects: source.dialects(),
             ..tag::TagOptions::default()
         });

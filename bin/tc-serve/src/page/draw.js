@@ -10,7 +10,7 @@ function make(tag, properties = {}, ...children) {
   return node;
 }
 
-/** Sets a text, if it is another one: a screen reader reads a node again that was written again. */
+/** Sets a text, if it is another one: a screen reader reads again what is written again. */
 function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
@@ -67,7 +67,7 @@ function moveTo(from, to) {
   [view.from, view.to] = [from, to];
 }
 
-/** Notes whether the end is seen, so that the page follows it. Returns whether that has changed. What came since the last frame is not there yet. */
+/** Notes whether the end is seen, so that the page follows it. Returns whether that has changed. */
 function noteEnd() {
   const { scrollHeight, scrollTop, clientHeight } = $("pane");
   const was = view.isAtEnd;
@@ -98,7 +98,7 @@ function drawNote() {
   } };
 }
 
-/** A text, in blocks: only the last one grows, so that a long answer is not laid out again for each word. */
+/** A text in blocks: only the last block grows, and the others are not laid out again. */
 function drawText({ voice }) {
   const node = make("div", { className: voice === "answer" ? "text prose" : "text" });
   node.dataset.voice = voice;
@@ -115,7 +115,7 @@ function drawText({ voice }) {
   } };
 }
 
-/** The end of the block of a text that begins at `from`, behind an empty line, a fence, or many characters; -1 where it may still grow. */
+/** The end of the block from `from` on: an empty line, a fence, or many characters; -1 where the block may grow. */
 function blockEnd(text, from) {
   const isCode = text.startsWith("```", from);
   const most = isCode ? 60000 : 4000;
@@ -126,7 +126,7 @@ function blockEnd(text, from) {
   return feed > from ? feed + 1 : from + most;
 }
 
-/** The elements of a block of Markdown: code, headings, lists, paragraphs. All else stays as it is written, links too. */
+/** The elements of a block of Markdown: code, headings, lists, paragraphs. All else stays as written. */
 function prose(text) {
   const code = /^```.*\n?([^]*?)(\n```\s*)?$/.exec(text);
   if (code) return [make("pre", {}, code[1])];

@@ -52,11 +52,11 @@ async function follow() {
   const stop = new AbortController();
   Object.assign(page, { follower: stop, looked: null, heard: Date.now() });
   setLink("connecting");
-  // A connection that is lost may stay open, after sleep or behind a network that drops everything. The service sends signs of life.
+  // A lost connection may stay open, after sleep or behind a silent network. The service sends signs of life.
   const watch = setInterval(() => Date.now() - page.heard > 60000 && stop.abort(), 5000);
   try {
     const answer = await read("/v1/sessions/events");
-    // The stream has what is written from now on, so what was written before is read behind its beginning.
+    // The stream has what is written from now on; what was written before is read after that.
     await Promise.all([readList(), catchUp()]);
     page.tries = 0;
     setLink("live", "done");
@@ -138,7 +138,7 @@ function takeEvent(text, end) {
   schedule();
 }
 
-/** Reads what the session has behind the end of what is here, until nothing is missing. */
+/** Reads what the session has behind what is here, until nothing is missing. */
 function catchUp() {
   page.isBehind = true;
   page.reading ??= readOn().finally(() => (page.reading = null));
@@ -254,7 +254,7 @@ async function decide(call, verb, word) {
   if (!isFirst) await say();
 }
 
-/** Asks: in the session that is shown, or in a new one. In the background, so that a page that is closed does not cancel it. */
+/** Asks, in the session shown or a new one; in the background, so that closing the page does not cancel the answer. */
 async function send() {
   const content = $("text").value.trim();
   const { session } = page;

@@ -29,7 +29,7 @@ const exact = (json) => JSON.parse(json, (_, value, { source }) => (typeof value
 // The message of the model repeats what these events have brought.
 const SPEECH = ["content_delta", "refusal_delta", "thinking", "tool_call_delta", "tool_call"];
 
-/** Takes the line that ends at the byte `end` of the session. A line that was taken before changes nothing. */
+/** Takes the line that ends at the byte `end` of the session; a line taken before changes nothing. */
 function take(s, line, end) {
   if (end <= s.end) return;
   s.end = end;
@@ -92,7 +92,7 @@ function notice(s, e, tone) {
   note(s, e, tone, (source && `${source}: `) + message + (code && ` (${code})`));
 }
 
-/** The text of a message: a string, or the text parts of a list. A part of another type is shown by its type, so an image is never loaded. */
+/** The text of a message: a string, or the text parts of a list. Another part is shown by its type: no image is loaded. */
 function contentOf({ content }) {
   if (!Array.isArray(content)) return plain(content);
   return content.map((part) => plain(object(part).text) || `[${plain(object(part).type)}]`).join("");
@@ -234,9 +234,9 @@ function endSpeech(s, e) {
   s.isPaused = true;
 }
 
-/** No more arguments of these calls come: one whose deltas no stage has merged is whole, or it stays incomplete. */
+/** No more arguments of these calls come: a call that no stage has merged is whole or incomplete. */
 function endArguments(s, is) {
-  const isWhole = (json) => { try { return Object.getPrototypeOf(JSON.parse(json)) === Object.prototype; } catch { return json === ""; } };
+  const isWhole = (json) => { try { JSON.parse(json || "{}"); return /^\s*({|$)/.test(json); } catch { return false; } };
   for (const call of s.calls.filter((call) => call.state === "arriving" && is(call))) change(s, call, { state: isWhole(call.arguments) ? "called" : "incomplete" });
 }
 
