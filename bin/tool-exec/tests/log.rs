@@ -200,7 +200,7 @@ fn a_process_that_tool_exec_leaves_behind_holds_no_lock_that_it_was_handed() {
     // As react locks its log: a file that the commands inherit.
     shell.args([
         "-c",
-        "exec {lock}<>lock; \"$@\" --lock-input <&$lock && exec \"$@\" in",
+        "exec {lock}<>lock; flock -n $lock && exec \"$@\" in",
         "bash",
     ]);
     shell.arg(env!("CARGO_BIN_EXE_tool-exec"));
