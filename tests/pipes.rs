@@ -365,7 +365,7 @@ fn what_cannot_be_used_is_one_line_with_a_remedy() {
         ("tc-accumulate events missing", "missing"),
         ("tc-view missing", "missing"),
         ("llm-stream --replay missing", "missing"),
-        ("llm-stream --replay events", "--api"),
+        ("llm-stream --replay broken.json", "--api"),
         ("llm-stream --api nonesuch hello", "openai-chat"),
         ("tc-detect --checker guess events", "first-chunk"),
         ("tc-accumulate --tools missing events", "missing"),

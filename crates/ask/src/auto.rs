@@ -395,7 +395,7 @@ mod allow_tests {
             ("ollama/x maybe", "not PATTERN"),
             ("ollama/x native hermes", "not PATTERN"),
             ("ollama/x tag hermes more", "not PATTERN"),
-            ("ollama/x tag nonsense", "unknown dialect \"nonsense\""),
+            ("ollama/x tag nonsense", "unknown dialect 'nonsense'"),
         ] {
             let text = format!("* native\n{line}\n");
             let error = look_up(Path::new("the/list"), &text, "a/b", &Dialects::default())
