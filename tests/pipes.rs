@@ -375,7 +375,7 @@ fn what_cannot_be_used_is_one_line_with_a_remedy() {
             "http://example.com/s",
         ),
         ("tc-accumulate --emit-on never events", "balanced"),
-        ("tc-view --format html5 events", "text"),
+        ("tc-view --format html5 events", "html"),
         ("tc-detect --max-line none events", "64M"),
         ("tool-exec --tools missing events", "missing"),
         ("tool-exec --tools broken.json events", "broken.json"),

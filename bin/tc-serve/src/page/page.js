@@ -12,7 +12,8 @@ const page = { current: "", tries: 0 };
 function takeKey() {
   const found = /^#key=(.+)$/.exec(location.hash);
   if (found) {
-    try { sessionStorage.setItem("key", decodeURIComponent(found[1])); } catch { /* Not the form of a key. */ }
+    // What has not the form of a key is left.
+    try { sessionStorage.setItem("key", decodeURIComponent(found[1])); } catch {}
     history.replaceState(null, "", location.pathname);
   }
   return sessionStorage.getItem("key") ?? "";
@@ -27,7 +28,8 @@ async function ask(path, options = {}) {
   if (answer.ok) return answer;
   if (answer.status === 401) showDoor(key ? "The service does not know this key." : "");
   let message = `${answer.status} ${answer.statusText}`;
-  try { message = string((await answer.json()).error.message) || message; } catch { /* The status is all there is. */ }
+  // Without a message the status is all there is.
+  try { message = string((await answer.json()).error.message) || message; } catch {}
   throw Object.assign(new Error(message), { status: answer.status });
 }
 

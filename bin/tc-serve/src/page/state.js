@@ -235,14 +235,17 @@ function endSpeech(s, e) {
 }
 
 /** No more arguments of these calls come: a call that no stage has merged is whole or incomplete. */
-function endArguments(s, is) {
-  const isWhole = (json) => { try { JSON.parse(json || "{}"); return /^\s*({|$)/.test(json); } catch { return false; } };
-  for (const call of s.calls.filter((call) => call.state === "arriving" && is(call))) change(s, call, { state: isWhole(call.arguments) ? "called" : "incomplete" });
+function endArguments(s, e) {
+  for (const call of s.calls.filter((call) => call.state === "arriving" && isOpen(s, e)(call))) {
+    let state = "incomplete";
+    try { if (JSON.parse(call.arguments || "{}") && /^({|$)/.test(call.arguments.trim())) state = "called"; } catch {}
+    change(s, call, { state });
+  }
 }
 
 function streamStart(s, e) {
   endSpeech(s, e);
-  endArguments(s, isOpen(s, e));
+  endArguments(s, e);
   s.turns[e.stream] = turnOf(s, e) + 1;
   s.model = string(e.event.model) || s.model;
   s.turn = { model: s.model, last: e.t ?? 0, first: 0, reason: "", tokens: null };
@@ -259,7 +262,7 @@ function streamEnd(s, e) {
   const reason = string(e.event.finish_reason);
   if (reason === "cancelled") changeCalls(s, (call) => isOpen(s, e)(call) && !call.result, { isCancelled: true });
   endSpeech(s, e);
-  endArguments(s, isOpen(s, e));
+  endArguments(s, e);
   if (s.turn) s.turn.reason = reason;
   endTurn(s, e);
   // An error has said why.
@@ -296,7 +299,7 @@ function responseEnd(s, e) {
   if (e.status === "deleted") return;
   // No event of the answer follows: a call that runs has no result.
   changeCalls(s, (call) => call.state === "running", { state: "lost" });
-  endArguments(s, () => true);
+  changeCalls(s, (call) => call.state === "arriving", { state: "incomplete" });
   endTurn(s, e);
   if (e.status !== "completed") note(s, e, ["failed", "interrupted"].includes(e.status) ? "error" : "warning", `the answer is ${e.status}`);
 }
@@ -408,7 +411,8 @@ const BRIEF = 120;
 function brief(json) {
   let text = json;
   if (json.startsWith("{")) {
-    try { text = Object.entries(exact(json)).map(([key, value]) => `${key}: ${plain(value)}`).join(", "); } catch { /* Not JSON: as it came. */ }
+    // What is not JSON stays as it came.
+    try { text = Object.entries(exact(json)).map(([key, value]) => `${key}: ${plain(value)}`).join(", "); } catch {}
   }
   return oneLine(text, BRIEF);
 }
