@@ -202,7 +202,7 @@ fn two_at_once_do_not_meet() {
     let model = model();
     let ask = format!("{KEPT} --base-url {} --api openai-chat -m m", model.url);
     let (status, _, err) =
-        scratch.run(&format!("({ask} One?) & ({ask} Two?) & wait -n && wait -n"));
+        scratch.run(&format!("({ask} One?) & one=$!; ({ask} Two?) && wait $one"));
     assert_eq!((status, &*err), (0, ""));
     let (_, list, _) = scratch.run(&format!("{KEPT} --list"));
     assert!(
