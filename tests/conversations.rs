@@ -5,24 +5,9 @@ mod scratch;
 
 use scratch::{ASK, QUESTION, Scratch};
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use testkit::Server;
-
-/// A model that answers each request with the number of its messages.
-fn model() -> Server {
-    Server::answering(|_, request, stream| {
-        let count = request.body["messages"].as_array().map_or(0, Vec::len);
-        let chunk = serde_json::json!({"model": request.body["model"], "choices": [
-            {"index": 0, "delta": {"content": format!("{count} messages.")}, "finish_reason": "stop"}]});
-        let head =
-            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-        // The reader may have left.
-        let _ = stream.write_all(format!("{head}data: {chunk}\n\ndata: [DONE]\n\n").as_bytes());
-        false
-    })
-}
 
 /// How react is called where conversations are kept.
 const KEPT: &str =
@@ -45,7 +30,7 @@ fn kept(scratch: &Scratch) -> Vec<String> {
 #[test]
 fn the_last_conversation_goes_on_with_its_options() {
     let scratch = Scratch::new();
-    let model = model();
+    let model = Server::counting();
     let base = format!("--base-url {} --api openai-chat", model.url);
     fs::write(scratch.0.join("tools.json"), "[]").expect("written");
     let run = |line: &str| {
@@ -195,11 +180,40 @@ fn a_run_that_cannot_be_kept_runs_nevertheless() {
     assert!(!scratch.0.join("state").exists());
 }
 
+/// The disk is full where conversations are: the run is not harmed, and nothing stays.
+#[test]
+fn a_full_disk_keeps_no_conversation_and_harms_no_run() {
+    if !testkit::needs::programs(&["bwrap"]) {
+        return;
+    }
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.0.join("state")).expect("made");
+    let ask = ASK.replace("react", KEPT).replace("--log $SCRATCH/log", "");
+    let inside = format!(
+        "head -c 1M /dev/zero >$SCRATCH/state/fill 2>/dev/null; {ask} {QUESTION}; ls -A $SCRATCH/state/toolpipe/conversations"
+    );
+    fs::write(scratch.0.join("inside"), inside).expect("written");
+    let (status, out, err) = scratch
+        .run("bwrap --dev-bind / / --size 65536 --tmpfs $SCRATCH/state bash $SCRATCH/inside");
+    assert_eq!(status, 0, "{out}{err}");
+    assert!(out.contains("sleeping bags"), "{out}");
+    assert!(
+        !out.contains(".ndjson") && !out.contains(".options"),
+        "{out}"
+    );
+    assert!(
+        err.lines().count() == 1
+            && err.starts_with("react: this conversation is not kept for --continue: ")
+            && err.contains("No space left"),
+        "{err}"
+    );
+}
+
 /// Each has a log of its own.
 #[test]
 fn two_at_once_do_not_meet() {
     let scratch = Scratch::new();
-    let model = model();
+    let model = Server::counting();
     let ask = format!("{KEPT} --base-url {} --api openai-chat -m m", model.url);
     let (status, _, err) =
         scratch.run(&format!("({ask} One?) & one=$!; ({ask} Two?) && wait $one"));

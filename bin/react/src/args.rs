@@ -235,7 +235,18 @@ impl Args {
             .collect()
     }
 
-    /// The same with the options of an earlier run, of those that were not typed now.
+    /// Takes from what goes on with a conversation the defaults of the configuration, which are found
+    /// there again; `is_typed` says of a long name whether it was typed.
+    pub(crate) fn without_defaults(mut self, is_typed: impl Fn(&str) -> bool) -> Args {
+        self.again.retain(|words| {
+            let name = words[0].to_str().and_then(|word| word.strip_prefix("--"));
+            name.is_some_and(&is_typed)
+        });
+        self
+    }
+
+    /// The same with the options that an earlier run was typed with, of those that were not typed
+    /// now. They go before the defaults of the configuration.
     ///
     /// # Errors
     /// When this release does not understand an option.
@@ -247,14 +258,22 @@ impl Args {
             let first = text.lines().next().unwrap_or_default();
             anyhow!("the options of the last run are not understood ({first}), use --log with options of your own")
         })?;
-        let typed: Vec<OsString> = self.again.iter().map(|words| key(&words[0])).collect();
+        let keys = |again: &[Vec<OsString>]| -> Vec<OsString> {
+            again.iter().map(|words| key(&words[0])).collect()
+        };
+        let (typed, typed_then) = (keys(&self.again), keys(&earlier.again));
         let is_new = |word: &OsString| !typed.contains(&key(word));
-        if is_new(&"--tools".into()) {
+        // Typed then, and not now.
+        let is_kept = |word: &OsString| is_new(word) && typed_then.contains(&key(word));
+        if is_kept(&"--tools".into()) {
             self.own.tools = earlier.own.tools;
         }
-        if is_new(&"--max-steps".into()) {
+        if is_kept(&"--max-steps".into()) {
             self.own.max_steps = earlier.own.max_steps;
         }
+        self.passed.retain(|default| {
+            config::is_merged(default.option.name) || !is_kept(&default.option.word())
+        });
         if self.own.rest.is_empty() {
             self.own.rest = earlier.own.rest;
         }

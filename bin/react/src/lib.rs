@@ -22,12 +22,11 @@ pub const ABOUT: &str = env!("CARGO_PKG_DESCRIPTION");
 
 /// Runs the command with the arguments of this process; returns the status to end with.
 pub fn main() -> ExitCode {
-    config::run(
-        options::spec(),
-        args::remedy,
-        |args: Args, _| match run::run(args) {
+    config::run(options::spec(), args::remedy, |args: Args, configured| {
+        let args = args.without_defaults(|option| configured.is_typed(option));
+        match run::run(args) {
             Err(e) if e.is::<run::Reported>() => Ok(Status::Error),
             ended => ended,
-        },
-    )
+        }
+    })
 }

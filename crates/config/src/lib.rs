@@ -14,5 +14,6 @@ mod run;
 mod show;
 
 pub use file::{ConfigFile, Model};
+pub use options::is_merged;
 pub use resolve::Configured;
 pub use run::{ShowArgs, Spec, run};

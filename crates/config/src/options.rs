@@ -39,6 +39,11 @@ const KEY: [&str; 3] = ["api-key-env", "api-key-file", "header"];
 /// Options whose values have names: each value of another place with another name counts, too.
 const MERGED: [&str; 2] = ["header", "param"];
 
+/// Whether the values of the option with this long name count beside what is typed of it.
+pub fn is_merged(long: &str) -> bool {
+    MERGED.contains(&long)
+}
+
 /// How many values an option has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Takes {
@@ -63,12 +68,17 @@ pub(crate) struct KnownOption {
 impl KnownOption {
     /// The options of a command that the file may give.
     pub(crate) fn all(command: &Command) -> impl Iterator<Item = KnownOption> {
+        KnownOption::every(command).filter(|option| !NEVER.contains(&&*option.long))
+    }
+
+    /// All options of a command, also those about one run alone.
+    pub(crate) fn every(command: &Command) -> impl Iterator<Item = KnownOption> {
         command.get_arguments().filter_map(KnownOption::of)
     }
 
     fn of(arg: &Arg) -> Option<KnownOption> {
         let long = arg.get_long()?;
-        if NEVER.contains(&long) || arg.is_exclusive_set() {
+        if arg.is_exclusive_set() {
             return None;
         }
         let takes = match arg.get_action() {
@@ -117,7 +127,7 @@ impl KnownOption {
     }
 
     pub(crate) fn is_merged(&self) -> bool {
-        MERGED.contains(&self.long.as_str())
+        is_merged(&self.long)
     }
 
     /// The values that were typed; `None` if the option was not.

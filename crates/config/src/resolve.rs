@@ -101,7 +101,7 @@ impl Configured {
             Some(path) => ConfigFile::read(&path)?,
             None => None,
         };
-        let typed = KnownOption::all(command)
+        let typed = KnownOption::every(command)
             .filter_map(|option| Some((option.long.clone(), option.typed(matches)?)))
             .collect();
         let mut configured = Configured {

@@ -199,6 +199,20 @@ impl Server {
         })
     }
 
+    /// A model that answers each request with the number of its messages.
+    pub fn counting() -> Server {
+        Server::answering(|_, request, stream| {
+            let count = request.body["messages"].as_array().map_or(0, Vec::len);
+            let chunk = serde_json::json!({"model": request.body["model"], "choices": [
+                {"index": 0, "delta": {"content": format!("{count} messages.")}, "finish_reason": "stop"}]});
+            let head =
+                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+            // The reader may have left.
+            let _ = stream.write_all(format!("{head}data: {chunk}\n\ndata: [DONE]\n\n").as_bytes());
+            false
+        })
+    }
+
     fn listen(
         serve: impl FnOnce(TcpListener, Sender<Request>, Arc<AtomicUsize>) + Send + 'static,
     ) -> Server {
