@@ -611,33 +611,6 @@ fn read_stat(process: &Path) -> Option<String> {
     fs::read_to_string(process.join("stat")).ok()
 }
 
-/// Serves one answer after the other to whoever asks, and returns its address.
-fn provider(answers: &'static [&'static str]) -> String {
-    use std::io::{BufRead, BufReader, Write};
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = format!("http://{}/v1", listener.local_addr().expect("an address"));
-    std::thread::spawn(move || {
-        for (stream, answer) in listener.incoming().map_while(Result::ok).zip(answers) {
-            let mut reader = BufReader::new(&stream);
-            let mut line = String::new();
-            let mut length = 0;
-            while reader.read_line(&mut line).is_ok_and(|n| n > 2) {
-                let header = line.to_ascii_lowercase();
-                length = header
-                    .strip_prefix("content-length: ")
-                    .map_or(length, |n| n.trim().parse().expect("a number"));
-                line.clear();
-            }
-            reader.read_exact(&mut vec![0; length]).expect("the body");
-            let head =
-                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-            // The reader may have left.
-            let _ = (&stream).write_all(format!("{head}{answer}data: [DONE]\n\n").as_bytes());
-        }
-    });
-    address
-}
-
 /// The servers of the tools file are started once, for the list of tools and for the calls of all
 /// turns.
 #[test]
@@ -676,9 +649,14 @@ done
         r#"{{"mcpServers":{{"huts":{{"command":"sh","args":["{folder}/server.sh","{folder}/started"],"class":"read"}}}}}}"#
     );
     fs::write(scratch.0.join("tools.json"), tools).expect("a tools file");
+    let answers = [CALL, AGAIN, TEXT].map(|text| {
+        let body = format!("{text}data: [DONE]\n\n");
+        testkit::answer("200 OK", testkit::SSE, body)
+    });
+    let provider = testkit::Server::of_provider(answers.into());
     let react = format!(
         "echo today | OPENAI_API_KEY=k react --base-url {} --api openai-chat -m demo -t $SCRATCH/tools.json --log $SCRATCH/log --plain {QUESTION}",
-        provider(&[CALL, AGAIN, TEXT])
+        provider.url
     );
     let (status, out, err) = scratch.run(&react);
     assert!(status == 2 && err.contains("--update-lock"), "{out}{err}");

@@ -232,6 +232,11 @@ const CASE: &str = "Case ";
 /// A server with native calls, which has no other path: it answers question `Case N` with the text
 /// of that case, and results with `Done.`
 fn provider(cases: Vec<TextCase>) -> Server {
+    provider_with("", cases)
+}
+
+/// The same, with this answer at `/props`, as llama.cpp has it.
+fn provider_with(props: &'static str, cases: Vec<TextCase>) -> Server {
     let cases = Arc::new(cases);
     Server::answering(move |_, request: &Request, stream: &mut TcpStream| {
         let messages = request.body["messages"]
@@ -256,6 +261,7 @@ fn provider(cases: Vec<TextCase>) -> Server {
                 ("200 OK", body(&done))
             }
             Some(case) => ("200 OK", body(case)),
+            None if request.path() == "/props" && !props.is_empty() => ("200 OK", props.to_owned()),
             None => ("404 Not Found", String::new()),
         };
         let head = format!(
@@ -517,6 +523,47 @@ fn react_runs_calls_in_the_text_of_a_native_answer() {
             warnings,
             usize::from(shown.starts_with("--")),
             "{}",
+            ran.stdout
+        );
+    }
+}
+
+/// JSON with text behind it is a call in the family of Llama 3.1 alone.
+#[test]
+fn the_chat_template_of_the_server_shows_the_family_where_the_models_name_does_not() {
+    const LLAMA: &str = r#"{"chat_template":"{{ tools }}<|start_header_id|>ipython<|end_header_id|> <|python_tag|>{{ name }}.call( <|eom_id|><|eot_id|>","build_info":"b1"}"#;
+    let scratch = Scratch::new();
+    let tools = json!([{"name": "note", "parameters": {"type": "object", "properties": {"text": {"type": "string"}}},
+        "exec": {"command": ["sh", "-c", "echo \"$1\" >>noted", "sh", "{text}"]}}]);
+    scratch.write("tools.json", tools.to_string());
+    let rows = [
+        ("", "any", "--tools-mode native", ""),
+        (LLAMA, "any", "--tools-mode native", "a"),
+        (LLAMA, "any", "--tools-mode auto", "a"),
+        (LLAMA, "any", "", "a"),
+        // The name goes before the template, and what was typed before both.
+        (LLAMA, "qwen3", "", ""),
+        (LLAMA, "any", "-d hermes", ""),
+    ];
+    for (n, (props, model, options, noted)) in rows.into_iter().enumerate() {
+        let text = r#"{"name": "note", "parameters": {"text": "a"}}"#.to_owned() + "\nThat was it.";
+        let case = TextCase {
+            name: String::new(),
+            model: model.to_owned(),
+            text,
+            finish: "stop".to_owned(),
+            tools: Value::Null,
+            is_trap: false,
+        };
+        let provider = provider_with(props, vec![case; n + 1]);
+        let ran = react(&scratch, &provider.url, n, &format!("-m {model} {options}"));
+        let file = scratch.join("noted");
+        let found = std::fs::read_to_string(&file).unwrap_or_default();
+        let _ = std::fs::remove_file(&file);
+        assert_eq!(
+            (ran.status, found.trim(), &*ran.stderr),
+            (0, noted, ""),
+            "{props} {model} {options}: {}",
             ran.stdout
         );
     }

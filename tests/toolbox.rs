@@ -196,7 +196,7 @@ fn note_taker() -> Server {
             + &chunk(json!({"index": 0, "delta": {}, "finish_reason": finish}));
         vec![sse_head(), Step::Send((text + "data: [DONE]\n\n").into())]
     });
-    Server::new(script.into_iter().collect())
+    Server::of_provider(script.into_iter().collect())
 }
 
 #[test]

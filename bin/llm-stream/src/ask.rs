@@ -5,12 +5,12 @@ use crate::host::{StdoutHost, StopWatch, runtime};
 use crate::input;
 use crate::output::{Messages, Out};
 use ::ask::{
-    AskTurn, COMMAND, ModelArgs, ReadyProvider, SessionEnd, Settings, ToolsModeChoice, TurnDraft,
-    open_tape,
+    AskTurn, COMMAND, Host, ModelArgs, Note, ReadyProvider, SessionEnd, Settings, ToolsModeChoice,
+    TurnDraft, open_tape,
 };
 use anyhow::{Result, anyhow, bail};
 use api::tape::NextOfLog;
-use api::{RequestOptions, StreamOptions};
+use api::{Request, RequestOptions, ServerReport, StreamOptions};
 use client::{Network, Recorder};
 use config::Configured;
 use event::Json;
@@ -345,9 +345,7 @@ impl Opening {
         most.is_some_and(|most| self.turn.steps() >= most)
     }
 
-    /// In `--tools-mode auto`, decides whether the request names the tools or the prompt describes
-    /// them. Without tools, or at the limit of steps, it decides nothing. Returns whether a refusal
-    /// by the provider may change the decision. A signal may have ended the search.
+    /// See [`decide`]. At the limit of steps it decides nothing. A signal may have ended the search.
     async fn decide(
         &mut self,
         network: Option<&Network>,
@@ -458,8 +456,10 @@ impl Opening {
     }
 }
 
-/// In `--tools-mode auto`, decides how the model of `turn` learns of its tools, if there are any; see
-/// [`Opening::decide`].
+/// Decides what depends on the server: in `--tools-mode auto` whether the request names the tools or
+/// the prompt describes them, and by which dialect calls in the text of a native answer are read.
+/// Without tools it decides nothing, and without a `network` it asks nobody. Returns whether a
+/// refusal by the provider may change the first of the decisions.
 async fn decide(
     turn: &mut TurnDraft,
     recorder: Option<&RefCell<Recorder>>,
@@ -467,18 +467,43 @@ async fn decide(
     watch: &StopWatch,
     out: &mut Out,
 ) -> Result<bool> {
-    if turn.provider.settings.tools.tools_mode != ToolsModeChoice::Auto || !turn.has_tools() {
-        return Ok(false);
+    let (mut may_tag, mut server) = (false, None);
+    if turn.provider.settings.tools.tools_mode == ToolsModeChoice::Auto && turn.has_tools() {
+        let host = StdoutHost::new(watch, out, None);
+        let decision = turn.decide_tools(recorder, network, &host).await?;
+        if watch.signal().is_none() {
+            out.messages().verbose(format_args!(
+                "tools mode auto: {}",
+                turn.show_decision(&decision)
+            ));
+        }
+        turn.form.tools = decision.form;
+        may_tag = !decision.is_firm;
+        server = decision.server;
     }
-    let decision = turn
-        .decide_tools(recorder, network, &StdoutHost::new(watch, out, None))
-        .await?;
-    if watch.signal().is_none() {
-        out.messages().verbose(format_args!(
-            "tools mode auto: {}",
-            turn.show_decision(&decision)
-        ));
+    // A tape is replayed without a server, so that a recorded turn asks none, either.
+    if let (Some(network), None) = (network, recorder)
+        && turn.needs_family()
+        && watch.signal().is_none()
+    {
+        let host = StdoutHost::new(watch, out, None);
+        let note = |request: &Request| host.note(Note::Request(request));
+        let provider = &turn.provider;
+        let server = match server {
+            Some(known) => known,
+            None => tokio::select! {
+                biased;
+                server = provider.ask_server(network, turn.model(), note) => server,
+                _ = host.stop() => ServerReport::default(),
+            },
+        };
+        turn.family = turn.provider.family_of(&server);
+        if let Some(family) = turn.family {
+            out.messages().verbose(format_args!(
+                "calls in the text are read as {}, by the server's chat template",
+                family.name
+            ));
+        }
     }
-    turn.form.tools = decision.form;
-    Ok(!decision.is_firm)
+    Ok(may_tag)
 }

@@ -469,7 +469,7 @@ fn another_error_stays_one_and_teaches_nothing() {
         )
     );
     // In native mode a refusal is an error.
-    let server = Server::new(vec![answer("400 Bad Request", JSON, REFUSAL), says("x")]);
+    let server = Server::of_provider(vec![answer("400 Bad Request", JSON, REFUSAL), says("x")]);
     let mut command = asking(&server, &["hi", "--tools"]);
     command.arg(home.0.join("tools.json"));
     assert_eq!((run(command).status, server.asked().len()), (2, 1));
@@ -527,7 +527,7 @@ fn the_allow_list_goes_first() {
     );
     assert_eq!(server.asked().len(), 1, "nobody else is asked");
     // A model that the list calls native is asked natively.
-    let server = Server::new(vec![answer("400 Bad Request", JSON, REFUSAL), says("x")]);
+    let server = Server::of_provider(vec![answer("400 Bad Request", JSON, REFUSAL), says("x")]);
     let list = File::new("allow-list", "*/m native\n");
     assert_eq!(
         home.turn(&server.url, &["--tools-mode-file", list.path()])

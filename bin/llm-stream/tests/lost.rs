@@ -145,7 +145,7 @@ fn a_refusal_of_tools_names_the_mode_that_does_without() {
         "refused-tools.json",
         "[{\"name\":\"f\",\"parameters\":{\"type\":\"object\"}}]",
     );
-    let server = Server::new(vec![answer(
+    let server = Server::of_provider(vec![answer(
         "400 Bad Request",
         JSON,
         "{\"error\":\"phi4 does not support tools\"}",

@@ -185,7 +185,7 @@ fn the_stream_has_the_tools_of_the_event() {
             0,
         ),
     ] {
-        let server = Server::new(vec![answer("200 OK", SSE, chat(&["Hi"]))]);
+        let server = Server::of_provider(vec![answer("200 OK", SSE, chat(&["Hi"]))]);
         let mut command = command(&["--base-url", &server.url]);
         command.env("OPENAI_API_KEY", "k");
         let ran = run_with(command, &(lines.join("\n") + "\n"));
@@ -201,7 +201,7 @@ fn the_stream_has_the_tools_of_the_event() {
         );
         assert_eq!(server.asked()[0].body.get("tools").is_some(), tools > 0);
     }
-    let server = Server::new(vec![answer("200 OK", SSE, chat(&["Hi"]))]);
+    let server = Server::of_provider(vec![answer("200 OK", SSE, chat(&["Hi"]))]);
     let ran = run_with(
         command(&["--base-url", &server.url, "--tools-mode", "tag"]),
         &format!("{REQUEST}\n{QUESTION}\n"),

@@ -12,7 +12,6 @@ use api::FailedAnswer;
 use api::{
     Api, ListedModel, Request, RequestOptions, ServerKind, ServerReport, StreamOptions,
     TargetServer, error_message, host_of, listed_models, models_request, passed_request, plain_url,
-    server_questions,
 };
 use ask::{
     AskTurn, ConnectionArgs, Host, Playlist, ReadyProvider, ReplayArgs, SERVICE, Settings,
@@ -310,6 +309,9 @@ impl Upstream {
             .decide_tools(self.recorder.as_ref(), self.network.as_ref(), host)
             .await?;
         let is_firm = decision.is_firm;
+        if let Some(server) = decision.server {
+            self.keep_server(turn.model(), &server);
+        }
         turn.form.tools = decision.form;
         if self.recorder.is_none() {
             self.modes.keep(turn.model(), (decision.form, is_firm));
@@ -642,13 +644,6 @@ async fn whole(body: &mut Body, most: usize) -> Result<Vec<u8>, Error> {
 /// which takes no memory.
 const ANSWER: usize = 8 << 20;
 
-/// The longest time for all questions together. The first request with tools waits for them, so
-/// that its answer is read well.
-const LONGEST: Duration = Duration::from_millis(500);
-
-/// The most bytes of an answer with a template, which has some kilobytes.
-const TEMPLATE: usize = 4 << 20;
-
 /// What is known of the server of a model.
 #[derive(Clone, Copy, Debug, Default)]
 struct KnownServer {
@@ -722,40 +717,20 @@ impl Upstream {
         if let Some(known) = self.servers.get(model) {
             return known;
         }
-        let server = tokio::time::timeout(LONGEST, self.ask_server(model))
-            .await
-            .unwrap_or_default();
-        let template = server.template.unwrap_or_default();
+        let server = match (&self.network, &self.recorder) {
+            (Some(network), None) => self.current().ask_server(network, model, |_| {}).await,
+            _ => ServerReport::default(),
+        };
+        self.keep_server(model, &server)
+    }
+
+    fn keep_server(&self, model: &str, server: &ServerReport) -> KnownServer {
         let known = KnownServer {
+            family: self.provider.family_of(server),
             kind: server.kind,
-            family: self.provider.dialects.of_template(&template),
         };
         self.servers.keep(model, known);
         known
-    }
-
-    async fn ask_server(&self, model: &str) -> ServerReport {
-        let (Some(network), None) = (&self.network, &self.recorder) else {
-            return ServerReport::default();
-        };
-        let provider = self.current();
-        let is_near = provider.route.is_local || provider.route.url.starts_with("http:");
-        let options = RequestOptions {
-            model: model.to_owned(),
-            ..provider.options.clone()
-        };
-        for question in server_questions(provider.api, &options, is_near) {
-            if provider.check(&question.request).is_err() {
-                break;
-            }
-            let Ok(body) = network.ask(&question.request, TEMPLATE).await else {
-                break;
-            };
-            if let Some(server) = question.server(body.as_deref()) {
-                return server;
-            }
-        }
-        ServerReport::default()
     }
 }
 

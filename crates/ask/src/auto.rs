@@ -9,7 +9,7 @@ use super::host::{Host, Note};
 use super::trouble::sentence;
 use super::turn::TurnDraft;
 use anyhow::{Result, anyhow, bail};
-use api::{ProbeAnswer, capability_key, plain_url, questions};
+use api::{ProbeAnswer, ServerReport, capability_key, plain_url, questions};
 use capabilities::{Capabilities, Capability, LearnedFrom, LearnedMode};
 use client::{Network, Recorder};
 use event::Glob;
@@ -37,6 +37,8 @@ pub struct FormDecision {
     /// What decided: `allow-list`, `cache`, `model-list`, `tape` or `default`.
     source: &'static str,
     detail: String,
+    /// What the server reported about itself, where that was asked on the way.
+    pub server: Option<ServerReport>,
 }
 
 /// How the model of the turn learns of its tools.
@@ -83,26 +85,30 @@ impl TurnDraft {
             is_firm: false,
             source,
             detail: found.detail,
+            server: None,
         };
         if let Some(found) = self.capabilities().get(&self.key()) {
             return Ok(of(found, "cache"));
         }
+        let mut server = None;
+        let mut decision = self.default_tools();
         if let Some(network) = network {
             let listed = tokio::select! {
                 biased;
-                listed = self.listed(network, host) => listed,
+                listed = self.listed(network, host, &mut server) => listed,
                 // A stop ends the search. The caller finds it in `host`.
                 _ = host.stop() => Ok(None),
             };
             match listed {
-                Ok(Some(listed)) => return Ok(of(listed, "model-list")),
+                Ok(Some(listed)) => decision = of(listed, "model-list"),
                 Err(unreachable) if must_reach => bail!(unreachable),
                 // A server that does not know the model decides nothing. A server that cannot be
                 // reached fails the turn too, and the turn reports that.
                 Ok(None) | Err(_) => {}
             }
         }
-        Ok(self.default_tools())
+        decision.server = server;
+        Ok(decision)
     }
 
     /// The first of the possible forms whose request is on the tape.
@@ -119,6 +125,7 @@ impl TurnDraft {
             is_firm: false,
             source: "tape",
             detail: String::new(),
+            server: None,
         };
         for decision in allowed.into_iter().chain([self.default_tools(), tag]) {
             let request = self.request(RequestForm {
@@ -169,6 +176,7 @@ impl TurnDraft {
             is_firm: false,
             source: "default",
             detail: detail.to_owned(),
+            server: None,
         }
     }
 
@@ -215,11 +223,13 @@ impl TurnDraft {
                 is_firm: true,
                 source: "allow-list",
                 detail: format!("{}, line {line}", path.display()),
+                server: None,
             }
         }))
     }
 
-    /// The server's own entry for the model, if it has one.
+    /// The server's own entry for the model, if it has one. `server` gets what the answers report
+    /// about the server.
     ///
     /// # Errors
     /// A sentence: the server cannot be reached, it does not answer the first question in time, or
@@ -228,12 +238,13 @@ impl TurnDraft {
         &self,
         network: &Network,
         host: &impl Host,
+        server: &mut Option<ServerReport>,
     ) -> Result<Option<Capability>, String> {
         let connection = &self.provider.settings.connection;
         let patience = PATIENCE.min(connection.idle_timeout);
         let patience = connection.timeout.map_or(patience, |all| patience.min(all));
         let deadline = Instant::now() + patience;
-        let is_near = self.provider.route.is_local || self.url().starts_with("http:");
+        let is_near = self.provider.is_near();
         for (asked, question) in questions(self.provider.api, &self.options, is_near)
             .into_iter()
             .enumerate()
@@ -258,6 +269,7 @@ impl TurnDraft {
                     // failure or the shared deadline it will not answer the next question either.
                     Ok(Err(_)) | Err(_) => return Ok(None),
                 };
+            *server = server.take().or_else(|| question.server(body.as_deref()));
             let (is_native, detail) = match question.answer(body.as_deref()) {
                 ProbeAnswer::Tells(is_native, detail) => (is_native, detail),
                 ProbeAnswer::Nothing => continue,

@@ -14,6 +14,7 @@ mod host;
 mod playlist;
 mod provider;
 mod response;
+mod server;
 mod session;
 mod settings;
 mod trouble;

@@ -7,9 +7,9 @@ use serde_json::Value;
 use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// The header of an event stream.
@@ -132,6 +132,9 @@ impl Step {
     }
 }
 
+/// Questions about the server itself, which a provider refuses that is neither llama.cpp nor Ollama.
+pub const QUESTIONS: &[&str] = &["/props", "/api/version", "/api/show"];
+
 /// A server on a free port of loopback.
 pub struct Server {
     /// `http://127.0.0.1:PORT`.
@@ -157,6 +160,17 @@ impl Server {
                     let _ = script.into_iter().all(|step| step.take(&mut stream));
                 }
             }
+        })
+    }
+
+    /// Plays one script for each request, in turn, and then refuses what comes. [`QUESTIONS`] get the
+    /// status 404, and do not count.
+    pub fn of_provider(scripts: Vec<Vec<Step>>) -> Server {
+        let scripts = Mutex::new(scripts.into_iter());
+        Server::lacking(QUESTIONS, move |_, _, stream| {
+            let script = scripts.lock().unwrap().next();
+            let _ = script.into_iter().flatten().all(|step| step.take(stream));
+            false
         })
     }
 
@@ -201,7 +215,7 @@ impl Server {
 
     /// A model that answers each request with the number of its messages.
     pub fn counting() -> Server {
-        Server::answering(|_, request, stream| {
+        Server::lacking(QUESTIONS, |_, request, stream| {
             let count = request.body["messages"].as_array().map_or(0, Vec::len);
             let chunk = serde_json::json!({"model": request.body["model"], "choices": [
                 {"index": 0, "delta": {"content": format!("{count} messages.")}, "finish_reason": "stop"}]});

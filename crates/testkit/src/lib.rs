@@ -20,7 +20,7 @@ pub mod trials;
 
 pub use emulator::Emulator;
 pub use fixtures::{Body, bodies, cut, folders};
-pub use http::{JSON, Request, SSE, Server, Step, answer, gzip, gzip_run, sse_head};
+pub use http::{JSON, QUESTIONS, Request, SSE, Server, Step, answer, gzip, gzip_run, sse_head};
 pub use process::{
     COMMANDS, Conversation, PATIENCE, Ran, bash, code, events, finish, kill, program, root, run,
     run_with, runs, terminal, until, wait_until,

@@ -355,14 +355,11 @@ fn joined(mut rest: &[u8]) -> Vec<u8> {
     body
 }
 
-/// What a provider refuses that is neither llama.cpp nor Ollama: questions about the server itself.
-const QUESTIONS: &[&str] = &["/props", "/api/version", "/api/show"];
-
 /// A provider that answers each request as the test says, see [`Server::answering`].
 pub(crate) fn provider(
     answer: impl Fn(usize, &Request, &mut TcpStream) -> bool + Send + Sync + 'static,
 ) -> Server {
-    Server::lacking(QUESTIONS, answer)
+    Server::lacking(testkit::QUESTIONS, answer)
 }
 
 /// Writes a whole answer, or the first `end` bytes of its body without the end of the body.
