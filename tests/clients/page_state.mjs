@@ -49,7 +49,7 @@ function answerOf(session, { stream, choice = 0 }) {
   const calls = since.filter((item) => item.call).map(({ call }) => {
     const result = call.state === "ended" ? call.result : {};
     return {
-      tool_id: call.id, tool_name: call.name, args: value(call.arguments), status: result.status ?? (call.isRetracted ? "retracted" : undefined),
+      tool_id: call.id, tool_name: call.name, args: value(call.arguments), status: result.status ?? (call.retracted ? "retracted" : undefined),
       error: call.state === "refused" ? call.code : undefined, exit_code: result.exit ?? undefined, output: result.output,
     };
   });

@@ -105,7 +105,7 @@ const titleOf = (message) => contentOf(message).trim().split("\n")[0].slice(0, 2
 function newCall(s, e, id, name) {
   const call = {
     who: e.who, turn: turnOf(s, e), id, name, index: null, arguments: "", brief: "", bytes: 0, state: "arriving", code: "", summary: "", progress: null, result: null,
-    isCancelled: false, isRetracted: false, hasRun: false, fromText: false, repairs: 0, hash: "", why: "", decision: "", output: "", since: null,
+    isCancelled: false, retracted: "", hasRun: false, fromText: false, repairs: 0, hash: "", why: "", decision: "", output: "", since: null,
   };
   s.calls.push(call);
   if (id) s.byId.set(id, call);
@@ -192,7 +192,7 @@ function ended(s, e) {
 
 function retract(s, e) {
   const call = e.id ? known(s, e) : find(s, e, (call) => e.index !== null && call.index === e.index);
-  if (call) change(s, call, { isRetracted: true });
+  if (call) change(s, call, { retracted: string(e.reason) || "unknown" });
 }
 
 /** A `tool` message is the result of a call that has no `tool_result` in the log. */
@@ -200,7 +200,7 @@ function answered(s, e, message) {
   const id = string(message.tool_call_id);
   if (!id) return;
   const call = find(s, e, (call) => call.id === id) ?? newCall(s, e, id, plain(message.name));
-  if (call.result || call.isRetracted) return;
+  if (call.result || call.retracted) return;
   change(s, call, { state: "ended", result: { status: "answered", output: contentOf(message) } });
 }
 
@@ -350,21 +350,22 @@ function status(call) {
     const [mark, word] = Object.hasOwn(RESULTS, result.status) ? RESULTS[result.status] : ["failed"];
     return [mark, (mark === "waits" && call.decision) || (word ?? result.status.replaceAll("_", " "))];
   }
-  if (call.isRetracted) return ["retracted", "taken back"];
+  if (call.retracted) return ["retracted", "taken back"];
   if (state === "lost") return ["lost", "no result"];
   if (state === "incomplete") return ["lost", "incomplete"];
   return [state, state === "refused" ? `refused: ${call.code}` : state];
 }
 
 /** What else is known of a call, in short; at the time of day `now`, if it may still run. */
-function figures({ state, bytes, progress, summary, fromText, repairs, result, since, isRetracted }, now) {
+function figures({ state, bytes, progress, summary, fromText, repairs, result, since, retracted }, now) {
   return [
     state === "arriving" && bytesText(bytes),
     state === "running" && progress !== null && `${Math.round(Math.min(1, Math.max(0, progress)) * 100)} %${summary && ` · ${summary}`}`,
     state === "running" && now && since && now - since > 2000 && duration(now - since),
     fromText && "from text",
     repairs > 0 && "repaired",
-    result && isRetracted && "taken back",
+    // The end of a turn takes nothing back that has happened.
+    result && retracted && retracted !== "stream_failed" && "taken back",
     result?.exit && `exit ${result.exit}`,
     result?.isCached && "cached",
     typeof result?.ms === "number" && duration(result.ms),
