@@ -192,3 +192,32 @@ fn a_closed_standard_error_changes_nothing_else() {
         assert_eq!(got, want, "{command}");
     }
 }
+
+/// A device has no end: of a file that a person names 64 MiB are read, and no more.
+#[test]
+fn a_file_without_end_is_refused() {
+    let scratch = Scratch::new("endless");
+    let rows = [
+        "llm-stream --dry-run -m m --schema /dev/zero Hi",
+        "llm-stream --dry-run -m m --dialect-file /dev/zero Hi",
+        "llm-stream --base-url http://127.0.0.1:1 -m m --api-key-file /dev/zero Hi",
+        "llm-stream --dry-run -m m -t /dev/zero Hi",
+        "llm-stream --dry-run -m m --attach /dev/zero Hi",
+        "llm-stream --dry-run -m m --text /dev/zero Hi",
+        "tag-parse --dialect-file /dev/zero",
+        "tool-exec -t /dev/zero",
+        "tool-exec -t $SCRATCH/tools.json --policy /dev/zero",
+        "tool-exec --describe /dev/zero",
+        "react -t /dev/zero -m m Hi",
+        "react --schema /dev/zero -m m Hi",
+        "tc-serve --base-url http://127.0.0.1:1 --listen 127.0.0.1:0 --key-file /dev/zero",
+    ];
+    for command in rows {
+        let got = scratch.run(&format!("ulimit -v 4194304; exec {command}"));
+        let (status, out, err) = &got;
+        assert!(
+            (*status, &**out, err.lines().count()) == (2, "", 1) && err.contains("/dev/zero: "),
+            "{command}: {got:?}"
+        );
+    }
+}

@@ -168,6 +168,8 @@ struct Opening {
     turn: TurnDraft,
     /// The models that are asked where the server fails, by name.
     fallbacks: Vec<(String, TurnDraft)>,
+    /// That of the answer.
+    schema: Option<Value>,
 }
 
 impl Opening {
@@ -215,7 +217,9 @@ impl Opening {
             fallbacks.push((model.name.clone(), turn));
         }
         let turn = TurnDraft::new(Arc::new(provider), options, stream);
+        let schema = request.schema.as_deref().map(input::schema);
         let mut opening = Opening {
+            schema: schema.transpose()?,
             filter,
             recorder: recorder.map(RefCell::new),
             turn,
@@ -300,8 +304,7 @@ impl Opening {
         if watch.signal().is_none() {
             self.turn.check_model()?;
         }
-        let schema = self.args.request.schema.as_deref().map(input::schema);
-        let schema = schema.transpose()?;
+        let schema = self.schema.clone();
         let (files, most) = (self.args.attach.clone(), self.filter.max_line);
         let mut asked = None;
         for turn in self.turns() {

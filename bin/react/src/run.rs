@@ -83,7 +83,11 @@ pub(crate) fn run(mut args: Args) -> anyhow::Result<Status> {
         let name = || format!("{}: check the path and its permissions", expected.display());
         File::open(expected).with_context(name)?;
     }
-    let has_servers = args.own.tools.iter().any(|source| names_servers(source));
+    let has_servers = args
+        .own
+        .tools
+        .iter()
+        .any(|source| toolbox::names_servers(source));
     // The recording has the tools of servers, which need not be there.
     let has_servers = has_servers && !replays;
     if args.own.print_pipeline {
@@ -226,14 +230,6 @@ fn is_kept(args: &Args) -> bool {
     !is_off && std::env::var_os("TOOLPIPE_KEEP").is_none_or(|value| value != "0")
 }
 
-/// Whether a tools file names servers of tools.
-fn names_servers(tools: &Path) -> bool {
-    std::fs::read(tools).is_ok_and(|text| {
-        let name = br#""mcpServers""#;
-        text.windows(name.len()).any(|window| window == name)
-    })
-}
-
 /// Servers of tools are started once for all turns: a hub starts them, and runs this command again,
 /// which finds the hub in its environment.
 fn under_hub(args: &Args) -> anyhow::Result<Status> {
@@ -298,7 +294,7 @@ impl Tools {
     fn new(args: &Args, has_servers: bool, folder: &TemporaryFolder) -> anyhow::Result<Tools> {
         let sources = args.own.tools.clone();
         let is_recorded = args.own.replay.is_some();
-        if is_recorded && sources.iter().all(|source| names_servers(source)) {
+        if is_recorded && sources.iter().all(|source| toolbox::names_servers(source)) {
             return Ok(Tools::default());
         }
         if sources.is_empty() {

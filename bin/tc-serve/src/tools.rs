@@ -175,11 +175,8 @@ impl ServiceTools {
             return Ok(None);
         }
         let mut words = ::args::program::command("tool-exec");
-        let names_servers = |source: &PathBuf| {
-            let text = std::fs::read(source).unwrap_or_default();
-            text.windows(12).any(|word| word == b"\"mcpServers\"")
-        };
-        let has_servers = args.tools.iter().any(names_servers);
+        let mut sources = args.tools.iter();
+        let has_servers = sources.any(|source| toolbox::names_servers(source));
         if has_servers && std::env::var_os(HUB).is_none_or(|path| path.is_empty()) {
             return Err(with_servers(&words, args));
         }

@@ -84,18 +84,13 @@ pub fn bytes(text: &str) -> Result<usize, String> {
 /// Reads the text file `path` and returns the result of `read`.
 ///
 /// # Errors
-/// When the file cannot be opened or is not UTF-8, or `read` fails; the error names the file.
+/// Those of [`stdio::file_text`] and of `read`; the error names the file.
 pub fn file<T, E>(path: &Path, read: impl FnOnce(&str) -> Result<T, E>) -> anyhow::Result<T>
 where
     Result<T, E>: anyhow::Context<T, E>,
 {
     let name = || path.display().to_string();
-    let bytes = std::fs::read(path)
-        .map_err(|e| anyhow!("{e}, check the path and its permissions"))
-        .with_context(name)?;
-    let text = String::from_utf8(bytes)
-        .map_err(|_| anyhow!("not UTF-8, write the file as UTF-8"))
-        .with_context(name)?;
+    let text = stdio::file_text(path).with_context(name)?;
     read(&text).with_context(name)
 }
 

@@ -214,10 +214,9 @@ fn refused(e: client::HeaderError) -> anyhow::Error {
 fn key(args: &ProviderArgs, api: Api, is_needed: bool) -> Result<Option<String>> {
     let (key, origin) = match (&args.api_key_file, &args.api_key_env) {
         (Some(file), _) => {
-            let text = std::fs::read_to_string(file);
-            let text = text.with_context(|| {
-                format!("{}: the key cannot be read, check the path", file.display())
-            })?;
+            let text = stdio::file_text(file);
+            let text =
+                text.with_context(|| format!("{}: the key cannot be read", file.display()))?;
             (text, file.display().to_string())
         }
         (None, Some(name)) => {

@@ -251,7 +251,7 @@ impl Source {
                     }
                     return Ok(Source::Programs(programs));
                 }
-                (text(path).with_context(name)?, None, globs)
+                (stdio::file_text(path).with_context(name)?, None, globs)
             }
             Place::Url(url, globs) => {
                 let Some(fetch) = access.fetch else {
@@ -307,17 +307,16 @@ fn programs(path: &Path, access: &Access<'_>) -> anyhow::Result<Option<Vec<Progr
     Ok(None)
 }
 
+/// Whether what `--tools` names is a tools file with servers of tools (`mcpServers`).
+pub fn names_servers(source: &Path) -> bool {
+    let is_file = || !is_program(source) || program::holds_json(source).unwrap_or(false);
+    source.is_file()
+        && is_file()
+        && stdio::file_text(source).is_ok_and(|text| text.contains("\"mcpServers\""))
+}
+
 /// Whether a path leads to a file that may be executed.
 fn is_program(path: &Path) -> bool {
     std::fs::metadata(path)
         .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-}
-
-/// The text of a file.
-fn text(path: &Path) -> anyhow::Result<String> {
-    let bytes = std::fs::read(path)
-        .map_err(|e| anyhow::anyhow!("{e}, check the path and its permissions"))?;
-    String::from_utf8(bytes)
-        .ok()
-        .context("not UTF-8, write the file as UTF-8")
 }

@@ -1,0 +1,24 @@
+//! The text of a file that a person names.
+
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read, Result};
+use std::path::Path;
+
+/// The most bytes of such a file. A device such as `/dev/zero` has no end.
+const MOST: u64 = 64 << 20;
+
+/// Reads the text file at `path`, which has at most 64 MiB.
+///
+/// # Errors
+/// With what is to be done: a file that cannot be read, is longer, or is not UTF-8.
+pub fn file_text(path: &Path) -> Result<String> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes));
+    read.map_err(|e| Error::new(e.kind(), format!("{e}, check the path and its permissions")))?;
+    if bytes.len() as u64 > MOST {
+        let text = "longer than 64 MiB, name another file";
+        return Err(Error::new(ErrorKind::FileTooLarge, text));
+    }
+    String::from_utf8(bytes)
+        .map_err(|_| Error::new(ErrorKind::InvalidData, "not UTF-8, write the file as UTF-8"))
+}
