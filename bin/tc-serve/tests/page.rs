@@ -59,8 +59,7 @@ fn the_page_is_one_small_document_with_the_hashes_of_its_parts() {
     let kept = Kept::new(&[]);
     let page = kept.get("");
     assert_eq!(page.status, 200);
-    // 60 KiB.
-    assert!(page.body.len() <= 61_440, "{} bytes", page.body.len());
+    assert!(page.body.len() <= 60_000, "{} bytes", page.body.len());
     assert_eq!(page.body.matches("<script").count(), 1);
     assert_eq!(page.body.matches("<style").count(), 1);
     for (name, value) in [

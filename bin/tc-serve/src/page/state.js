@@ -15,7 +15,7 @@ const string = (value) => (typeof value === "string" ? value : "");
 const number = (value) => (typeof value === "number" ? value : null);
 const object = (value) => (value !== null && typeof value === "object" ? value : {});
 const list = (value) => (Array.isArray(value) ? value : []);
-const plain = (value) => (typeof value === "string" ? value : value === undefined || value === null ? "" : JSON.stringify(value));
+const plain = (value) => (typeof value === "string" ? value : value == null ? "" : JSON.stringify(value));
 const utf8 = new TextEncoder();
 
 /** The value of a JSON text; of any other text an empty object. */

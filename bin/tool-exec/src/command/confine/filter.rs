@@ -17,6 +17,13 @@ use std::io::{Seek, Write};
 use std::os::fd::OwnedFd;
 use tool::CommandNetwork;
 
+/// The `libc` crate lacks this one for musl on aarch64; the number is that of the kernel's
+/// `include/uapi/asm-generic/unistd.h`.
+#[cfg(all(target_arch = "aarch64", target_env = "musl"))]
+const KEXEC_FILE_LOAD: i64 = 294;
+#[cfg(not(all(target_arch = "aarch64", target_env = "musl")))]
+const KEXEC_FILE_LOAD: i64 = libc::SYS_kexec_file_load;
+
 /// Denied whatever their arguments are.
 const CALLS: [i64; 46] = [
     // Keyrings of the user, which no namespace separates.
@@ -51,7 +58,7 @@ const CALLS: [i64; 46] = [
     libc::SYS_setns,
     // The machine.
     libc::SYS_kexec_load,
-    libc::SYS_kexec_file_load,
+    KEXEC_FILE_LOAD,
     libc::SYS_init_module,
     libc::SYS_finit_module,
     libc::SYS_delete_module,
