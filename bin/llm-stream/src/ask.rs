@@ -45,12 +45,12 @@ pub(crate) fn turn(args: Args, configured: &Configured) -> Result<Status> {
     let asked = runtime()?.block_on(async {
         let watch = StopWatch::new()?;
         let mut out = opening.out();
+        let question = opening.converse(&watch, &mut out, true)?;
         let network = if is_offline {
             None
         } else {
             Some(opening.network()?)
         };
-        let question = opening.converse(&watch, &mut out, true)?;
         let next = opening.of_log(question.is_some());
         for message in next.iter().flatten() {
             opening.turn.push(message);

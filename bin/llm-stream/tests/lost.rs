@@ -198,3 +198,25 @@ fn a_connection_that_is_never_made_names_the_address_and_the_option() {
         "{error}"
     );
 }
+
+/// As in a bare image, where no package has brought certificates.
+#[test]
+fn a_system_without_certificates_is_told_what_to_install() {
+    let mut command = command(&["--base-url", "https://127.0.0.1:9/v1", "--model", "m", "Hi"]);
+    command.env("SSL_CERT_FILE", "/dev/null");
+    let ran = run(command);
+    assert!(
+        ran.refusal().starts_with(
+            "llm-stream: install the certificates of authorities (Debian: ca-certificates)"
+        ),
+        "{ran:?}"
+    );
+    // Without a model that comes first: no address is known to be the right one.
+    let mut command = self::command(&["Hi"]);
+    command.env("SSL_CERT_FILE", "/dev/null");
+    let ran = run(command);
+    assert!(
+        ran.refusal().starts_with("llm-stream: no model: "),
+        "{ran:?}"
+    );
+}

@@ -21,10 +21,21 @@ pub struct Network {
     only: Option<Url>,
 }
 
-/// TLS cannot be set up.
+/// TLS cannot be set up, as where the system has no certificates.
 #[derive(Debug, thiserror::Error)]
-#[error("TLS cannot be set up, check the system's certificates: {0}")]
+#[error(
+    "install the certificates of authorities (Debian: ca-certificates), or name a file of them in SSL_CERT_FILE: {}",
+    last_cause(.0)
+)]
 pub struct NetworkError(#[from] reqwest::Error);
+
+fn last_cause(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    cause.to_string()
+}
 
 /// A proxy that requests go through. It looks up the names of servers itself, so a [`Guard`] cannot
 /// check what addresses they have.
