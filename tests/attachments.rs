@@ -115,6 +115,10 @@ fn files_that_cannot_be_sent_are_errors() {
         ),
         ("--schema none", "none: No such file"),
         ("--schema notes.png", "notes.png: "),
+        (
+            "--schema <(echo '{\"type\": \"str\"}')",
+            "/dev/fd/63: JSON Schema has no type \"str\", write string",
+        ),
     ] {
         fs::write(scratch.0.join("long"), "a".repeat(1000)).expect("written");
         let (status, out, err) = scratch.run(&format!(

@@ -184,6 +184,9 @@ fn mistakes_are_one_line_and_2() {
         "one two",
         "--tools no-such-file x",
         "--model demo --tape no-such-tape x",
+        "--model demo --tools <(cat fixtures/tools/tools.json) x",
+        "--model demo --policy <(echo) x",
+        "--replay <(cat fixtures/logs/hermes.ndjson)",
     ] {
         let (status, out, err) = scratch.run(&format!("react {arguments}"));
         let line = err.lines().next().unwrap_or_default();
@@ -192,6 +195,8 @@ fn mistakes_are_one_line_and_2() {
             line.contains(": ") && !line.contains("line "),
             "{arguments}: {err}"
         );
+        let is_pipe = arguments.contains("<(");
+        assert!(!is_pipe || line.contains("write it to a file"), "{err}");
         // Nothing has happened, so there is no log to continue.
         let left = fs::read_dir(&*scratch.0).map_or(0, Iterator::count);
         assert!(!err.contains("go on") && left == 0, "{arguments}: {err}");

@@ -159,7 +159,12 @@ pub(crate) fn attachments(files: &[PathBuf], api: Api, most: usize) -> Result<Ve
 /// One line that names the file and what is wrong with it.
 pub(crate) fn schema(path: &Path) -> Result<Value> {
     ::args::file(path, |text| {
-        Schema::new(text)?;
+        let schema = Schema::new(text)?;
+        if let [unknown, ..] = schema.unknown_types() {
+            bail!(
+                "JSON Schema has no type {unknown:?}, write string, number, integer, boolean, object, array or null"
+            );
+        }
         Ok::<_, anyhow::Error>(serde_json::from_str(text)?)
     })
 }

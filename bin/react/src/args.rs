@@ -188,6 +188,19 @@ impl Args {
             .and_then(|typed| Some(Path::new(typed.value.as_ref()?)))
     }
 
+    /// The files that several processes read, or one process for each turn, with their options.
+    pub(crate) fn shared_files(&self) -> impl Iterator<Item = (&str, &Path)> {
+        let Own { tools, replay, .. } = &self.own;
+        let tools = tools.iter().map(|path| ("tools", path.as_path()));
+        let replay = replay.iter().map(|path| ("replay", path.as_path()));
+        let passed = self.passed.iter().filter_map(|typed| {
+            let is_file = options::is_file(&typed.option.word());
+            let path = typed.value.as_deref().filter(|_| is_file)?;
+            Some((typed.option.name, Path::new(path)))
+        });
+        tools.chain(replay).chain(passed)
+    }
+
     fn typed(&self, is_meant: impl Fn(&TypedOption) -> bool) -> Vec<OsString> {
         let meant = self.passed.iter().filter(|typed| is_meant(typed));
         let words =

@@ -15,6 +15,7 @@ use rustix::process::Signal;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, IsTerminal, PipeWriter};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -59,6 +60,13 @@ pub(crate) fn run(mut args: Args) -> anyhow::Result<Status> {
         kept = Some(found);
     }
     let args = &args;
+    let is_pipe = |path: &Path| path.metadata().is_ok_and(|meta| meta.file_type().is_fifo());
+    if let Some((option, path)) = args.shared_files().find(|(_, path)| is_pipe(path)) {
+        bail!(
+            "--{option} {}: write it to a file, since a pipe can be read only once, and several stages read it",
+            path.display()
+        );
+    }
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_served = is_set(REQUEST) && args.question().is_none();
     if is_served && args.own.log.is_some() {
