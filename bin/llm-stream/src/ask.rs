@@ -2,7 +2,7 @@
 
 use crate::args::Args;
 use crate::host::{StdoutHost, StopWatch, runtime};
-use crate::input;
+use crate::input::{self, QuestionFiles};
 use crate::output::{Messages, Out};
 use ::ask::{
     AskTurn, COMMAND, Host, ModelArgs, Note, ReadyProvider, SessionEnd, Settings, ToolsModeChoice,
@@ -168,8 +168,7 @@ struct Opening {
     turn: TurnDraft,
     /// The models that are asked where the server fails, by name.
     fallbacks: Vec<(String, TurnDraft)>,
-    /// That of the answer.
-    schema: Option<Value>,
+    files: QuestionFiles,
 }
 
 impl Opening {
@@ -217,9 +216,9 @@ impl Opening {
             fallbacks.push((model.name.clone(), turn));
         }
         let turn = TurnDraft::new(Arc::new(provider), options, stream);
-        let schema = request.schema.as_deref().map(input::schema);
+        let files = QuestionFiles::read(&args, filter.max_line)?;
         let mut opening = Opening {
-            schema: schema.transpose()?,
+            files,
             filter,
             recorder: recorder.map(RefCell::new),
             turn,
@@ -287,9 +286,8 @@ impl Opening {
         if watch.signal().is_none() {
             content.report(out.messages());
         }
-        let text = self.args.text.as_deref();
-        let text = text.map(|path| input::text(path, self.filter.max_line));
-        let texts = [content.text, text.transpose()?.flatten()];
+        let mut files = std::mem::take(&mut self.files);
+        let texts = [content.text, files.text.take()];
         let question = input::question(self.args.prompt.as_deref(), texts);
         if let Some((api, request)) = &content.request {
             let mut left_out = self.turn.fill_in(*api, request);
@@ -304,15 +302,14 @@ impl Opening {
         if watch.signal().is_none() {
             self.turn.check_model()?;
         }
-        let schema = self.schema.clone();
-        let (files, most) = (self.args.attach.clone(), self.filter.max_line);
+        let most = self.filter.max_line;
         let mut asked = None;
         for turn in self.turns() {
             turn.converse(content.conversation.clone());
-            if let Some(schema) = &schema {
+            if let Some(schema) = &files.schema {
                 turn.answer_by(schema.clone());
             }
-            let parts = input::attachments(&files, turn.provider.api, most)?;
+            let parts = files.attachments(turn.provider.api, most)?;
             let message = if parts.is_empty() {
                 question.as_deref().map(|question| turn.ask(question))
             } else {

@@ -1,6 +1,7 @@
 //! What is read: standard input, which is a log with the conversation so far or text to ask about,
 //! and the file of the tools.
 
+use crate::args::Args;
 use crate::host::runtime;
 use crate::output::Messages;
 use anyhow::{Context, Result, anyhow, bail};
@@ -113,51 +114,84 @@ fn joined(first: String, second: String) -> String {
     format!("{first}\n\n{second}")
 }
 
-/// The text of the file at `path`.
-///
-/// # Errors
-/// When it cannot be read, is not UTF-8 or has more than `most` bytes.
-pub(crate) fn text(path: &Path, most: usize) -> Result<Option<String>> {
-    let name = path.display().to_string();
-    let mut file = File::open(path)
-        .map_err(|e| anyhow!("{e}, check the path and its permissions"))
-        .with_context(|| name.clone())?;
-    ::args::text(&mut file, &name, most)
+/// What belongs to the question beside its words, of files. They are read before signals are taken:
+/// one may be a pipe that nobody writes, and then Ctrl-C ends the command.
+#[derive(Debug, Default)]
+pub(crate) struct QuestionFiles {
+    /// The text of `--text`.
+    pub text: Option<String>,
+    /// The schema of the answer.
+    pub schema: Option<Value>,
+    attached: Vec<AttachedFile>,
 }
 
-/// The parts of a question that these files are.
-///
-/// # Errors
-/// When one cannot be read or sent, or all together are more than a line of the log may hold.
-pub(crate) fn attachments(files: &[PathBuf], api: Api, most: usize) -> Result<Vec<Value>> {
-    let mut parts = Vec::new();
-    let mut length = 0;
-    for path in files {
-        let name = || path.display().to_string();
-        let mut bytes = Vec::new();
-        File::open(path)
-            .and_then(|file| file.take(most as u64).read_to_end(&mut bytes))
-            .map_err(|e| anyhow!("{e}, check the path and its permissions"))
-            .with_context(name)?;
-        let file = path.file_name().unwrap_or(path.as_os_str());
-        let part = attachment(api, &file.to_string_lossy(), &bytes).with_context(name)?;
-        length += part.to_string().len();
-        if length > most.saturating_sub(most / 8) {
-            bail!(
-                "{}: too much for one message with --max-line {most}, attach less or raise it",
-                name()
-            );
-        }
-        parts.push(part);
+#[derive(Debug)]
+struct AttachedFile {
+    path: PathBuf,
+    bytes: Vec<u8>,
+}
+
+impl QuestionFiles {
+    /// Reads the files that the arguments name, of each at most `most` bytes.
+    ///
+    /// # Errors
+    /// One line that names the file and what is wrong with it.
+    pub(crate) fn read(args: &Args, most: usize) -> Result<QuestionFiles> {
+        let text = args.text.as_deref().map(|path| {
+            let name = path.display().to_string();
+            ::args::text(&mut open(path)?, &name, most)
+        });
+        let schema = args.request.schema.as_deref().map(schema);
+        let attached = args.attach.iter().map(|path| {
+            let mut bytes = Vec::new();
+            let read = open(path)?.take(most as u64).read_to_end(&mut bytes);
+            read.map_err(|e| unreadable(path, &e))?;
+            Ok(AttachedFile {
+                path: path.clone(),
+                bytes,
+            })
+        });
+        Ok(QuestionFiles {
+            text: text.transpose()?.flatten(),
+            schema: schema.transpose()?,
+            attached: attached.collect::<Result<_>>()?,
+        })
     }
-    Ok(parts)
+
+    /// The parts of a question that the attached files are.
+    ///
+    /// # Errors
+    /// When one cannot be sent, or all together are more than a line of the log may hold.
+    pub(crate) fn attachments(&self, api: Api, most: usize) -> Result<Vec<Value>> {
+        let mut parts = Vec::new();
+        let mut length = 0;
+        for AttachedFile { path, bytes } in &self.attached {
+            let name = || path.display().to_string();
+            let file = path.file_name().unwrap_or(path.as_os_str());
+            let part = attachment(api, &file.to_string_lossy(), bytes).with_context(name)?;
+            length += part.to_string().len();
+            if length > most.saturating_sub(most / 8) {
+                bail!(
+                    "{}: too much for one message with --max-line {most}, attach less or raise it",
+                    name()
+                );
+            }
+            parts.push(part);
+        }
+        Ok(parts)
+    }
 }
 
-/// The schema of the file at `path`.
-///
-/// # Errors
-/// One line that names the file and what is wrong with it.
-pub(crate) fn schema(path: &Path) -> Result<Value> {
+fn open(path: &Path) -> Result<File> {
+    File::open(path).map_err(|e| unreadable(path, &e))
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> anyhow::Error {
+    let name = path.display();
+    anyhow!("{name}: {error}, check the path and its permissions")
+}
+
+fn schema(path: &Path) -> Result<Value> {
     ::args::file(path, |text| {
         let schema = Schema::new(text)?;
         if let [unknown, ..] = schema.unknown_types() {

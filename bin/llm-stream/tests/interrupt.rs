@@ -155,3 +155,26 @@ fn a_signal_at_the_end_of_a_stream_begins_no_other() {
         assert_eq!(ran.stdout.matches("stream_end").count(), 1);
     }
 }
+
+/// A pipe that nobody writes: opening it waits.
+#[test]
+fn a_file_that_never_comes_is_waited_for_until_a_signal() {
+    let folder = Scratch::new();
+    let pipe = folder.path("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    for (name, status) in SIGNALS {
+        for option in ["--attach", "--text", "--schema"] {
+            let args = ["--dry-run", "--model", "m", option, pipe.to_str().unwrap()];
+            let child = command(&args).spawn().unwrap();
+            signal(&child, name);
+            let ran = finish(child, None);
+            // The signal itself ends the command: no handler is there yet.
+            assert_eq!(
+                (ran.status, &*ran.stdout, &*ran.stderr),
+                (128 - status, "", ""),
+                "{option} {name}"
+            );
+        }
+    }
+}
