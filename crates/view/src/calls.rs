@@ -832,7 +832,7 @@ mod tests {
             Badge::LOST,
             Badge::RETRACTED,
         ] {
-            let state = format!("[data-state=\"{}\"]", badge.name);
+            let state = format!("[data-state={}]", badge.name);
             let sign = format!("--sign: \"{}\"", badge.sign);
             let mut lines = crate::CARDS.lines();
             assert!(
