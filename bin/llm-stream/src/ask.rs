@@ -168,6 +168,7 @@ struct Opening {
     turn: TurnDraft,
     /// The models that are asked where the server fails, by name.
     fallbacks: Vec<(String, TurnDraft)>,
+    /// What belongs to the question.
     files: QuestionFiles,
 }
 
@@ -456,10 +457,10 @@ impl Opening {
     }
 }
 
-/// Decides what depends on the server: in `--tools-mode auto` whether the request names the tools or
-/// the prompt describes them, and by which dialect calls in the text of a native answer are read.
-/// Without tools it decides nothing, and without a `network` it asks nobody. Returns whether a
-/// refusal by the provider may change the first of the decisions.
+/// Makes the decisions that depend on the server: in `--tools-mode auto`, whether the request names
+/// the tools or the prompt describes them; in any mode, by which dialect calls in the text of a native
+/// answer are read. Without tools there is nothing to decide; without a `network` no server is asked.
+/// Returns whether a refusal by the provider may change the first decision.
 async fn decide(
     turn: &mut TurnDraft,
     recorder: Option<&RefCell<Recorder>>,
@@ -481,7 +482,7 @@ async fn decide(
         may_tag = !decision.is_firm;
         server = decision.server;
     }
-    // A tape is replayed without a server, so that a recorded turn asks none, either.
+    // A replay has no server to ask, so a turn with a tape asks none while it is recorded either.
     if let (Some(network), None) = (network, recorder)
         && turn.needs_family()
         && watch.signal().is_none()

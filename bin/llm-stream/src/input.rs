@@ -1,5 +1,5 @@
 //! What is read: standard input, which is a log with the conversation so far or text to ask about,
-//! and the file of the tools.
+//! the files that belong to the question, and those of the tools.
 
 use crate::args::Args;
 use crate::host::runtime;
@@ -114,14 +114,15 @@ fn joined(first: String, second: String) -> String {
     format!("{first}\n\n{second}")
 }
 
-/// What belongs to the question beside its words, of files. They are read before signals are taken:
-/// one may be a pipe that nobody writes, and then Ctrl-C ends the command.
+/// The files that belong to a question. The command reads them before it handles signals: to open a
+/// pipe may block for ever, and Ctrl-C must end that.
 #[derive(Debug, Default)]
 pub(crate) struct QuestionFiles {
     /// The text of `--text`.
     pub text: Option<String>,
     /// The schema of the answer.
     pub schema: Option<Value>,
+    /// The files of `--attach`.
     attached: Vec<AttachedFile>,
 }
 
@@ -132,7 +133,7 @@ struct AttachedFile {
 }
 
 impl QuestionFiles {
-    /// Reads the files that the arguments name, of each at most `most` bytes.
+    /// Reads the files that the arguments name: at most `most` bytes of a text or an attached file.
     ///
     /// # Errors
     /// One line that names the file and what is wrong with it.

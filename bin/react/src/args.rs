@@ -188,7 +188,8 @@ impl Args {
             .and_then(|typed| Some(Path::new(typed.value.as_ref()?)))
     }
 
-    /// The files that several processes read, or one process for each turn, with their options.
+    /// The files that more than one process reads, each with the name of its option: several stages
+    /// read a tools file, and `llm-stream` is started again for each turn.
     pub(crate) fn shared_files(&self) -> impl Iterator<Item = (&str, &Path)> {
         let Own { tools, replay, .. } = &self.own;
         let tools = tools.iter().map(|path| ("tools", path.as_path()));
@@ -248,8 +249,9 @@ impl Args {
             .collect()
     }
 
-    /// Takes from what goes on with a conversation the defaults of the configuration, which are found
-    /// there again; `is_typed` says of a long name whether it was typed.
+    /// Removes the defaults of the configuration from the options that the next run gets: that run
+    /// reads the configuration itself. `is_typed` reports whether the option with a long name was
+    /// typed.
     pub(crate) fn without_defaults(mut self, is_typed: impl Fn(&str) -> bool) -> Args {
         self.again.retain(|words| {
             let name = words[0].to_str().and_then(|word| word.strip_prefix("--"));
@@ -258,8 +260,8 @@ impl Args {
         self
     }
 
-    /// The same with the options that an earlier run was typed with, of those that were not typed
-    /// now. They go before the defaults of the configuration.
+    /// Adds the options that were typed for an earlier run, except those that were typed now. They
+    /// replace the defaults of the configuration.
     ///
     /// # Errors
     /// When this release does not understand an option.

@@ -60,13 +60,7 @@ pub(crate) fn run(mut args: Args) -> anyhow::Result<Status> {
         kept = Some(found);
     }
     let args = &args;
-    let is_pipe = |path: &Path| path.metadata().is_ok_and(|meta| meta.file_type().is_fifo());
-    if let Some((option, path)) = args.shared_files().find(|(_, path)| is_pipe(path)) {
-        bail!(
-            "--{option} {}: write it to a file, since a pipe can be read only once, and several stages read it",
-            path.display()
-        );
-    }
+    refuse_pipes(args)?;
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_served = is_set(REQUEST) && args.question().is_none();
     if is_served && args.own.log.is_some() {
@@ -180,6 +174,21 @@ pub(crate) fn run(mut args: Args) -> anyhow::Result<Status> {
         130 | 143 => Status::Signal(status - 128),
         _ => Status::Error,
     })
+}
+
+/// Checks the files that more than one process reads.
+///
+/// # Errors
+/// When one of the files is a pipe: the first process would leave nothing to the others.
+fn refuse_pipes(args: &Args) -> anyhow::Result<()> {
+    let is_pipe = |path: &Path| path.metadata().is_ok_and(|meta| meta.file_type().is_fifo());
+    match args.shared_files().find(|(_, path)| is_pipe(path)) {
+        Some((option, path)) => bail!(
+            "--{option} {}: write it to a file, since a pipe can be read only once, and several stages read it",
+            path.display()
+        ),
+        None => Ok(()),
+    }
 }
 
 /// The question of a run.

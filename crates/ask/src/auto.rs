@@ -37,7 +37,7 @@ pub struct FormDecision {
     /// What decided: `allow-list`, `cache`, `model-list`, `tape` or `default`.
     source: &'static str,
     detail: String,
-    /// What the server reported about itself, where that was asked on the way.
+    /// What the server reported about itself, if the search for this decision asked the server.
     pub server: Option<ServerReport>,
 }
 
@@ -228,8 +228,8 @@ impl TurnDraft {
         }))
     }
 
-    /// The server's own entry for the model, if it has one. `server` gets what the answers report
-    /// about the server.
+    /// The server's own entry for the model, if it has one. `server` receives the server's report
+    /// about itself, if one of the answers has it.
     ///
     /// # Errors
     /// A sentence: the server cannot be reached, it does not answer the first question in time, or

@@ -223,7 +223,7 @@ fn find<T: StdError + 'static>(e: &reqwest::Error) -> Option<&T> {
 
 /// Every error in the chain, with those inside an [`io::Error`], which [`StdError::source`] does
 /// not show.
-fn chain(e: &reqwest::Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
+pub(crate) fn chain(e: &reqwest::Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
     std::iter::successors(e.source(), |inner: &&(dyn StdError + 'static)| match inner
         .downcast_ref::<io::Error>()
         .and_then(io::Error::get_ref)

@@ -1,6 +1,7 @@
 //! Sends requests over the network.
 
 use crate::body::{Body, LiveBody, elapsed, ending};
+use crate::error::chain;
 use crate::guard::{ForbiddenAddress, Guard, Resolver};
 use crate::{Error, Route, TimeLimits};
 use api::Request;
@@ -25,17 +26,9 @@ pub struct Network {
 #[derive(Debug, thiserror::Error)]
 #[error(
     "install the certificates of authorities (Debian: ca-certificates), or name a file of them in SSL_CERT_FILE: {}",
-    last_cause(.0)
+    chain(.0).last().map_or_else(|| .0.to_string(), ToString::to_string)
 )]
 pub struct NetworkError(#[from] reqwest::Error);
-
-fn last_cause(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(next) = cause.source() {
-        cause = next;
-    }
-    cause.to_string()
-}
 
 /// A proxy that requests go through. It looks up the names of servers itself, so a [`Guard`] cannot
 /// check what addresses they have.

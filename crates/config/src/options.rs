@@ -39,7 +39,8 @@ const KEY: [&str; 3] = ["api-key-env", "api-key-file", "header"];
 /// Options whose values have names: each value of another place with another name counts, too.
 const MERGED: [&str; 2] = ["header", "param"];
 
-/// Whether the values of the option with this long name count beside what is typed of it.
+/// Whether the configuration adds its values of the option with this long name to those that were
+/// typed, instead of being replaced by them.
 pub fn is_merged(long: &str) -> bool {
     MERGED.contains(&long)
 }

@@ -10,7 +10,7 @@ const MOST: u64 = 64 << 20;
 /// Reads the text file at `path`, which has at most 64 MiB.
 ///
 /// # Errors
-/// With what is to be done: a file that cannot be read, is longer, or is not UTF-8.
+/// When the file cannot be read, is longer, or is not UTF-8. The text of the error has the remedy.
 pub fn file_text(path: &Path) -> Result<String> {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes));

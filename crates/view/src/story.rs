@@ -145,7 +145,7 @@ impl<P: Page> Story<P> {
         let call = &self.calls.list[n];
         if event.kind() == Kind::Retract && call.result().is_some() {
             // It ran before it was retracted: its card keeps the result, and a note reports the
-            // retract. The end of a turn takes nothing back that has happened.
+            // retract. The end of a turn does not undo a call that has run.
             let reason = Retract::read(event).reason;
             let text = if reason == RetractReason::StreamFailed.name() {
                 format!("{} ran before the turn was cut off", call.name)

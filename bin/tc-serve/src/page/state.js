@@ -364,7 +364,7 @@ function figures({ state, bytes, progress, summary, fromText, repairs, result, s
     state === "running" && now && since && now - since > 2000 && duration(now - since),
     fromText && "from text",
     repairs > 0 && "repaired",
-    // The end of a turn takes nothing back that has happened.
+    // The end of a turn does not undo a call that has run.
     result && retracted && retracted !== "stream_failed" && "taken back",
     result?.exit && `exit ${result.exit}`,
     result?.isCached && "cached",
