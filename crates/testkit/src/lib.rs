@@ -5,7 +5,7 @@
 //! [`Scratch`], a folder that goes with its test; [`Emulator`], a terminal;
 //! [`golden`], files with the expected output, which
 //! `UPDATE=1` rewrites; [`trials`], a test for each fixture; [`needs`], the programs that a machine
-//! may lack. What it is not: it knows no API, no event and no command.
+//! may lack; [`start`], which makes every test binary start the same way. What it is not: it knows no API, no event and no command.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -16,6 +16,7 @@ mod http;
 pub mod needs;
 mod process;
 mod scratch;
+pub mod start;
 pub mod trials;
 
 pub use emulator::Emulator;
