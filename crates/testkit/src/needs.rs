@@ -4,14 +4,14 @@
 
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub use crate::process::kill_command as kill;
 use crate::process::root;
 
 /// The programs beside bash and coreutils that tests run, and the packages of Debian that have
-/// them.
+/// them. `.ci/setup` recognises them likewise.
 const PROGRAMS: [(&str, &str); 20] = [
     ("bwrap", "bubblewrap"),
     ("cmp", "diffutils"),
@@ -35,7 +35,12 @@ const PROGRAMS: [(&str, &str); 20] = [
     ("xargs", "findutils"),
 ];
 
-/// Whether `programs`, names or paths, are installed; reports those that are not.
+/// Programs whose name another program has as well (moreutils has a `parallel`), and the words of
+/// `--version` that tell them apart.
+const NAMESAKES: [(&str, &str); 1] = [("parallel", "GNU parallel")];
+
+/// Whether `programs`, names or paths, are installed; reports those that are not. Another program
+/// of the same name counts as missing.
 #[must_use]
 pub fn programs(programs: &[&str]) -> bool {
     are_installed(&name(), programs)
@@ -97,8 +102,12 @@ pub fn skip(why: &str) {
 
 fn are_installed(what: &str, programs: &[&str]) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_here =
-        |program: &str| std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
+    let is_here = |program: &str| {
+        std::env::split_paths(&path)
+            .map(|folder| folder.join(program))
+            .find(|file| file.is_file())
+            .is_some_and(|file| is_meant(program, &file))
+    };
     let missing: Vec<&str> = programs
         .iter()
         .copied()
@@ -121,6 +130,15 @@ fn are_installed(what: &str, programs: &[&str]) -> bool {
         &format!("missing: {}; install {packages}", missing.join(", ")),
     );
     false
+}
+
+/// Whether the file is the program that is meant by its name, see [`NAMESAKES`].
+fn is_meant(program: &str, file: &Path) -> bool {
+    let Some((_, words)) = NAMESAKES.iter().find(|(name, _)| *name == program) else {
+        return true;
+    };
+    let printed = Command::new(file).arg("--version").output();
+    printed.is_ok_and(|ran| String::from_utf8_lossy(&ran.stdout).contains(words))
 }
 
 fn lacks(test: &str, why: &str) {
