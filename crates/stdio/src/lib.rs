@@ -21,7 +21,7 @@ pub use file::file_text;
 pub use input::{Input, InputBlock};
 pub use output::{Output, reader_gone};
 pub use reader::{BadLine, BadLines, InputPiece, LineReader, read_in_thread};
-pub use signals::{StopSignals, each_signal, hangups};
+pub use signals::{StopSignals, each_signal, hangups, heeded};
 pub use status::{Errors, Failure, FilterEnd, Status, block, message};
 pub use system::{Patience, check_descriptors, check_input, check_output, terminal, thread};
 pub use writer::{Emit, Filter, LineHandler, LineWriter};

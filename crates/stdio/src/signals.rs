@@ -1,4 +1,8 @@
 //! SIGINT and SIGTERM, seen between reads instead of in the middle of a line.
+//!
+//! A signal that was ignored when the command started stays ignored, for the command and for what
+//! it starts, as POSIX wants it of a utility: `nohup` ignores SIGHUP, and a shell without job
+//! control ignores SIGINT and SIGQUIT for what it starts in the background.
 
 use crate::{Failure, Filter, thread};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -6,8 +10,8 @@ use signal_hook::{flag, low_level};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// The first SIGINT or SIGTERM is remembered, and wakes a wait; the second ends the process at
 /// once.
@@ -36,20 +40,22 @@ impl StopSignals {
             return Self::new();
         }
         let signals = Self::register(&[SIGTERM]).map_err(limit)?;
-        let taken = flag::register(SIGINT, Arc::clone(&signals.interrupted));
-        taken.map(|_| signals).map_err(limit)
+        for signal in heeded(&[SIGINT]) {
+            flag::register(signal, Arc::clone(&signals.interrupted)).map_err(limit)?;
+        }
+        Ok(signals)
     }
 
     fn register(signals: &[i32]) -> io::Result<Self> {
         let again = Arc::new(AtomicBool::new(false));
-        for &signal in signals {
+        for signal in heeded(signals) {
             // In this order: the second signal finds `again` set by the first.
             flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&again))?;
             flag::register(signal, Arc::clone(&again))?;
         }
         let seen = Arc::default();
         Ok(StopSignals {
-            wake: watched(signals, &seen)?,
+            wake: watched(heeded(signals), &seen)?,
             seen,
             interrupted: Arc::default(),
         })
@@ -76,7 +82,7 @@ impl StopSignals {
 /// [`Failure::Limit`].
 pub fn each_signal(mut take: impl FnMut(i32) + Send + 'static) -> Result<(), Failure> {
     let latest = Arc::default();
-    let mut wake = watched(&[SIGINT, SIGTERM], &latest).map_err(limit)?;
+    let mut wake = watched(heeded(&[SIGINT, SIGTERM]), &latest).map_err(limit)?;
     wake.set_nonblocking(false).map_err(limit)?;
     thread(move || {
         // A byte for each signal.
@@ -86,24 +92,48 @@ pub fn each_signal(mut take: impl FnMut(i32) + Send + 'static) -> Result<(), Fai
     })
 }
 
-/// Takes over SIGHUP for this process: a byte comes out of the stream for each.
+/// Takes over SIGHUP for this process: a byte comes out of the stream for each. A command to which
+/// SIGHUP means something else than an end heeds it under `nohup` too.
 ///
 /// # Errors
 /// [`Failure::Limit`].
 pub fn hangups() -> Result<UnixStream, Failure> {
-    watched(&[SIGHUP], &Arc::default()).map_err(limit)
+    watched([SIGHUP], &Arc::default()).map_err(limit)
 }
 
 /// Gives a byte for each of these signals, and writes the number of the signal to `latest` before.
 /// Reading never waits.
-fn watched(signals: &[i32], latest: &Arc<AtomicUsize>) -> io::Result<UnixStream> {
+fn watched(
+    signals: impl IntoIterator<Item = i32>,
+    latest: &Arc<AtomicUsize>,
+) -> io::Result<UnixStream> {
     let (wake, write) = UnixStream::pair()?;
     wake.set_nonblocking(true)?;
-    for &signal in signals {
+    for signal in signals {
         flag::register_usize(signal, Arc::clone(latest), signal.unsigned_abs() as usize)?;
         low_level::pipe::register(signal, write.try_clone()?)?;
     }
     Ok(wake)
+}
+
+/// Those of `signals` that were not ignored when this process started.
+pub fn heeded(signals: &[i32]) -> impl Iterator<Item = i32> {
+    /// A bit for each ignored signal, the lowest for signal 1. What this process handles is not
+    /// ignored, so the mask is read before the first handler is there.
+    static IGNORED: OnceLock<u64> = OnceLock::new();
+    let ignored = *IGNORED.get_or_init(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status
+            .split_once("SigIgn:")
+            .and_then(|(_, rest)| rest.lines().next());
+        mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+            .unwrap_or(0)
+    });
+    let is_ignored = move |signal: i32| ignored >> (signal - 1) & 1 == 1;
+    signals
+        .iter()
+        .copied()
+        .filter(move |signal| !is_ignored(*signal))
 }
 
 fn limit(error: io::Error) -> Failure {

@@ -37,9 +37,11 @@ pub(super) async fn run(pool: Rc<Pool>, command: &[std::path::PathBuf]) -> anyho
         .split_first()
         .context("--hub needs a command: tool-exec --hub --tools FILE -- COMMAND")?;
     let socket = Socket::open()?;
-    // Before the command runs: a signal that comes at once waits for it.
-    let signals = [SIGTERM, SIGHUP, SIGINT, SIGQUIT]
-        .map(|number| (number, signal(SignalKind::from_raw(number))));
+    // Before the command runs: a signal that comes at once waits for it. What is ignored here stays
+    // ignored in the command, which a handler would undo.
+    let signals: Vec<_> = stdio::heeded(&[SIGTERM, SIGHUP, SIGINT, SIGQUIT])
+        .map(|number| (number, signal(SignalKind::from_raw(number))))
+        .collect();
     let mut child = Command::new(program)
         .args(arguments)
         .env(HUB, socket.path())
