@@ -592,8 +592,7 @@ fn tc_serve_reads_a_dialect_of_a_file_and_notes_what_stays_text() {
     };
     let cases: Vec<_> = texts.iter().map(|text| case(text)).collect();
     let provider = provider(cases.clone());
-    let calls = |options: &[&str]| -> Vec<usize> {
-        let service = Service::of(&provider.url, options);
+    let ask = |service: &Service| -> Vec<usize> {
         let counts = cases.iter().enumerate().map(|(n, case)| {
             let question = json!([{"role": "user", "content": format!("{CASE}{n}")}]);
             let asked = json!({"model": case.model, "messages": question, "tools": case.tools});
@@ -601,10 +600,16 @@ fn tc_serve_reads_a_dialect_of_a_file_and_notes_what_stays_text() {
         });
         counts.collect()
     };
-    assert_eq!(
-        calls(&["--dialect-file", file, "--access-log", log]),
-        [1, 0]
+    let calls = |options: &[&str]| ask(&Service::of(&provider.url, options));
+    let service = Service::of(
+        &provider.url,
+        &["--dialect-file", file, "--access-log", log],
     );
+    assert_eq!(ask(&service), [1, 0]);
+    // A request is noted after the last byte of its answer has been sent.
+    testkit::wait_until("a line of the access log for each request", || {
+        scratch.read("access").lines().count() == cases.len()
+    });
     let noted = scratch.read("access");
     assert_eq!(noted.matches("--dialect react").count(), 1, "{noted}");
     assert_eq!(calls(&["--dialect", "react"]), [0, 1]);
