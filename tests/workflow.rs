@@ -370,3 +370,15 @@ fn fails_when_it_should(repository: &Repository, run: &str) {
     );
     fs::write(repository.path("tests/agent/tools.json"), tools).expect("the tools");
 }
+
+#[test]
+fn the_test_command_of_the_readme_is_the_one_that_is_checked() {
+    let text = |file: &str| fs::read_to_string(testkit::root().join(file)).expect(file);
+    let readme = text("README.md");
+    let mut commands = readme.lines().filter(|line| line.starts_with("cargo test"));
+    let typed = commands.next().expect("a command in README.md");
+    let (command, _) = typed.split_once('#').unwrap_or((typed, ""));
+    let steps = text(".ci/run");
+    let is_step = steps.lines().any(|line| line.trim() == command.trim());
+    assert!(is_step, ".ci/run has no line {command:?}");
+}
