@@ -9,21 +9,22 @@ quick since="HEAD":
     #!/usr/bin/env bash
     set -euo pipefail
     files=$(git diff --name-only --relative {{since}}; git ls-files --others --exclude-standard)
-    packages=() tests=()
+    packages=() modules=()
     for folder in $(sed -nE 's#^((crates|bin)/[^/]+)/.*#\1#p' <<<"$files" | sort -u); do
       [ -f "$folder/Cargo.toml" ] || continue
       packages+=(-p "$(sed -n 's/^name = "\(.*\)"/\1/p' "$folder/Cargo.toml" | head -n 1)")
     done
-    for test in $(sed -nE 's#^tests/([^/]+)\.rs$#\1#p' <<<"$files" | sort -u); do
-      [ ! -f "tests/$test.rs" ] || tests+=(--test "$test")
+    # A test's name begins with its module, a fixture's with its kind.
+    for module in $(sed -nE 's#^tests/([a-z_]+)(\.rs|/.*\.rs)$#\1#p' <<<"$files" | sort -u); do
+      modules+=("$module::" "$module/")
     done
     cargo fmt --all
     .ci/knowledge
     [ ${#packages[@]} = 0 ] || cargo clippy "${packages[@]}" --all-targets -- -D warnings
     [ ${#packages[@]} = 0 ] || cargo test "${packages[@]}"
-    [ ${#tests[@]} = 0 ] || cargo test "${tests[@]}"
+    [ ${#modules[@]} = 0 ] || cargo test --test main --test fixtures -- "${modules[@]}"
 
-# All tests; words select: just test --test cases row-07
+# All tests; words select: just test --test fixtures row-07
 test *WHAT="--workspace":
     cargo test {{WHAT}}
 

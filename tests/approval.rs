@@ -1,10 +1,7 @@
 //! What people type at `react`: approval and refusal, options, questions, Ctrl-C while tools
 //! run, and two at one log.
 
-#[path = "pipeline/scratch.rs"]
-mod scratch;
-
-use scratch::{ASK, QUESTION, Scratch, wait_for};
+use crate::pipeline::scratch::{ASK, QUESTION, Scratch, wait_for};
 use std::fs;
 use std::io::Read;
 use std::os::unix::process::CommandExt;

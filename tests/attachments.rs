@@ -1,10 +1,7 @@
 //! Files that belong to a question, and answers that fit a schema: what each API gets, and what react
 //! does with the answer.
 
-#[path = "pipeline/scratch.rs"]
-mod scratch;
-
-use scratch::Scratch;
+use crate::pipeline::scratch::Scratch;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;

@@ -5,20 +5,18 @@
 //! there is one) as standard input. Standard output, standard error and the exit status must be
 //! those of `out.ndjson`, `err.txt` and `status`; a missing file means empty, or 0. The events of
 //! standard output fit `docs/events.schema.json`. `$SCRATCH` is an empty folder.
-//! `cargo test --test cases NAME` runs the cases whose name contains NAME;
-//! `UPDATE=1 cargo test --test cases` rewrites the files.
+//! `UPDATE=1 cargo test --test fixtures cases/NAME` rewrites the files.
 
-#[path = "pipeline/schema.rs"]
-mod schema;
-
+use crate::pipeline::schema;
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{ExitCode, Stdio};
-use testkit::{golden, needs, trials};
+use std::process::Stdio;
+use testkit::trials::{self, Trial};
+use testkit::{golden, needs};
 
-fn main() -> ExitCode {
+pub(crate) fn trials() -> Vec<Trial<'static>> {
     let cases = testkit::folders(&testkit::root().join("fixtures/cases"));
-    trials::run(cases, |case| run(case))
+    trials::each("cases", cases, |case| run(case))
 }
 
 /// Runs one case; returns what differs.

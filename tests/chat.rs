@@ -1,9 +1,6 @@
 //! A chat with react on a terminal, as a person types it.
 
-#[path = "pipeline/scratch.rs"]
-mod scratch;
-
-use scratch::Scratch;
+use crate::pipeline::scratch::{self, Scratch};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::process::{Child, Stdio};

@@ -1,9 +1,6 @@
 //! Conversations that react keeps: `--continue`, `--list`, and what happens where none can be kept.
 
-#[path = "pipeline/scratch.rs"]
-mod scratch;
-
-use scratch::{ASK, QUESTION, Scratch};
+use crate::pipeline::scratch::{ASK, QUESTION, Scratch};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;

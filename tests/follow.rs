@@ -3,14 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-#[path = "pipeline/scratch.rs"]
-mod scratch;
-#[path = "../bin/tc-serve/tests/service/mod.rs"]
-mod service;
-
-use scratch::{ASK, QUESTION, Scratch};
+use crate::pipeline::scratch::{ASK, QUESTION, Scratch};
+use crate::service::{JSON, Service, Upstream, streamed};
 use serde_json::Value;
-use service::{JSON, Service, Upstream, streamed};
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{BufReader, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};

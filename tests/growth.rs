@@ -6,14 +6,10 @@
 //! process; `growth_bodies.rs` does the same with the bodies of providers, `growth_commands.rs`
 //! with commands.
 
-#[path = "pipeline/cost.rs"]
-mod cost;
-#[path = "pipeline/units.rs"]
-mod units;
-
+use crate::pipeline::cost::{Cost, Count, judge, none_is_wrong, now};
+use crate::pipeline::units;
 use accumulate::{Accumulate, AccumulateOptions};
 use api::{Api, WholeResponse};
-use cost::{Cost, Count, judge, none_is_wrong, now};
 use detect::{CallFilter, CheckerAnswers, Detect};
 use event::{Chain, Event, Machine, Scanner, quoted};
 use redact::Redactor;

@@ -1,11 +1,8 @@
 //! Law 4, linear, of the decoders: the search of `growth.rs` over bodies. Frames of the recorded
 //! bodies, frames that differ by a number, and beginnings of lines and events are repeated.
 
-#[path = "pipeline/cost.rs"]
-mod cost;
-
+use crate::pipeline::cost::{Cost, Count, judge, none_is_wrong, now};
 use api::{Api, End, Stream, StreamOptions};
-use cost::{Cost, Count, judge, none_is_wrong, now};
 use std::collections::BTreeSet;
 use testkit::bodies;
 

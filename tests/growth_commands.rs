@@ -1,10 +1,7 @@
 //! Law 4, linear, of the commands: the search of `growth.rs` with fewer inputs and each command as
 //! a process, so that drivers, views and memory are measured too.
 
-#[path = "pipeline/cost.rs"]
-mod cost;
-
-use cost::{Cost, compare};
+use crate::pipeline::cost::{Cost, compare};
 use event::quoted;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,7 @@
 //! Law 4, linear, of the plan of `tool-exec`: four times the calls may take eight times the
 //! processor's time, whatever follows them.
 
-#[path = "pipeline/cost.rs"]
-mod cost;
-
-use cost::{Cost, judge, none_is_wrong, now};
+use crate::pipeline::cost::{Cost, judge, none_is_wrong, now};
 use event::Scanner;
 use tool::{Judge, Log, Order, Plan, PlanSettings, PlanStep, Status, ToolAnswer, Tools};
 

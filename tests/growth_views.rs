@@ -2,10 +2,7 @@
 //! many calls or streams that are all open at once, then one event about each of them. For four
 //! times as many a view may take eight times the processor's time and write eight times the bytes.
 
-#[path = "pipeline/cost.rs"]
-mod cost;
-
-use cost::{Cost, judge, none_is_wrong, now};
+use crate::pipeline::cost::{Cost, judge, none_is_wrong, now};
 use event::Scanner;
 use view::{FORMS, FormRow, Surface};
 

@@ -81,7 +81,7 @@ fn kinds(lines: &[String], kind: Kind) -> Vec<String> {
 /// Where a body is split: at every byte if it has up to 4 KiB. A longer one, whose frames repeat,
 /// is split at every byte of the first KiB and of the last half KiB, and around each line end,
 /// since all splits take time that grows with the square of its length.
-/// `LAWS=full cargo test --release --test laws` tries all of them.
+/// `LAWS=full cargo test --release --test main laws::` tries all of them.
 fn places(all: &[u8]) -> Vec<usize> {
     let near = |at: usize| all[at.saturating_sub(3)..(at + 2).min(all.len())].contains(&b'\n');
     let full = std::env::var_os("LAWS").is_some_and(|v| v == "full");

@@ -1,10 +1,7 @@
 //! The picture of README.md: `docs/session.svg` is what a terminal shows of a run that the recorded
-//! model answers with real tools (`UPDATE=1 cargo test --test picture` records the run again).
+//! model answers with real tools (`UPDATE=1 cargo test --test main picture::` records the run again).
 
-#[path = "pipeline/scratch.rs"]
-mod scratch;
-
-use scratch::{ASK, QUESTION, Scratch};
+use crate::pipeline::scratch::{ASK, QUESTION, Scratch};
 use std::fmt::Write;
 use std::fs::File;
 use std::io::Read;

@@ -1,10 +1,7 @@
 //! `react`: its statuses, a log that was cut anywhere, Ctrl-C, a stage that is killed, and
 //! models that write their calls as text.
 
-#[path = "pipeline/scratch.rs"]
-mod scratch;
-
-use scratch::{ASK, ASK_TAG, QUESTION, Scratch, wait_for};
+use crate::pipeline::scratch::{ASK, ASK_TAG, QUESTION, Scratch, wait_for};
 use std::collections::HashSet;
 use std::fs;
 use std::io::Read;

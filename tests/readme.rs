@@ -1,6 +1,6 @@
 //! The commands in README.md and those of the commands, docs/pipelines.md, docs/protocol.md, docs/tag-mode.md, docs/ci.md, docs/serve.md and docs/metrics.md work
 //! as they are written, and the demo prints `fixtures/demo.txt`, or `fixtures/demo-tag.txt` in tag
-//! mode and `fixtures/demo-serve.txt` for the service (`UPDATE=1 cargo test --test readme` rewrites
+//! mode and `fixtures/demo-serve.txt` for the service (`UPDATE=1 cargo test --test main readme::` rewrites
 //! them).
 
 use std::fs;

@@ -1,11 +1,8 @@
 //! `docs/events.schema.json` is made from the descriptions of the event kinds, and events fit it.
-//! `UPDATE=1 cargo test --test schema` rewrites the file. The lines of all recorded cases and
+//! `UPDATE=1 cargo test --test main schema::` rewrites the file. The lines of all recorded cases and
 //! bodies are checked where they are printed, in `cases.rs` and `streams.rs`.
 
-#[path = "pipeline/schema.rs"]
-mod schema;
-
-use schema::misfits;
+use crate::pipeline::schema::misfits;
 use testkit::golden;
 
 #[test]
@@ -18,7 +15,7 @@ fn the_file_is_what_the_kinds_describe() {
     );
     assert_eq!(
         difference, None,
-        "UPDATE=1 cargo test --test schema rewrites the file"
+        "UPDATE=1 cargo test --test main schema:: rewrites the file"
     );
 }
 

@@ -7,42 +7,20 @@
 //! that the case concerns (`chat.sse`, `chat.json`, …; an answer that is an error begins with its
 //! status), and for a request `read.json`: what is understood of it, and the request that a chat
 //! upstream gets. Every answer also keeps the rules of the strict readers.
-//! `cargo test --test serve_bugs NAME` runs the cases whose name contains NAME; `UPDATE=1` rewrites
-//! the files.
+//! `UPDATE=1 cargo test --test fixtures serve_bugs/NAME` rewrites the files.
 
-#[allow(dead_code, reason = "the laws use the rest")]
-#[path = "serve/chat.rs"]
-mod chat;
-#[path = "serve/frames.rs"]
-mod frames;
-#[allow(dead_code, reason = "the laws use the rest")]
-#[path = "serve/messages.rs"]
-mod messages;
-#[allow(dead_code, reason = "the laws use the rest")]
-#[path = "serve/pipe.rs"]
-mod pipe;
-#[path = "serve/prefix.rs"]
-mod prefix;
-#[allow(dead_code, reason = "the laws use the rest")]
-#[path = "serve/read.rs"]
-mod read;
-#[allow(dead_code, reason = "the laws use the rest")]
-#[path = "serve/reading.rs"]
-mod reading;
-#[path = "serve/responses.rs"]
-mod responses;
-
+use crate::serve::pipe::{self, Asked};
+use crate::serve::read;
 use api::{AnswerForm, Api, End, Front, InboundRequest, RequestOptions, inbound, request};
-use pipe::Asked;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
-use std::process::ExitCode;
-use testkit::{golden, trials};
+use testkit::golden;
+use testkit::trials::{self, Trial};
 
-fn main() -> ExitCode {
+pub(crate) fn trials() -> Vec<Trial<'static>> {
     let cases = testkit::folders(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/serve"));
-    trials::run(cases, |case| run(case))
+    trials::each("serve_bugs", cases, |case| run(case))
 }
 
 /// Runs one case; returns what differs.

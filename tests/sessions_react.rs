@@ -19,11 +19,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-#[path = "../bin/tc-serve/tests/service/mod.rs"]
-mod service;
-
+use crate::service;
+use crate::service::agent::{Agent, FRONTS, Turn, model, tool};
 use serde_json::{Value, json};
-use service::agent::{Agent, FRONTS, Turn, model, tool};
 
 fn tools() -> Value {
     json!([

@@ -1,20 +1,16 @@
 //! Every recorded body of `fixtures/streams`, replayed and merged, against the events recorded
-//! beside it: each body is a test. `cargo test --test streams NAME` runs those whose name contains
-//! NAME; `UPDATE=1 cargo test --test streams` rewrites the files.
+//! beside it: each body is a test. `UPDATE=1 cargo test --test fixtures streams/NAME` rewrites the files.
 
-#[path = "pipeline/schema.rs"]
-mod schema;
-
-use std::process::ExitCode;
+use crate::pipeline::schema;
+use testkit::golden;
+use testkit::trials::{self, Trial};
 use testkit::{Body, bodies};
-use testkit::{golden, trials};
 
-fn main() -> ExitCode {
-    trials::run(
-        bodies()
-            .into_iter()
-            .map(|body| (body.name.clone(), body))
-            .collect(),
+pub(crate) fn trials() -> Vec<Trial<'static>> {
+    let all = bodies().into_iter();
+    trials::each(
+        "streams",
+        all.map(|body| (body.name.clone(), body)).collect(),
         check,
     )
 }

@@ -5,16 +5,7 @@
 //! through `llm-stream | tag-parse | tc-accumulate` in one go, by a tape, and through `tc-serve`
 //! behind a server on loopback; some go through `react` too, with tools that run.
 
-extern crate tag as toolpipe_tag;
-
-#[allow(dead_code, reason = "a test of the crate writes the files")]
-#[path = "../crates/tag/tests/cases/file.rs"]
-mod file;
-#[allow(dead_code, reason = "a test of the crate compares outcomes")]
-#[path = "../crates/tag/tests/cases/outcome.rs"]
-mod outcome;
-
-use file::File;
+use crate::dialect_cases::file::File;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};

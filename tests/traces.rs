@@ -3,11 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-#[path = "../bin/tc-serve/tests/service/mod.rs"]
-mod service;
-
+use crate::service::agent::{Turn, model, tool};
 use serde_json::{Value, json};
-use service::agent::{Turn, model, tool};
 use std::process::{Command, Stdio};
 use testkit::Scratch;
 

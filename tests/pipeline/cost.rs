@@ -3,8 +3,6 @@
 //! Processor time is what every machine can measure; the benches count instructions where valgrind
 //! is installed.
 
-#![allow(dead_code, reason = "tests, each of which uses a part")]
-
 use event::{Payload, Sink, payload};
 use rustix::time::{ClockId, clock_gettime};
 

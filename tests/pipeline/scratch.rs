@@ -1,7 +1,5 @@
 //! What the tests of `react` share: a folder for a run, and the command line.
 
-#![allow(dead_code, reason = "tests, each of which uses a part")]
-
 use std::io::Read;
 use std::process::{Command, Stdio};
 

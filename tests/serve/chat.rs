@@ -1,9 +1,9 @@
 //! A strict reader of `/v1/chat/completions`, after what openai-python, openai-node and the AI SDK
 //! do with a stream.
 
-use crate::frames::frames;
-use crate::prefix::Prefix;
-use crate::reading::{Call, Ending, Finish, Reading, Usage, count, has_null, text};
+use super::frames::frames;
+use super::prefix::Prefix;
+use super::reading::{Call, Ending, Finish, Reading, Usage, count, has_null, text};
 use serde_json::Value;
 
 /// Reads a stream. `usage`: whether the request asked for the chunk of usage.

@@ -1,11 +1,11 @@
 //! Calls that models write as text, through the three fronts: native calls for the client, and no
 //! marker in the text.
 
-use crate::file::File;
-use crate::pipe::{Answered, Asked, answer};
-use crate::read::{content, read};
-use crate::reading::{Choice, Ending, Finish};
-use crate::recorded::nothing;
+use super::pipe::{Answered, Asked, answer};
+use super::read::{content, read};
+use super::reading::{Choice, Ending, Finish};
+use super::recorded::nothing;
+use crate::dialect_cases::file::File;
 use api::{Api, End};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -57,7 +57,7 @@ fn expected(want: &[String], finish: &str) -> Option<Choice> {
                     .ok()
                     .filter(Value::is_object)?
                     .to_string();
-                choice.calls.push(crate::reading::Call {
+                choice.calls.push(super::reading::Call {
                     name: name.to_owned(),
                     arguments,
                     ..Default::default()
@@ -76,7 +76,7 @@ fn expected(want: &[String], finish: &str) -> Option<Choice> {
 }
 
 /// The tools of a case: those of its headers, or a list of the tools that the result names.
-fn tools(file: &File, case: &crate::file::Case, folder: &Path) -> String {
+fn tools(file: &File, case: &crate::dialect_cases::file::Case, folder: &Path) -> String {
     match file.header(case, "tools").unwrap_or("none") {
         "none" => {
             let called = case
@@ -204,7 +204,7 @@ fn calls_that_every_dialect_writes_are_native_calls_on_every_front() {
     let wanted = |n: usize| Choice {
         calls: calls[..n]
             .iter()
-            .map(|(name, arguments)| crate::reading::Call {
+            .map(|(name, arguments)| super::reading::Call {
                 name: (*name).to_owned(),
                 arguments: serde_json::from_str::<Value>(arguments)
                     .expect("JSON")

@@ -6,11 +6,11 @@
 //! `output_item.done`, which Codex runs at once; on Messages with the end of its block, until an
 //! `error` event stops Claude Code from running it (MadAppGang/claudish#246).
 
-use crate::pipe::{Asked, accumulated, answer, events};
-use crate::read::{content, read};
-use crate::reading::{Ending, Reading};
-use crate::recorded::{Recorded, nothing, recorded};
-use crate::truth::truth;
+use super::pipe::{Asked, accumulated, answer, events};
+use super::read::{content, read};
+use super::reading::{Ending, Reading};
+use super::recorded::{Recorded, nothing, recorded};
+use super::truth::truth;
 use api::{AnswerForm, End, Front};
 
 /// The streams that are cut at every byte, one for each API of a front; all others are cut at fewer

@@ -1,11 +1,11 @@
 //! The laws over events that are made up: calls that interleave, odd ids, names that are missing,
 //! repeated ends, calls that are taken back, errors, and streams that end at any event.
 
-use crate::pipe::{Answered, Asked, accumulated, answer, answer_events};
-use crate::read::{differences_in_any_order, read};
-use crate::reading::{Choice, Ending, Reading};
-use crate::recorded::recorded;
-use crate::truth::truth;
+use super::pipe::{Answered, Asked, accumulated, answer, answer_events};
+use super::read::{differences_in_any_order, read};
+use super::reading::{Choice, Ending, Reading};
+use super::recorded::recorded;
+use super::truth::truth;
 use api::End;
 use event::quoted;
 use proptest::prelude::*;

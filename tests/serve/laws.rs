@@ -1,10 +1,10 @@
 //! The laws over every recorded body.
 
-use crate::pipe::{Answered, Asked, accumulated, answer, answer_events, events, so_far};
-use crate::read::{content, differences, read};
-use crate::reading::{Choice, Ending, Reading};
-use crate::recorded::{Recorded, nothing, recorded};
-use crate::truth::truth;
+use super::pipe::{Answered, Asked, accumulated, answer, answer_events, events, so_far};
+use super::read::{content, differences, read};
+use super::reading::{Choice, Ending, Reading};
+use super::recorded::{Recorded, nothing, recorded};
+use super::truth::truth;
 use api::{AnswerForm, Api, End, Front};
 use testkit::cut;
 
@@ -130,7 +130,7 @@ fn what_a_front_writes_is_read_back_as_the_events_that_went_in() {
                 .iter()
                 .all(|c| c.calls.iter().all(|call| call.is_finished))
             {
-                got.usage = got.usage.map(|usage| crate::reading::Usage {
+                got.usage = got.usage.map(|usage| super::reading::Usage {
                     cached: want.usage.unwrap_or_default().cached,
                     ..usage
                 });

@@ -1,9 +1,9 @@
 //! A strict reader of `/v1/messages`, after what anthropic-sdk-python, anthropic-sdk-typescript and
 //! the AI SDK do with a stream.
 
-use crate::frames::frames;
-use crate::prefix::Prefix;
-use crate::reading::{Call, Ending, Finish, Reading, Step, Usage, count, has_null, text};
+use super::frames::frames;
+use super::prefix::Prefix;
+use super::reading::{Call, Ending, Finish, Reading, Step, Usage, count, has_null, text};
 use serde_json::{Value, json};
 
 /// Reads a stream.

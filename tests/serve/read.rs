@@ -1,9 +1,9 @@
 //! An answer of any front, read by the strict reader of its API, and compared with what it has to
 //! say.
 
-use crate::pipe::{Answered, Asked};
-use crate::reading::{Call, Choice, Ending, Finish, Reading, text};
-use crate::{chat, messages, responses};
+use super::pipe::{Answered, Asked};
+use super::reading::{Call, Choice, Ending, Finish, Reading, text};
+use super::{chat, messages, responses};
 use api::{AnswerForm, Front};
 use serde_json::Value;
 

@@ -1,9 +1,9 @@
 //! A strict reader of `/v1/responses`, after what openai-python, openai-node, the AI SDK and Codex
 //! do with a stream.
 
-use crate::frames::frames;
-use crate::prefix::Prefix;
-use crate::reading::{Call, Ending, Finish, Reading, Step, Usage, count, has_null, text};
+use super::frames::frames;
+use super::prefix::Prefix;
+use super::reading::{Call, Ending, Finish, Reading, Step, Usage, count, has_null, text};
 use serde_json::Value;
 
 /// Reads a stream.

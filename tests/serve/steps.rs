@@ -1,10 +1,10 @@
 //! The laws of answers with steps: calls that the service ran are shown by every front that has a
 //! place for them, and the strict readers accept the answers.
 
-use crate::pipe::{Answered, Asked, accumulated, events};
-use crate::read::read;
-use crate::reading::{Ending, Step};
-use crate::recorded::recorded;
+use super::pipe::{Answered, Asked, accumulated, events};
+use super::read::read;
+use super::reading::{Ending, Step};
+use super::recorded::recorded;
 use api::{AnswerForm, AnswerOptions, Encoder, End, Front};
 use event::payload::{ContentDelta, StreamEnd, ToolCall, ToolResult};
 use event::{Event, Kind, Payload, Scanner};

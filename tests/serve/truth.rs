@@ -1,6 +1,6 @@
 //! What the events of a stream say: the answer that every front has to give.
 
-use crate::reading::{Call, Choice, Ending, Finish, Reading, Usage};
+use super::reading::{Call, Choice, Ending, Finish, Reading, Usage};
 use event::{Kind, Scanner};
 
 /// Reads events that `tc-accumulate` merged, without live deltas.

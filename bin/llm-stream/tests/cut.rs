@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 
-mod scripted;
-
+use crate::scripted::*;
 use api::{Api, End, Stream, StreamOptions};
 use event::Collect;
-use scripted::*;
 
 /// Text and calls, in three ways of framing; short, since each byte is a run of the command.
 const STREAMS: [(Api, &str); 3] = [

@@ -3,9 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 
-mod scripted;
-
-use scripted::*;
+use crate::scripted::*;
 use std::io::BufReader;
 use std::sync::mpsc::{Receiver, channel};
 

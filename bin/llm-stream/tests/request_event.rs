@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 
-mod scripted;
-
-use scripted::*;
+use crate::scripted::*;
 use serde_json::{Value, json};
 
 const REQUEST: &str = r#"{"type":"request","api":"openai-chat","model":"theirs","tools":[{"type":"function","function":{"name":"f","description":"F.","parameters":{"type":"object","properties":{}}}}],"tool_choice":"f","params":{"max_completion_tokens":50,"temperature":0.5,"stop":"END","logit_bias":{"1":2}},"streams":false}"#;

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 
-mod scripted;
-
-use scripted::*;
+use crate::scripted::*;
 use std::io::BufReader;
 
 fn busy(header: &str) -> Vec<Step> {

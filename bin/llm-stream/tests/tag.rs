@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 
-mod scripted;
-
-use scripted::*;
+use crate::scripted::*;
 use serde_json::{Value, json};
 
 const TOOLS: &str = r#"[{"type":"function","function":{"name":"f","description":"F.","parameters":{"type":"object","properties":{"n":{"type":"integer"}}}},"exec":{"command":["/bin/f"]}}]"#;

@@ -1,10 +1,8 @@
 //! `--baseline` and `--save-baseline`, with a full disk, a second writer, and files that somebody
 //! damaged.
 
-mod shell;
-
+use crate::shell::Folder;
 use serde_json::Value;
-use shell::Folder;
 use testkit::needs;
 
 /// Saves a baseline of two checkers over the fixtures as `base`.

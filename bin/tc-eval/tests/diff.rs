@@ -3,14 +3,12 @@
 //!
 //! A case is a text: `args: …` (what is typed before the two files), then `--- a.KIND`,
 //! `--- b.KIND` and `--- STATUS`, each followed by what the file or the output holds.
-//! `UPDATE=1 cargo test -p tc-eval --test diff` rewrites the outputs.
+//! `UPDATE=1 cargo test -p tc-eval --test main diff::` rewrites the outputs.
 
-#[path = "diff/bodies.rs"]
 mod bodies;
-mod run;
 
+use crate::run::{Folder, Ran};
 use bodies::{Body, bodies};
-use run::{Folder, Ran};
 use std::fs;
 use std::path::Path;
 use std::process::Command;

@@ -2,9 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-mod run;
-
-use run::{Folder, root};
+use crate::run::{self, Folder, root};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::Stdio;

@@ -1,11 +1,9 @@
 //! `tc-eval explain`: from a failing gate to the stream, the event and the bytes that caused it;
 //! for every stream of the corpus, the bytes that are shown are those that made the event.
 
-mod run;
-
+use crate::run::{Folder, Ran, root};
 use api::{Api, Stream, StreamOptions};
 use event::Collect;
-use run::{Folder, Ran, root};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;

@@ -1,8 +1,6 @@
 //! `tc-eval fit`: a table of a corpus, and the test of tables on other sources.
 
-mod run;
-
-use run::Folder;
+use crate::run::Folder;
 
 const TEXT: &str = "{\"type\":\"stream_start\",\"v\":1,\"api\":\"anthropic\",\"model\":\"claude-x\"}\n\
     {\"type\":\"content_delta\",\"text\":\"Let me look at it.\"}\n";

@@ -2,9 +2,7 @@
 //! with scikit-learn, scipy and statsmodels. Where Python has no such libraries the test reports
 //! that it is skipped (`.ci/run` installs them).
 
-mod run;
-
-use run::{Folder, root};
+use crate::run::{Folder, root};
 use std::process::Command;
 use testkit::needs;
 

@@ -1,8 +1,6 @@
 //! `tc-eval label` as a user runs it.
 
-mod run;
-
-use run::{Folder, Ran, root};
+use crate::run::{Folder, Ran, root};
 use serde_json::Value;
 use std::io::Write;
 use std::process::{Command, Stdio};

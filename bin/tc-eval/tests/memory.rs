@@ -1,8 +1,6 @@
 //! The memory of a run does not grow with the number of its streams.
 
-mod run;
-
-use run::Folder;
+use crate::run::Folder;
 use std::path::Path;
 use std::process::Command;
 use testkit::needs;

@@ -1,8 +1,6 @@
 //! Parts of a corpus: `--partial`, `tc-eval merge`, and what `docs/evaluation.md` says of both.
 
-mod shell;
-
-use shell::Folder;
+use crate::shell::Folder;
 use std::path::Path;
 use testkit::needs;
 

@@ -2,9 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-mod run;
-
-use run::{Folder, Ran, root};
+use crate::run::{Folder, Ran, root};
 use std::io::Read as _;
 
 /// Runs two checkers on the fixtures.

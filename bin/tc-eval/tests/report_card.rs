@@ -1,8 +1,6 @@
 //! `tc-eval report-card` as a user runs it.
 
-mod run;
-
-use run::Folder;
+use crate::run::Folder;
 use std::path::Path;
 
 /// The deviations of recordings of fixtures/streams, which were read by hand: `FILE: CODE CODE …`.

@@ -3,10 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod service;
-
+use crate::service;
+use crate::service::agent::{Agent, FRONTS, Turn, remove, tool};
 use serde_json::{Value, json};
-use service::agent::{Agent, FRONTS, Turn, remove, tool};
 use std::process::{Command, Stdio};
 use testkit::wait_until;
 

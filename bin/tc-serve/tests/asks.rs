@@ -3,10 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 
-mod service;
-
+use crate::service::{JSON, PATIENCE, SSE, Server, Service, answer, provider};
 use serde_json::Value;
-use service::{JSON, PATIENCE, SSE, Server, Service, answer, provider};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::mpsc::channel;

@@ -2,14 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[allow(dead_code, reason = "the tests of the crate `api` use the rest")]
 #[path = "../../../crates/api/tests/ui/reader.rs"]
 mod reader;
-mod service;
 
+use crate::service::agent::{Agent, Turn, remove, session_of, tool};
+use crate::service::{self, JSON, Response, SSE, Server, Service, answer, provider};
 use reader::{Shown, read};
 use serde_json::{Value, json};
-use service::agent::{Agent, Turn, remove, session_of, tool};
-use service::{JSON, Response, SSE, Server, Service, answer, provider};
 use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

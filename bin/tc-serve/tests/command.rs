@@ -1,10 +1,8 @@
 //! A COMMAND that answers requests: what it reads, what its output and its status become, and that
 //! nothing of it is left.
 
-mod service;
-
+use crate::service::{self, JSON, Service, request};
 use rustix::process::Signal;
-use service::{JSON, Service, request};
 use std::path::{Path, PathBuf};
 use testkit::{runs, wait_until as until};
 

@@ -5,10 +5,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod service;
-
+use crate::service::agent::{Agent, Turn, WaitingCall, model, tool, waiting};
 use serde_json::{Value, json};
-use service::agent::{Agent, Turn, WaitingCall, model, tool, waiting};
 use std::collections::HashMap;
 use std::io::Read;
 use std::net::TcpStream;

@@ -3,15 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 
-mod service;
-
+use crate::service::{Service, answer, provider};
 use accumulate::Accumulate;
 use api::{AnswerForm, AnswerOptions, Encoder, Front};
 use api::{Api, End, Stream, StreamOptions};
 use event::payload::Payload;
 use event::{Chain, Event, Machine, Sink};
 use serde_json::Value;
-use service::{Service, answer, provider};
 use std::rc::Rc;
 
 /// Streams with a call, and the text in them after which the provider has ended the answer.

@@ -1,11 +1,9 @@
 //! A disk that is full at any byte of a session: the client gets an error, and nothing that it was
 //! sent is lost.
 
-mod service;
-
+use crate::service::agent::{Agent, Turn, tool, waiting};
+use crate::service::{Client, JSON, Response, Service, provider, streamed};
 use serde_json::{Value, json};
-use service::agent::{Agent, Turn, tool, waiting};
-use service::{Client, JSON, Response, Service, provider, streamed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};

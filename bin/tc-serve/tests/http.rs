@@ -1,8 +1,6 @@
 //! The endpoints: their answers, their errors, and when a status is due.
 
-mod service;
-
-use service::{PATIENCE, Response, Service, Upstream, chunk, streamed};
+use crate::service::{PATIENCE, Response, Service, Upstream, chunk, streamed};
 use std::time::Duration;
 
 const CHAT: &str = "/v1/chat/completions";

@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod service;
-
+use crate::service::agent::{Agent, Asking, FRONTS, Turn, session_of, tool};
 use serde_json::{Value, json};
-use service::agent::{Agent, Asking, FRONTS, Turn, session_of, tool};
 use std::process::Stdio;
 
 const CHAT: Asking = FRONTS[1];

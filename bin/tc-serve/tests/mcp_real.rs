@@ -1,10 +1,8 @@
 //! A service whose tools are those of a server that the makers of the protocol publish. It is looked
 //! for as in `mcp_real.rs` of `tool-exec`.
 
-mod service;
-
+use crate::service::agent::{Agent, FRONTS, Turn, model};
 use serde_json::{Value, json};
-use service::agent::{Agent, FRONTS, Turn, model};
 use std::path::{Path, PathBuf};
 
 /// The published server with a tool for everything, if it is installed and `node` is here.

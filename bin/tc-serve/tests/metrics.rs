@@ -3,12 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod service;
-
+use crate::service::agent::{Agent, Asking, FRONTS, Turn, model, session_of, tool};
+use crate::service::{Client, JSON, SSE, Service, Upstream, answer, provider, streamed};
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use service::agent::{Agent, Asking, FRONTS, Turn, model, session_of, tool};
-use service::{Client, JSON, SSE, Service, Upstream, answer, provider, streamed};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use testkit::{Scratch, run_with, wait_until};

@@ -3,10 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 
-mod service;
-
+use crate::service::{SSE, Server, Service, answer, provider};
 use serde_json::{Value, json};
-use service::{SSE, Server, Service, answer, provider};
 use testkit::Scratch;
 
 /// A whole answer with this text, as a provider of chat completions writes it without its name of

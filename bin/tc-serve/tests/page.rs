@@ -1,11 +1,9 @@
 //! The page at `/`: its parts and headers, who may load it, and where its address is printed.
 //! `tests/clients/page.mjs` tests its behaviour in a browser.
 
-mod service;
-
+use crate::service::{Response, Service};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use service::{Response, Service};
 use sha2::{Digest, Sha256};
 use std::process::{Command, Stdio};
 use testkit::Scratch;

@@ -1,8 +1,6 @@
 //! Paths that are passed to the provider as they are.
 
-mod service;
-
-use service::{Service, Upstream};
+use crate::service::{Service, Upstream};
 use std::time::Duration;
 
 const JSON: &str = "content-type: application/json\r\n";

@@ -3,10 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 
-mod service;
-
+use crate::service::{self, SSE, Service, answer};
 use serde_json::{Value, json};
-use service::{SSE, Service, answer};
 
 const IDS: [&str; 4] = ["rs_up", "msg_up", "rs_bare", "fc_up"];
 

@@ -1,10 +1,8 @@
 //! Answers that are kept: each recorded body, as every front sends it the first time and as a client
 //! gets it again.
 
-mod service;
-
+use crate::service::{JSON, Response, Service, answer, provider};
 use serde_json::Value;
-use service::{JSON, Response, Service, answer, provider};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use testkit::{Body, Scratch, bodies};

@@ -1,10 +1,8 @@
 //! Attacks: by pages that somebody visits, by clients without a key, and by clients that take or
 //! send too slowly or too much.
 
-mod service;
-
+use crate::service::{Client, Service, Upstream, chunk, request, streamed};
 use rustix::process::Signal;
-use service::{Client, Service, Upstream, chunk, request, streamed};
 use std::io::Write;
 
 const CHAT: &str = "/v1/chat/completions";

@@ -1,9 +1,7 @@
 //! Sessions over HTTP: lists, one session, its lines as they are and as they come, and whose they
 //! are.
 
-mod service;
-
-use service::{JSON, PATIENCE, Response, Service, Upstream, streamed};
+use crate::service::{JSON, PATIENCE, Response, Service, Upstream, streamed};
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, symlink};

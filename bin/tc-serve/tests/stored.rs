@@ -1,11 +1,9 @@
 //! Answers that are kept: requests that go on with them, clients that leave and come back, and what
 //! each of several fronts has of one session.
 
-mod service;
-
+use crate::service::{Call, Client, JSON, Response, Service, Upstream, chunk};
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use service::{Call, Client, JSON, Response, Service, Upstream, chunk};
 use std::path::PathBuf;
 use testkit::{Scratch, wait_until};
 

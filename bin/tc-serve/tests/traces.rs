@@ -3,12 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 
-mod service;
-
+use crate::service::agent::{Agent, Turn, tool};
+use crate::service::{JSON, Service, provider, streamed};
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use service::agent::{Agent, Turn, tool};
-use service::{JSON, Service, provider, streamed};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -3,10 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 
-mod service;
-
+use crate::service::{JSON, Service, answer, provider};
 use serde_json::{Value, json};
-use service::{JSON, Service, answer, provider};
 
 const PATHS: [&str; 3] = ["/v1/chat/completions", "/v1/messages", "/v1/responses"];
 /// The status and the error that `path` has for a short request.

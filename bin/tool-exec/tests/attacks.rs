@@ -3,11 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod harness;
-
-use harness::{
-    Dir, Out, call, command, message, one, one_in, processes, run, run_command, run_in, script,
-    tool, turn,
+use crate::harness::{
+    self, Dir, Out, call, command, message, one, one_in, processes, run, run_command, run_in,
+    script, tool, turn,
 };
 use serde_json::{Value, json};
 use std::process::Stdio;

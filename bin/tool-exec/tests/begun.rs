@@ -3,9 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod harness;
-
-use harness::{Dir, message, put, ran, run_in, script, turn};
+use crate::harness::{self, Dir, message, put, ran, run_in, script, turn};
 use serde_json::{Value, json};
 use std::process::Stdio;
 

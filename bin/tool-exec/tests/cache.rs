@@ -3,9 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod harness;
-
-use harness::{Dir, Out, command, events, message, run_command, run_in, script, tool};
+use crate::harness::{self, Dir, Out, command, events, message, run_command, run_in, script, tool};
 use serde_json::{Value, json};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;

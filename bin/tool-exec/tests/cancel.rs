@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod harness;
-
-use harness::{Dir, END, Live, START, call, message, run_in, runs, script, wait_until};
+use crate::harness::{Dir, END, Live, START, call, message, run_in, runs, script, wait_until};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::Command;

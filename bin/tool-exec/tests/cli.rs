@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod harness;
-
-use harness::{
-    Dir, END, Live, Out, START, call, code, command, message, processes, run, run_command, run_in,
-    runs, script, tool, turn, wait_until,
+use crate::harness::{
+    self, Dir, END, Live, Out, START, call, code, command, message, processes, run, run_command,
+    run_in, runs, script, tool, turn, wait_until,
 };
 use serde_json::{Value, json};
 use std::fs::File;

@@ -3,9 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod harness;
-
-use harness::{Dir, Live, Out, events, kill, run_in, script, turn};
+use crate::harness::{self, Dir, Live, Out, events, kill, run_in, script, turn};
 use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
 use std::io::Read;

@@ -3,10 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod harness;
-
-use harness::users::{User, as_user, open_dir, users};
-use harness::{command, run_command, script, turn};
+use crate::harness::users::{User, as_user, open_dir, users};
+use crate::harness::{command, run_command, script, turn};
 use serde_json::json;
 use std::collections::HashMap;
 use std::process::{Command, Output};

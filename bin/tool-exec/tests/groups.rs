@@ -3,11 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod harness;
-
-use harness::needs::{self, skip};
-use harness::users::is_root;
-use harness::{Dir, Live, START, call, one, run_in, script, tool, turn, wait_until};
+use crate::harness::needs::{self, skip};
+use crate::harness::users::is_root;
+use crate::harness::{self, Dir, Live, START, call, one, run_in, script, tool, turn, wait_until};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 

@@ -2,13 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 
-mod harness;
-mod web;
-
-use harness::{Dir, Live, Out, command, message, one, run_command, turn};
+use crate::harness::{Dir, Live, Out, command, message, one, run_command, turn};
+use crate::web::{GUARD, JSON, Server, Step, TEXT, allow, answer, asked, web};
 use serde_json::{Value, json};
 use std::sync::mpsc::channel;
-use web::{GUARD, JSON, Server, Step, TEXT, allow, answer, asked, web};
 
 /// A run of one call with these arguments, and these variables in its environment.
 fn call(tool: &Value, arguments: Value, args: &[&str], env: &[(&str, &str)]) -> Out {

@@ -3,9 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod harness;
-
-use harness::{Dir, Live, message, run_in, script, turn};
+use crate::harness::{Dir, Live, message, run_in, script, turn};
 use serde_json::{Value, json};
 
 /// How many bytes each call writes.

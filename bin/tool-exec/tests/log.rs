@@ -3,11 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod harness;
-
-use harness::{
-    Dir, END, Live, Out, START, call, command, command_as, events, kill, message, processes, put,
-    run_in, script, turn, wait_until,
+use crate::harness::{
+    self, Dir, END, Live, Out, START, call, command, command_as, events, kill, message, processes,
+    put, run_in, script, turn, wait_until,
 };
 use serde_json::{Value, json};
 use std::fs::OpenOptions;

@@ -1,19 +1,10 @@
 //! Tools of servers (MCP): how they are listed, called and answered, and what servers do wrong.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    missing_docs,
-    reason = "tests"
-)]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
-mod harness;
-mod server;
-
-use harness::{Dir, Live, kill, message, run_command, wait_until};
+use crate::harness::{self, Dir, Live, kill, message, run_command, wait_until};
+use crate::server::{self, entry, lock, locked, processes, run_calls, with_tools};
 use serde_json::{Value, json};
-use server::{entry, lock, locked, processes, run_calls, with_tools};
 
 #[test]
 fn the_tools_of_all_pages_are_listed_under_the_name_of_their_server_75() {

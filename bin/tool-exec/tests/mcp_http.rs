@@ -1,20 +1,11 @@
 //! Servers of tools behind HTTP.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    missing_docs,
-    reason = "tests"
-)]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
-mod harness;
-mod server;
-
-use harness::{Dir, message, run_command};
+use crate::harness::{Dir, message, run_command};
+use crate::server::http::HttpServer;
+use crate::server::{command, entry, lock, run_calls, with_tools};
 use serde_json::{Value, json};
-use server::http::HttpServer;
-use server::{command, entry, lock, run_calls, with_tools};
 
 fn none(_: &str, _: &Value) -> Option<String> {
     None

@@ -1,19 +1,10 @@
 //! A hub: servers of tools that outlive a turn.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    missing_docs,
-    reason = "tests"
-)]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
-mod harness;
-mod server;
-
-use harness::{Dir, Out, code, events, kill, message, needs, wait_until};
+use crate::harness::{Dir, Out, code, events, kill, message, needs, wait_until};
+use crate::server::{self, entry, listed, locked, processes, with_tools, write_tools};
 use serde_json::{Value, json};
-use server::{entry, listed, locked, processes, with_tools, write_tools};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -1,19 +1,10 @@
 //! The lock file: which tools of servers a person has accepted.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    missing_docs,
-    reason = "tests"
-)]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
-mod harness;
-mod server;
-
-use harness::{Dir, Live, Out, message, run_command, wait_until};
+use crate::harness::{Dir, Live, Out, message, run_command, wait_until};
+use crate::server::{self, entry, listed, lock, locked, run_calls, with_tools, write_tools};
 use serde_json::{Value, json};
-use server::{entry, listed, lock, locked, run_calls, with_tools, write_tools};
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 fn list(dir: &Dir, file: &Value) -> Out {

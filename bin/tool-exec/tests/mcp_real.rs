@@ -3,20 +3,11 @@
 //! Where they are missing the test is skipped with a line: the same is tested with servers of our
 //! own in `mcp.rs` and `mcp_http.rs`.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    missing_docs,
-    reason = "tests"
-)]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
-mod harness;
-mod server;
-
-use harness::{Dir, needs, run_command, wait_until};
+use crate::harness::{Dir, needs, run_command, wait_until};
+use crate::server::{command, lock, run_calls};
 use serde_json::{Value, json};
-use server::{command, lock, run_calls};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};

@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod harness;
-
-use harness::{
-    Dir, END, Live, START, call, message, one, processes, run, run_in, script, tool, turn,
+use crate::harness::{
+    self, Dir, END, Live, START, call, message, one, processes, run, run_in, script, tool, turn,
 };
 use serde_json::{Value, json};
 

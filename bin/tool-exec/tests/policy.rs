@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod harness;
-
-use harness::{Dir, END, Live, START, call, message, run_in, script, tool, turn};
+use crate::harness::{Dir, END, Live, START, call, message, run_in, script, tool, turn};
 use serde_json::{Value, json};
 use std::path::Path;
 

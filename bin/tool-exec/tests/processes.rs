@@ -3,11 +3,9 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
-mod harness;
-
-use harness::needs;
-use harness::places::{Place, open_to_all, places};
-use harness::{
+use crate::harness::needs;
+use crate::harness::places::{Place, open_to_all, places};
+use crate::harness::{
     Dir, Live, Out, command_as, message, processes, run_command, script, turn, wait_until,
 };
 use serde_json::{Value, json};

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod harness;
-
-use harness::{Dir, Live, message, run, script, tool};
+use crate::harness::{Dir, Live, message, run, script, tool};
 use serde_json::json;
 
 #[test]

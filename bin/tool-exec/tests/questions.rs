@@ -2,13 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod harness;
-#[path = "harness/terminal.rs"]
-mod terminal;
-
-use harness::{Dir, END, START, call, message, script, tool, turn, wait_until};
+use crate::harness::terminal::{Terminal, can_have_a_terminal};
+use crate::harness::{Dir, END, START, call, message, script, tool, turn, wait_until};
 use serde_json::{Value, json};
-use terminal::{Terminal, can_have_a_terminal};
 
 /// A tool that leaves a trace of each time it ran.
 fn leaves(name: &str, class: &str) -> Value {

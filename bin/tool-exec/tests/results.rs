@@ -3,9 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod harness;
-
-use harness::{Dir, Out, command, message, run_command, run_in, script};
+use crate::harness::{Dir, Out, command, message, run_command, run_in, script};
 use serde_json::{Value, json};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;

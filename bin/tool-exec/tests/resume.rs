@@ -3,9 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod harness;
-
-use harness::{Dir, Live, command, events, message, put, ran, run_in, script, tool, turn};
+use crate::harness::{
+    self, Dir, Live, command, events, message, put, ran, run_in, script, tool, turn,
+};
 use serde_json::{Value, json};
 use std::fs::OpenOptions;
 use std::process::Stdio;

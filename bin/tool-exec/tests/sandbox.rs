@@ -4,19 +4,15 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod harness;
-#[path = "harness/terminal.rs"]
-mod terminal;
-
-use harness::needs::{self, skip};
-use harness::users::{User, as_user, open_dir, users};
-use harness::{Dir, Out, command, run_command, runs, script, tool, turn, wait_until};
+use crate::harness::needs::{self, skip};
+use crate::harness::terminal::{Terminal, can_have_a_terminal};
+use crate::harness::users::{User, as_user, open_dir, users};
+use crate::harness::{self, Dir, Out, command, run_command, runs, script, tool, turn, wait_until};
 use serde_json::{Value, json};
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use terminal::{Terminal, can_have_a_terminal};
 
 /// The sandboxes that this machine has, and the users that can use them.
 fn sandboxes() -> Vec<(&'static str, User)> {

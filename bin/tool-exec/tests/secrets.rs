@@ -1,24 +1,14 @@
 //! A secret that a tool sends, or that the environment holds, leaves on no way out: each test makes
 //! a server or a command give it back.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    missing_docs,
-    reason = "tests"
-)]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
-mod harness;
-mod server;
-#[path = "harness/terminal.rs"]
-mod terminal;
-mod web;
-
-use harness::{Dir, command, message, run_command, script, turn};
+use crate::harness::{self, terminal};
+use crate::harness::{Dir, command, message, run_command, script, turn};
+use crate::server;
+use crate::web::{Server, TEXT, answer, asked, web};
 use serde_json::{Value, json};
 use std::path::Path;
-use web::{Server, TEXT, answer, asked, web};
 
 /// The values of the variables below. Each begins with the same word, so that one search finds any
 /// of them, or a part of one.

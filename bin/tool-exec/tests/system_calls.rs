@@ -3,11 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod harness;
-
-use harness::needs::{self, skip};
-use harness::users::{User, as_user, open_dir, users};
-use harness::{command, run_command, tool, turn};
+use crate::harness::needs::{self, skip};
+use crate::harness::users::{User, as_user, open_dir, users};
+use crate::harness::{command, run_command, tool, turn};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::os::unix::fs::PermissionsExt;

@@ -2,14 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 
-mod harness;
-mod web;
-
-use harness::one;
+use crate::harness::one;
+use crate::web::{GUARD, Server, Step, TEXT, answer, web};
 use serde_json::json;
 use std::sync::mpsc::channel;
 use testkit::{gzip, gzip_run};
-use web::{GUARD, Server, Step, TEXT, answer, web};
 
 /// 64 MiB of `x` in Brotli's form.
 const BROTLI: [u8; 106] = [

@@ -7,7 +7,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-#[path = "ui/reader.rs"]
+#[allow(dead_code, reason = "the tests of `tc-serve` use the rest")]
 mod reader;
 
 use accumulate::{Accumulate, AccumulateOptions, EmitOn};

@@ -1,8 +1,6 @@
 //! The page of a report is whole, safe and bounded, whatever the report holds.
 
-mod page;
-
-use page::{measured, read};
+use crate::page::{measured, read};
 use std::collections::BTreeMap;
 use toolpipe_score::forms::html;
 use toolpipe_score::{

@@ -37,10 +37,10 @@ fn main() -> ExitCode {
         .map(|path| (stem(path), Some(path.clone())))
         .collect();
     tests.push(("every dialect has cases".to_owned(), None));
-    trials::run(tests, |path| match path {
+    trials::run([trials::each("cases", tests, |path| match path {
         Some(path) => check(path, &File::read(path), &mut Reader::new()),
         None => without_cases(&files),
-    })
+    })])
 }
 
 /// The dialects of the table that no case is of.

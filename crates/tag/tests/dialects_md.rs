@@ -1,5 +1,5 @@
 //! `docs/dialects.md` is an index that is written from the table of dialects:
-//! `UPDATE=1 cargo test -p toolpipe-tag --test dialects_md`.
+//! `UPDATE=1 cargo test -p toolpipe-tag --test main dialects_md::`.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -63,7 +63,7 @@ A result is a JSON string in which every character that markers are made of is w
 close a tag of any dialect, and reading the string gives the text back unchanged.
 
 This page is written from the files in [`crates/tag/dialects`](../crates/tag/dialects):
-`UPDATE=1 cargo test -p toolpipe-tag --test dialects_md`.
+`UPDATE=1 cargo test -p toolpipe-tag --test main dialects_md::`.
 
 | name | also named | models | source |
 | --- | --- | --- | --- |

@@ -5,8 +5,6 @@
 mod bugs;
 #[path = "cases/closers.rs"]
 mod closers;
-#[path = "cases/generated.rs"]
-mod generated;
 #[path = "cases/outcome.rs"]
 mod outcome;
 #[path = "cases/quoted.rs"]
@@ -15,3 +13,5 @@ mod quoted;
 mod reader;
 #[path = "cases/rehearsed.rs"]
 mod rehearsed;
+#[path = "cases/generated.rs"]
+mod texts;

@@ -1,14 +1,12 @@
 //! The laws of reading, over texts that are made of the parts of calls, whole and broken, in every
 //! dialect.
 
-mod reading;
-
-use event::{Collect, Kind, Scanner};
-use proptest::prelude::*;
-use reading::{
+use crate::reading::{
     Found, Item, Known, PLAIN, cases, floor, known, letters, look, parser, pieces, read, texts,
     tools, written,
 };
+use event::{Collect, Kind, Scanner};
+use proptest::prelude::*;
 use toolpipe_tag::{Dialect, PromptCall, Streams, TagOptions};
 
 /// How much of an answer is held until it is clear whether it began inside reasoning, in bytes.
@@ -508,7 +506,7 @@ fn lateness(names: &str, text: &str, name: &str) -> (i64, Option<i64>) {
     (named.unwrap_or(all + 1) - ends, done.map(|n| all - n))
 }
 
-/// `TABLE=1 cargo test -p toolpipe-tag --test laws told -- --nocapture` prints all numbers.
+/// `TABLE=1 cargo test -p toolpipe-tag --test main laws::told -- --nocapture` prints all numbers.
 #[test]
 fn a_name_is_told_with_the_character_that_ends_it_and_a_call_with_its_last() {
     let call = [PromptCall {

@@ -1,11 +1,9 @@
 //! Results are data: whatever a tool says, no dialect reads a call, reasoning or a marker in it,
 //! and it is read back as it was.
 
-mod reading;
-
+use crate::reading::{Known, cases, known, letters, read, texts, written};
 use proptest::prelude::*;
 use proptest::sample::select;
-use reading::{Known, cases, known, letters, read, texts, written};
 use serde_json::{Value, json};
 use std::sync::LazyLock;
 use toolpipe_tag::{Dialect, PromptCall, PromptChoice, PromptResult, neutral};

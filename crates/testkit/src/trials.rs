@@ -1,7 +1,7 @@
 //! A test for each file or folder of fixtures, named after it, behind the command line of
 //! `cargo test`.
 //!
-//! `cargo test --test cases NAME` runs the tests whose name contains NAME; `--exact`,
+//! `cargo test --test fixtures NAME` runs the tests whose name contains NAME; `--exact`,
 //! `--skip NAME`, `--list` and `--test-threads N` work as usual. The crate for this, libtest-mimic,
 //! turns on clap's default features, so that the commands under test would be built otherwise than
 //! those that are shipped.
@@ -14,17 +14,37 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// Runs `check` on each of `all`, which come with their names, and reports what it finds wrong.
-pub fn run<T: Sync>(
-    mut all: Vec<(String, T)>,
-    check: impl Fn(&T) -> Vec<String> + Sync,
-) -> ExitCode {
-    assert!(!all.is_empty(), "no fixtures");
+/// The test of a fixture.
+pub struct Trial<'a> {
+    name: String,
+    check: Box<dyn Fn() -> Vec<String> + Sync + 'a>,
+}
+
+/// The tests `KIND/NAME`: `check` returns what is wrong with one of `all`, which come with their
+/// names.
+pub fn each<'a, T: Sync + 'a>(
+    kind: &str,
+    all: Vec<(String, T)>,
+    check: impl Fn(&T) -> Vec<String> + Sync + Copy + 'a,
+) -> Vec<Trial<'a>> {
+    assert!(!all.is_empty(), "{kind}: no fixtures");
+    all.into_iter()
+        .map(|(name, item)| Trial {
+            name: format!("{kind}/{name}"),
+            check: Box::new(move || check(&item)),
+        })
+        .collect()
+}
+
+/// Runs the tests that the command line selects, and reports what they find wrong.
+pub fn run<'a>(all: impl IntoIterator<Item = Vec<Trial<'a>>>) -> ExitCode {
+    let mut all: Vec<Trial<'_>> = all.into_iter().flatten().collect();
     let count = all.len();
     let options = Options::typed();
-    all.retain(|(name, _)| options.selects(name));
+    all.retain(|trial| options.selects(&trial.name));
     if options.list {
-        all.iter().for_each(|(name, _)| println!("{name}: test"));
+        all.iter()
+            .for_each(|trial| println!("{}: test", trial.name));
         return ExitCode::SUCCESS;
     }
     println!("\nrunning {} tests", all.len());
@@ -32,8 +52,8 @@ pub fn run<T: Sync>(
     let failures = Mutex::new(Vec::new());
     let start = Instant::now();
     let work = || {
-        while let Some((name, item)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let wrong = catch_unwind(AssertUnwindSafe(|| check(item)))
+        while let Some(Trial { name, check }) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let wrong = catch_unwind(AssertUnwindSafe(check))
                 .unwrap_or_else(|_| vec!["panicked".to_owned()]);
             println!(
                 "test {name} ... {}",

@@ -5,17 +5,16 @@
 //! `40x10.txt` for one of ten rows (else 24). `plain-40.txt` is without colours; `styles-40.txt`
 //! shows them, as `{1}bold{}`. `text.txt` is the plain form, `report.html` and `report.md` are
 //! reports; the style of a page is left out.
-//! `cargo test -p toolpipe-view --test golden NAME` runs the screens whose name contains NAME;
-//! `UPDATE=1` rewrites the files.
+//! `UPDATE=1 cargo test -p toolpipe-view --test fixtures golden/NAME` rewrites the files.
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 use event::{Scanner, View};
 use std::fs;
 use std::path::Path;
-use std::process::ExitCode;
 use testkit::Emulator;
-use testkit::{golden, trials};
+use testkit::golden;
+use testkit::trials::{self, Trial};
 use toolpipe_view::{self as view, Term, Terminal};
 
 /// What the view named `name` makes of `log`.
@@ -78,7 +77,7 @@ fn run(view: &mut dyn View, log: &str, mut piece: impl FnMut(&str)) -> String {
     all
 }
 
-fn main() -> ExitCode {
+pub(crate) fn trials() -> Vec<Trial<'static>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/views");
     let mut screens = Vec::new();
     for folder in fs::read_dir(&root)
@@ -97,7 +96,7 @@ fn main() -> ExitCode {
         }
     }
     screens.sort();
-    trials::run(screens, |file| {
+    trials::each("golden", screens, |file| {
         let log = fs::read_to_string(file.with_file_name("in.ndjson")).unwrap();
         let name = file.file_name().unwrap().to_str().unwrap();
         let name = name.strip_suffix(".txt").unwrap_or(name);

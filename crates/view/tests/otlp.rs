@@ -2,16 +2,15 @@
 //! with contents those of `NAME.contents.jsonl`. The laws hold for these and for the logs of
 //! `fixtures/logs` and `fixtures/views`.
 //!
-//! `cargo test -p toolpipe-view --test otlp NAME` runs the logs whose name contains NAME; `UPDATE=1`
-//! rewrites the files.
+//! `UPDATE=1 cargo test -p toolpipe-view --test fixtures otlp/NAME` rewrites the files.
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 use event::{Raw, Scanner, View};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-use testkit::{golden, trials};
+use testkit::golden;
+use testkit::trials::{self, Trial};
 use toolpipe_view::TraceView;
 
 fn trace(log: &str, has_contents: bool) -> String {
@@ -126,7 +125,7 @@ fn check(path: &Path) -> Vec<String> {
     wrong
 }
 
-fn main() -> ExitCode {
+pub(crate) fn trials() -> Vec<Trial<'static>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
     let mut logs: Vec<(String, PathBuf)> = Vec::new();
     for folder in ["traces", "logs", "views"] {
@@ -144,5 +143,5 @@ fn main() -> ExitCode {
         }
     }
     logs.sort();
-    trials::run(logs, |path| check(path))
+    trials::each("otlp", logs, |path| check(path))
 }

@@ -6,12 +6,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
-mod events;
-
+use crate::events::any_event;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use event::{Scanner, View};
-use events::any_event;
 use html5gum::{DefaultEmitter, Token, Tokenizer};
 use proptest::prelude::*;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};

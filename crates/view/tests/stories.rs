@@ -2,10 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
-mod events;
-
+use crate::events::any_event;
 use event::{Scanner, View};
-use events::any_event;
 use proptest::prelude::*;
 use testkit::Emulator;
 use toolpipe_view::{self as view, Term, Terminal, is_hidden};

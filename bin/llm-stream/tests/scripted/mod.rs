@@ -1,7 +1,5 @@
 //! The command, run against a server that does what a script says.
 
-#![allow(dead_code, unused_imports, reason = "each test file uses its part")]
-
 use std::process::{Command, Stdio};
 pub(crate) use testkit::{
     File, JSON, PATIENCE as GUARD, Ran, Request, SSE, Scratch, Server, Step, answer, finish, gzip,

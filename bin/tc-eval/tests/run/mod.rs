@@ -1,7 +1,5 @@
 //! Runs the built command in a folder of its own, which is removed afterwards.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
-
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};

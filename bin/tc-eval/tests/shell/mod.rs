@@ -1,7 +1,5 @@
 //! A shell that finds the built `tc-eval`, in a folder of its own.
 
-#![allow(dead_code, reason = "tests, each of which uses a part")]
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -33,10 +31,6 @@ impl Folder {
         std::os::unix::fs::symlink(fixtures(), path.join("fixtures"))
             .expect("a link to the fixtures");
         Folder(path)
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
     }
 
     pub(crate) fn read(&self, name: &str) -> String {

@@ -341,9 +341,6 @@ pub(crate) fn session_of(response: &Response) -> String {
         .to_owned()
 }
 
-/// How long a test waits at most.
-pub(crate) const LONGEST: std::time::Duration = PATIENCE;
-
 /// A call that waits for a person.
 pub(crate) struct WaitingCall {
     pub id: String,

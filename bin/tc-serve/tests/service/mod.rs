@@ -1,7 +1,5 @@
 //! `tc-serve` as a process, clients that write their requests byte by byte, and providers.
 
-#![allow(dead_code, unused_imports, reason = "each test uses a part of it")]
-
 pub(crate) mod agent;
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};

@@ -1,13 +1,9 @@
 //! What the tests share: a folder, a tools file, and a run of the command over some lines.
 
-#![allow(
-    dead_code,
-    unused_imports,
-    clippy::unwrap_used,
-    reason = "tests, each of which uses a part"
-)]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 pub(crate) mod places;
+pub(crate) mod terminal;
 pub(crate) mod users;
 
 use serde_json::{Value, json};

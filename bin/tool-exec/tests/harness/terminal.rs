@@ -1,7 +1,5 @@
 //! The command on a terminal of its own, as a person sees it.
 
-#![allow(dead_code, reason = "tests, each of which uses a part")]
-
 use crate::harness::{Dir, Out, code, events, needs, wait_until};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::termios::{Winsize, tcsetwinsize};

@@ -3,9 +3,11 @@
 //! page; the name of a tool decides what it does.
 
 #![allow(
-    dead_code,
     clippy::unwrap_used,
-    reason = "tests, each of which uses a part"
+    clippy::print_stdout,
+    clippy::print_stderr,
+    missing_docs,
+    reason = "tests; `ctor` makes a function that is public"
 )]
 
 pub(crate) mod http;

@@ -1,11 +1,6 @@
 //! A server on loopback that does what a script says, and tools that ask it.
 
-#![allow(
-    dead_code,
-    unused_imports,
-    clippy::unwrap_used,
-    reason = "tests, each of which uses a part"
-)]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use crate::harness::{parameters, with};
 use serde_json::{Value, json};

@@ -1,8 +1,6 @@
 //! A reader of the AI SDK's UI message stream. It is stricter than the package's own: it fails on
 //! mistakes that the package ignores, such as a part without an end.
 
-#![allow(dead_code, reason = "two tests use it, each a part")]
-
 use serde_json::{Value, json};
 use std::collections::HashMap;
 

@@ -1,7 +1,7 @@
 //! The bugs of other parsers that are about when something comes, not what: numbers as in
 //! `fixtures/dialects/bugs.cases`.
 
-use crate::outcome::Outcome;
+use super::outcome::Outcome;
 use event::{Collect, Scanner};
 use json::ToolList;
 use serde_json::{Value, json};

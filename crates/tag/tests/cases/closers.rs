@@ -2,8 +2,8 @@
 //! closing marker in a value is the value's, in line and on a line of its own, however the text is
 //! cut.
 
-use crate::outcome::{Item, Outcome};
-use crate::reader::{Reader, Text};
+use super::outcome::{Item, Outcome};
+use super::reader::{Reader, Text};
 use serde_json::{Value, json};
 use toolpipe_tag::{Dialect, PromptCall};
 

@@ -1,6 +1,6 @@
 //! The format of `fixtures/dialects/*.cases`; see `fixtures/dialects/README.md`.
 
-use crate::outcome::Outcome;
+use super::outcome::Outcome;
 use std::fmt::Write;
 use std::path::Path;
 

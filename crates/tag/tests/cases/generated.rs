@@ -1,8 +1,8 @@
 //! What holds for every dialect of the table, in texts that the table's own writer writes: a new
 //! row is tested by being there.
 
-use crate::outcome::Outcome;
-use crate::reader::{Found, Reader, Text};
+use super::outcome::Outcome;
+use super::reader::{Found, Reader, Text};
 use serde_json::{Value, json};
 use toolpipe_tag::{Dialect, PromptCall};
 

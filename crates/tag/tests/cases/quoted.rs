@@ -1,7 +1,7 @@
 //! What is quoted is text, in every dialect of the table: in code, behind a quotation mark, and in
 //! an answer that is JSON.
 
-use crate::generated::{ALL, HUT, PING, every, gives, is_text};
+use super::texts::{ALL, HUT, PING, every, gives, is_text};
 use serde_json::json;
 use toolpipe_tag::Dialect;
 

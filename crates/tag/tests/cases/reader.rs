@@ -1,7 +1,7 @@
 //! Reads one text in every way that it may come: whole, cut anywhere, character by character, and
 //! broken off anywhere.
 
-use crate::outcome::{Item, Outcome};
+use super::outcome::{Item, Outcome};
 use event::{Collect, Scanner};
 use json::ToolList;
 use serde_json::json;

@@ -1,9 +1,9 @@
 //! Calls in reasoning, in every dialect of the table: what may still turn out to be rehearsed is
 //! not whole.
 
-use crate::generated::{HUT, PING, excepted, tools};
-use crate::outcome::Outcome;
-use crate::reader::{Found, Reader, Text};
+use super::outcome::Outcome;
+use super::reader::{Found, Reader, Text};
+use super::texts::{HUT, PING, excepted, tools};
 use serde_json::Value;
 use toolpipe_tag::Dialect;
 

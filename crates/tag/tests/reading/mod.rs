@@ -1,5 +1,4 @@
 //! What a parser finds in a text, and texts that take it to deep states.
-#![allow(dead_code, reason = "each test uses its part")]
 
 use json::ToolList;
 use proptest::prelude::*;

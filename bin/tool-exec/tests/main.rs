@@ -1,0 +1,33 @@
+//! The tests of this package, one program: each file is a module. A new file needs a line here.
+
+mod approval;
+mod attacks;
+mod begun;
+mod cache;
+mod cancel;
+mod cli;
+mod crash;
+mod doctor;
+mod groups;
+mod harness;
+mod http;
+mod load;
+mod log;
+mod mcp;
+mod mcp_http;
+mod mcp_hub;
+mod mcp_lock;
+mod mcp_real;
+mod order;
+mod policy;
+mod processes;
+mod progress;
+mod questions;
+mod results;
+mod resume;
+mod sandbox;
+mod secrets;
+mod server;
+mod system_calls;
+mod web;
+mod web_attacks;

@@ -1,0 +1,7 @@
+//! The tests of this package, one program: each file is a module. A new file needs a line here.
+
+mod forms;
+mod html;
+mod merge;
+mod page;
+mod requirements;

@@ -1,0 +1,3 @@
+//! The tests of this package, one program: each file is a module. A new file needs a line here.
+
+mod session;

@@ -1,0 +1,8 @@
+//! The tests of this package, one program: each file is a module. A new file needs a line here.
+
+mod dialects_md;
+mod generated;
+mod laws;
+mod neutral;
+mod reading;
+mod written;

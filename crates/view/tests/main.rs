@@ -1,0 +1,7 @@
+//! The tests of this package, one program: each file is a module. A new file needs a line here.
+
+mod events;
+mod markdown;
+mod metrics;
+mod reports;
+mod stories;
