@@ -1,6 +1,6 @@
 //! A service with tools of its own: its tools file, the model that it asks, and its sessions.
 
-use super::{JSON, PATIENCE, Response, SSE, Server, Service, answer, chunk, provider};
+use super::{JSON, Response, SSE, Server, Service, answer, chunk, provider};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::Command;
