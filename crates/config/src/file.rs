@@ -140,8 +140,8 @@ impl ConfigFile {
         if !meta.is_file() {
             bail!("{name}: not a file; remove it, or write the configuration there");
         }
-        if let Some(why) = store::distrust(path)? {
-            bail!("{name}: {why}, and it decides where keys are sent; run chmod go-w on that");
+        if let Some(store::Distrust { why, remedy }) = store::distrust(path)? {
+            bail!("{name}: {why}, and it decides where keys are sent; {remedy}");
         }
         let mut text = String::new();
         let file = std::fs::File::open(path).with_context(|| format!("{name}: cannot be read"))?;

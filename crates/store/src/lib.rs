@@ -18,7 +18,7 @@ pub use scan::SessionScan;
 pub use session::{
     Change, Changes, FolderStore, Lease, SessionId, Store, StoreError, StoredSession,
 };
-pub use trust::distrust;
+pub use trust::{Distrust, distrust};
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

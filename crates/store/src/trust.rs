@@ -10,17 +10,26 @@ const STICKY: u32 = 0o1000;
 /// list says more than the mode.
 const ACCESS_LIST: &str = "system.posix_acl_access";
 
-/// What others could change of a file that must be this user's or root's, as the beginning of a
-/// sentence after its name; `None` if they can change nothing. The file counts, and every folder and
-/// link on the way to it, from the root on: whoever can write to one of these folders can put
-/// another file in the place of this one, at any time. A sticky folder such as /tmp is accepted,
-/// since a user can replace only own files there. A pipe of this user's shell is not checked, nor is
+/// Why a file is not trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Distrust {
+    /// What others could change, as the beginning of a sentence after the name of the file.
+    pub why: String,
+    /// What to do, as a command to a person.
+    pub remedy: String,
+}
+
+/// What others could change of a file that must be this user's or root's; `None` if they can change
+/// nothing. The file counts, and every folder and link on the way to it, from the root on: whoever
+/// can write to one of these folders can put another file in the place of this one, at any time. A
+/// sticky folder such as /tmp is accepted, since a user can replace only own files there. A pipe of this user's shell is not checked, nor is
 /// what is missing, but for the folders on the way.
 ///
 /// # Errors
 /// The current folder cannot be found.
-pub fn distrust(path: &Path) -> std::io::Result<Option<String>> {
-    let Err(Distrust { place, kind, why }) = walk(&std::path::absolute(path)?) else {
+pub fn distrust(path: &Path) -> std::io::Result<Option<Distrust>> {
+    let faults = walk(&std::path::absolute(path)?);
+    let Some(Fault { place, kind, why }) = faults.first() else {
         return Ok(None);
     };
     let what = match kind {
@@ -28,11 +37,23 @@ pub fn distrust(path: &Path) -> std::io::Result<Option<String>> {
         PlaceKind::Folder => format!("the folder {} on the way to it", place.display()),
         PlaceKind::Link => format!("the link {} on the way to it", place.display()),
     };
-    Ok(Some(format!("{what} {why}")))
+    let remedy = if faults.iter().all(|fault| fault.why == WRITABLE) {
+        let places = faults.iter().map(|fault| fault.place.to_string_lossy());
+        format!("run chmod go-w {}", places.collect::<Vec<_>>().join(" "))
+    } else {
+        "copy it to a folder of yours".to_owned()
+    };
+    Ok(Some(Distrust {
+        why: format!("{what} {why}"),
+        remedy,
+    }))
 }
 
-/// What others could change.
-struct Distrust {
+/// What others could change, which a change of modes mends.
+const WRITABLE: &str = "can be written by other users";
+
+/// A place that others could change.
+struct Fault {
     place: PathBuf,
     kind: PlaceKind,
     /// In words that follow its name.
@@ -54,16 +75,15 @@ enum PlaceKind {
 /// more.
 const LINKS: usize = 40;
 
-/// Goes the way that the system goes when it opens the absolute path `whole`, and checks each place
-/// on it.
-fn walk(whole: &Path) -> Result<(), Distrust> {
-    let check = |place: &Path, kind: PlaceKind, meta: &Stat| match fault(place, meta, kind) {
-        Some(why) => Err(Distrust {
-            place: place.to_owned(),
-            kind,
-            why,
-        }),
-        None => Ok(()),
+/// Goes the way that the system goes when it opens the absolute path `whole`; returns the places on
+/// it that others could change.
+fn walk(whole: &Path) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let mut check = |place: &Path, kind: PlaceKind, meta: &Stat| {
+        if let Some(why) = fault(place, meta, kind) {
+            let place = place.to_owned();
+            faults.push(Fault { place, kind, why });
+        }
     };
     // The parts that are to come, the next one last, and the place that is reached: a path without
     // links.
@@ -86,14 +106,14 @@ fn walk(whole: &Path) -> Result<(), Distrust> {
             _ => at.join(&part), // the root is absolute: it replaces what was reached
         };
         let Ok(meta) = lstat(&place) else {
-            return Ok(());
+            return faults;
         }; // there is nothing
         match FileType::from_raw_mode(meta.st_mode) {
             FileType::Symlink => {
-                check(&place, PlaceKind::Link, &meta)?;
+                check(&place, PlaceKind::Link, &meta);
                 links += 1;
                 let Some(to) = std::fs::read_link(&place).ok().filter(|_| links <= LINKS) else {
-                    return Ok(());
+                    return faults;
                 };
                 if lstat(at.join(&to)).is_ok() {
                     rest.extend(parts(&to));
@@ -103,24 +123,24 @@ fn walk(whole: &Path) -> Result<(), Distrust> {
                 // removed): it is what whoever started this process opened.
                 match stat(&place) {
                     Ok(meta) if FileType::from_raw_mode(meta.st_mode) == FileType::RegularFile => {
-                        check(&place, PlaceKind::File, &meta)?;
+                        check(&place, PlaceKind::File, &meta);
                     }
-                    _ => return Ok(()),
+                    _ => return faults,
                 }
                 at = place;
             }
             FileType::Directory => {
-                check(&place, PlaceKind::Folder, &meta)?;
+                check(&place, PlaceKind::Folder, &meta);
                 at = place;
             }
             FileType::CharacterDevice | FileType::BlockDevice => at = place, // /dev/null is for everybody
             _ => {
-                check(&place, PlaceKind::File, &meta)?;
+                check(&place, PlaceKind::File, &meta);
                 at = place;
             }
         }
     }
-    Ok(())
+    faults
 }
 
 /// Why somebody else could change the place that has that state, in words that follow its name.
@@ -140,8 +160,7 @@ fn fault(place: &Path, meta: &Stat, kind: PlaceKind) -> Option<&'static str> {
         meta.st_gid == meta.st_uid
             && rustix::fs::getxattr(place, ACCESS_LIST, &mut [0u8; 0][..]).is_err()
     };
-    (meta.st_mode & 0o002 != 0 || meta.st_mode & 0o020 != 0 && !is_private())
-        .then_some("can be written by other users")
+    (meta.st_mode & 0o002 != 0 || meta.st_mode & 0o020 != 0 && !is_private()).then_some(WRITABLE)
 }
 
 /// The number under which the files of root appear, where this process is in a user namespace that

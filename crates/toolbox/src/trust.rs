@@ -4,6 +4,7 @@
 use crate::Toolbox;
 use anyhow::{Context, bail};
 use std::path::Path;
+use store::Distrust;
 use tool::mcp::{ServerLink, Servers};
 use tool::{RunnerKind, Tools};
 
@@ -53,9 +54,11 @@ pub fn file(path: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("{name}: the current folder cannot be found"))?
     {
         None => Ok(()),
-        Some(why) => bail!(
-            "{name}: {why}, and it decides what runs; change that, or use --trust if you trust them"
-        ),
+        Some(Distrust { why, remedy }) => {
+            bail!(
+                "{name}: {why}, and it decides what runs; {remedy}, or use --trust if you trust them"
+            )
+        }
     }
 }
 
@@ -94,6 +97,14 @@ mod tests {
                 );
             }
         }
+        set(&path, 0o666);
+        let all = format!(
+            "; run chmod go-w {} {}, or",
+            folder.display(),
+            path.display()
+        );
+        let said = file(&path).unwrap_err().to_string();
+        assert!(said.contains(&all), "{said}");
         set(&folder, 0o755);
         if user != 0 {
             eprintln!("skipped: only root can make files of another user and group");
