@@ -44,10 +44,10 @@ def rounded(value):
 
 
 def arguments(text):
-    """The value of a call's arguments; None if they are not valid JSON."""
+    """The value of a call's arguments; None if they are not valid JSON in a text."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, TypeError):
         return None
 
 
@@ -84,6 +84,8 @@ def error_problems(truth, error):
 
 def text_problems(truth, result):
     text = result["text"]
+    if not isinstance(text, str):  # openai-python hands on what a provider sent in place of a text
+        return [f"text: {json.dumps(text)[:80]} is not a text"]
     if truth.in_text:
         # White space beside a call may be its framing.
         want = truth.in_text["content"]
