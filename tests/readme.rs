@@ -4,9 +4,9 @@
 //! them).
 
 use std::fs;
-use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
-use testkit::{Request, Scratch, Server, golden, needs};
+use testkit::{Scratch, golden, needs};
 
 /// Runs a script in the root of the repository, with a folder for its temporary files; returns its
 /// standard output.
@@ -69,97 +69,122 @@ fn every_pipeline_of_the_readmes_works_as_written() {
     }
 }
 
-/// What a model of OpenAI's API answers: a call of the tool that the question is about, the result
-/// of a call, or the question itself with the number of messages before it.
-fn model(request: &Request) -> String {
-    let messages = request.body["messages"].as_array().expect("messages");
-    let last = messages.last().expect("a question");
-    let text = last["content"].as_str().expect("a text");
-    let has_tools = request.body["tools"].is_array();
-    let (delta, reason) = match last["role"].as_str() {
-        Some("user") if has_tools && text.starts_with("Note") => {
-            let function = serde_json::json!({"name": "note", "arguments": r#"{"text":"The hut is booked."}"#});
-            let call = serde_json::json!({"index": 0, "id": "call_1", "type": "function", "function": function});
-            (serde_json::json!({"tool_calls": [call]}), "tool_calls")
-        }
-        Some("user") => {
-            let answer = format!("{} before: {text}", messages.len() - 1);
-            (serde_json::json!({"content": answer}), "stop")
-        }
-        _ => (serde_json::json!({"content": text}), "stop"),
-    };
-    let chunk = serde_json::json!({
-        "id": "1", "object": "chat.completion.chunk", "created": 1, "model": request.body["model"],
-        "choices": [{"index": 0, "delta": delta, "finish_reason": reason}],
-    });
-    format!("data: {chunk}\n\ndata: [DONE]\n\n")
-}
+/// What each line of the README's first screen prints, in order. The first line installs the commands.
+const FIRST_LINES: [(&str, &[&str]); 6] = [
+    ("cargo install ", &[]),
+    ("export LLM_TAPE=", &[]),
+    (
+        "react -t ",
+        &["-> note ", "<- note done", "noted: The hut is booked."],
+    ),
+    ("grep lake ", &["> Lake hut\tsunday\t12", "\n\nSunday: "]),
+    ("react -c ", &["> And in German?", "\n\nAm Sonntag: "]),
+    (
+        "react --replay ",
+        &["[pay: approved by ada]", "Vier Betten"],
+    ),
+];
 
-/// The five lines of the first page, without the download, whose files `release.rs` and
-/// `packaging/try` try.
+/// Takes the place of cargo: the build of the README's first line takes minutes, and is that of the
+/// commands which are built already.
+const CARGO: &str = r#"#!/bin/sh
+set -eu
+[ "$*" = 'install --locked --path bin/toolpipe' ]
+grep -qx 'name = "toolpipe"' bin/toolpipe/Cargo.toml
+mkdir -p ~/.cargo/bin
+ln -s "$TOOLPIPE" ~/.cargo/bin/toolpipe
+"#;
+
+/// A clone of what is here now, committed or not.
+const CLONE: &str = r#"umask 022
+export GIT_DIR=$PWD/repository GIT_WORK_TREE=$ROOT
+git init -q
+git add -A
+git -c user.name=test -c user.email=test@localhost commit -qm test
+unset GIT_DIR GIT_WORK_TREE
+git clone -q repository clone"#;
+
+/// The first lines, typed one after the other in a fresh clone. Nothing but the lines puts a command
+/// of ours in PATH, and whatever goes to the network meets a closed port.
 #[test]
 fn the_first_lines_of_the_readme_work_as_written() {
     if !needs::programs(&["git"]) {
         return;
     }
-    let server = Server::answering(|_, request, stream| {
-        let head = format!(
-            "HTTP/1.1 200 OK\r\nconnection: close\r\n{}\r\n",
-            testkit::SSE
-        );
-        stream
-            .write_all((head + &model(request)).as_bytes())
-            .is_err()
-    });
-    let page = fs::read_to_string(testkit::root().join("README.md")).expect("README.md");
-    let (_, block) = page.split_once("```sh\n").expect("a block");
-    let lines: Vec<_> = block.lines().take(5).collect();
     let folder = Scratch::new();
-    let note = testkit::root().join("fixtures/tools/note.sh");
-    fs::copy(note, folder.join("note.sh")).expect("a copy");
-    let shell = |line: &str| {
-        let mut bash = testkit::bash(line, &folder);
+    let toolpipe = testkit::program("toolpipe");
+    assert!(
+        toolpipe.exists(),
+        "toolpipe is missing, run cargo build, which builds all commands"
+    );
+    fs::create_dir(folder.path("other")).expect("a folder");
+    let cargo = folder.write("other/cargo", CARGO);
+    fs::set_permissions(&cargo, fs::Permissions::from_mode(0o755)).expect("a program");
+    let home = folder.path("home");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let programs = [home.join(".cargo/bin"), folder.path("other")].into_iter();
+    let path = std::env::join_paths(programs.chain(std::env::split_paths(&path))).expect("a PATH");
+    let shell = |script: &str, place: &str| {
+        let mut bash = testkit::bash(script, &folder.path(place));
         bash.env_remove("TOOLPIPE_KEEP")
-            .env("HOME", &*folder)
-            .env("XDG_STATE_HOME", folder.join("state"))
-            .env("XDG_CONFIG_HOME", folder.join("config"))
-            .env("LLM_BASE_URL", server.at("/v1"))
-            .env("OPENAI_API_KEY", "none")
-            .env("LLM_MODEL", "small")
+            .env("ROOT", testkit::root())
+            .env("TOOLPIPE", &toolpipe)
+            .env("HOME", &home)
+            .env("PATH", &path)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let ran = testkit::run(bash);
-        assert_eq!(
-            (ran.status, ran.stderr.as_str()),
-            (0, ""),
-            "{line}: {}",
-            ran.stdout
-        );
-        ran.stdout
+        for proxy in ["http_proxy", "https_proxy", "HTTPS_PROXY", "ALL_PROXY"] {
+            bash.env(proxy, "http://127.0.0.1:9");
+        }
+        testkit::run(bash)
     };
-    shell(
-        "git init -q && echo before >file && git add file && echo after >file && chmod go-w . note.sh",
-    );
-    let [note, commit, german, replay, download] = &lines[..] else {
-        panic!("{lines:?}");
-    };
-    assert!(shell(note).contains("noted: The hut is booked."));
-    assert_eq!(folder.read("notes.txt"), "The hut is booked.\n");
-    let shown = shell(commit);
+    let cloned = shell(&format!("set -e\n{CLONE}"), "");
+    assert_eq!(cloned.status, 0, "{cloned:?}");
+    let page = fs::read_to_string(folder.path("clone/README.md")).expect("README.md");
+    let (_, block) = page.split_once("```sh\n").expect("a block");
+    let (block, _) = block.split_once("```\n").expect("its end");
+    let lines: Vec<_> = block.lines().collect();
+    // The status of each line follows what it printed.
+    let typed: String = lines
+        .iter()
+        .map(|line| format!("{line}\necho \"\u{1e}$?\u{1e}\"\n"))
+        .collect();
+    let ran = shell(&typed, "clone");
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{}", ran.stdout);
+    let printed: Vec<_> = ran.stdout.split('\u{1e}').collect();
+    assert_eq!(printed.len(), 2 * lines.len() + 1, "{printed:?}");
+    assert_eq!(lines.len(), FIRST_LINES.len(), "{block}");
+    for ((line, (begin, wanted)), printed) in lines.iter().zip(FIRST_LINES).zip(printed.chunks(2)) {
+        assert!(line.starts_with(begin), "{line} in the place of {begin}");
+        assert_eq!(printed[1], "0", "{line}: {}", printed[0]);
+        for text in wanted {
+            assert!(printed[0].contains(text), "{line}: {}", printed[0]);
+        }
+    }
+    assert_eq!(folder.read("clone/notes.txt"), "The hut is booked.\n");
+    let changed = shell("git status --porcelain", "clone");
+    assert_eq!((changed.status, changed.stdout.as_str()), (0, ""));
+}
+
+#[test]
+fn the_readme_names_every_api_and_counts_the_dialects() {
+    let page = fs::read_to_string(testkit::root().join("README.md")).expect("README.md");
+    let (_, providers) = page.split_once("* **Providers**").expect("the line");
+    let providers = providers.lines().next().unwrap_or_default();
+    let named: Vec<_> = providers.split('`').skip(3).step_by(2).collect();
+    let refused = run("! llm-stream --api none -m any '?' 2>&1");
+    let (_, listed) = refused.split_once("use one of ").expect("the names");
+    let mut listed: Vec<_> = listed.split(", ").collect();
+    listed.pop();
+    for api in &listed {
+        assert!(named.contains(api), "{api} is not among {named:?}");
+    }
+    assert_eq!(named.len(), listed.len(), "{named:?}");
+    let dialects = run("tag-parse --list-dialects").lines().skip(1).count();
     assert!(
-        shown.contains("0 before: Write a commit message") && shown.contains("+after"),
-        "{shown}"
-    );
-    assert!(shell(german).contains("2 before: And in German?"));
-    shell(&note.replace("-t", "-l trip.ndjson -t"));
-    let asked = server.asked().len();
-    assert!(shell(replay).contains("noted: The hut is booked."));
-    assert_eq!(server.asked().len(), 0, "after {asked} requests");
-    assert_eq!(folder.read("notes.txt").lines().count(), 2);
-    assert!(
-        download.contains("/toolpipe-x86_64-linux.tar.gz | tar xz"),
-        "{download}"
+        page.contains(&format!("[{dialects} dialects](docs/dialects.md)")),
+        "{dialects} dialects"
     );
 }
 
