@@ -5,8 +5,9 @@
 
 use event::{Collect, Kind, Raw};
 use proptest::prelude::*;
-use std::path::PathBuf;
 use std::sync::LazyLock;
+use testkit::places::{BODY, Sample, is_full, no_split_shows};
+use testkit::{cut, same, short};
 use toolpipe_api::{Api, End, Stream, StreamOptions, recognise};
 
 struct Fixture {
@@ -16,29 +17,12 @@ struct Fixture {
 }
 
 static FIXTURES: LazyLock<Vec<Fixture>> = LazyLock::new(|| {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/streams");
-    let mut all = Vec::new();
-    for api in Api::ALL {
-        let Ok(folder) = std::fs::read_dir(root.join(api.name())) else {
-            continue;
-        };
-        for path in folder.map(|entry| entry.unwrap().path()) {
-            let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            if !name.ends_with(".events.ndjson")
-                && [".sse", ".ndjson", ".json"]
-                    .iter()
-                    .any(|end| name.ends_with(end))
-            {
-                all.push(Fixture {
-                    name: format!("{}/{name}", api.name()),
-                    api,
-                    body: std::fs::read(&path).unwrap(),
-                });
-            }
-        }
-    }
-    all.sort_by(|a, b| a.name.cmp(&b.name));
-    all
+    let read = |body: testkit::Body| Fixture {
+        api: Api::from_name(&body.api).unwrap(),
+        body: std::fs::read(&body.path).unwrap(),
+        name: body.name,
+    };
+    testkit::bodies().into_iter().map(read).collect()
 });
 
 fn read<'a>(api: Api, pieces: impl IntoIterator<Item = &'a [u8]>, end: End) -> Vec<String> {
@@ -169,26 +153,21 @@ fn every_stream_begins_once_and_ends_once() {
 #[test]
 fn one_byte_at_a_time_and_every_cut_in_two_give_the_same_events() {
     for f in FIXTURES.iter() {
+        no_split_shows(&f.name, &f.body, BODY, |pieces| {
+            read(f.api, pieces.iter().copied(), End::Eof)
+        });
+    }
+}
+
+#[test]
+fn random_cuts_give_the_same_events() {
+    let seeds = if is_full() { 64 } else { 6 };
+    for f in FIXTURES.iter() {
         let whole = read(f.api, [f.body.as_slice()], End::Eof);
-        assert_eq!(
-            read(f.api, f.body.chunks(1), End::Eof),
-            whole,
-            "{} byte by byte",
-            f.name
-        );
-        // Longer bodies repeat themselves; the random cuts below reach into them.
-        for at in 0..if f.body.len() > 8000 {
-            200
-        } else {
-            f.body.len()
-        } {
-            let (a, b) = f.body.split_at(at);
-            assert_eq!(
-                read(f.api, [a, b], End::Eof),
-                whole,
-                "{} cut at {at}",
-                f.name
-            );
+        for seed in 0..seeds {
+            same(&read(f.api, cut(&f.body, seed), End::Eof), &whole, || {
+                format!("{} cut by seed {seed}", f.name)
+            });
         }
     }
 }
@@ -200,13 +179,11 @@ fn line_ends_of_event_streams_do_not_matter() {
         let whole = read(f.api, [text.as_bytes()], End::Eof);
         for line_end in ["\r\n", "\r"] {
             let text = text.replace('\n', line_end);
-            // The message about a body that is not an event stream shows the body's line ends.
-            if text.starts_with(['d', 'e', 'i', ':']) {
-                assert_eq!(
-                    read(f.api, text.as_bytes().chunks(3), End::Eof),
-                    whole,
-                    "{} with {line_end:?}",
-                    f.name
+            for size in [text.len().max(1), 3, 1] {
+                same(
+                    &read(f.api, text.as_bytes().chunks(size), End::Eof),
+                    &whole,
+                    || format!("{} with {line_end:?} in pieces of {size}", f.name),
                 );
             }
         }
@@ -217,8 +194,8 @@ fn line_ends_of_event_streams_do_not_matter() {
 fn a_lost_connection_is_an_error_and_a_cut_whatever_came_before() {
     for f in FIXTURES.iter() {
         let whole = read(f.api, [f.body.as_slice()], End::Eof);
-        let step = (f.body.len() / 400).max(1);
-        for at in (0..f.body.len()).step_by(step) {
+        // Each place reads all bytes before it.
+        for at in Sample::NARROW.places(&f.body, BODY) {
             let lines = read(
                 f.api,
                 [&f.body[..at]],
@@ -254,9 +231,9 @@ fn a_lost_connection_is_an_error_and_a_cut_whatever_came_before() {
                         .iter()
                         .zip(&lines[same..])
                         .all(|(k, l)| closing.contains(k) || l.contains('\u{fffd}')),
-                "{} at {at}: {:?}",
+                "{} at {at}: {}",
                 f.name,
-                &lines[same..]
+                short(&lines[same..].join("\n"))
             );
         }
     }
@@ -284,17 +261,6 @@ fn a_timeout_and_a_cancellation_say_what_they_are() {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
-
-    #[test]
-    fn random_cuts_give_the_same_events(pick in any::<prop::sample::Index>(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..40)) {
-        let f = &FIXTURES[pick.index(FIXTURES.len())];
-        prop_assume!(!f.body.is_empty());
-        let mut at: Vec<usize> = cuts.iter().map(|c| c.index(f.body.len())).collect();
-        at.extend([0, f.body.len()]);
-        at.sort_unstable();
-        let pieces = at.windows(2).map(|w| &f.body[w[0]..w[1]]);
-        prop_assert_eq!(read(f.api, pieces, End::Eof), read(f.api, [f.body.as_slice()], End::Eof), "{}", f.name);
-    }
 
     #[test]
     fn no_bytes_make_it_panic(api in 0..Api::ALL.len(), body in prop::collection::vec(any::<u8>(), 0..400), step in 1..50_usize) {

@@ -1,8 +1,8 @@
 //! Texts as models write them, and their results: a test for each file of `fixtures/dialects`,
 //! named after it.
 //!
-//! Each text is read whole, in two pieces for every place to split it, by single characters, and
-//! cut after every character; and the same again without the dialect's name.
+//! Each text is read whole, by single characters, and split and cut at a sample of its places, or
+//! at all of them with `LAWS=full`; and the same again without the dialect's name.
 //! `cargo test -p toolpipe-tag --test cases NAME` runs the files whose name contains NAME; with
 //! `UPDATE=1` it rewrites the expected results, for review by `git diff`.
 

@@ -63,17 +63,37 @@ fn entries(folder: &Path) -> Vec<(String, PathBuf)> {
     all
 }
 
+/// Numbers that a seed decides.
+pub struct Random(u64);
+
+impl Random {
+    /// The same numbers for the same seed.
+    pub fn new(seed: u64) -> Random {
+        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// A number below `end`, which is not 0.
+    pub fn below(&mut self, end: usize) -> usize {
+        (self.next() >> 20) as usize % end
+    }
+}
+
 /// Cuts `all` into pieces of lengths that `seed` decides: many short ones, some long.
 pub fn cut(all: &[u8], seed: u64) -> Vec<&[u8]> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut random = Random::new(seed);
     let mut at = 0;
     let mut out = Vec::new();
     while at < all.len() {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        let longest = [1, 3, 17, 64, 4096][(state >> 40) as usize % 5];
-        let end = (at + (state >> 20) as usize % (longest + 1)).min(all.len());
+        let number = random.next();
+        let longest = [1, 3, 17, 64, 4096][(number >> 40) as usize % 5];
+        let end = (at + (number >> 20) as usize % (longest + 1)).min(all.len());
         out.push(&all[at..end]);
         at = end;
     }

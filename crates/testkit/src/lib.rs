@@ -4,8 +4,10 @@
 //! [`run`] and [`Conversation`], commands that end or hang a test no longer than [`PATIENCE`];
 //! [`Scratch`], a folder that goes with its test; [`Emulator`], a terminal;
 //! [`golden`], files with the expected output, which
-//! `UPDATE=1` rewrites; [`trials`], a test for each fixture; [`needs`], the programs that a machine
-//! may lack; [`start`], which makes every test binary start the same way. What it is not: it knows no API, no event and no command.
+//! `UPDATE=1` rewrites; [`trials`], a test for each fixture; [`places`], where laws are tried;
+//! [`same`], which shows the first difference; [`needs`], the programs that a machine may lack;
+//! [`start`], which makes every test binary start the same way. What it is not: it knows no API,
+//! no event and no command.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -14,16 +16,19 @@ mod fixtures;
 pub mod golden;
 mod http;
 pub mod needs;
+pub mod places;
 mod process;
+mod same;
 mod scratch;
 pub mod start;
 pub mod trials;
 
 pub use emulator::Emulator;
-pub use fixtures::{Body, bodies, cut, folders};
+pub use fixtures::{Body, Random, bodies, cut, folders};
 pub use http::{JSON, QUESTIONS, Request, SSE, Server, Step, answer, gzip, gzip_run, sse_head};
 pub use process::{
     COMMANDS, Conversation, PATIENCE, Ran, bash, code, events, finish, kill, program, root, run,
     run_with, runs, terminal, until, wait_until,
 };
+pub use same::{Lines, same, short};
 pub use scratch::{File, Scratch};

@@ -74,6 +74,9 @@ pub fn run<'a>(all: impl IntoIterator<Item = Vec<Trial<'a>>>) -> ExitCode {
         println!("\n---- {name}\n  {}", wrong.join("\n  "));
     }
     let failed = failures.len();
+    if failed > 0 {
+        println!("\n{}", crate::places::sampled());
+    }
     let passed = all.len() - failures.len();
     println!(
         "\ntest result: {}. {passed} passed; {failed} failed; 0 ignored; 0 measured; {} filtered out; finished in {:.2}s\n",

@@ -5,6 +5,7 @@
 use super::outcome::{Item, Outcome};
 use super::reader::{Reader, Text};
 use serde_json::{Value, json};
+use testkit::places::{hash, is_tried};
 use toolpipe_tag::{Dialect, PromptCall};
 
 const PLACE: &str = "the value";
@@ -159,6 +160,9 @@ fn a_value_holds_every_closer_but_its_own() {
                 json!({"text": value, "mode": "new"})
             };
             for name in [dialect.name, "auto"] {
+                if !is_tried(hash(text.as_bytes()) as usize ^ name.len(), 3) {
+                    continue;
+                }
                 wrong.extend(misread(
                     &mut reader,
                     dialect,

@@ -1,7 +1,7 @@
 //! What is quoted is text, in every dialect of the table: in code, behind a quotation mark, and in
 //! an answer that is JSON.
 
-use super::texts::{ALL, HUT, PING, every, gives, is_text};
+use super::texts::{ALL, HUT, PING, every, gives, is_text, one_in};
 use serde_json::json;
 use toolpipe_tag::Dialect;
 
@@ -37,7 +37,7 @@ fn quoted_in_a_fence_of_any_word() {
                 !call.contains("```") && !call.starts_with(['{', '[']) || call.starts_with("[TOOL");
             marked.then(|| format!("It goes like this:\n```{word}\n{call}\n```\nSee?"))
         };
-        every("quoted in a fence", 64, true, text, |_, text, found| {
+        one_in(3, "quoted in a fence", 64, true, text, |_, text, found| {
             is_text(found, text)
         });
     }
@@ -75,7 +75,8 @@ fn right_behind_a_quotation_mark() {
                     || d.calls(&[HUT, PING]).len() < d.calls(&[HUT]).len() + d.calls(&[PING]).len();
                 one.then(|| format!("The page said {mark}{text}{mark} there."))
             };
-            every(
+            one_in(
+                8,
                 "quoted by a mark",
                 least,
                 mark == "\"" || mark == "“",

@@ -4,9 +4,10 @@
 use super::outcome::{Item, Outcome};
 use event::{Collect, Scanner};
 use json::ToolList;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::rc::Rc;
+use testkit::places::{MARKUP, Sample, is_full};
 use toolpipe_tag::{CallPiece, Look, Outlet, Parser, Streams, TagOptions};
 
 /// A text, and what is known of the request.
@@ -21,18 +22,14 @@ pub(crate) struct Text<'t> {
     pub finish: &'t str,
 }
 
-/// Whether a text that is not one of a file is split and broken off at this byte: at one in three,
-/// always the same ones, or at all with `LAWS=full`, as `.ci/run` does.
-fn is_tried(at: usize) -> bool {
-    at.is_multiple_of(3) || std::env::var_os("LAWS").is_some_and(|v| v == "full")
-}
-
 /// What is built once for all texts.
 #[derive(Default)]
 pub(crate) struct Reader {
     streams: Streams,
     looks: HashMap<String, Rc<Look>>,
     tools: HashMap<String, Rc<ToolList>>,
+    /// The tools on one line.
+    lines: HashMap<String, String>,
 }
 
 impl Reader {
@@ -60,10 +57,30 @@ impl Reader {
         Outcome::read(&Collect::run(&mut machine, &lines)[1..])
     }
 
+    /// The event that begins the stream.
+    fn start(&mut self, text: &Text<'_>) -> String {
+        let mut start = format!(
+            r#"{{"type":"stream_start","stream":"s","v":1,"tools_mode":"tag","dialect":"{}""#,
+            text.dialect
+        );
+        if let Some(tools) = text.tools {
+            let line = self.lines.entry(tools.to_owned()).or_insert_with(|| {
+                let tools: Value = serde_json::from_str(tools).expect("a list of tools");
+                tools.to_string()
+            });
+            start += &format!(r#","tools":{line}"#);
+        }
+        if let Some(prefill) = text.prefill {
+            start += &format!(r#","prefill":{}"#, Value::from(prefill));
+        }
+        start + "}"
+    }
+
     /// Reads the text in all ways. Gives the outcome of the text that comes character by character,
     /// which shows the most, and what does not agree: no cut may show, and a text that is broken
-    /// off loses nothing and has no call that is not whole. The whole text and its characters go
-    /// through the machine of the command, and with `through_machine` all else does too.
+    /// off loses nothing and has no call that is not whole. The whole text goes through the machine
+    /// of the command, and with `through_machine`, for a text of a file, its characters do too; all
+    /// pieces do with `LAWS=full`.
     pub(crate) fn every(
         &mut self,
         text: &Text<'_>,
@@ -75,8 +92,20 @@ impl Reader {
             .char_indices()
             .map(|(at, c)| &text.text[at..at + c.len_utf8()])
             .collect();
-        let start = start(text);
-        let one_by_one = self.read(&start, &all, text.finish);
+        let start = self.start(text);
+        let mut one_by_one = Outcome::default();
+        let mut found = Found::default();
+        let mut both = Both(&mut one_by_one, &mut found);
+        self.parse(text, &all, text.finish != "stop", &mut both);
+        if !found.retracted.is_empty() {
+            wrong.push(format!(
+                "calls that could run were taken back: {:?}",
+                found.retracted
+            ));
+        }
+        if through_machine || is_full() {
+            one_by_one = self.read(&start, &all, text.finish);
+        }
         for item in &one_by_one.0 {
             if let Item::Call {
                 done: false,
@@ -88,57 +117,57 @@ impl Reader {
             }
         }
         let lasting = one_by_one.lasting(true);
-        let places = text.text.char_indices().map(|(at, _)| at);
-        for at in places.filter(|at| through_machine || is_tried(*at)) {
-            let pieces = [&text.text[..at], &text.text[at..]];
-            let cut = if at == 0 || through_machine {
+        let whole = self.read(&start, &[text.text], text.finish);
+        if whole.lasting(true) != lasting {
+            wrong.push(format!(
+                "whole: {:#?}\nbut one by one {:#?}",
+                whole.lasting(true).lines(),
+                lasting.lines()
+            ));
+        }
+        let sample = if through_machine {
+            Sample::NARROW
+        } else {
+            Sample::FEW
+        };
+        let places = sample.between(text.text, MARKUP);
+        let split = sample.first_split(text.text.as_bytes(), &places, &lasting, |pieces| {
+            let pieces = pieces.iter().map(|piece| str::from_utf8(piece));
+            let pieces: Vec<&str> = pieces.map(|piece| piece.expect("characters")).collect();
+            let split = if through_machine && is_full() {
                 self.read(&start, &pieces, text.finish)
             } else {
-                let mut cut = Outcome::default();
-                self.parse(text, &pieces, text.finish != "stop", &mut cut);
-                cut
+                let mut split = Outcome::default();
+                self.parse(text, &pieces, text.finish != "stop", &mut split);
+                split
             };
-            let cut = cut.lasting(true);
-            if cut != lasting {
-                wrong.push(format!(
-                    "cut at {at}: {:#?}\nbut one by one {:#?}",
-                    cut.lines(),
-                    lasting.lines()
-                ));
-                break;
-            }
+            split.lasting(true)
+        });
+        if let Some((at, split)) = split {
+            wrong.push(format!(
+                "split at {at:?}: {:#?}\nbut one by one {:#?}",
+                split.lines(),
+                lasting.lines()
+            ));
         }
-        self.broken_off(text, through_machine, &one_by_one, &mut wrong);
+        self.broken_off(text, &places, &one_by_one, &mut wrong);
         (one_by_one, wrong)
     }
 
-    /// The text broken off after each character.
+    /// The text broken off at each of these places.
     fn broken_off(
         &mut self,
         text: &Text<'_>,
-        everywhere: bool,
+        places: &[usize],
         full: &Outcome,
         wrong: &mut Vec<String>,
     ) {
         let full = full.calls();
-        let letters: Vec<&str> = text.text.split_inclusive(|_| true).collect();
-        let mut found = Found::default();
-        self.parse(text, &letters, text.finish != "stop", &mut found);
-        if !found.retracted.is_empty() {
-            wrong.push(format!(
-                "calls that could run were taken back: {:?}",
-                found.retracted
-            ));
-        }
-        let ends = text
-            .text
-            .char_indices()
-            .map(|(at, _)| at)
-            .filter(|at| everywhere || is_tried(*at))
-            .chain([text.text.len()]);
-        for (at, cut) in ends
-            .map(|at| (at, true))
-            .chain([(text.text.len(), text.finish == "length")])
+        let whole = text.text.len();
+        for (at, cut) in places
+            .iter()
+            .map(|at| (*at, true))
+            .chain([(whole, text.finish == "length")])
         {
             let part = &text.text[..at];
             let mut found = Found::default();
@@ -202,18 +231,6 @@ impl Reader {
         pieces.iter().for_each(|piece| parser.push(piece, out));
         parser
     }
-}
-
-/// The event that begins the stream.
-fn start(text: &Text<'_>) -> String {
-    let mut start = json!({"type": "stream_start", "stream": "s", "v": 1, "tools_mode": "tag", "dialect": text.dialect});
-    if let Some(tools) = text.tools {
-        start["tools"] = serde_json::from_str(tools).expect("a list of tools");
-    }
-    if let Some(prefill) = text.prefill {
-        start["prefill"] = prefill.into();
-    }
-    start.to_string()
 }
 
 /// What a parser says, with the text that it leaves out.
@@ -285,4 +302,39 @@ impl Outlet for Found {
     }
 
     fn warning(&mut self, _code: &'static str, _message: &str, _raw: &str) {}
+}
+
+/// What is emitted, to two readers.
+struct Both<'o>(&'o mut Outcome, &'o mut Found);
+
+impl Outlet for Both<'_> {
+    fn content(&mut self, text: &str) {
+        self.0.content(text);
+        self.1.content(text);
+    }
+
+    fn reasoning(&mut self, text: &str) {
+        self.0.reasoning(text);
+        self.1.reasoning(text);
+    }
+
+    fn left_out(&mut self, text: &str) {
+        self.0.left_out(text);
+        self.1.left_out(text);
+    }
+
+    fn call(&mut self, piece: CallPiece<'_>) {
+        self.0.call(piece);
+        self.1.call(piece);
+    }
+
+    fn retract(&mut self, index: i64, reason: &'static str) {
+        self.0.retract(index, reason);
+        self.1.retract(index, reason);
+    }
+
+    fn warning(&mut self, code: &'static str, message: &str, raw: &str) {
+        self.0.warning(code, message, raw);
+        self.1.warning(code, message, raw);
+    }
 }
