@@ -1,8 +1,8 @@
 //! The laws of the protocol over every recorded body, with the machines in memory.
 //!
-//! 1 chunk invariance, 2 and 3 nothing is lost and pass-through, 5 earliest. Law 4 (linear) is
-//! `growth.rs` and `growth_commands.rs`; a test of `pipes.rs` shows that memory does not grow with
-//! a stream that passes.
+//! 1 chunk invariance of fragments (of bytes: `crates/api/tests/laws.rs`), 2 and 3 nothing is lost
+//! and pass-through, 5 earliest. Law 4 (linear) is `growth.rs` and `growth_commands.rs`; a test of
+//! `pipes.rs` shows that memory does not grow with a stream that passes.
 
 use accumulate::{Accumulate, AccumulateOptions};
 use api::{AnswerForm, AnswerOptions, Api, Encoder, End, Front, Stream, StreamOptions};
@@ -11,8 +11,8 @@ use event::{Collect, Event, Kind, Raw, Scanner};
 use proptest::prelude::*;
 use std::rc::Rc;
 use tag::Streams;
-use testkit::cut;
-use testkit::{Body, bodies};
+use testkit::places::is_full;
+use testkit::{Body, bodies, cut};
 
 /// A body as it was recorded, and its bytes.
 fn bytes(body: &Body) -> Vec<u8> {
@@ -76,89 +76,6 @@ fn kinds(lines: &[String], kind: Kind) -> Vec<String> {
         out.extend((e.kind() == kind).then(|| e.raw().into_owned()))
     });
     out
-}
-
-/// Where a body is split: at every byte if it has up to 4 KiB. A longer one, whose frames repeat,
-/// is split at every byte of the first KiB and of the last half KiB, and around each line end,
-/// since all splits take time that grows with the square of its length.
-/// `LAWS=full cargo test --release --test main laws::` tries all of them.
-fn places(all: &[u8]) -> Vec<usize> {
-    let near = |at: usize| all[at.saturating_sub(3)..(at + 2).min(all.len())].contains(&b'\n');
-    let full = std::env::var_os("LAWS").is_some_and(|v| v == "full");
-    let every = |at: usize| full || all.len() <= 4096 || at < 1024 || at + 512 > all.len();
-    (0..=all.len())
-        .filter(|at| every(*at) || near(*at))
-        .collect()
-}
-
-#[test]
-fn law_1_every_split_into_two() {
-    for body in bodies() {
-        let all = bytes(&body);
-        let want = events(&body);
-        for at in places(&all) {
-            assert_eq!(
-                stream(&body, [&all[..at], &all[at..]]),
-                want,
-                "{} split at byte {at}",
-                body.name
-            );
-        }
-    }
-}
-
-#[test]
-fn law_1_one_byte_at_a_time() {
-    for body in bodies() {
-        assert_eq!(
-            stream(&body, bytes(&body).chunks(1)),
-            events(&body),
-            "{}",
-            body.name
-        );
-    }
-}
-
-#[test]
-fn law_1_other_line_ends() {
-    for body in bodies()
-        .into_iter()
-        .filter(|b| b.path.extension().is_some_and(|e| e == "sse"))
-    {
-        let text = String::from_utf8_lossy(&bytes(&body)).replace("\r\n", "\n");
-        let want = events(&body);
-        for end in ["\n", "\r\n", "\r"] {
-            let other = text.replace('\n', end);
-            assert_eq!(
-                stream(&body, [other.as_bytes()]),
-                want,
-                "{} with line ends {end:?}",
-                body.name
-            );
-            assert_eq!(
-                stream(&body, other.as_bytes().chunks(1)),
-                want,
-                "{} with {end:?}, byte by byte",
-                body.name
-            );
-        }
-    }
-}
-
-#[test]
-fn law_1_random_splits() {
-    for body in bodies() {
-        let all = bytes(&body);
-        let want = events(&body);
-        for seed in 0..64 {
-            assert_eq!(
-                stream(&body, cut(&all, seed)),
-                want,
-                "{} cut by seed {seed}",
-                body.name
-            );
-        }
-    }
 }
 
 /// The same deltas with other splits: each text and each fragment in pieces of some characters, as
@@ -228,7 +145,8 @@ fn law_1_fragments_do_not_show() {
         event::minify(&mut same, &sent);
         let plain = !sent.is_empty() && whole.concat().into_bytes() == same;
         held += usize::from(plain);
-        for seed in 0..if plain { 16 } else { 0 } {
+        let seeds = if is_full() { 16 } else { 4 };
+        for seed in 0..if plain { seeds } else { 0 } {
             let got = accumulate(&recut(&lines, seed));
             // The commit level may differ: two calls in one delta seal the first.
             let level = |lines: Vec<String>| -> Vec<String> {

@@ -12,10 +12,11 @@ use super::reading::{Ending, Reading};
 use super::recorded::{Recorded, nothing, recorded};
 use super::truth::truth;
 use api::{AnswerForm, End, Front};
+use testkit::places::{BODY, Sample};
 
-/// The streams that are cut at every byte, one for each API of a front; all others are cut at fewer
-/// places.
-const AT_EVERY_BYTE: [&str; 3] = [
+/// The streams that are cut at a wide sample of their bytes, one for each API of a front; all
+/// others are cut at fewer places.
+const WIDELY: [&str; 3] = [
     "openai-chat/row-21-text-before-call.sse",
     "anthropic/row-22-thinking-before-call.sse",
     "openai-responses/row-21-text-before-calls.sse",
@@ -141,17 +142,17 @@ fn a_connection_that_is_lost_at_any_byte_never_ends_cleanly() {
     let mut bodies = 0;
     for body in recorded()
         .into_iter()
-        .filter(|body| AT_EVERY_BYTE.contains(&body.name.as_str()))
+        .filter(|body| WIDELY.contains(&body.name.as_str()))
     {
         bodies += 1;
         cut(
             &body,
-            0..body.bytes.len(),
+            Sample::WIDE.places(&body.bytes, BODY).into_iter(),
             &[End::Reset("the connection was reset".to_owned())],
             &mut wrong,
         );
     }
-    assert_eq!(bodies, AT_EVERY_BYTE.len());
+    assert_eq!(bodies, WIDELY.len());
     nothing(&wrong);
 }
 
@@ -164,10 +165,9 @@ fn every_body_that_is_lost_somewhere_never_ends_cleanly() {
     ];
     let mut wrong = Vec::new();
     for body in recorded() {
-        let step = (body.bytes.len() / 8).max(1);
         cut(
             &body,
-            (0..body.bytes.len()).step_by(step),
+            Sample::FEW.places(&body.bytes, BODY).into_iter(),
             &ends,
             &mut wrong,
         );

@@ -6,7 +6,7 @@ use super::reading::{Choice, Ending, Reading};
 use super::recorded::{Recorded, nothing, recorded};
 use super::truth::truth;
 use api::{AnswerForm, Api, End, Front};
-use testkit::cut;
+use testkit::{cut, same};
 
 fn whole(body: &Recorded, asked: &Asked) -> Answered {
     answer(body.api, [&body.bytes[..]], End::Eof, asked)
@@ -90,14 +90,9 @@ fn no_split_of_the_upstreams_bytes_shows() {
             let want = whole(&body, &asked);
             let pieces = |pieces: Vec<&[u8]>, how: &str| {
                 let got = answer(body.api, pieces, End::Eof, &asked);
-                assert!(
-                    got == want,
-                    "{} {:?} {how}:\n{}\nnot:\n{}",
-                    body.name,
-                    asked.front,
-                    got.text(),
-                    want.text()
-                );
+                let name = || format!("{} {:?} {how}", body.name, asked.front);
+                same(&got.text(), &want.text(), name);
+                assert!(got == want, "{}: the same text, another answer", name());
             };
             pieces(body.bytes.chunks(1).collect(), "byte by byte");
             for seed in 0..2 {

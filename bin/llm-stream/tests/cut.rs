@@ -5,6 +5,7 @@
 use crate::scripted::*;
 use api::{Api, End, Stream, StreamOptions};
 use event::Collect;
+use testkit::places::{BODY, Sample};
 
 /// Text and calls, in three ways of framing; short, since each byte is a run of the command.
 const STREAMS: [(Api, &str); 3] = [
@@ -76,7 +77,8 @@ fn broken(api: Api, body: &[u8], length: usize, reset: bool) -> Ran {
 fn at_every_byte(part: usize) {
     for (api, text) in STREAMS {
         let body = text.as_bytes();
-        for length in (part..=body.len()).step_by(2) {
+        let places = Sample::NARROW.places(body, BODY).into_iter();
+        for length in places.filter(|length| length % 2 == part) {
             let ran = broken(api, body, length, false);
             let id = ran.event("stream_start")["id"]
                 .as_str()

@@ -1,7 +1,9 @@
 //! Commands that tests run: to their end, or line by line.
 
+use crate::short;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
+use std::fmt::{Debug, Formatter};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -72,7 +74,6 @@ pub fn bash(script: &str, folder: &Path) -> Command {
 }
 
 /// What a command did.
-#[derive(Debug)]
 pub struct Ran {
     /// See [`code`].
     pub status: i32,
@@ -80,6 +81,16 @@ pub struct Ran {
     pub stdout: String,
     /// Standard error.
     pub stderr: String,
+}
+
+/// Without the middle of long outputs: most assertions print it.
+impl Debug for Ran {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let mut ran = f.debug_struct("Ran");
+        ran.field("status", &self.status);
+        ran.field("stdout", &short(&self.stdout));
+        ran.field("stderr", &short(&self.stderr)).finish()
+    }
 }
 
 impl From<Output> for Ran {

@@ -5,6 +5,7 @@
 use event::Scanner;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use testkit::short;
 use toolpipe_view::{Metrics, OpenStreams, ServiceState, micros_of};
 
 /// The metrics, as text, after these lines.
@@ -92,7 +93,7 @@ fn a_tool_of_the_tools_file_has_its_name_whatever_came_before() {
     let page = page(metrics, &lines);
     for name in ["forecast", "other"] {
         let count = format!("_count{{tool=\"{name}\",status=\"success\"}} 1");
-        assert!(page.contains(&count), "{page}");
+        assert!(page.contains(&count), "{}", short(&page));
     }
     assert!(!page.contains("made_up"));
 }
@@ -162,7 +163,7 @@ fn without_times_there_is_no_metric_of_time() {
         r#"{"type":"session_stats","prompt_tokens":3,"first_event_ms":7,"duration_ms":9}"#,
     ];
     let page = page(Metrics::exact(false), &log);
-    assert!(!page.contains("seconds"), "{page}");
+    assert!(!page.contains("seconds"), "{}", short(&page));
     assert_eq!(
         counted(&page),
         [

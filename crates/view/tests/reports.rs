@@ -15,6 +15,7 @@ use proptest::prelude::*;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use sha2::{Digest, Sha256};
 use std::fs;
+use testkit::short;
 use toolpipe_view::{self as view, is_hidden};
 
 /// The output of a view for `log`.
@@ -136,12 +137,12 @@ fn read(html: &str) -> HtmlPage {
         match token.unwrap() {
             Token::StartTag(tag) => {
                 let name = String::from_utf8(tag.name.0).unwrap();
-                assert!(ELEMENTS.contains(&&*name), "<{name}> in {html}");
+                assert!(ELEMENTS.contains(&&*name), "<{name}> in {}", short(html));
                 for (key, value) in &tag.attributes {
                     let key = String::from_utf8(key.0.clone()).unwrap();
                     let value = String::from_utf8(value.value.0.clone()).unwrap();
                     let is_ours = ATTRIBUTES.contains(&&*key) || key == "height";
-                    assert!(is_ours, "{key} of <{name}> in {html}");
+                    assert!(is_ours, "{key} of <{name}> in {}", short(html));
                     match (&*name, &*key) {
                         ("a", "href") => page.links.push(value),
                         (_, "href") => panic!("href of <{name}>"),
@@ -157,7 +158,7 @@ fn read(html: &str) -> HtmlPage {
             }
             Token::EndTag(tag) => {
                 let name = String::from_utf8(tag.name.0).unwrap();
-                assert_eq!(open.pop().as_deref(), Some(&*name), "{html}");
+                assert_eq!(open.pop().as_deref(), Some(&*name), "{}", short(html));
             }
             Token::String(text) => {
                 let text = String::from_utf8(text.value.0).unwrap();
@@ -169,10 +170,14 @@ fn read(html: &str) -> HtmlPage {
             }
             Token::Comment(comment) => panic!("a comment: {comment:?}"),
             Token::Doctype(_) => {}
-            Token::Error(error) => panic!("{:?} in {html}", error.value),
+            Token::Error(error) => panic!("{:?} in {}", error.value, short(html)),
         }
     }
-    assert!(open.is_empty(), "{open:?} are open at the end of {html}");
+    assert!(
+        open.is_empty(),
+        "{open:?} are open at the end of {}",
+        short(html)
+    );
     page
 }
 
@@ -257,7 +262,7 @@ fn check_markdown(report: &str) -> String {
                 let mut rest = &*html;
                 while let Some(at) = rest.find('<') {
                     let mark = MARKS.iter().find(|mark| rest[at..].starts_with(**mark));
-                    let mark = mark.unwrap_or_else(|| panic!("{html:?} in {report}"));
+                    let mark = mark.unwrap_or_else(|| panic!("{html:?} in {}", short(report)));
                     text.push_str(&decoded(&rest[..at]));
                     flush(&mut text, &mut all);
                     match *mark {
@@ -285,14 +290,14 @@ fn check_markdown(report: &str) -> String {
                     | Event::InlineMath(_)
                     | Event::DisplayMath(_)
                     | Event::FootnoteReference(_)
-                    | Event::TaskListMarker(_) => panic!("{other:?} in {report}"),
+                    | Event::TaskListMarker(_) => panic!("{other:?} in {}", short(report)),
                     _ => {}
                 }
             }
         }
     }
     flush(&mut text, &mut all);
-    assert_eq!(depth, 0, "a card is open at the end of {report}");
+    assert_eq!(depth, 0, "a card is open at the end of {}", short(report));
     all
 }
 
@@ -423,7 +428,12 @@ fn a_result_that_comes_late_has_a_card_of_its_own() {
 "#;
     let log: Vec<String> = log.trim().lines().map(str::to_owned).collect();
     let html = report(view::html(true), &log);
-    assert_eq!(html.matches("<details class=\"card\"").count(), 2, "{html}");
+    assert_eq!(
+        html.matches("<details class=\"card\"").count(),
+        2,
+        "{}",
+        short(&html)
+    );
     let order = ["called", "So", "late"].map(|word| html.find(&format!(">{word}")).unwrap());
     assert!(order.is_sorted(), "{order:?}");
 }
@@ -444,7 +454,7 @@ fn a_call_of_another_stream_is_not_forgotten_while_its_turn_is_open() {
         report(view::html(true), &log),
         report(view::markdown(true), &log),
     ] {
-        assert!(report.contains("of a"), "{report}");
+        assert!(report.contains("of a"), "{}", short(&report));
     }
 }
 
