@@ -3,8 +3,8 @@
 //! A thread writes what a [`Source`] returns into a pipe, and the view reads the pipe like any other
 //! input. A signal ends the source, and so the pipe.
 
-mod address;
 mod file;
+#[cfg_attr(not(feature = "network"), path = "follow/session/absent.rs")]
 mod session;
 
 use crate::args::Args;
@@ -44,7 +44,8 @@ enum Piece<'a> {
     Restart(&'static str, String),
     /// The source has nothing to return yet, for this reason.
     Waiting(String),
-    /// The source has ended, for this reason.
+    /// The source has ended, for this reason. A file does not end.
+    #[cfg_attr(not(feature = "network"), allow(dead_code))]
     End(&'static str),
     /// A signal ends the command.
     Stopped,
@@ -89,15 +90,25 @@ fn source(args: &Args, filter: &Filter) -> Result<Option<Box<dyn Source>>> {
             second.display()
         ),
     };
-    if let Some(url) = address::url(path) {
+    if let Some(url) = url(path) {
         return Ok(Some(Box::new(Session::open(url, &args.service, filter)?)));
     }
     Ok(GrowingFile::open(path, filter)?.map(|file| Box::new(file) as Box<dyn Source>))
 }
 
+/// The operand as a URL of http or https, if it is one.
+fn url(operand: &Path) -> Option<&str> {
+    let text = operand.to_str()?;
+    let is_url = |scheme: &str| {
+        text.get(..scheme.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    };
+    (is_url("http://") || is_url("https://")).then_some(text)
+}
+
 /// Whether an operand is the address of a session, which only `--follow` reads.
 pub(crate) fn is_url(path: &Path) -> bool {
-    address::url(path).is_some()
+    url(path).is_some()
 }
 
 /// Writes the pieces of the source into the pipe until the source ends, or the view reads no more.
@@ -141,4 +152,17 @@ fn warn(pipe: &mut PipeWriter, code: &str, text: &str) -> io::Result<()> {
     payload::line(&mut line, &warning.into(), None, 0, None);
     line.push(b'\n');
     pipe.write_all(&line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_http_and_https_are_addresses() {
+        assert_eq!(url(Path::new("HTTPS://h/x")), Some("HTTPS://h/x"));
+        for file in ["log.ndjson", "http", "httpx://h", "./http://h", ""] {
+            assert_eq!(url(Path::new(file)), None, "{file}");
+        }
+    }
 }

@@ -2,25 +2,42 @@
 //! their sessions, and the calls.
 
 mod answer;
-mod http;
 mod hub;
+mod lines;
 mod pool;
-mod program;
+#[cfg_attr(not(feature = "mcp"), path = "mcp/session/absent.rs")]
 mod session;
 mod setup;
-mod stdio;
 
-pub(crate) use program::Confines;
 pub(crate) use setup::{Setup, Unlocked};
 
 use super::call::{Task, Terms};
+use super::command::confine::sandboxes::ProtectedFile;
 use answer::{answer, of_text};
 use hub::{HubCall, HubClient};
 use pool::Pool;
-use session::{CallOutcome, McpSession, SessionCall};
+use serde_json::Value;
+use session::{McpSession, SessionCall};
 use std::rc::Rc;
-use tool::{CallFailure, CallStep, McpRun, Status, ToolAnswer};
+use tool::{CallFailure, CallStep, McpRun, SandboxKind, Status, ToolAnswer};
 use trace::TraceContext;
+
+/// What confines the programs at the least, and the files that none of them may write.
+#[derive(Debug)]
+pub(crate) struct Confines {
+    /// The least that confines each.
+    pub least: SandboxKind,
+    /// The files of this program.
+    pub protected: Vec<ProtectedFile>,
+}
+
+/// What comes of a call.
+pub(crate) enum CallOutcome {
+    /// It goes on.
+    Step(CallStep),
+    /// Its result as JSON, or why it failed, for the model.
+    Done(Result<Value, CallFailure>),
+}
 
 /// Calls a tool of a server and returns the answer.
 pub(crate) async fn run(task: &Task<'_>, backend: &Backend, tool: &McpRun) -> ToolAnswer {
@@ -89,9 +106,18 @@ pub(crate) async fn run(task: &Task<'_>, backend: &Backend, tool: &McpRun) -> To
     }
 }
 
+/// How much of what a server says about a step is shown, in bytes.
+const LONGEST_STEP: usize = 4096;
+
+/// Whether the message of a step may be the beginning of a longer one. A character has at most four
+/// bytes.
+fn may_be_cut(message: &str) -> bool {
+    message.len() + 4 > LONGEST_STEP
+}
+
 /// A step without what may be the beginning of a secret where its message was cut.
 fn settled(mut step: CallStep, terms: &Terms<'_>) -> CallStep {
-    if session::may_be_cut(&step.message) {
+    if may_be_cut(&step.message) {
         let message = terms.outputs.settled(step.message.as_bytes());
         step.message = String::from_utf8_lossy(message).into_owned();
     }

@@ -1,16 +1,24 @@
 //! The body of an answer: from a file, from a recording, or from the network. All are read the same
 //! way.
 
-use crate::guard::start_thread;
-use crate::{Error, ErrorKind, RecordedAnswer, Speed, TimeLimits};
-use api::tape::{Head, TapeEnding, TapeExchange, TapeRead};
-use bytes::Bytes;
+use crate::network::LiveBody;
+use crate::{Error, ErrorKind, RecordedAnswer, Speed};
+use api::tape::{Head, TapeExchange};
 use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+
+/// An answer whose head has come.
+#[derive(Debug)]
+pub struct Response {
+    /// Its status and headers.
+    pub head: Head,
+    /// The rest, still on its way.
+    pub body: Body,
+}
 
 /// The body of an answer, read piece by piece.
 #[derive(Debug)]
@@ -34,10 +42,6 @@ impl Body {
         Body(BodyOrigin::Recorded(RecordedBody::new(recording, speed)))
     }
 
-    pub(crate) fn of_network(live: LiveBody) -> Body {
-        Body(BodyOrigin::Live(Box::new(live)))
-    }
-
     /// Whether the body comes from the network, not from a recording.
     pub fn is_live(&self) -> bool {
         matches!(self.0, BodyOrigin::Live(_))
@@ -56,7 +60,7 @@ impl Body {
     /// How many bytes of it are kept for a tape.
     pub fn kept(&self) -> usize {
         match &self.0 {
-            BodyOrigin::Live(body) => body.kept,
+            BodyOrigin::Live(body) => body.kept(),
             BodyOrigin::File(_) | BodyOrigin::Recorded(_) => 0,
         }
     }
@@ -77,6 +81,12 @@ impl Body {
             BodyOrigin::Live(body) => body.recorded(error),
             BodyOrigin::File(_) | BodyOrigin::Recorded(_) => None,
         }
+    }
+}
+
+impl From<LiveBody> for Body {
+    fn from(live: LiveBody) -> Body {
+        Body(BodyOrigin::Live(Box::new(live)))
     }
 }
 
@@ -157,146 +167,6 @@ impl RecordedBody {
         };
         BodyPiece { at, what }
     }
-}
-
-/// A body that the network brings, decompressed. It is recorded if a recording was begun for it.
-#[derive(Debug)]
-pub(crate) struct LiveBody {
-    response: reqwest::Response,
-    sent: Instant,
-    limits: TimeLimits,
-    /// What has come and was not returned yet.
-    chunk: Bytes,
-    /// What was returned last.
-    piece: Bytes,
-    /// When the chunk came.
-    at: Duration,
-    recording: Option<Box<TapeExchange>>,
-    /// The time of the last line of the recording.
-    last: Duration,
-    /// When the end came, or was decided.
-    ended: Option<Duration>,
-    /// The bytes of the reads of the recording.
-    kept: usize,
-}
-
-impl LiveBody {
-    /// `recording` holds the request; the answer is added to it.
-    pub(crate) fn new(
-        response: reqwest::Response,
-        sent: Instant,
-        limits: TimeLimits,
-        head: &Head,
-        recording: Option<Box<TapeExchange>>,
-    ) -> LiveBody {
-        let recording = recording.map(|exchange| {
-            Box::new(TapeExchange {
-                head: Some(head.clone()),
-                ..*exchange
-            })
-        });
-        LiveBody {
-            response,
-            sent,
-            limits,
-            chunk: Bytes::new(),
-            piece: Bytes::new(),
-            at: head.after,
-            recording,
-            last: head.after,
-            ended: None,
-            kept: 0,
-        }
-    }
-
-    async fn next(&mut self) -> BodyPiece<'_> {
-        self.piece = Bytes::new(); // a stream may be silent for minutes, and there may be thousands
-        if !self.chunk.is_empty() {
-            return self.next_piece();
-        }
-        let came = self.limits.wait(self.response.chunk()).await;
-        let at = elapsed(self.sent);
-        let what = match came.and_then(|chunk| chunk.map_err(|e| Error::from(&e))) {
-            Ok(Some(bytes)) => {
-                if let Some(exchange) = &mut self.recording {
-                    exchange.reads.push(TapeRead {
-                        after: at.saturating_sub(self.last),
-                        bytes: bytes.to_vec(),
-                    });
-                    self.last = at;
-                    self.kept += bytes.len() + size_of::<TapeRead>();
-                }
-                (self.chunk, self.at) = (bytes, at);
-                return self.next_piece();
-            }
-            Ok(None) => PieceContent::End,
-            Err(error) => PieceContent::Lost(error),
-        };
-        self.ended = Some(at);
-        BodyPiece { at: Some(at), what }
-    }
-
-    fn next_piece(&mut self) -> BodyPiece<'_> {
-        self.piece = self.chunk.split_to(self.chunk.len().min(PIECE));
-        BodyPiece {
-            at: Some(self.at),
-            what: PieceContent::Bytes(&self.piece),
-        }
-    }
-
-    fn stop(&mut self) -> Duration {
-        *self.ended.insert(elapsed(self.sent))
-    }
-
-    fn recorded(self, error: Option<&Error>) -> Option<Box<TapeExchange>> {
-        let after = self
-            .ended
-            .unwrap_or_else(|| elapsed(self.sent))
-            .saturating_sub(self.last);
-        if self.ended.is_none() && error.is_none() {
-            tokio::spawn(skip_rest(self.response));
-        }
-        Some(Box::new(TapeExchange {
-            end: Some((after, ending(error))),
-            ..*self.recording?
-        }))
-    }
-}
-
-/// The most bytes of one piece. A reader that is behind so has few events in memory, while the
-/// client of HTTP reads up to 400 KiB at once.
-const PIECE: usize = 16 << 10;
-
-/// The longest time for what follows a provider's end mark, and the most bytes of it.
-const REST: (Duration, usize) = (Duration::from_secs(1), 64 << 10);
-
-/// Reads what follows a provider's end mark, which is nothing but the end of the body. A connection
-/// whose body was read to its end serves the next request; any other is closed.
-async fn skip_rest(mut response: reqwest::Response) {
-    let mut left = REST.1;
-    let rest = async {
-        while let Ok(Some(bytes)) = response.chunk().await {
-            left = left.saturating_sub(bytes.len());
-            if left == 0 {
-                return;
-            }
-        }
-    };
-    let _ = tokio::time::timeout(REST.0, rest).await;
-}
-
-/// How an answer ended, as a tape has it.
-pub(crate) fn ending(error: Option<&Error>) -> TapeEnding {
-    match error {
-        None => TapeEnding::Eof,
-        Some(error) if error.is_timeout() => TapeEnding::Timeout,
-        Some(_) => TapeEnding::Reset,
-    }
-}
-
-/// The time since `since`, in the microseconds that a tape holds.
-pub(crate) fn elapsed(since: Instant) -> Duration {
-    Duration::from_micros(u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX))
 }
 
 /// The most bytes that one read gives, from a file or from anything else.
@@ -442,4 +312,18 @@ fn blocks<R: io::Read>(
         }
     };
     start_thread(work).map(|()| receive)
+}
+
+/// Starts a thread that ends by itself.
+///
+/// # Errors
+/// When the system has no more threads.
+pub(crate) fn start_thread(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let started = std::thread::Builder::new().spawn(work);
+    started.map(drop).map_err(|e| {
+        io::Error::new(
+            e.kind(),
+            format!("a thread cannot be started: {e}, raise the limit (ulimit -u)"),
+        )
+    })
 }

@@ -13,15 +13,18 @@
 //! events. Nothing here is shared between clients, but for the cryptography that rustls wants named
 //! once a process ([`Network::new`]).
 //!
+//! Without the feature `network` requests cannot be sent: [`Network`] cannot be made then, and all
+//! the rest works.
+//!
 //! Everything async runs on a tokio runtime of the caller's, with its timers and sockets enabled.
 //! Each wait may be dropped.
 
 mod body;
 mod error;
 mod faults;
-mod guard;
 mod header;
 mod limits;
+#[cfg_attr(not(feature = "network"), path = "network/absent.rs")]
 mod network;
 mod recorder;
 mod redirect;
@@ -29,14 +32,13 @@ mod retry;
 mod route;
 
 pub use api::{Request, tape::Head};
-pub use body::{Body, BodyPiece, FileBody, PieceContent};
+pub use body::{Body, BodyPiece, FileBody, PieceContent, Response};
 pub use error::{Error, ErrorKind};
 pub use faults::{BodySplit, RecordedAnswer, ReplayFaults, Speed, Stall, TimedRead};
-pub use guard::Guard;
 pub use header::{HeaderError, RequestHeader};
 pub use limits::TimeLimits;
-pub use network::{Network, NetworkError, Proxy, Response, document};
+pub use network::{Guard, Network, NetworkError, document};
 pub use recorder::{Recorder, RecorderError, TapeMode};
 pub use redirect::{RedirectError, follow, redirect};
 pub use retry::{AttemptPolicy, AttemptTrouble, Attempts, NextAttempt, Wait, retry_after};
-pub use route::{AddressError, Route, secrets_in_url, with_path_of};
+pub use route::{AddressError, Proxy, Route, secrets_in_url, with_path_of};

@@ -1,17 +1,24 @@
 //! Sends requests over the network.
 
-use crate::body::{Body, LiveBody, elapsed, ending};
-use crate::error::chain;
-use crate::guard::{ForbiddenAddress, Guard, Resolver};
-use crate::{Error, Route, TimeLimits};
+mod failure;
+mod guard;
+mod live;
+
+pub use guard::Guard;
+pub(crate) use live::LiveBody;
+
+use crate::{Error, Proxy, Response, Route, TimeLimits};
 use api::Request;
 use api::tape::{Head, TapeExchange};
 use bytes::Bytes;
-use reqwest::Url;
+use failure::chain;
+use guard::{ForbiddenAddress, Resolver};
+use live::{elapsed, ending};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
+use url::Url;
 
 /// A way to one server. Cheap to clone; all clones share connections, and any number of requests
 /// may be on their way at once.
@@ -29,23 +36,6 @@ pub struct Network {
     chain(.0).last().map_or_else(|| .0.to_string(), ToString::to_string)
 )]
 pub struct NetworkError(#[from] reqwest::Error);
-
-/// A proxy that requests go through. It looks up the names of servers itself, so a [`Guard`] cannot
-/// check what addresses they have.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proxy {
-    /// Its address, with a user and password if it needs them.
-    pub url: String,
-}
-
-/// An answer whose head has come.
-#[derive(Debug)]
-pub struct Response {
-    /// Its status and headers.
-    pub head: Head,
-    /// The rest, still on its way.
-    pub body: Body,
-}
 
 /// How long a document may take.
 const DOCUMENT: Duration = Duration::from_secs(60);
@@ -286,7 +276,7 @@ fn begun(
         status: response.status().as_u16(),
         headers,
     };
-    let body = Body::of_network(LiveBody::new(response, sent, limits, &head, recording));
+    let body = LiveBody::new(response, sent, limits, &head, recording).into();
     Response { head, body }
 }
 

@@ -2,7 +2,7 @@
 
 use api::Request;
 use api::tape::Head;
-use reqwest::Url;
+use url::Url;
 
 /// Why a redirect must not be followed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

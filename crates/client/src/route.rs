@@ -3,11 +3,11 @@
 use crate::Error;
 use api::Request;
 use redact::{is_secret_header, is_secret_parameter};
-use reqwest::Url;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 use tokio::net::TcpStream;
+use url::Url;
 
 /// The way to the server of a base URL.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,6 +19,14 @@ pub struct Route {
     /// The host and its addresses, if the host is `localhost` or a name under it and all its
     /// addresses are loopback addresses. Connections go to these addresses only.
     pub(crate) pinned: Option<(String, Vec<SocketAddr>)>,
+}
+
+/// A proxy that requests go through. It looks up the names of servers itself, so a [`crate::Guard`]
+/// cannot check what addresses they have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proxy {
+    /// Its address, with a user and password if it needs them.
+    pub url: String,
 }
 
 /// Why a request must not be sent to its address.

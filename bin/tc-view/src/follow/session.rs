@@ -1,7 +1,9 @@
 //! A session of a service, followed over HTTP. After a lost connection the next request asks for the
 //! bytes that have not come yet.
 
-use super::{BLOCK, Piece, Source, address};
+mod address;
+
+use super::{BLOCK, Piece, Source};
 use crate::args::ServiceArgs;
 use anyhow::{Result, anyhow, bail};
 use client::{
@@ -16,7 +18,7 @@ use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Runtime};
 
 /// The variable that holds the key of the service.
-pub(super) const KEY: &str = "TC_SERVE_KEY";
+const KEY: &str = "TC_SERVE_KEY";
 
 /// How long the service may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(10);

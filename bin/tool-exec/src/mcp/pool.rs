@@ -1,21 +1,16 @@
 //! The servers of a tools file: each is started when it is needed, and again after it has ended.
 
-use super::http;
-use super::program::{Confines, ServerProcess};
+use super::Confines;
 use super::session::McpSession;
-use super::stdio::ServerFaults;
-use crate::command::scratch::unused_name;
-use futures::future::join_all;
 use redact::Redactor;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
+use tokio::task::JoinSet;
 use tool::Hash;
-use tool::mcp::{
-    Change, Definition, Lock, LockedServer, McpServer, ServerLink, Servers, differences,
-};
+use tool::mcp::{Change, Definition, Lock, LockedServer, McpServer, Servers, differences};
 use toolbox::{LockFile, show};
 
 /// How long a server may take until its tools are known. Programs that are downloaded first (npx,
@@ -207,21 +202,36 @@ impl Pool {
     ///
     /// # Errors
     /// The first that does not start.
-    pub(crate) async fn start_all(&self) -> anyhow::Result<Vec<(&McpServer, Vec<Definition>)>> {
-        let starting = self.servers.list.iter().map(|server| async move {
-            let failed = |e: String| {
-                let text = format!("the server {:?} ({}): {e}", server.name, server.target());
-                anyhow::Error::msg(self.redactor.text(&text).into_owned())
-            };
-            let (session, tools) = self.start(server).await.map_err(failed)?;
-            if let Some(slot) = self.slots.get(&server.name) {
-                let mut slot = slot.lock().await;
-                (slot.running, slot.was_started) =
-                    (Some(Rc::new(RunningServer::new(session, Vec::new()))), true);
-            }
-            anyhow::Ok((server, tools))
-        });
-        join_all(starting).await.into_iter().collect()
+    pub(crate) async fn start_all(
+        self: &Rc<Self>,
+    ) -> anyhow::Result<Vec<(&McpServer, Vec<Definition>)>> {
+        let mut starting = JoinSet::new();
+        for index in 0..self.servers.list.len() {
+            let pool = Rc::clone(self);
+            starting.spawn_local(async move { (index, pool.start_at(index).await) });
+        }
+        let mut all = starting.join_all().await;
+        all.sort_by_key(|(index, _)| *index);
+        let tools = self.servers.list.iter().zip(all);
+        tools
+            .map(|(server, (_, tools))| Ok((server, tools?)))
+            .collect()
+    }
+
+    /// Starts the server at this place of the file, and returns its tools.
+    async fn start_at(&self, index: usize) -> anyhow::Result<Vec<Definition>> {
+        let server = &self.servers.list[index];
+        let failed = |e: String| {
+            let text = format!("the server {:?} ({}): {e}", server.name, server.target());
+            anyhow::Error::msg(self.redactor.text(&text).into_owned())
+        };
+        let (session, tools) = self.start(server).await.map_err(failed)?;
+        if let Some(slot) = self.slots.get(&server.name) {
+            let mut slot = slot.lock().await;
+            (slot.running, slot.was_started) =
+                (Some(Rc::new(RunningServer::new(session, Vec::new()))), true);
+        }
+        Ok(tools)
     }
 
     /// What differs between the tools that were locked and those that the servers have.
@@ -280,18 +290,28 @@ impl Pool {
     }
 
     /// Ends all servers.
-    pub(crate) async fn close(&self) {
-        let closing = self.slots.values().map(|slot| async {
-            // A server that is just being started holds its place; it ends with this process.
-            let Ok(mut slot) = tokio::time::timeout(CLOSE, slot.lock()).await else {
-                return;
-            };
-            let running = slot.running.take().and_then(Rc::into_inner);
-            if let Some(session) = running.and_then(|running| Rc::into_inner(running.session)) {
-                session.close().await;
-            }
-        });
-        join_all(closing).await;
+    pub(crate) async fn close(self: &Rc<Self>) {
+        let mut closing = JoinSet::new();
+        for index in 0..self.servers.list.len() {
+            let pool = Rc::clone(self);
+            closing.spawn_local(async move { pool.close_at(index).await });
+        }
+        closing.join_all().await;
+    }
+
+    /// Ends the server at this place of the file.
+    async fn close_at(&self, index: usize) {
+        let Some(slot) = self.slots.get(&self.servers.list[index].name) else {
+            return;
+        };
+        // A server that is just being started holds its place; it ends with this process.
+        let Ok(mut slot) = tokio::time::timeout(CLOSE, slot.lock()).await else {
+            return;
+        };
+        let running = slot.running.take().and_then(Rc::into_inner);
+        if let Some(session) = running.and_then(|running| Rc::into_inner(running.session)) {
+            session.close().await;
+        }
     }
 
     /// Shows what differs from the lock, and returns the names of the tools that must not be
@@ -323,25 +343,9 @@ impl Pool {
     }
 
     async fn start(&self, server: &McpServer) -> Result<(McpSession, Vec<Definition>), String> {
-        let faults = ServerFaults::new(&server.name, &self.redactor);
         let opening = async {
-            let session = match &server.link {
-                ServerLink::Stdio(program) => {
-                    let home = unused_name();
-                    let (process, transport) = ServerProcess::start(
-                        program,
-                        &self.folder,
-                        &home,
-                        &self.confines,
-                        faults.clone(),
-                    )
-                    .await?;
-                    McpSession::open(transport, faults, Some(process)).await?
-                }
-                ServerLink::Http(endpoint) => {
-                    McpSession::open(http::connect(endpoint)?, faults, None).await?
-                }
-            };
+            let session =
+                McpSession::start(server, &self.folder, &self.confines, &self.redactor).await?;
             let tools = session.tools(&server.name).await?;
             Ok((session, offered(server, tools)))
         };

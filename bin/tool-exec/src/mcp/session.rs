@@ -1,8 +1,14 @@
 //! A session with one server: greeting, the list of tools, calls.
 
+mod http;
+mod program;
+mod stdio;
+
 use super::answer::NO_RESULT;
-use super::program::ServerProcess;
-use super::stdio::ServerFaults;
+use super::{CallOutcome, Confines, LONGEST_STEP};
+use crate::command::scratch::unused_name;
+use program::ServerProcess;
+use redact::Redactor;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientCapabilities,
     ClientConfig, ClientRequest, Implementation, PaginatedRequestParams, ProgressNotificationParam,
@@ -17,11 +23,13 @@ use rmcp::{ClientHandler, RoleClient, ServiceExt};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use stdio::ServerFaults;
 use tokio::sync::mpsc;
-use tool::mcp::Definition;
+use tool::mcp::{Definition, McpServer, ServerLink};
 use tool::{CallFailure, CallStep, MayHaveRun};
 use trace::TraceContext;
 
@@ -37,6 +45,14 @@ const STEPS: usize = 64;
 const CLOSE: Duration = Duration::from_secs(1);
 /// How long a program may take to end by itself when its input has ended.
 const MOMENT: Duration = Duration::from_millis(100);
+
+/// Checks that this build can talk with servers.
+///
+/// # Errors
+/// None here; see `session/absent.rs`.
+pub(super) fn check() -> anyhow::Result<()> {
+    Ok(())
+}
 
 /// A session with one server. It ends with this value.
 #[derive(Debug)]
@@ -54,14 +70,6 @@ pub(crate) struct SessionCall {
     listener: SessionListener,
 }
 
-/// What comes of a call.
-pub(crate) enum CallOutcome {
-    /// It goes on.
-    Step(CallStep),
-    /// Its result as JSON, or why it failed, for the model.
-    Done(Result<Value, CallFailure>),
-}
-
 impl Drop for SessionCall {
     fn drop(&mut self) {
         self.listener.forget(&self.handle.progress_token);
@@ -69,11 +77,36 @@ impl Drop for SessionCall {
 }
 
 impl McpSession {
+    /// Starts a server of the tools file in `folder`, or connects to it, and greets it. `confines`
+    /// its program; `redactor` takes secrets out of what is shown.
+    ///
+    /// # Errors
+    /// Why there is no session, for people.
+    pub(crate) async fn start(
+        server: &McpServer,
+        folder: &Path,
+        confines: &Confines,
+        redactor: &Redactor,
+    ) -> Result<McpSession, String> {
+        let faults = ServerFaults::new(&server.name, redactor);
+        match &server.link {
+            ServerLink::Stdio(program) => {
+                let home = unused_name();
+                let (process, transport) =
+                    ServerProcess::start(program, folder, &home, confines, faults.clone()).await?;
+                McpSession::open(transport, faults, Some(process)).await
+            }
+            ServerLink::Http(endpoint) => {
+                McpSession::open(http::connect(endpoint)?, faults, None).await
+            }
+        }
+    }
+
     /// Greets a server.
     ///
     /// # Errors
     /// Why there is no session, for people.
-    pub(crate) async fn open<T>(
+    async fn open<T>(
         transport: T,
         faults: ServerFaults,
         mut process: Option<ServerProcess>,
@@ -255,7 +288,7 @@ impl McpSession {
                 why,
                 ran: MayHaveRun::Answered,
             },
-            ServiceError::TransportSend(e) if super::http::is_before_sending(&*e.error) => {
+            ServiceError::TransportSend(e) if http::is_before_sending(&*e.error) => {
                 CallFailure::not_run(why)
             }
             _ => CallFailure::may_have_run(why),
@@ -271,7 +304,7 @@ impl McpSession {
                     (None, ServiceError::TransportSend(e)) => {
                         let text = e.error.to_string();
                         let text = text.trim_start_matches("Client error: ");
-                        if super::http::is_before_sending(&*e.error) {
+                        if http::is_before_sending(&*e.error) {
                             format!("the call could not be sent: {text}")
                         } else {
                             format!("the call has no result: {text}")
@@ -300,15 +333,6 @@ fn with_errors(what: String, errors: Option<String>) -> String {
 }
 
 // What a server sends without being asked: progress of calls, and that its tools have changed.
-
-/// How much of what a server says about a step is shown, in bytes.
-const LONGEST: usize = 4096;
-
-/// Whether the message of a step may be the beginning of a longer one. A character has at most four
-/// bytes.
-pub(super) fn may_be_cut(message: &str) -> bool {
-    message.len() + 4 > LONGEST
-}
 
 /// What a server sends without being asked. It gets nothing in return: no roots, no samples of a
 /// model, no answers of a person.
@@ -362,7 +386,7 @@ impl ClientHandler for SessionListener {
                 .map(|total| (step.progress / total).clamp(0.0, 1.0));
             let step = CallStep {
                 progress: part.filter(|part| part.is_finite()),
-                message: event::cut(&step.message.unwrap_or_default(), LONGEST).to_owned(),
+                message: event::cut(&step.message.unwrap_or_default(), LONGEST_STEP).to_owned(),
             };
             // What a slow reader cannot take is left out: the next step says more.
             let _ = steps.try_send(step);

@@ -3,8 +3,7 @@
 
 use super::hub::HubClient;
 use super::pool::Pool;
-use super::program::Confines;
-use super::{Backend, hub};
+use super::{Backend, Confines, hub, session};
 use crate::command::program;
 use crate::{secrets, stream};
 use anyhow::{Context, bail};
@@ -124,6 +123,9 @@ impl Setup {
         } else {
             stream::block_on(HubClient::find(&self.pool.hash()))?
         };
+        if hub.is_none() && !servers.list.is_empty() {
+            session::check()?;
+        }
         Ok(hub.map_or_else(|| Backend::Own(Rc::clone(&self.pool)), Backend::Hub))
     }
 

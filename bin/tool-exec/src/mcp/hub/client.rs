@@ -2,7 +2,7 @@
 
 use super::protocol::{Connection, HubRequest, Reply, VERSION};
 use crate::command::program::HUB;
-use crate::mcp::session::CallOutcome;
+use crate::mcp::CallOutcome;
 use anyhow::{Context, bail};
 use std::cell::Cell;
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! One connection to a hub.
 
 use super::protocol::{Connection, HubRequest, Reply, VERSION};
+use crate::mcp::CallOutcome;
 use crate::mcp::pool::Pool;
-use crate::mcp::session::CallOutcome;
 use std::rc::Rc;
 use tokio::net::UnixStream;
 use tool::{CallFailure, hex};

@@ -19,7 +19,7 @@
 //!
 //! When a client closes its connection, the hub cancels the call of it.
 
-use crate::mcp::stdio::ServerLines;
+use crate::mcp::lines::ServerLines;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -4,30 +4,21 @@
 use super::stdio::{ServerFaults, StdioTransport};
 use crate::command::confine::Sandboxes;
 use crate::command::confine::groups::GroupLimits;
-use crate::command::confine::sandboxes::ProtectedFile;
 use crate::command::supervisor::{Job, ProcessLimits, RunningCommand, StartError, Supervisor};
 use crate::command::{program, supervisor};
+use crate::mcp::Confines;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
+use tool::fill;
 use tool::mcp::Program;
-use tool::{SandboxKind, fill};
 
 /// How much of the standard error of a server is kept, in bytes.
 const TAIL: usize = 4096;
 /// How much the home of a server may hold, in bytes: programs that install themselves use it.
 const HOME: u64 = 1 << 30;
-
-/// What confines the programs at the least, and the files that none of them may write.
-#[derive(Debug)]
-pub(crate) struct Confines {
-    /// The least that confines each.
-    pub least: SandboxKind,
-    /// The files of this program.
-    pub protected: Vec<ProtectedFile>,
-}
 
 /// A server's process. It ends with this value, and so does everything that it started.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! Which addresses may be connected to: those of the public internet, and those that the caller
 //! allows by name or number; and who looks names up.
 
+use crate::body::start_thread;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::fmt;
 use std::io;
@@ -212,20 +213,6 @@ fn special_v6(address: Ipv6Addr) -> Option<&'static str> {
         _ => "a reserved address",
     };
     Some(kind)
-}
-
-/// Starts a thread that ends by itself.
-///
-/// # Errors
-/// When the system has no more threads.
-pub(crate) fn start_thread(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    let started = std::thread::Builder::new().spawn(work);
-    started.map(drop).map_err(|e| {
-        io::Error::new(
-            e.kind(),
-            format!("a thread cannot be started: {e}, raise the limit (ulimit -u)"),
-        )
-    })
 }
 
 #[cfg(test)]

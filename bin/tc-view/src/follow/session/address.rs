@@ -1,18 +1,7 @@
 //! The address of a session's events, made of what people paste.
 
-use super::session::KEY;
+use super::KEY;
 use anyhow::{Result, bail};
-use std::path::Path;
-
-/// The operand as a URL of http or https, if it is one.
-pub(super) fn url(operand: &Path) -> Option<&str> {
-    let text = operand.to_str()?;
-    let is_url = |scheme: &str| {
-        text.get(..scheme.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
-    };
-    (is_url("http://") || is_url("https://")).then_some(text)
-}
 
 /// The address of the events of the session that `url` names: the address of its API
 /// (`…/v1/sessions/ID` or `…/v1/sessions/ID/events`), the service with the id alone
@@ -112,9 +101,6 @@ mod tests {
                 refused.contains(says) && !refused.contains("tp-1"),
                 "{refused}"
             );
-        }
-        for file in ["log.ndjson", "http", "httpx://h", "./http://h", ""] {
-            assert_eq!(url(Path::new(file)), None, "{file}");
         }
     }
 }

@@ -1,0 +1,27 @@
+//! What stands in for the sessions of a service in a build without the feature `network`.
+
+use super::{Piece, Source};
+use crate::args::ServiceArgs;
+use anyhow::{Result, bail};
+use stdio::Filter;
+
+/// A session of a service, which this build cannot open.
+pub(super) enum Session {}
+
+impl Session {
+    /// Fails. The address may hold a key, so the message leaves it out.
+    ///
+    /// # Errors
+    /// One line, always.
+    pub(super) fn open(_: &str, _: &ServiceArgs, _: &Filter) -> Result<Session> {
+        bail!(
+            "a session of a service cannot be followed, this build has no network; build it with the feature \"network\" (on by default)"
+        )
+    }
+}
+
+impl Source for Session {
+    fn next(&mut self) -> Result<Piece<'_>> {
+        match *self {}
+    }
+}

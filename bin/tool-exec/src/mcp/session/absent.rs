@@ -1,0 +1,75 @@
+//! What stands in for sessions in a build without the feature `mcp`. The servers of a hub that
+//! another build has started can be called.
+
+use super::{CallOutcome, Confines};
+use redact::Redactor;
+use std::convert::Infallible;
+use std::path::Path;
+use tool::mcp::{Definition, McpServer};
+use trace::TraceContext;
+
+/// Why no server can be started.
+const ABSENT: &str = "servers of mcpServers cannot be used, this build has no MCP; build it with the feature \"mcp\" (on by default)";
+
+/// A session with one server, which this build cannot start.
+#[derive(Debug)]
+pub(crate) struct McpSession(Infallible);
+
+/// A call that a server has taken.
+pub(crate) enum SessionCall {}
+
+/// Fails.
+///
+/// # Errors
+/// One line, always.
+pub(super) fn check() -> anyhow::Result<()> {
+    anyhow::bail!(ABSENT)
+}
+
+impl McpSession {
+    /// Fails.
+    ///
+    /// # Errors
+    /// One line, always.
+    pub(crate) async fn start(
+        _: &McpServer,
+        _: &Path,
+        _: &Confines,
+        _: &Redactor,
+    ) -> Result<McpSession, String> {
+        Err(ABSENT.to_owned())
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        match self.0 {}
+    }
+
+    pub(crate) fn changes(&self) -> u64 {
+        match self.0 {}
+    }
+
+    pub(crate) async fn tools(&self, _: &str) -> Result<Vec<Definition>, String> {
+        match self.0 {}
+    }
+
+    pub(crate) async fn call(
+        &self,
+        _: &str,
+        _: &str,
+        _: Option<&TraceContext>,
+    ) -> Result<SessionCall, String> {
+        match self.0 {}
+    }
+
+    pub(crate) async fn next(&self, _: &mut SessionCall) -> CallOutcome {
+        match self.0 {}
+    }
+
+    pub(crate) async fn cancel(&self, _: &SessionCall, _: &str) {
+        match self.0 {}
+    }
+
+    pub(crate) async fn close(self) {
+        match self.0 {}
+    }
+}
