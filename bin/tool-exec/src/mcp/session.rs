@@ -20,7 +20,6 @@ use rmcp::service::{
 };
 use rmcp::transport::Transport;
 use rmcp::{ClientHandler, RoleClient, ServiceExt};
-use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::Path;
