@@ -62,6 +62,7 @@ impl Setup {
                 .is_none_or(|lock| lock.server(&server.name).is_none())
         });
         if let (Some(server), Unlocked::Refuse) = (missing, unlocked) {
+            session::check()?;
             let name = &toolbox.name;
             bail!(
                 "{name}: the tools of the server {:?} are not locked in {}, so nobody has accepted them; to look at them and lock them run {}",

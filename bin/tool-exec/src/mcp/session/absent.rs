@@ -9,7 +9,7 @@ use tool::mcp::{Definition, McpServer};
 use trace::TraceContext;
 
 /// Why no server can be started.
-const ABSENT: &str = "servers of mcpServers cannot be used, this build has no MCP; build it with the feature \"mcp\" (on by default)";
+const ABSENT: &str = "this build has no MCP; build it with the feature \"mcp\" (on by default)";
 
 /// A session with one server, which this build cannot start.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(crate) enum SessionCall {}
 /// # Errors
 /// One line, always.
 pub(super) fn check() -> anyhow::Result<()> {
-    anyhow::bail!(ABSENT)
+    anyhow::bail!("the servers of mcpServers cannot be used: {ABSENT}")
 }
 
 impl McpSession {
