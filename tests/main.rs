@@ -26,6 +26,7 @@ mod messages;
 mod metrics;
 mod new_dialect;
 mod options;
+mod packages;
 mod picture;
 mod pipes;
 mod react;
