@@ -3,6 +3,7 @@
 //! (<https://bishopfox.com/blog/json-interoperability-vulnerabilities>). A text with one of these
 //! is refused, so that the schema check and the tool see the same value.
 
+use crate::decimal::Decimal;
 use event::{Raw, Record, ScanError};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -280,35 +281,10 @@ fn is_number(value: Raw<'_>) -> bool {
 
 fn numbers_equal(a: &str, b: &str) -> bool {
     let is_integer = |text: &str| !text.contains(['.', 'e', 'E']);
-    match (decimal(a), decimal(b)) {
-        (Some(a), Some(b)) if a == b => true,
-        _ if is_integer(a) && is_integer(b) => false,
-        _ => {
-            matches!((a.parse::<f64>(), b.parse::<f64>()), (Ok(a), Ok(b)) if a == b && a.is_finite())
-        }
-    }
-}
-
-/// Sign, digits without zeros at either end, and the exponent of the last digit. `None` if the
-/// exponent has no place in an `i64`.
-fn decimal(text: &str) -> Option<(bool, String, i64)> {
-    let (is_negative, text) = text
-        .strip_prefix('-')
-        .map_or((false, text), |rest| (true, rest));
-    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits = format!("{whole}{fraction}");
-    let exponent = exponent
-        .parse::<i64>()
-        .ok()?
-        .checked_sub(fraction.len() as i64)?;
-    let significant = digits.trim_end_matches('0');
-    let exponent = exponent.checked_add((digits.len() - significant.len()) as i64)?;
-    match significant.trim_start_matches('0') {
-        // Zero has neither a sign nor an exponent.
-        "" => Some((false, String::new(), 0)),
-        significant => Some((is_negative, significant.to_owned(), exponent)),
-    }
+    let exact = Decimal::new(a);
+    exact.is_exact() && exact == Decimal::new(b)
+        || !(is_integer(a) && is_integer(b))
+            && matches!((a.parse::<f64>(), b.parse::<f64>()), (Ok(a), Ok(b)) if a == b && a.is_finite())
 }
 
 /// Whether `name` may name a tool: 1 to 128 of `A-Z a-z 0-9 _ . -`, as MCP has it

@@ -5,6 +5,7 @@
 //! that was cut; a repair lists every edit. Nothing opens a file or a connection.
 
 mod check;
+mod decimal;
 mod difference;
 mod lex;
 mod literal;

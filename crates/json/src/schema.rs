@@ -1,31 +1,34 @@
 //! JSON Schema for tool arguments. Schemas come from strangers (a server of tools, a stream), so
-//! nothing is fetched, sizes and costs are bounded, and patterns match in linear time.
+//! nothing is fetched, sizes and steps are bounded, and patterns match in linear time.
 
 use crate::{JsonError, JsonType, Repair, Repaired, Shape, ValueType, apply, check};
-use cost::{Size, cut, short};
 use event::Raw;
 use event::payload::RepairKind;
-use jsonschema::error::{TypeKind, ValidationErrorKind};
-use jsonschema::{PatternOptions, ValidationError, Validator};
+use fault::{About, Fault};
+#[cfg(feature = "jsonschema")]
+use library::Library;
+use own::{Exhausted, Own};
+use references::References;
 use serde_json::Value;
+use size::{Size, cut, short};
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
-mod cost;
+mod fault;
+#[cfg(feature = "jsonschema")]
+mod library;
+mod own;
+mod pattern;
+mod references;
+mod size;
 
-pub use cost::SchemaError;
+pub use size::SchemaError;
 
-/// The largest compiled pattern, in bytes.
-const MAX_PATTERN_SIZE: usize = 1 << 20;
-
-/// A compiled schema.
+/// A schema that arguments can be checked against.
 #[derive(Debug)]
 pub struct Schema {
     root: Value,
     validator: Validator,
-    /// The most steps of a validation along one path from the root of the value to a leaf;
-    /// `cost.rs` computes them.
-    steps: u64,
     unknown_types: Vec<String>,
     /// See [`Schema::unpacked`].
     unpacked: OnceLock<HashSet<String>>,
@@ -43,21 +46,10 @@ impl Schema {
             serde_json::from_str(json).map_err(|e| SchemaError::Syntax(short(&e.to_string())))?;
         let mut size = Size::default();
         size.schema(&mut root, 0)?;
-        let steps = cost::steps(&root).map_err(SchemaError::TooComplex)?;
-        let validator = jsonschema::options()
-            .offline()
-            .should_validate_formats(false)
-            .with_pattern_options(
-                PatternOptions::regex()
-                    .size_limit(MAX_PATTERN_SIZE)
-                    .dfa_size_limit(MAX_PATTERN_SIZE),
-            )
-            .build(&root)
-            .map_err(|e| SchemaError::Invalid(invalid(&e)))?;
+        let validator = Validator::new(&root)?;
         Ok(Schema {
             root,
             validator,
-            steps,
             unknown_types: size.unknown_types,
             unpacked: OnceLock::new(),
         })
@@ -79,27 +71,27 @@ impl Schema {
         check(arguments).map_err(|e| Misfit::json(&e))?;
         let mut value: Value = serde_json::from_str(arguments)
             .map_err(|e| Misfit::at_root(&format!("not valid JSON: {e}")))?;
-        if !cost::bearable(self.steps, arguments.len(), &value) {
-            return Err(Misfit::at_root(
-                "the schema is too complex for so many values, call it with fewer",
-            ));
-        }
-        if self.validator.is_valid(&value)
-            || leave_out_nulls(&mut value, &ValueType::new(&self.root))
-                && self.validator.is_valid(&value)
+        let most = own::most_steps(arguments.len());
+        let fits = |value: &Value| {
+            self.validator
+                .fits(&self.root, value, most)
+                .map_err(|Exhausted| {
+                    Misfit::at_root(
+                        "the schema is too complex for so many values, call it with fewer",
+                    )
+                })
+        };
+        if fits(&value)?
+            || leave_out_nulls(&mut value, &ValueType::new(&self.root)) && fits(&value)?
         {
             return Ok(());
         }
-        if !cost::affordable(&self.root, &value) {
-            return Err(Misfit::at_root(
-                "the schema is too involved to say what does not fit",
-            ));
-        }
-        Err(Misfit::explain(
-            &self.validator,
-            &value,
-            self.properties().collect(),
-        ))
+        let faults = self.validator.faults(&self.root, &value);
+        let faults = faults.map_err(|Exhausted| {
+            Misfit::at_root("the schema is too involved to say what does not fit")
+        })?;
+        let known: Vec<_> = self.properties().collect();
+        Err(Misfit::of(&faults, &known))
     }
 
     /// The names of the parameters that the schema lists in its own `properties`.
@@ -153,17 +145,15 @@ impl Schema {
             return false;
         }
         let probe = serde_json::json!({ name: null });
-        let place = format!("/{name}");
-        let is_about_null = |error: ValidationError<'_>| {
-            let path = error.evaluation_path().to_string();
-            let conditional = |step: &str| {
-                matches!(step, "if" | "then" | "else" | "anyOf" | "oneOf" | "not")
-                    || step.starts_with("dependent")
-            };
-            let (before, _) = path.split_once("/properties/").unwrap_or(("/not", ""));
-            error.instance_path().to_string() == place && !before.split('/').any(conditional)
-        };
-        self.validator.iter_errors(&probe).any(is_about_null)
+        let place = fault::member("", name);
+        match &self.validator {
+            // What depends on a condition is a fault of the whole.
+            Validator::Own(own) => own
+                .faults(&self.root, &probe)
+                .is_ok_and(|faults| faults.iter().any(|fault| fault.path == place)),
+            #[cfg(feature = "jsonschema")]
+            Validator::Library(library) => library.has_fault(&self.root, &probe, &place),
+        }
     }
 
     /// Replaces a string that contains an encoded object or array by that object or array, wherever
@@ -300,23 +290,6 @@ fn types(schema: &Value) -> Vec<&str> {
     out
 }
 
-/// The message for an invalid schema. It names the place of the error in the schema.
-fn invalid(error: &ValidationError<'_>) -> String {
-    let what = match error.kind() {
-        ValidationErrorKind::Format { format } if format == "regex" => format!(
-            "{} is no pattern that can be matched in linear time (no look-around, no back-reference, not too large)",
-            cut(&error.instance().to_string(), 100)
-        ),
-        _ => error.to_string(),
-    };
-    let path = error.instance_path().to_string();
-    short(&if path.is_empty() {
-        what
-    } else {
-        format!("{path}: {what}")
-    })
-}
-
 /// The most members that are looked up in the schema, since each lookup walks over the schema.
 /// Further members stay in the value.
 const LOOKED_UP: u32 = 100_000;
@@ -372,8 +345,6 @@ impl Nulls {
 
 /// How many violations are listed.
 const TOLD: usize = 5;
-/// The longest quote of a value, in characters.
-const QUOTED: usize = 60;
 /// The longest message, in characters.
 const MESSAGE: usize = 240;
 
@@ -428,99 +399,86 @@ impl Misfit {
         Misfit::at_root(&error.to_string())
     }
 
-    /// Why `value` is not valid; `known` are the parameters' names.
-    fn explain(validator: &Validator, value: &Value, known: Vec<&str>) -> Misfit {
+    /// What the faults of the arguments are; `known` are the parameters' names.
+    fn of(faults: &[Fault], known: &[&str]) -> Misfit {
         let mut misfit = Misfit {
             violations: Vec::new(),
             more: 0,
         };
-        for error in validator.iter_errors(value) {
-            for violation in violations(&error, &known) {
-                if misfit.violations.len() < TOLD {
-                    misfit.violations.push(violation);
-                } else {
-                    misfit.more += 1;
+        for fault in faults {
+            match &fault.about {
+                About::Value => misfit.add(&fault.path, &fault.message),
+                About::Missing(name) => {
+                    misfit.add(&fault::member(&fault.path, name), "is required");
+                }
+                About::Unexpected(names) => {
+                    let hint = if fault.path.is_empty() && !known.is_empty() {
+                        format!(", known are {}", known.join(", "))
+                    } else {
+                        String::new()
+                    };
+                    for name in names {
+                        let path = fault::member(&fault.path, name);
+                        misfit.add(&path, &format!("is not a parameter{hint}"));
+                    }
                 }
             }
         }
         misfit
     }
-}
 
-fn violations(error: &ValidationError<'_>, known: &[&str]) -> Vec<Violation> {
-    let path = error.instance_path().to_string();
-    let at = |name: &str, message: String| Violation {
-        path: cut(
-            &format!("{path}/{}", name.replace('~', "~0").replace('/', "~1")),
-            MESSAGE,
-        ),
-        message,
-    };
-    match error.kind() {
-        ValidationErrorKind::Required { property } => {
-            vec![at(
-                property.as_str().unwrap_or_default(),
-                "is required".to_owned(),
-            )]
+    fn add(&mut self, path: &str, message: &str) {
+        if self.violations.len() < TOLD {
+            self.violations.push(Violation {
+                path: cut(path, MESSAGE),
+                message: cut(message, MESSAGE),
+            });
+        } else {
+            self.more += 1;
         }
-        ValidationErrorKind::AdditionalProperties { unexpected }
-        | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
-            let hint = if path.is_empty() && !known.is_empty() {
-                format!(", known are {}", known.join(", "))
-            } else {
-                String::new()
-            };
-            unexpected
-                .iter()
-                .map(|name| at(name, cut(&format!("is not a parameter{hint}"), MESSAGE)))
-                .collect()
-        }
-        _ => vec![Violation {
-            path: cut(&path, MESSAGE),
-            message: cut(&message(error), MESSAGE),
-        }],
     }
 }
 
-fn message(error: &ValidationError<'_>) -> String {
-    let given = cut(&error.instance().to_string(), QUOTED);
-    match error.kind() {
-        ValidationErrorKind::Type { kind } => {
-            let wanted = match kind {
-                TypeKind::Single(one) => one.to_string(),
-                TypeKind::Multiple(many) => many
-                    .iter()
-                    .map(|t| t.to_string())
-                    .collect::<Vec<_>>()
-                    .join(" or "),
-            };
-            format!("must be {wanted}, not {given}")
+/// What checks values against a schema.
+#[derive(Debug)]
+enum Validator {
+    /// Ours, for what the schemas of tools use.
+    Own(Own),
+    #[cfg(feature = "jsonschema")]
+    Library(Library),
+}
+
+impl Validator {
+    fn new(root: &Value) -> Result<Validator, SchemaError> {
+        let own = Own::new(root);
+        if own.as_ref().map_or(true, Own::has_references) {
+            References::new(root)
+                .check()
+                .map_err(SchemaError::TooComplex)?;
         }
-        ValidationErrorKind::Enum { options } => {
-            format!(
-                "must be one of {}, not {given}",
-                cut(&options.to_string(), 2 * QUOTED)
-            )
+        match own {
+            Ok(own) => Ok(Validator::Own(own)),
+            #[cfg(feature = "jsonschema")]
+            Err(_) => Library::new(root).map(Validator::Library),
+            #[cfg(not(feature = "jsonschema"))]
+            Err(left) => Err(SchemaError::NotBuilt(left)),
         }
-        ValidationErrorKind::Constant { expected_value } => {
-            format!(
-                "must be {}, not {given}",
-                cut(&expected_value.to_string(), QUOTED)
-            )
+    }
+
+    fn fits(&self, root: &Value, value: &Value, most: u64) -> Result<bool, Exhausted> {
+        match self {
+            Validator::Own(own) => own.fits(root, value, most),
+            #[cfg(feature = "jsonschema")]
+            Validator::Library(library) => library.fits(root, value, most),
         }
-        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
-            let forms: Vec<_> = context
-                .iter()
-                .filter_map(|errors| errors.first())
-                .take(3)
-                .map(|e| cut(&message(e), QUOTED))
-                .collect();
-            format!("fits none of the allowed forms ({})", forms.join("; or "))
+    }
+
+    fn faults(&self, root: &Value, value: &Value) -> Result<Vec<Fault>, Exhausted> {
+        match self {
+            Validator::Own(own) => own.faults(root, value),
+            #[cfg(feature = "jsonschema")]
+            Validator::Library(library) => library.faults(root, value),
         }
-        _ => format!(
-            "{}, given {given}",
-            cut(&error.masked().to_string(), 2 * QUOTED)
-        ),
     }
 }
 

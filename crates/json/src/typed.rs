@@ -4,6 +4,7 @@
 //! Nothing is validated here: the schema only decides how the text is read. No number is converted,
 //! so no digit is lost.
 
+use crate::decimal::Decimal;
 use crate::lex::{pieces, with_valid_strings};
 use crate::{JsonError, Literal, LiteralProgress, Notation, check};
 use event::Raw;
@@ -317,7 +318,9 @@ fn values(part: &Map<String, Value>) -> Option<Vec<JsonType>> {
         let kind = match value {
             Value::Null => JsonType::Null,
             Value::Bool(_) => JsonType::Boolean,
-            Value::Number(number) if is_whole(&number.to_string()) => JsonType::Integer,
+            Value::Number(number) if Decimal::new(&number.to_string()).is_whole() => {
+                JsonType::Integer
+            }
             Value::Number(_) => JsonType::Number,
             Value::String(_) => JsonType::String,
             Value::Array(_) => JsonType::Array,
@@ -359,7 +362,7 @@ fn read(kind: JsonType, text: &str, bare: &str, out: &mut String) -> bool {
     let json = match (kind, bare) {
         (JsonType::Boolean, "true" | "True") => "true",
         (JsonType::Boolean, "false" | "False") => "false",
-        (JsonType::Integer, _) if is_number(bare) && is_whole(bare) => bare,
+        (JsonType::Integer, _) if is_number(bare) && Decimal::new(bare).is_whole() => bare,
         (JsonType::Number, _) if is_number(bare) => bare,
         (JsonType::Object | JsonType::Array, _) => {
             if !bare.starts_with(if kind == JsonType::Object { '{' } else { '[' }) {
@@ -382,13 +385,6 @@ fn read(kind: JsonType, text: &str, bare: &str, out: &mut String) -> bool {
 
 fn is_number(text: &str) -> bool {
     text.starts_with(|c: char| c == '-' || c.is_ascii_digit()) && Raw::parse(text).is_ok()
-}
-
-/// Whether a number is an integer by its digits, as `5.0` and `5e2` are.
-fn is_whole(number: &str) -> bool {
-    let (digits, power) = number.split_once(['e', 'E']).unwrap_or((number, ""));
-    let fraction = digits.split_once('.').map_or("", |(_, fraction)| fraction);
-    fraction.bytes().all(|c| c == b'0') && !power.starts_with('-')
 }
 
 /// Appends the JSON of `text`, which is one value without white space round it. Returns `false`,

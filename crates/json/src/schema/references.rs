@@ -1,0 +1,341 @@
+//! Where the references of a schema lead, and whether they come to an end.
+
+use serde_json::{Map, Value};
+use std::collections::{HashMap, HashSet};
+
+/// How many schemas in a row may apply to the same value. Each takes stack at each level of the
+/// value.
+const MAX_ROW: usize = 48;
+/// How many parts may have an `$id`, since each reference is looked up in all of them.
+const MAX_ROOTS: usize = 100;
+/// How many parts the references may lead to: the crate `jsonschema` compiles them one in another.
+const MAX_TARGETS: usize = 1_000;
+
+/// How many schemas, counted again for each reference and alternative that leads to them, may apply
+/// to a value with `unevaluatedProperties` or `unevaluatedItems`: the crate `jsonschema` compiles
+/// each of them again.
+const MAX_PATHS: usize = 500;
+
+const ROW: &str = "more than 48 schemas in a row apply to one value";
+
+/// The parts of a schema that a reference can name: the roots that pointers start at, and the
+/// anchors.
+#[derive(Debug)]
+pub(super) struct References<'s> {
+    /// The schema, and each part with an `$id`: the pointers below such a part start there.
+    roots: Vec<&'s Value>,
+    anchors: HashMap<&'s str, Vec<&'s Value>>,
+    /// Each part of the schema that may be a schema.
+    parts: Vec<&'s Value>,
+}
+
+/// The schemas that apply to one value.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    /// How many do in a row.
+    longest: usize,
+    /// How many there are, each counted once for each way to it.
+    paths: usize,
+}
+
+impl<'s> References<'s> {
+    pub(super) fn new(root: &'s Value) -> References<'s> {
+        let mut found = References {
+            roots: vec![root],
+            anchors: HashMap::new(),
+            parts: Vec::new(),
+        };
+        let mut rest = vec![root];
+        while let Some(value) = rest.pop() {
+            match value {
+                Value::Array(items) => rest.extend(items),
+                Value::Object(members) => {
+                    found.note(value, members);
+                    for (key, value) in members {
+                        match (key.as_str(), value) {
+                            ("enum" | "const" | "default" | "example" | "examples", _) => {}
+                            (
+                                "properties" | "patternProperties" | "$defs" | "definitions"
+                                | "dependentSchemas",
+                                Value::Object(named),
+                            ) => rest.extend(named.values()),
+                            _ => rest.push(value),
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// Notes a part of the schema, and its names.
+    fn note(&mut self, part: &'s Value, members: &'s Map<String, Value>) {
+        self.parts.push(part);
+        for key in ["$id", "id", "$anchor", "$dynamicAnchor"] {
+            let Some(Value::String(name)) = members.get(key) else {
+                continue;
+            };
+            match name.strip_prefix('#') {
+                Some(anchor) => self.anchors.entry(anchor).or_default().push(part),
+                None if key.ends_with("nchor") => self.anchors.entry(name).or_default().push(part),
+                None if !std::ptr::eq(part, self.roots[0]) => self.roots.push(part),
+                None => {}
+            }
+        }
+    }
+
+    /// Checks that the references come to an end at each value.
+    ///
+    /// # Errors
+    /// Why they do not, or that they lead through too many schemas.
+    pub(super) fn check(&self) -> Result<(), &'static str> {
+        if self.roots.len() > MAX_ROOTS {
+            return Err("more than 100 of its parts have an $id");
+        }
+        let mut rows = HashMap::new();
+        for part in &self.parts {
+            self.row(part, 1, &mut rows)?;
+        }
+        let mut targets = HashSet::new();
+        for part in &self.parts {
+            targets.extend(part.as_object().into_iter().flatten().filter_map(referred));
+        }
+        if targets.len() > MAX_TARGETS {
+            return Err("its references lead to more than 1,000 schemas");
+        }
+        Ok(())
+    }
+
+    /// The schemas that apply to a value from `schema` on, which is the `n`th of its row. `rows` are
+    /// those counted so far, by the address of a schema; `None` while it is being counted.
+    fn row(
+        &self,
+        schema: &'s Value,
+        n: usize,
+        rows: &mut HashMap<*const Value, Option<Row>>,
+    ) -> Result<Row, &'static str> {
+        let mut row = Row {
+            longest: 1,
+            paths: 1,
+        };
+        let Value::Object(members) = schema else {
+            return Ok(row);
+        };
+        let address = std::ptr::from_ref(schema);
+        match rows.get(&address) {
+            Some(Some(known)) => return Ok(*known),
+            Some(None) => return Err("it refers to itself without a step into the value"),
+            None if n > MAX_ROW => return Err(ROW),
+            None => rows.insert(address, None),
+        };
+        for part in self.in_place(members) {
+            let part = self.row(part, n + 1, rows)?;
+            row.longest = row.longest.max(1 + part.longest);
+            row.paths = row.paths.saturating_add(part.paths);
+        }
+        if row.longest > MAX_ROW {
+            return Err(ROW);
+        }
+        let mut keys = members.keys();
+        if row.paths > MAX_PATHS && keys.any(|key| key.starts_with("unevaluated")) {
+            return Err(
+                "its references and alternatives multiply to more than 500 schemas beside an unevaluated keyword",
+            );
+        }
+        rows.insert(address, Some(row));
+        Ok(row)
+    }
+
+    /// The parts of a schema that apply to the same value as the schema.
+    pub(super) fn in_place(&self, members: &'s Map<String, Value>) -> Vec<&'s Value> {
+        let mut parts = Vec::new();
+        for (key, value) in members {
+            match (key.as_str(), value) {
+                ("allOf" | "anyOf" | "oneOf", Value::Array(all)) => parts.extend(all),
+                ("not" | "if" | "then" | "else", schema) => parts.push(schema),
+                ("dependentSchemas" | "dependencies", Value::Object(all)) => {
+                    parts.extend(all.values())
+                }
+                member => parts.extend(
+                    referred((key, member.1))
+                        .into_iter()
+                        .flat_map(|reference| self.targets(reference)),
+                ),
+            }
+        }
+        parts
+    }
+
+    /// Every part that a reference inside the schema (`#…`) may lead to. The drafts of JSON Schema
+    /// differ in the root that a pointer starts at, so each root is tried: the count must cover the
+    /// part that the validator takes.
+    pub(super) fn targets(&self, reference: &str) -> Vec<&'s Value> {
+        let Some(fragment) = reference.strip_prefix('#') else {
+            return Vec::new();
+        };
+        let fragment = decoded(fragment);
+        if fragment.is_empty() || fragment.starts_with('/') {
+            self.roots
+                .iter()
+                .filter_map(|root| pointed(root, &fragment))
+                .collect()
+        } else {
+            self.anchors
+                .get(fragment.as_str())
+                .cloned()
+                .unwrap_or_default()
+        }
+    }
+}
+
+/// The reference of a member of a schema.
+fn referred<'s>((key, value): (&'s String, &'s Value)) -> Option<&'s str> {
+    let is_reference = matches!(key.as_str(), "$ref" | "$dynamicRef" | "$recursiveRef");
+    value.as_str().filter(|_| is_reference)
+}
+
+/// The part that a JSON pointer leads to. Like the validator, it accepts array indexes with leading
+/// zeros or a sign.
+fn pointed<'s>(root: &'s Value, pointer: &str) -> Option<&'s Value> {
+    pointer.split('/').skip(1).try_fold(root, |value, token| {
+        let token = token.replace("~1", "/").replace("~0", "~");
+        match value {
+            Value::Object(members) => members.get(&token),
+            Value::Array(items) => items.get(token.parse::<usize>().ok()?),
+            _ => None,
+        }
+    })
+}
+
+/// A URI's fragment without its percent escapes.
+fn decoded(fragment: &str) -> String {
+    let hex = |byte: Option<u8>| byte.and_then(|b| char::from(b).to_digit(16));
+    let mut bytes = fragment.bytes();
+    let mut out = Vec::with_capacity(fragment.len());
+    while let Some(byte) = bytes.next() {
+        let mut ahead = bytes.clone();
+        match (byte, hex(ahead.next()), hex(ahead.next())) {
+            (b'%', Some(high), Some(low)) => {
+                out.push((high * 16 + low) as u8);
+                bytes = ahead;
+            }
+            _ => out.push(byte),
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_schema_that_leads_back_needs_a_step_into_the_value() {
+        let refused = |schema: Value| {
+            References::new(&schema)
+                .check()
+                .unwrap_err()
+                .contains("without a step")
+        };
+        assert!(refused(json!({"$ref": "#"})));
+        assert!(refused(json!({"allOf": [{"$ref": "#"}]})));
+        assert!(refused(
+            json!({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"not": {"$ref": "#/$defs/a"}}}, "items": {"$ref": "#/$defs/a"}})
+        ));
+        assert!(refused(
+            json!({"$dynamicAnchor": "n", "anyOf": [{"$dynamicRef": "#n"}, {"type": "string"}]})
+        ));
+        for schema in [
+            json!({"properties": {"a": {"$ref": "#"}}}),
+            json!({"const": {"$ref": "#"}, "properties": {"const": {"type": "string"}}}),
+        ] {
+            assert_eq!(References::new(&schema).check(), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_row_and_all_targets_are_limited() {
+        let chain = |n: usize, make: fn(Value) -> Value| {
+            let mut defs = Map::new();
+            for i in 0..n {
+                defs.insert(
+                    format!("d{i}"),
+                    make(json!({"$ref": format!("#/$defs/d{}", i + 1)})),
+                );
+            }
+            defs.insert(format!("d{n}"), json!({"type": "string"}));
+            let schema = json!({"properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": defs});
+            References::new(&schema).check()
+        };
+        assert_eq!(chain(40, |next| next), Ok(()));
+        assert_eq!(chain(60, |next| next), Err(ROW));
+        assert_eq!(chain(5_000, |next| next), Err(ROW));
+        assert_eq!(chain(900, |next| json!({"items": next})), Ok(()));
+        assert!(
+            chain(5_000, |next| json!({"items": next}))
+                .unwrap_err()
+                .contains("1,000 schemas")
+        );
+    }
+
+    #[test]
+    fn what_an_unevaluated_keyword_looks_through_is_limited() {
+        let pairs = |n: usize, keyword: &str| {
+            let pair = |i: usize| {
+                let next = json!({"$ref": format!("#/$defs/d{}", i + 1)});
+                (
+                    format!("d{i}"),
+                    json!({"anyOf": [next, next], keyword: false}),
+                )
+            };
+            let defs: Map<_, _> = (0..n).map(pair).collect();
+            let schema = json!({"$defs": defs});
+            References::new(&schema).check()
+        };
+        assert_eq!(pairs(5, "unevaluatedItems"), Ok(()));
+        assert!(
+            pairs(12, "unevaluatedItems")
+                .unwrap_err()
+                .contains("multiply")
+        );
+        assert!(
+            pairs(12, "unevaluatedProperties")
+                .unwrap_err()
+                .contains("multiply")
+        );
+        assert_eq!(pairs(12, "items"), Ok(()));
+    }
+
+    #[test]
+    fn every_way_to_name_a_part() {
+        let schema = json!({
+            "$id": "https://example.org/s",
+            "$defs": {"a b": [1, {"$anchor": "x"}], "c/d": 2, "inner": {"$id": "inner", "$defs": {"e": 3}}, "old": {"$id": "#y"}},
+            "e": 4,
+        });
+        let references = References::new(&schema);
+        let found = |reference: &str| {
+            references
+                .targets(reference)
+                .iter()
+                .map(|v| v.to_string().chars().take(20).collect::<String>())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(found("#/e"), ["4"]);
+        assert_eq!(found("#/$defs/a%20b/0"), ["1"]);
+        assert_eq!(found("#/$defs/a%20b/00"), ["1"]);
+        assert_eq!(found("#/%24defs/c~1d"), ["2"]);
+        assert_eq!(found("#/$defs/e"), ["3"]);
+        assert_eq!(found("#x"), [r#"{"$anchor":"x"}"#]);
+        assert_eq!(found("#y"), [r##"{"$id":"#y"}"##]);
+        assert_eq!(references.targets("#").len(), 2);
+        assert!(
+            found("#/none").is_empty()
+                && found("#none").is_empty()
+                && found("http://x").is_empty()
+                && found("#%").is_empty()
+        );
+    }
+}

@@ -1,0 +1,202 @@
+//! What a schema may hold, before it is used: its size, its spellings of types, and why it is
+//! refused.
+
+use serde_json::Value;
+
+/// The deepest nesting of brackets in a schema.
+const MAX_DEPTH: usize = 64;
+/// The most objects and arrays in a schema.
+const MAX_PARTS: usize = 10_000;
+/// The most text in all patterns of a schema, in bytes.
+const MAX_PATTERNS: usize = 64 * 1024;
+
+/// The largest compiled pattern, in bytes.
+pub(super) const MAX_PATTERN_SIZE: usize = 1 << 20;
+
+/// The types of JSON Schema
+/// (<https://json-schema.org/draft/2020-12/json-schema-validation#section-6.1.1>), in the order in
+/// which a message lists them.
+pub(super) const TYPES: [&str; 7] = [
+    "null", "boolean", "integer", "number", "string", "array", "object",
+];
+
+/// The size of a schema.
+#[derive(Default)]
+pub(super) struct Size {
+    parts: usize,
+    patterns: usize,
+    /// Names of types that JSON Schema does not have, each once. The pass takes them out, so that
+    /// the rest of the schema counts.
+    pub(super) unknown_types: Vec<String>,
+}
+
+impl Size {
+    fn part(&mut self, depth: usize) -> Result<(), SchemaError> {
+        self.parts += 1;
+        if depth > MAX_DEPTH {
+            return Err(SchemaError::TooLarge("nested deeper than 64"));
+        }
+        if self.parts > MAX_PARTS {
+            return Err(SchemaError::TooLarge("more than 10,000 parts"));
+        }
+        Ok(())
+    }
+
+    /// Counts the parts of a schema, at a depth.
+    ///
+    /// # Errors
+    /// It refers to another document, or is too large.
+    pub(super) fn schema(&mut self, schema: &mut Value, depth: usize) -> Result<(), SchemaError> {
+        match schema {
+            Value::Array(all) => {
+                self.part(depth)?;
+                all.iter_mut().try_for_each(|s| self.schema(s, depth + 1))
+            }
+            Value::Object(members) => {
+                self.part(depth)?;
+                for (key, value) in members.iter_mut() {
+                    match (key.as_str(), value) {
+                        ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(target))
+                            if !target.starts_with('#') =>
+                        {
+                            return Err(SchemaError::Remote(short(target)));
+                        }
+                        ("pattern", Value::String(pattern)) => self.pattern(pattern)?,
+                        ("type", value) => lower(value),
+                        ("enum" | "const" | "default" | "example" | "examples", value) => {
+                            self.data(value, depth + 1)?
+                        }
+                        (
+                            "properties" | "patternProperties" | "$defs" | "definitions"
+                            | "dependentSchemas",
+                            Value::Object(named),
+                        ) => {
+                            self.part(depth + 1)?;
+                            for (name, value) in named {
+                                if key == "patternProperties" {
+                                    self.pattern(name)?;
+                                }
+                                self.schema(value, depth + 2)?;
+                            }
+                        }
+                        (_, value) => self.schema(value, depth + 1)?,
+                    }
+                }
+                self.known_types(members);
+                nullable(members);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes a `type` with a name that JSON Schema does not have, such as `str`: what the schema
+    /// means by it is a guess.
+    fn known_types(&mut self, members: &mut serde_json::Map<String, Value>) {
+        let names = match members.get("type") {
+            Some(Value::Array(names)) => &names[..],
+            Some(name) => std::slice::from_ref(name),
+            None => return,
+        };
+        let unknown: Vec<String> = names
+            .iter()
+            .filter_map(Value::as_str)
+            .filter(|name| !TYPES.contains(name))
+            .map(short)
+            .collect();
+        if !unknown.is_empty() {
+            members.shift_remove("type");
+        }
+        for name in unknown {
+            if !self.unknown_types.contains(&name) {
+                self.unknown_types.push(name);
+            }
+        }
+    }
+
+    fn data(&mut self, value: &Value, depth: usize) -> Result<(), SchemaError> {
+        match value {
+            Value::Array(all) => {
+                self.part(depth)?;
+                all.iter().try_for_each(|v| self.data(v, depth + 1))
+            }
+            Value::Object(members) => {
+                self.part(depth)?;
+                members.values().try_for_each(|v| self.data(v, depth + 1))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn pattern(&mut self, pattern: &str) -> Result<(), SchemaError> {
+        self.patterns += pattern.len();
+        if self.patterns > MAX_PATTERNS {
+            Err(SchemaError::TooLarge("more than 64 KiB of patterns"))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Gemini writes `"STRING"` for `"string"` (<https://ai.google.dev/api/caching#Type>).
+fn lower(types: &mut Value) {
+    match types {
+        Value::String(name) => name.make_ascii_lowercase(),
+        Value::Array(names) => names.iter_mut().for_each(lower),
+        _ => {}
+    }
+}
+
+/// `"nullable": true` of OpenAPI 3.0 allows `null` beside the type
+/// (<https://spec.openapis.org/oas/v3.0.3#schema-object>).
+fn nullable(schema: &mut serde_json::Map<String, Value>) {
+    if schema.get("nullable") != Some(&Value::Bool(true)) {
+        return;
+    }
+    if let Some(name @ Value::String(_)) = schema.get("type").cloned() {
+        schema.insert("type".into(), Value::Array(vec![name, "null".into()]));
+    }
+    if let Some(Value::Array(options)) = schema.get_mut("enum")
+        && !options.contains(&Value::Null)
+    {
+        options.push(Value::Null);
+    }
+}
+
+/// Why a schema cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaError {
+    /// The text is not JSON.
+    #[error("the schema is not JSON: {0}")]
+    Syntax(String),
+    /// A `$ref` that does not begin with `#`.
+    #[error("the schema refers to {0}, only references inside the schema (#/…) are followed")]
+    Remote(String),
+    /// It nests too deep, or has too many parts or too much text in patterns.
+    #[error("the schema is too large: {0}")]
+    TooLarge(&'static str),
+    /// Its references lead on and on, see `schema/references.rs`.
+    #[error("the schema is too complex: {0}, use fewer references and alternatives")]
+    TooComplex(&'static str),
+    /// It is not a JSON Schema, or a pattern cannot be matched in linear time.
+    #[error("the schema is not valid: {0}")]
+    Invalid(String),
+    /// Only the crate `jsonschema` could tell what this keyword means, or what is wrong with it.
+    #[error(
+        "the schema has {0}, which this build cannot check, build it with the feature jsonschema"
+    )]
+    NotBuilt(String),
+}
+
+/// The first 300 characters of a text.
+pub(super) fn short(text: &str) -> String {
+    cut(text, 300)
+}
+
+/// The first `max` characters of a text, with `…` if there are more.
+pub(super) fn cut(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
