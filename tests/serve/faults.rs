@@ -164,6 +164,7 @@ fn a_connection_that_is_lost_at_any_byte_never_ends_cleanly() {
 
 #[test]
 fn every_body_that_is_lost_somewhere_never_ends_cleanly() {
+    const MOST: usize = 64;
     let ends = [
         End::Eof,
         End::Reset("reset".to_owned()),
@@ -171,12 +172,10 @@ fn every_body_that_is_lost_somewhere_never_ends_cleanly() {
     ];
     let mut wrong = Vec::new();
     for body in recorded() {
-        cut(
-            &body,
-            Sample::FEW.places(&body.bytes, BODY).into_iter(),
-            &ends,
-            &mut wrong,
-        );
+        // Each place takes six answers for each end: every byte of every body would take hours.
+        let places = Sample::FEW.places(&body.bytes, BODY);
+        let step = places.len().div_ceil(MOST);
+        cut(&body, places.into_iter().step_by(step), &ends, &mut wrong);
     }
     nothing(&wrong);
 }
