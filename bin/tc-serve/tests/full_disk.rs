@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use testkit::Scratch;
+use testkit::places::{is_full, is_tried};
 
 fn sessions(folder: &Path) -> Vec<PathBuf> {
     let folders = testkit::folders(folder).into_iter();
@@ -256,18 +257,24 @@ fn a_full_disk_in_a_loop_over_tools_is_an_error_and_runs_no_call_twice() {
     assert!(whole.response.body.contains("All is done."));
     let lines = std::fs::read_to_string(agent.file(&agent.sessions()[0])).expect("a session");
     let (mut end, mut cuts, mut rooms) = (0, BTreeSet::new(), 0);
-    for line in lines.lines() {
-        let full = full_at(&mut agent, end + line.len() as u64 / 2);
+    let mut tried = 0;
+    for (number, line) in lines.lines().enumerate() {
+        let middle = end + line.len() as u64 / 2;
         end += line.len() as u64 + 1;
-        match full {
+        if !is_tried(number, 3) {
+            continue;
+        }
+        tried += 1;
+        match full_at(&mut agent, middle) {
             FullDisk::Cut(lines) => _ = cuts.insert(lines),
             FullDisk::MadeRoom => rooms += 1,
             FullDisk::Nothing | FullDisk::Enough => {}
         }
     }
-    // Beyond the lines of the request, most of the limits cut another line; one is met by the answer
-    // of the person alone.
-    assert!(cuts.len() > 30 && rooms > 0, "{cuts:?} {rooms}");
+    // Beyond the lines of the request, most of the limits cut another line; where all are tried, one
+    // is met by the answer of the person alone.
+    assert!(cuts.len() > tried / 2, "{cuts:?} of {tried}");
+    assert!(rooms > 0 || !is_full(), "{cuts:?} {rooms}");
 }
 
 /// How a session met its limit.
