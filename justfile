@@ -28,9 +28,9 @@ quick since="HEAD":
 test *WHAT="--workspace":
     cargo test {{WHAT}}
 
-# Everything that must hold before a change lands. It says what it skips.
-ci:
-    .ci/run
+# What must hold before a change lands; with --full or names of groups more. It says what it skips.
+ci *WHAT:
+    .ci/run {{WHAT}}
 
 # Rewrites the expected outputs of all tests, or of some: just update -p toolpipe-tag --test cases
 update *WHAT="--workspace":
