@@ -76,8 +76,8 @@ pub(crate) fn now() -> u64 {
     time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1000
 }
 
-/// One in as many inputs is tried; all with `LAWS=full`, which takes minutes.
-const SAMPLE: usize = 8;
+/// One in so many inputs is tried; all with `LAWS=full`, which takes minutes.
+const SAMPLE: usize = 16;
 
 /// Runs an input at two small sizes, and compares its cost at the larger ones where it grows too
 /// fast.
