@@ -19,7 +19,7 @@ fn blocks(page: &str) -> Vec<(&str, Vec<&str>)> {
 
 #[test]
 fn every_block_works_as_written() {
-    if !needs::programs(&["sed"]) {
+    if !needs::programs(&["jq", "sed"]) {
         return;
     }
     let folder = std::env::temp_dir().join(format!("new-dialect-{}", std::process::id()));

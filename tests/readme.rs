@@ -291,6 +291,9 @@ fn the_demo_in_tag_mode_is_the_same_conversation() {
 
 #[test]
 fn the_demo_of_the_service_shows_the_calls_and_ends() {
+    if !needs::programs(&["curl", "jq"]) {
+        return;
+    }
     let shown = demo_prints("--serve", "fixtures/demo-serve.txt");
     let (_, calls) = shown.split_once("-> find_huts ").expect("the first call");
     assert!(
