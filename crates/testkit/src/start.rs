@@ -1,5 +1,6 @@
-//! Makes every test binary start the same way, whoever started it: under `nohup`, in the background
-//! of a script, without a terminal, or with a umask of the user's own. Children inherit all of that.
+//! Gives every test binary the same start, whether it runs under `nohup`, in the background of a
+//! script, without a terminal, or with an unusual umask: the commands under test inherit all of
+//! these.
 
 use crate::process::{PATIENCE, kill};
 use rustix::fs::{Mode, OFlags, open};
@@ -65,8 +66,8 @@ fn signals_are_default_for_children() {
     }
 }
 
-/// Kills each process below this one that has lived too long, so that the test that waits for it
-/// fails, and ends the whole run if a test waits for something else for ever.
+/// Kills each descendant that has lived too long, so that the test that waits for it fails. Ends
+/// the whole run if a test waits forever for anything else.
 fn guard(lifetime: Duration) {
     let start = Instant::now();
     let mut seen: HashMap<String, Instant> = HashMap::new();
@@ -89,7 +90,7 @@ fn guard(lifetime: Duration) {
         }
         if start.elapsed() > lifetime * WHOLE_RUN {
             let line = format!(
-                "\ntestkit: ended the tests after {} s, since one of them waits for ever\n",
+                "\ntestkit: ended the tests after {} s, since one of them waits forever\n",
                 start.elapsed().as_secs()
             );
             let _ = std::io::stderr().write_all(line.as_bytes());

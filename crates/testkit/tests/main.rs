@@ -86,7 +86,7 @@ fn a_test_that_waits_in_its_own_process_ends_with_its_binary() {
         .expect("sh runs");
     assert_eq!(output.status.code(), Some(101), "{output:?}");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("one of them waits for ever"), "{said}");
+    assert!(said.contains("one of them waits forever"), "{said}");
 }
 
 #[test]

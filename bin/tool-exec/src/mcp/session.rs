@@ -80,7 +80,7 @@ impl McpSession {
     /// its program; `redactor` takes secrets out of what is shown.
     ///
     /// # Errors
-    /// Why there is no session, for people.
+    /// The message to the user when the session cannot be opened.
     pub(crate) async fn start(
         server: &McpServer,
         folder: &Path,
@@ -104,7 +104,7 @@ impl McpSession {
     /// Greets a server.
     ///
     /// # Errors
-    /// Why there is no session, for people.
+    /// The message to the user when the session cannot be opened.
     async fn open<T>(
         transport: T,
         faults: ServerFaults,

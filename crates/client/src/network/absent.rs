@@ -1,5 +1,5 @@
-//! What stands in for the network in a build without the feature `network`. No value of [`Network`]
-//! exists there, so all that needs one cannot happen.
+//! Replaces `network.rs` in a build without the feature `network`. Making a [`Network`] fails,
+//! so its methods are never called.
 
 use crate::{BodyPiece, Error, Proxy, Response, Route, TimeLimits};
 use api::Request;
@@ -83,7 +83,7 @@ impl Network {
     /// Sends a request.
     ///
     /// # Errors
-    /// None: there is no value to call it with.
+    /// Never called: no [`Network`] exists in this build.
     pub async fn send(
         &self,
         _: Request,
@@ -96,7 +96,7 @@ impl Network {
     /// Sends a request with any bytes in place of its body.
     ///
     /// # Errors
-    /// None: there is no value to call it with.
+    /// Never called: no [`Network`] exists in this build.
     pub async fn send_bytes(&self, _: Request, _: Bytes, _: TimeLimits) -> Result<Response, Error> {
         match self.0 {}
     }
@@ -104,7 +104,7 @@ impl Network {
     /// Sends a request whose answer is small.
     ///
     /// # Errors
-    /// None: there is no value to call it with.
+    /// Never called: no [`Network`] exists in this build.
     pub async fn ask(&self, _: &Request, _: usize) -> Result<Option<String>, Error> {
         match self.0 {}
     }

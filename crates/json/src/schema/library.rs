@@ -319,7 +319,8 @@ mod tests {
             let sorted = |faults: Result<Vec<Fault>, Exhausted>| {
                 let mut faults = faults.unwrap();
                 for fault in &mut faults {
-                    // The order of a schema's faults differs, and a form is told by its first.
+                    // The two validators list faults in different orders, and this message quotes
+                    // the first fault of each form.
                     if is_any && fault.message.starts_with("fits none") {
                         fault.message.clear();
                     }

@@ -1,4 +1,5 @@
-//! What stands in for the sessions of a service in a build without the feature `network`.
+//! Replaces `session.rs` in a build without the feature `network`: following a session fails with a
+//! message that names the feature.
 
 use super::{Piece, Source};
 use crate::args::ServiceArgs;

@@ -1,5 +1,5 @@
-//! What stands in for sessions in a build without the feature `mcp`. The servers of a hub that
-//! another build has started can be called.
+//! Replaces `session.rs` in a build without the feature `mcp`. This build starts no servers, but it
+//! calls those of a hub that another build has started.
 
 use super::{CallOutcome, Confines};
 use redact::Redactor;
@@ -8,7 +8,7 @@ use std::path::Path;
 use tool::mcp::{Definition, McpServer};
 use trace::TraceContext;
 
-/// Why no server can be started.
+/// The message to the user when a server would have to start.
 const ABSENT: &str = "this build has no MCP; build it with the feature \"mcp\" (on by default)";
 
 /// A session with one server, which this build cannot start.
