@@ -2,6 +2,7 @@
 
 use crate::signals::Running;
 use anyhow::{Context, bail};
+use event::shell_word;
 use std::ffi::OsString;
 use std::fmt::{self, Display, Formatter};
 use std::io;
@@ -10,7 +11,6 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use stdio::Status;
-use tool::shell_word;
 
 /// A stage: a command and its arguments.
 #[derive(Clone, Debug)]

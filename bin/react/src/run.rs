@@ -11,6 +11,7 @@ use crate::pipeline::{Pipeline, Stage, StageEnd, StartedStage, find, start};
 use crate::signals::Running;
 use crate::structured::{self, AnswerCheck, AnswerForm};
 use anyhow::{Context, bail};
+use event::shell_word;
 use rustix::process::Signal;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -21,7 +22,6 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use stdio::Status;
 use store::FileId;
-use tool::shell_word;
 
 /// The command that compares two logs.
 const EVAL: &str = "tc-eval";

@@ -7,13 +7,14 @@ mod terminal;
 pub(crate) use terminal::QuestionTerminal;
 
 use super::args::Args;
+use event::shell_word;
 use nix::unistd::{Uid, User};
 use redact::Redactor;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
-use tool::{CallHash, Continuation, PersonAnswer, Question, shell_word};
+use tool::{CallHash, Continuation, PersonAnswer, Question};
 
 // Asks a person about calls on the terminal, beside everything else that goes on.
 

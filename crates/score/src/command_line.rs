@@ -1,6 +1,6 @@
 //! Command lines that a reader of a report can paste into a shell.
 
-use std::fmt::Write;
+use event::shell_word;
 
 /// The command that shows where a checker decided on one stream, and why. The checker is that of an
 /// option, which has a name and a value.
@@ -35,45 +35,16 @@ pub fn bytes(file: &str, range: std::ops::Range<usize>) -> String {
 /// An option with its value; in one word where the value would read as an option.
 fn option(name: &str, value: &str) -> String {
     let between = if value.starts_with('-') { '=' } else { ' ' };
-    format!(" {name}{between}{}", quoted(value))
+    format!(" {name}{between}{}", shell_word(value))
 }
 
 /// A path that no command takes for an option.
 fn operand(path: &str) -> String {
     if path.starts_with('-') {
-        quoted(&format!("./{path}"))
+        shell_word(&format!("./{path}")).into_owned()
     } else {
-        quoted(path)
+        shell_word(path).into_owned()
     }
-}
-
-/// One word of a command line, whatever it holds. A character that cannot be seen is written as an
-/// escape in `$'…'` (bash, zsh, ksh; POSIX since 2024), so that what is pasted is what was read.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:@%+,-".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    let is_escaped = |c: char| c == '\n' || c == '\t' || event::is_hidden(c);
-    if !word.contains(is_escaped) {
-        return format!("'{}'", word.replace('\'', r"'\''"));
-    }
-    let mut out = "$'".to_owned();
-    for c in word.chars() {
-        match c {
-            '\'' | '\\' => out.extend(['\\', c]),
-            // The bytes of UTF-8 in octal: an escape of three digits ends by itself, whatever
-            // follows.
-            c if is_escaped(c) => {
-                for byte in c.encode_utf8(&mut [0; 4]).bytes() {
-                    // Writing to a string cannot fail.
-                    let _ = write!(out, "\\{byte:03o}");
-                }
-            }
-            c => out.push(c),
-        }
-    }
-    out + "'"
 }
 
 #[cfg(test)]
@@ -81,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_words_are_not_quoted() {
+    fn plain_words_are_not_shell_word() {
         assert_eq!(
             explain(
                 "fixtures/index.ndjson",
@@ -98,18 +69,10 @@ mod tests {
             explain("-x", "-1", ["--checker", "cmd:python3 a.py"]),
             "tc-eval explain ./-x --stream=-1 --checker 'cmd:python3 a.py'"
         );
-        for (word, text) in [
-            ("", "''"),
-            ("it's $HOME;`id`", r"'it'\''s $HOME;`id`'"),
-            ("a\nb'\\\u{202e}7", r"$'a\012b\'\\\342\200\2567'"),
-            ("~", "'~'"),
-        ] {
-            assert_eq!(quoted(word), text);
-        }
     }
 
     #[test]
-    fn a_shell_reads_back_what_was_quoted() {
+    fn a_shell_reads_back_what_was_shell_word() {
         for word in [
             "",
             "-",
@@ -122,7 +85,7 @@ mod tests {
             "#x",
             "a\t\u{e0041}",
         ] {
-            let script = format!("printf %s {}", quoted(word));
+            let script = format!("printf %s {}", shell_word(word));
             let out = std::process::Command::new("bash")
                 .args(["-c", &script])
                 .output()

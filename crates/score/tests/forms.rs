@@ -236,7 +236,7 @@ fn a_command_names_a_checker_as_the_user_did() {
     let mut report = report(1, 6, "x");
     let option = ["--checker", "0x=cmd:./mine"].map(str::to_owned);
     report.named_by.insert("0x".to_owned(), option);
-    let command = "--checker '0x=cmd:./mine'";
+    let command = "--checker 0x=cmd:./mine";
     let forms = [
         table(&report, &layout(80)),
         junit(&report).replace("&apos;", "'").replace("&#39;", "'"),

@@ -1,5 +1,6 @@
 //! Whether a file can be trusted: only this user or root could have written it.
 
+use event::shell_word;
 use rustix::fs::{FileType, Stat, lstat, stat};
 use std::path::{Path, PathBuf};
 
@@ -37,11 +38,14 @@ pub fn distrust(path: &Path) -> std::io::Result<Option<Distrust>> {
         PlaceKind::Folder => format!("the folder {} on the way to it", place.display()),
         PlaceKind::Link => format!("the link {} on the way to it", place.display()),
     };
-    let remedy = if faults.iter().all(|fault| fault.why == WRITABLE) {
-        let places = faults.iter().map(|fault| fault.place.to_string_lossy());
-        format!("run chmod go-w {}", places.collect::<Vec<_>>().join(" "))
-    } else {
-        "copy it to a folder of yours".to_owned()
+    // Absolute paths, of which none reads as an option. One that is no text cannot be typed.
+    let words = faults.iter().map(|fault| {
+        let place = fault.place.to_str().filter(|_| fault.why == WRITABLE);
+        place.map(shell_word)
+    });
+    let remedy = match words.collect::<Option<Vec<_>>>() {
+        Some(words) => format!("run chmod go-w {}", words.join(" ")),
+        None => "copy it to a folder of yours".to_owned(),
     };
     Ok(Some(Distrust {
         why: format!("{what} {why}"),

@@ -44,7 +44,7 @@ pub use policy::{CallBudget, Effect, Policy, PolicyError, Rate, Rule};
 pub use recorded::{CallReplay, RecordedApproval, RecordedCalls};
 pub use reference::{
     CallAnswer, CallHash, CallReference, Continuation, PastAnswer, ReferenceError, UnusedAnswer,
-    call_hash, shell_word,
+    call_hash,
 };
 pub use result::{CallFailure, MayHaveRun, Status, ToolAnswer, message, one_line, text};
 pub use tools::{FileError, Tool, Tools};

@@ -5,7 +5,7 @@ use super::call::RequestedCall;
 use super::canonical::{Hash, digest, hex};
 use super::visible::{is_unclear, visible_json};
 use event::payload::{Approval, Verdict};
-use std::borrow::Cow;
+use event::shell_word;
 use std::fmt;
 use std::fmt::Write;
 
@@ -266,30 +266,6 @@ impl Continuation {
             self.redirections
         )
     }
-}
-
-/// `word` as a shell reads it: in single quotes where it holds anything but letters, digits and a
-/// few marks without a meaning. A word with control characters is in the quotes of bash and zsh that
-/// have escapes, so that it stays on one line.
-pub fn shell_word(word: &str) -> Cow<'_, str> {
-    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"_./:=,@%+-".contains(&b);
-    if !word.is_empty() && word.bytes().all(is_plain) {
-        return Cow::Borrowed(word);
-    }
-    if !word.contains(char::is_control) {
-        return Cow::Owned(format!("'{}'", word.replace('\'', "'\\''")));
-    }
-    let mut quoted = String::from("$'");
-    for c in word.chars() {
-        match c {
-            '\n' => quoted.push_str("\\n"),
-            '\'' | '\\' => quoted.extend(['\\', c]),
-            c if c.is_ascii_control() => quoted.push_str(&format!("\\x{:02x}", u32::from(c))),
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('\'');
-    Cow::Owned(quoted)
 }
 
 #[cfg(test)]

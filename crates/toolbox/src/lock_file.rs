@@ -3,6 +3,7 @@
 
 use crate::{Place, Toolbox, folder_of, trust};
 use anyhow::{Context, anyhow, bail};
+use event::shell_word;
 use rustix::fs::OFlags;
 use serde_json::{Value, json};
 use std::fs::{DirBuilder, OpenOptions};
@@ -10,7 +11,6 @@ use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use tool::mcp::{Change, Definition, Lock, LockedServer, differences};
-use tool::shell_word;
 
 /// The longest lock file that is read, in bytes.
 const LONGEST: u64 = 256 << 20;

@@ -71,8 +71,9 @@ mod tests {
     #[test]
     fn what_others_can_write_is_not_trusted() {
         let root = Scratch::new();
-        let folder = root.join("d");
-        let path = root.join("d/tools.json");
+        // A name that a shell would take apart.
+        let folder = root.join("its d");
+        let path = folder.join("tools.json");
         std::fs::create_dir(&folder).unwrap();
         std::fs::write(&path, "[]").unwrap();
         symlink(&path, root.join("link")).unwrap();
@@ -85,7 +86,7 @@ mod tests {
             (0o644, 0o755, None),
             (0o600, 0o1777, None),
             (0o666, 0o755, Some("it can be written")),
-            (0o644, 0o777, Some("/d on the way to it can be written")),
+            (0o644, 0o777, Some("/its d on the way to it can be written")),
         ] {
             set(&path, file_mode);
             set(&folder, folder_mode);
@@ -99,7 +100,7 @@ mod tests {
         }
         set(&path, 0o666);
         let all = format!(
-            "; run chmod go-w {} {}, or",
+            "; run chmod go-w '{}' '{}', or",
             folder.display(),
             path.display()
         );
@@ -127,7 +128,7 @@ mod tests {
             file(&path)
                 .unwrap_err()
                 .to_string()
-                .contains("/d on the way to it belongs to another user")
+                .contains("/its d on the way to it belongs to another user")
         );
     }
 

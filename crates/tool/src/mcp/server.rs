@@ -5,7 +5,7 @@ use crate::approval::Class;
 use crate::canonical::{Hash, canonical, digest};
 use crate::exec::{AllowedAddresses, Sandbox};
 use crate::members::{FLAG, MemberKind, Members, TEXT, TIME, strings};
-use crate::reference::shell_word;
+use event::shell_word;
 use event::{Glob, Raw};
 use serde_json::Value;
 use std::time::Duration;
