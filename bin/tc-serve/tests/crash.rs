@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::Read;
 use std::net::TcpStream;
-use testkit::wait_until;
+use testkit::{Random, wait_until};
 
 /// How many kills without `TOOLPIPE_KILLS`, and with `LAWS=full`.
 const KILLS: [u64; 2] = [8, 25];
@@ -128,14 +128,6 @@ fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
     bytes.windows(part.len()).position(|window| window == part)
 }
 
-/// The next number of a sequence that looks random.
-fn next(seed: &mut u64) -> u64 {
-    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut mixed = (*seed ^ (*seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
-}
-
 /// Answers the calls that wait: those that may have run get a result, and the others run.
 fn answer(agent: &Agent, session: &str) {
     for WaitingCall {
@@ -181,15 +173,15 @@ fn kills_at_any_point_lose_nothing_and_run_no_call_twice() {
 }
 
 /// One run with one kill. `whole` is the length of a run without one, once known.
-fn killed(seed: u64, whole: &mut u64) -> String {
-    let mut random = seed;
+fn killed(seed: u64, whole: &mut usize) -> String {
+    let mut random = Random::new(seed);
     let mut agent = Agent::of(&tools(), model(turns()), &[]);
     let (id, session) = agent.begin("Hi");
     let mut follower = Follower::new(&agent, &session, Vec::new());
     let point = if *whole == 0 {
-        u64::MAX
+        usize::MAX
     } else {
-        600 + next(&mut random) % *whole
+        600 + random.below(*whole)
     };
     let mut answered = false;
     follower.until(|bytes| {
@@ -198,13 +190,13 @@ fn killed(seed: u64, whole: &mut u64) -> String {
             answered = true;
             answer(&agent, &session);
         }
-        bytes.len() as u64 >= point || find(bytes, b"\"type\":\"response_end\"").is_some()
+        bytes.len() >= point || find(bytes, b"\"type\":\"response_end\"").is_some()
     });
     if *whole == 0 {
-        *whole = follower.bytes.len() as u64;
+        *whole = follower.bytes.len();
     }
     // In some, `tool-exec` goes on alone.
-    match next(&mut random) % 3 {
+    match random.below(3) {
         0 => agent.kill(),
         _ => agent.service.signal(rustix::process::Signal::KILL),
     }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::process::{Command, Stdio};
+use testkit::Random;
 use testkit::places::is_tried;
 
 /// The calls of the turn: one of each tool.
@@ -83,19 +84,6 @@ fn ran(dir: &Dir, id: &str) -> usize {
 /// The log up to its last whole line as events. Every line of it is JSON.
 fn whole(log: &str) -> Vec<Value> {
     events(&log[..log.rfind('\n').map_or(0, |at| at + 1)])
-}
-
-/// Numbers that look random, the same ones for the same seed (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % n
-    }
 }
 
 /// The approval of the danger call, as a person types it.
@@ -206,10 +194,10 @@ fn kill_at_random(way: Way, seeds: std::ops::Range<u64>) {
             &["--log", "log", "--approve-call", &approval],
         )
         .text
-        .len() as u64
+        .len()
     };
     for seed in seeds.filter(|seed| is_tried(*seed as usize, 4)) {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let dir = Dir::new();
         let args = [
             "--approve-call",
@@ -224,7 +212,7 @@ fn kill_at_random(way: Way, seeds: std::ops::Range<u64>) {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let bytes = random.below(length);
+        let bytes = random.below(length) as u64;
         let spins = random.below(2000);
         let mut out = child.stdout.take();
         let is_read = match &mut out {

@@ -9,6 +9,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::LazyLock;
+use testkit::Random;
 use toolpipe_tag::{CallPiece, Dialect, Look, Outlet, Parser, PromptCall};
 
 /// One thing that a parser said; pieces that follow each other are one.
@@ -311,15 +312,12 @@ pub(crate) fn letters(text: &str) -> impl Iterator<Item = &str> {
 
 /// A text in pieces of lengths that `seed` decides: many short ones, some long.
 pub(crate) fn pieces(text: &str, seed: u64) -> Vec<&str> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut random = Random::new(seed);
     let mut at = 0;
     let mut out = Vec::new();
     while at < text.len() {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        let longest = [1, 3, 7, 20, 300][(state >> 40) as usize % 5];
-        let end = floor(text, at + 4 + (state >> 20) as usize % longest);
+        let longest = [1, 3, 7, 20, 300][random.below(5)];
+        let end = floor(text, at + 4 + random.below(longest));
         out.push(&text[at..end]);
         at = end;
     }
