@@ -308,13 +308,17 @@ fn a_dialect_is_shown_with_its_calls_prompt_and_results() {
         "The end of the system prompt:\n\n````text\n# Tools\n",
         "18 °C, \\u003cb\\u003esunny",
     ] {
-        assert!(page.contains(part), "{part:?} in {page}");
+        assert!(page.contains(part), "{part:?} in {}", testkit::short(page));
     }
     for dialect in tag::Dialect::all() {
         let out = run(&["--show-dialect", dialect.name], "");
         let page = text(&out.stdout);
         assert!(page.starts_with(&format!("# {}\n", dialect.name)));
-        assert!(page.contains(&dialect.example()), "{page}");
+        assert!(
+            page.contains(&dialect.example()),
+            "{}",
+            testkit::short(page)
+        );
     }
     let scratch = Scratch::new("show");
     let own = scratch.file("own.toml", OWN);

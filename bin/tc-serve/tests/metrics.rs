@@ -298,7 +298,8 @@ fn promtool_has_nothing_to_say() {
         assert_eq!(
             (said.status, said.stdout.as_str(), said.stderr.as_str()),
             (0, "", ""),
-            "{page}"
+            "{}",
+            testkit::short(&page)
         );
     }
 }
@@ -383,12 +384,17 @@ fn a_provider_that_fails_is_one_error_of_a_known_code() {
         let samples = samples(&page);
         let errors = samples.iter();
         let errors = errors.filter(|(name, _)| name.starts_with("toolpipe_errors_total"));
-        assert_eq!(errors.map(|(_, count)| count).sum::<f64>(), 1.0, "{page}");
+        assert_eq!(
+            errors.map(|(_, count)| count).sum::<f64>(),
+            1.0,
+            "{}",
+            testkit::short(&page)
+        );
         let failed = ["error", "cut"].map(|reason| {
             let name = format!("toolpipe_streams_total{{reason=\"{reason}\"}}");
             samples[&name]
         });
-        assert_eq!(failed[0] + failed[1], 1.0, "{page}");
+        assert_eq!(failed[0] + failed[1], 1.0, "{}", testkit::short(&page));
         assert!(!page.contains("SECRET"));
     }
 }
