@@ -265,7 +265,7 @@ fn text_on_standard_input_belongs_to_the_question() {
         );
         let printed = Scratch::new();
         let (_, line, _) = printed.run(&format!("{given} {}", ask("--print-pipeline")));
-        printed.run(&format!("{given} bash -c {}", tool::shell_word(&line)));
+        printed.run(&format!("{given} bash -c {}", event::shell_word(&line)));
         assert_eq!(printed.read("log"), log, "{line}");
     }
     let scratch = Scratch::new();
