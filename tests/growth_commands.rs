@@ -5,6 +5,7 @@ use crate::pipeline::cost::{Cost, compare};
 use event::quoted;
 use std::fs;
 use std::path::{Path, PathBuf};
+use testkit::places::is_named_tried;
 
 const START: &str = r#"{"type":"stream_start","v":1,"id":"r1","tools":[{"type":"function","function":{"name":"f"}}]}"#;
 const STOP: &str = r#"{"type":"stream_end","finish_reason":"stop"}"#;
@@ -95,14 +96,14 @@ fn check(pipelines: &[&str], event: impl Fn(&str, &str) -> String) {
                 .expect("written");
             };
             for pipeline in pipelines {
-                compare(
-                    &format!("{pipeline}, {piece:?}, many: {many}"),
-                    &mut wrong,
-                    |n| {
-                        write(n);
-                        run(pipeline, &folder)
-                    },
-                );
+                let what = format!("{pipeline}, {piece:?}, many: {many}");
+                if !is_named_tried(&what, 6) {
+                    continue;
+                }
+                compare(&what, &mut wrong, |n| {
+                    write(n);
+                    run(pipeline, &folder)
+                });
             }
         }
     }

@@ -8,7 +8,7 @@ use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use testkit::kill;
-use testkit::places::is_full;
+use testkit::places::{is_full, is_named_tried};
 
 /// Runs react on the log as it is until the answer is there.
 fn goes_on(scratch: &Scratch, what: &str) {
@@ -433,7 +433,8 @@ fn cut_anywhere(ask: &'static str) {
     let mut at = 0;
     for line in log.split_inclusive('\n') {
         let kind = line.get(..24).unwrap_or_default().to_owned();
-        if kind != last && (seen.insert(kind.clone()) || ask == ASK && is_full()) {
+        let is_new = seen.insert(kind.clone()) && is_named_tried(&kind, 2);
+        if kind != last && (is_new || ask == ASK && is_full()) {
             let middle = if kind.contains("delta") {
                 at
             } else {

@@ -13,6 +13,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use tag::{Dialect, PromptCall};
+use testkit::places::{count, is_named_tried};
 use testkit::{Request, Scratch, Server};
 
 /// A text of a model, and the request that it answers.
@@ -344,8 +345,10 @@ fn by_service(cases: &[TextCase]) -> Vec<RunCalls> {
 #[test]
 fn the_pipeline_finds_what_tc_serve_finds_and_nothing_quoted() {
     let mut cases = cases_of_files();
+    cases.retain(|case| is_named_tried(&case.name, 3));
     let of_files = cases.len();
     cases.extend(traps());
+    cases.retain(|case| !case.is_trap || is_named_tried(&case.name, 3));
     let pipeline = by_pipeline(&cases);
     // That traps are alike in both needs no second run.
     let service = by_service(&cases[..of_files]);
@@ -383,7 +386,7 @@ fn the_pipeline_finds_what_tc_serve_finds_and_nothing_quoted() {
         wrong.len()
     );
     assert!(
-        of_files > 1000 && traps > 800 && calls > 800,
+        of_files > count(300, 1000) && traps > count(250, 800) && calls > count(250, 800),
         "{of_files} {traps} {calls}"
     );
     assert!(differing.iter().sum::<usize>() < 50, "{differing:?}");

@@ -5,7 +5,7 @@
 
 use event::{Payload, Sink, payload};
 use rustix::time::{ClockId, clock_gettime};
-use testkit::places::{hash, is_tried};
+use testkit::places::is_named_tried;
 
 /// How often a piece of the input is repeated in the smaller of two runs; the larger has [`TIMES`]
 /// as many.
@@ -77,7 +77,7 @@ pub(crate) fn now() -> u64 {
 }
 
 /// One in so many inputs is tried; all with `LAWS=full`, which takes minutes.
-const SAMPLE: usize = 16;
+const SAMPLE: usize = 32;
 
 /// Runs an input at two small sizes, and compares its cost at the larger ones where it grows too
 /// fast.
@@ -86,7 +86,7 @@ pub(crate) fn judge(
     wrong: &mut Vec<String>,
     mut run: impl FnMut(usize) -> Cost,
 ) {
-    if !is_tried(hash(what().as_bytes()) as usize, SAMPLE) {
+    if !is_named_tried(&what(), SAMPLE) {
         return;
     }
     let [few, more] = GLANCE.map(&mut run);

@@ -12,7 +12,7 @@ use super::reading::{Ending, Reading};
 use super::recorded::{Recorded, nothing, recorded};
 use super::truth::truth;
 use api::{AnswerForm, End, Front};
-use testkit::places::{BODY, Sample, is_full};
+use testkit::places::{BODY, Sample, is_full, is_named_tried};
 
 /// The streams that are cut at a wide sample of their bytes, one for each API of a front; all
 /// others are cut at fewer places.
@@ -172,6 +172,9 @@ fn every_body_that_is_lost_somewhere_never_ends_cleanly() {
     ];
     let mut wrong = Vec::new();
     for body in recorded() {
+        if !is_named_tried(&body.name, 2) {
+            continue;
+        }
         // Each place takes six answers for each end: every byte of every body would take hours.
         let places = Sample::FEW.places(&body.bytes, BODY);
         let step = places.len().div_ceil(MOST);

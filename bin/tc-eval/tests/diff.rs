@@ -12,6 +12,7 @@ use bodies::{Body, bodies};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use testkit::places::{count, is_named_tried};
 
 /// Runs `tc-eval diff` with these arguments.
 fn diff<'a>(folder: &Folder, args: impl IntoIterator<Item = &'a str>) -> Ran {
@@ -94,6 +95,9 @@ fn each_pair_gives_the_expected_words() {
 fn a_body_is_equal_to_every_log_that_is_made_of_it() {
     let folder = Folder::new();
     for body in bodies() {
+        if !is_named_tried(&body.name, 4) {
+            continue;
+        }
         let file = body.path.to_str().expect("UTF-8");
         let mut logs = vec![("as recorded", body.recorded())];
         logs.push(("as deltas, split by bytes", body.deltas(3).join("\n")));
@@ -164,6 +168,9 @@ fn every_change_of_the_meaning_is_found() {
     for body in bodies() {
         let lines: Vec<String> = body.recorded().lines().map(str::to_owned).collect();
         for (what, changed, says) in mutations(&lines) {
+            if !is_named_tried(&format!("{} {what}", body.name), 4) {
+                continue;
+            }
             folder.write("log", &(changed.join("\n") + "\n"));
             let file = body.path.to_str().expect("UTF-8");
             let ran = diff(&folder, ["-a", &body.api, file, "log"]);
@@ -193,7 +200,7 @@ fn every_change_of_the_meaning_is_found() {
         }
     }
     assert!(
-        changes > 900 && of_reasoning > 10,
+        changes > count(150, 900) && of_reasoning > count(1, 10),
         "{changes} changes, {of_reasoning} of reasoning"
     );
 }

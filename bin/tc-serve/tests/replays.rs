@@ -5,6 +5,7 @@ use crate::service::{JSON, Response, Service, answer, provider};
 use serde_json::Value;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use testkit::places::{count, is_named_tried};
 use testkit::{Body, Scratch, bodies};
 
 /// A service with a folder of sessions, in front of a provider that answers with a recorded body.
@@ -197,6 +198,9 @@ fn a_stream_goes_on_behind_every_number() {
         let last = last.expect("a number");
         // The longest streams would take as long as all others together.
         for after in (0..=last).filter(|after| *after < 30 || *after + 3 > last) {
+            if !is_named_tried(&format!("{} {after}", body.name), 3) {
+                continue;
+            }
             let want: String = all
                 .iter()
                 .filter(|(number, _)| number.is_none_or(|number| number > after))
@@ -237,6 +241,9 @@ fn a_request_with_the_same_idempotency_key_gets_the_same_bytes() {
         for (path, members) in fronts {
             for is_stream in [true, false] {
                 let name = format!("{} {path} {is_stream}", body.name);
+                if !is_named_tried(&name, 4) {
+                    continue;
+                }
                 let headers = format!("{JSON}x-session-id: {name}\r\nidempotency-key: {name}\r\n");
                 let request = format!(r#"{{"model":"m","stream":{is_stream},{members}}}"#);
                 let ask = || recorder.service.ask("POST", path, &headers, &request);
@@ -266,5 +273,5 @@ fn a_request_with_the_same_idempotency_key_gets_the_same_bytes() {
         }
         replays
     });
-    assert!(replays > 1500, "{replays}");
+    assert!(replays > count(300, 1500), "{replays}");
 }

@@ -279,7 +279,9 @@ fn large_results_of_many_calls_never_mix() {
         .as_array_mut()
         .unwrap()
         .extend([json!("sh"), json!("{text}")]);
-    let ids: Vec<String> = (0..1000).map(|n| format!("c{n}")).collect();
+    let ids: Vec<String> = (0..testkit::places::count(200, 1000))
+        .map(|n| format!("c{n}"))
+        .collect();
     let calls: Vec<_> = ids
         .iter()
         .enumerate()
@@ -332,7 +334,10 @@ fn large_results_of_many_calls_never_mix() {
             results += 1
         }
     }
-    assert_eq!((harness::code(out.status), results, sent), (0, 1000, ids));
+    assert_eq!(
+        (harness::code(out.status), results, sent),
+        (0, ids.len(), ids)
+    );
 }
 
 #[test]

@@ -282,6 +282,16 @@ pub fn is_tried(number: usize, every: usize) -> bool {
     is_full() || Random::new(number as u64 ^ (*SEED << 32)).below(every) == 0
 }
 
+/// The same for one that has a name.
+pub fn is_named_tried(name: &str, every: usize) -> bool {
+    is_tried(hash(name.as_bytes()) as usize, every)
+}
+
+/// How many of something a test makes: the first number, or the second with `LAWS=full`.
+pub fn count<T>(sample: T, full: T) -> T {
+    if is_full() { full } else { sample }
+}
+
 /// A text, split at these places.
 fn pieces<'t>(all: &'t [u8], places: &[usize]) -> Vec<&'t [u8]> {
     let mut out = Vec::with_capacity(places.len() + 1);
