@@ -94,7 +94,10 @@ pub(crate) struct OpenCall {
     pub id: String,
     /// Its id was made here, so the provider never used it.
     pub has_made_id: bool,
+    /// Its name as it came, by which deltas find it.
     pub name: String,
+    /// The tool that the name means, where that is not the name itself.
+    pub tool: Option<String>,
     pub provider: Option<String>,
     /// The provider closed the call's block.
     pub is_closed_by_provider: bool,
@@ -161,10 +164,19 @@ impl OpenCall {
         }
     }
 
+    /// The name of its tool: a known one, where its name means one.
+    pub(crate) fn tool_name(&self) -> &str {
+        self.tool.as_deref().unwrap_or(&self.name)
+    }
+
     /// The bytes that are kept of it.
     fn kept(&self) -> usize {
         let texts = [&self.id, &self.name, &self.arguments.text].map(String::len);
-        let made = [self.emission.object(), self.provider.as_deref()];
+        let made = [
+            self.emission.object(),
+            self.provider.as_deref(),
+            self.tool.as_deref(),
+        ];
         size_of::<OpenCall>()
             + texts.iter().sum::<usize>()
             + made

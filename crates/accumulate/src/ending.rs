@@ -48,8 +48,7 @@ impl OpenStream {
             };
             let is_named = !call.name.is_empty() || !call.is_blank();
             let is_complete = whole && (call.is_closed() || call.is_blank()) || balanced;
-            let refusal =
-                (is_named && !is_complete).then(|| CallRefusal::incomplete(call, reason.name()));
+            let refusal = (is_named && !is_complete).then(|| CallRefusal::incomplete(call, reason));
             self.emit(at, i, commit, refusal, out);
         }
         let choice = &mut self.choices[at];

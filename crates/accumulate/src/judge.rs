@@ -2,7 +2,7 @@
 //! call must not run.
 
 use crate::call::OpenCall;
-use event::payload::CallErrorCode;
+use event::payload::{CallErrorCode, FinishReason};
 use event::{Array, WriteJson};
 use json::{Repair, Shape, ToolList};
 
@@ -36,18 +36,28 @@ impl CallRefusal {
         Err(CallRefusal { code, message })
     }
 
-    /// Of a call whose text was cut, even if the text is valid JSON by chance.
-    pub(crate) fn incomplete(call: &OpenCall, why: &str) -> CallRefusal {
+    /// Of a call whose text was cut, even if the text is valid JSON by chance. In an answer that
+    /// has finished nothing was cut off: the model left the JSON open, or wrote other markup into
+    /// it.
+    pub(crate) fn incomplete(call: &OpenCall, reason: FinishReason) -> CallRefusal {
         let name = if call.name.is_empty() {
             "a call"
         } else {
-            &call.name
+            call.tool_name()
+        };
+        let why = reason.name();
+        let message = if reason.is_whole() {
+            format!(
+                "the arguments of {name} end before their JSON does, although the finish reason is {why}, so it was not run; call it again"
+            )
+        } else {
+            format!(
+                "the arguments of {name} were cut off ({why}), so it was not run; call it again"
+            )
         };
         CallRefusal {
             code: CallErrorCode::Incomplete,
-            message: format!(
-                "the arguments of {name} were cut off ({why}), so it was not run; call it again"
-            ),
+            message,
         }
     }
 }
@@ -57,7 +67,7 @@ impl CallRefusal {
 /// # Errors
 /// Why it must not run.
 pub(crate) fn judge(call: &OpenCall, rules: ArgumentRules<'_>) -> Result<Judged, CallRefusal> {
-    let name = &*call.name;
+    let name = call.tool_name();
     let text = call.text();
     if name.is_empty() {
         let message = "the call came without a name, so no tool can be run";

@@ -100,7 +100,7 @@ impl WriteJson for AssistantMessage<'_> {
                         o.str("id", &call.id)
                             .str("type", "function")
                             .object("function", |o| {
-                                o.str("name", &call.name)
+                                o.str("name", call.tool_name())
                                     .str("arguments", call.emission.object().unwrap_or("{}"));
                             });
                         if let Some(p) = &call.provider {

@@ -31,9 +31,14 @@ pub(crate) struct RouteContext<'a> {
     pub tools: Option<&'a ToolList>,
 }
 
-impl RouteContext<'_> {
+impl<'a> RouteContext<'a> {
+    /// Whether a name means a known tool.
     fn knows(self, name: &str) -> bool {
-        self.tools.is_some_and(|tools| tools.knows(name))
+        self.meant(name).is_some()
+    }
+
+    fn meant(self, name: &str) -> Option<&'a str> {
+        self.tools.and_then(|tools| tools.meant(name))
     }
 }
 
@@ -110,10 +115,10 @@ impl OpenCalls {
     ) -> Option<usize> {
         let name = delta.tool_name.map(Text::str);
         let at = self.route(delta, name.as_deref(), origin, oddities)?;
-        if let Some(name) = &name
-            && self.list[at].take_name(name, |n| origin.knows(n)) == NameUse::Ignored
-        {
-            let call = &self.list[at];
+        let Some(name) = &name else { return Some(at) };
+        let call = &mut self.list[at];
+        let before = call.name.len();
+        if call.take_name(name, |n| origin.knows(n)) == NameUse::Ignored {
             let message = format!(
                 "call {} is {}, the name {} is ignored",
                 call.index,
@@ -124,6 +129,10 @@ impl OpenCalls {
                 code: "name_changed",
                 message,
             });
+        }
+        if call.name.len() != before {
+            let meant = origin.meant(&call.name).filter(|tool| *tool != call.name);
+            call.tool = meant.map(str::to_owned);
         }
         Some(at)
     }
@@ -157,11 +166,13 @@ impl OpenCalls {
         let mut from = 0;
         loop {
             let name = self.list[at].name.clone();
+            let tool = self.list[at].tool.clone();
             let is_from_text = self.list[at].is_from_text;
             let next = self.begin(None, origin);
             (self.list[at].next, self.list[at].newest) = (Some(next as u32), None);
             at = next;
-            (self.list[at].name, self.list[at].is_from_text) = (name, is_from_text);
+            (self.list[at].name, self.list[at].tool) = (name, tool);
+            self.list[at].is_from_text = is_from_text;
             let (another, noise) = self.list[at].begin_with(&text[from..]);
             if noise {
                 oddities.push(dropped(&self.list[at]));

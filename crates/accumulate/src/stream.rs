@@ -254,11 +254,20 @@ impl OpenStream {
             .as_mut()
             .and_then(|earlier| earlier.take(&call.id))
         {
-            (call.name, call.emission) = (written.name, written.emission);
+            (call.name, call.tool, call.emission) = (written.name, None, written.emission);
             call.provider = written.provider.or(call.provider.take());
             choice.bytes -= written.counted;
             call.count(&mut choice.bytes);
             return;
+        }
+        if let Some(tool) = &call.tool {
+            let message = format!(
+                "call {} names {:?}, which is read as the tool {tool}",
+                call.index,
+                event::cut(&call.name, 100)
+            );
+            let warning = Warning::new(SOURCE, "name_repaired", &message);
+            out.emit(choice.number, warning);
         }
         let judged = match refusal {
             Some(refusal) => Err(refusal),
@@ -284,7 +293,7 @@ impl OpenStream {
             ToolCall {
                 index: Some(call.index as i64),
                 tool_id: (&call.id).into(),
-                tool_name: (&call.name).into(),
+                tool_name: call.tool_name().into(),
                 arguments: call.emission.object().map(Json::of),
                 commit: Some(commit).filter(|_| refusal.is_none()),
                 repairs: is_repaired.then_some(Json::Made(&repairs)),
@@ -311,7 +320,7 @@ impl OpenStream {
         let schema = self
             .tools
             .as_deref()
-            .and_then(|tools| tools.schema(&call.name))
+            .and_then(|tools| tools.schema(call.tool_name()))
             .and_then(Result::ok);
         let is_first = !call.live.has_begun();
         let none = HashSet::new();
@@ -323,7 +332,7 @@ impl OpenStream {
             ToolCallDelta {
                 index: Some(call.index as i64),
                 tool_id: Some((&call.id).into()),
-                tool_name: is_first.then(|| (&call.name).into()),
+                tool_name: is_first.then(|| call.tool_name().into()),
                 arguments: Some((&more).into()),
                 provider: call.provider.as_deref().filter(|_| is_first).map(Json::of),
                 ..ToolCallDelta::default()
@@ -353,7 +362,7 @@ impl OpenStream {
             ToolCallPartial {
                 index: Some(call.index as i64),
                 tool_id: (&call.id).into(),
-                tool_name: (&call.name).into(),
+                tool_name: call.tool_name().into(),
                 arguments: Some(Json::of(&arguments)),
             },
         );
@@ -444,14 +453,15 @@ impl OpenStream {
 /// The warning that the schema of a call's tool has types that JSON Schema does not have, once for
 /// each tool; `warned` are those that it was written for.
 fn untyped(call: &OpenCall, tools: Option<&ToolList>, warned: &mut Vec<String>) -> Option<String> {
-    let unknown = tools?.schema(&call.name)?.ok()?.unknown_types();
-    if unknown.is_empty() || warned.contains(&call.name) {
+    let name = call.tool_name();
+    let unknown = tools?.schema(name)?.ok()?.unknown_types();
+    if unknown.is_empty() || warned.iter().any(|warned| warned == name) {
         return None;
     }
-    warned.push(call.name.clone());
+    warned.push(name.to_owned());
     Some(format!(
         "the schema of {} has types that JSON Schema does not have and that are not validated: {}",
-        call.name,
+        name,
         unknown.join(", ")
     ))
 }

@@ -4,3 +4,4 @@ mod behind;
 mod kept;
 mod late;
 mod live;
+mod names;

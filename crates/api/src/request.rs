@@ -86,7 +86,7 @@ pub fn request(
     let talk = if is_partial {
         Conversation::of(vec![Message::user("-")])
     } else {
-        gated(talk)
+        gated(talk, options.tools.as_deref())
     };
     let mut body = made(if provider.has_refusals {
         talk

@@ -149,6 +149,11 @@ impl ToolList {
         self.by_name.contains_key(name)
     }
 
+    /// The list's own copy of a name that it knows.
+    pub(crate) fn listed(&self, name: &str) -> Option<&str> {
+        self.by_name.get_key_value(name).map(|(name, _)| &**name)
+    }
+
     /// The names of all tools, the provider's last.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.iter()

@@ -1,6 +1,9 @@
 //! The history gate: repairs what a log may hold and providers reject.
 //!
 //! - Arguments that are not a JSON object become `{}`; a call without a name is dropped.
+//! - A name that means a known tool becomes that tool's, and any other one that providers accept: a
+//!   server may hand on a name with a token of the model's template at its end, and OpenAI and
+//!   Anthropic answer 400 to each turn that has it.
 //! - Each call of an assistant's message is followed by its result, in call order. A call without a
 //!   tool message gets the output of its `tool_result`, if the log has one, for the run may have
 //!   ended between the two. Else it is answered with what is known of it: that it was started, or
@@ -11,7 +14,9 @@
 use crate::conversation::{Conversation, Message, PastCall};
 use crate::members::{GetText, Put};
 use event::Raw;
+use json::ToolList;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 /// What a call that was never run is answered with.
@@ -20,7 +25,8 @@ const CANCELLED: &str = "cancelled: this call was not run";
 /// What a call is answered with that was started, and has no result.
 const UNKNOWN: &str = "unknown: this call was started and its result is not known, so it may have done its work; look before you repeat it";
 
-pub(crate) fn gated(talk: &Conversation) -> Conversation {
+/// The conversation as providers accept it, for a request with these tools.
+pub(crate) fn gated(talk: &Conversation, tools: Option<&ToolList>) -> Conversation {
     let mut out = Vec::with_capacity(talk.messages.len());
     let mut rest = talk.messages.as_slice();
     while let [message, after @ ..] = rest {
@@ -35,8 +41,12 @@ pub(crate) fn gated(talk: &Conversation) -> Conversation {
                 let (turn, next) = rest.split_at(until);
                 let message = with_valid_calls(message, out.len());
                 let results = results(&message, turn);
+                let first = out.len();
                 out.push(message);
                 out.extend(results);
+                out[first..]
+                    .iter_mut()
+                    .for_each(|message| rename(message, tools));
                 out.extend(turn.iter().filter(|m| m.role() != "tool").cloned());
                 rest = next;
             }
@@ -127,6 +137,47 @@ fn with_valid_calls(message: &Message, position: usize) -> Message {
     }
 }
 
+/// Gives the calls of a message, or its own call, names that providers accept.
+fn rename(message: &mut Message, tools: Option<&ToolList>) {
+    let is_result = message.role() == "tool";
+    let names: Vec<&mut Value> = if is_result {
+        message.fields.get_mut("name").into_iter().collect()
+    } else {
+        let calls = message.fields.get_mut("tool_calls");
+        let calls = calls.and_then(Value::as_array_mut).into_iter().flatten();
+        calls
+            .filter_map(|call| call.pointer_mut("/function/name"))
+            .collect()
+    };
+    for name in names {
+        if let Value::String(text) = name
+            && let Cow::Owned(accepted) = accepted(text, tools)
+        {
+            *text = accepted;
+        }
+    }
+}
+
+/// The name of a tool as providers accept it: letters, digits, `_` and `-`, and the other
+/// characters that names in a list of tools have.
+fn accepted<'n>(name: &'n str, tools: Option<&ToolList>) -> Cow<'n, str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let is_listable = tools.is_none() && json::is_name(name);
+    if is_listable || (name.len() <= 128 && name.chars().all(is_plain)) {
+        return Cow::Borrowed(name);
+    }
+    if let Some(tool) = tools.and_then(|tools| tools.meant(name)) {
+        return match tool == name {
+            true => Cow::Borrowed(name),
+            false => Cow::Owned(tool.to_owned()),
+        };
+    }
+    let bare = json::without_token(name).trim();
+    let bare = Some(bare).filter(|bare| !bare.is_empty()).unwrap_or(name);
+    let plain = bare.chars().map(|c| if is_plain(c) { c } else { '_' });
+    Cow::Owned(plain.take(128).collect())
+}
+
 /// One result for each call of `message`, out of the messages up to the next assistant's.
 fn results(message: &Message, turn: &[Message]) -> Vec<Message> {
     let calls = message.calls();
@@ -196,7 +247,7 @@ mod tests {
     fn gate(lines: &[&str]) -> Vec<String> {
         let (talk, problems) = Conversation::read(&lines.join("\n"));
         assert!(problems.is_empty(), "{problems:?}");
-        gated(&talk)
+        gated(&talk, None)
             .messages
             .into_iter()
             .map(|m| Value::Object(m.fields).to_string())
@@ -290,6 +341,40 @@ mod tests {
                 })
                 .collect();
             assert_eq!(contents, want, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn each_name_is_one_that_providers_accept() {
+        let tools = ToolList::read(r#"[{"name":"find_hut"},{"name":"fs.read"}]"#).unwrap();
+        let long = "n".repeat(200);
+        for (name, with_tools, without) in [
+            ("find_hut", "find_hut", "find_hut"),
+            ("find_hut<|channel|>commentary", "find_hut", "find_hut"),
+            ("functions.find_hut", "find_hut", "functions.find_hut"),
+            ("fs.read", "fs.read", "fs.read"),
+            ("fs.write", "fs_write", "fs.write"),
+            ("list<|channel|>commentary", "list", "list"),
+            ("<|channel|>x", "__channel__x", "__channel__x"),
+            ("two words", "two_words", "two_words"),
+            (&long, &long[..128], &long[..128]),
+        ] {
+            let lines = [
+                json!({"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": name}}, {"id": "b", "function": {"name": name}}]}),
+                json!({"role": "tool", "tool_call_id": "a", "name": name, "content": "x"}),
+            ];
+            let text = lines.map(|line| line.to_string()).join("\n");
+            let (talk, problems) = Conversation::read(&text);
+            assert!(problems.is_empty(), "{problems:?}");
+            for (tools, want) in [(Some(&tools), with_tools), (None, without)] {
+                let out = gated(&talk, tools).messages;
+                let calls = out[0].list_of("tool_calls").iter();
+                let mut names: Vec<_> = calls
+                    .filter_map(|call| call.pointer("/function/name")?.as_str())
+                    .collect();
+                names.extend(out[1..].iter().filter_map(|m| m.fields.text_of("name")));
+                assert_eq!(names, [want; 4], "{name}");
+            }
         }
     }
 

@@ -35,6 +35,7 @@ deviations! {
     NAME_IN_PIECES "name_in_pieces" Some(7), "the name of a call comes in pieces, or longer each time";
     NAME_LATE "name_late" Some(8), "the name of a call comes after its arguments";
     NAME_MISSING "name_missing" Some(8), "a call has no name";
+    NAME_FRAMED "name_framed" None, "the name of a call has a token, a namespace or a counter around it";
     EMPTY_DELTA "empty_delta" Some(10), "a delta of a call holds nothing, or a choice has no delta";
     ARGUMENTS_OBJECT "arguments_object" Some(11), "the arguments are an object in place of a string of JSON";
     DOUBLE_ENCODED "double_encoded" Some(12), "the arguments are a string of JSON inside the string of JSON";
@@ -92,6 +93,7 @@ pub(super) fn of_warning(code: &str) -> Option<&'static Deviation> {
         "id_changed" => ID_CHANGED,
         "id_twice" => ID_TWICE,
         "name_changed" => NAME_IN_PIECES,
+        "name_repaired" => NAME_FRAMED,
         "extra_arguments" => EXTRA_ARGUMENTS,
         "extra_text" => EXTRA_TEXT,
         "message_restarted" => MESSAGE_RESTARTED,

@@ -102,6 +102,7 @@ pub(super) const WARNINGS: &[&str] = &[
     "late_reasoning",
     "message_restarted",
     "name_changed",
+    "name_repaired",
     "not_an_event",
     "parameter_left_out",
     "prompt_blocked",
