@@ -9,7 +9,7 @@
 use crate::ToolList;
 
 /// What models write before the names of tools.
-pub const NAMESPACES: [&str; 2] = ["functions.", "default_api."];
+pub const NAMESPACES: [&str; 3] = ["functions.", "default_api.", "default_api:"];
 
 /// A name without the namespace before it.
 pub fn without_namespace(name: &str) -> Option<&str> {
@@ -89,6 +89,7 @@ mod tests {
             "functions.find_hut",
             "functions.find_hut<|channel|>analysis",
             "default_api.find_hut",
+            "default_api:find_hut",
             "find_hut:0",
             "functions.find_hut:12",
             "functions_find_hut_1",

@@ -147,24 +147,33 @@ impl Context<'_> {
         self.tools.is_some_and(|tools| tools.knows(name))
     }
 
-    /// The tool that a model means by this name. Some write the namespace `functions` before it, as
-    /// Harmony and Kimi K2 do.
-    pub(crate) fn known<'n>(&self, name: &'n str) -> Option<&'n str> {
-        let short = name.strip_prefix("functions.");
-        Some(name)
-            .filter(|name| self.lists(name))
-            .or_else(|| Some(short.unwrap_or(name)).filter(|name| self.accepts(name)))
+    /// The tool that a model means by this name, see [`ToolList::meant`]; without a list the name
+    /// without a namespace. [`FoundCalls::written`] has to know of a name that is not the tool's.
+    pub(crate) fn known<'n>(&self, name: &'n str) -> Option<&'n str>
+    where
+        Self: 'n,
+    {
+        let meant = self.tools.and_then(|tools| tools.meant(name));
+        meant.or_else(|| {
+            let short = json::without_namespace(name);
+            Some(short.unwrap_or(name)).filter(|name| self.accepts(name))
+        })
     }
 
     /// Whether this can be the beginning of an accepted name.
     pub(crate) fn may_become(&self, start: &str) -> bool {
-        let short = start.strip_prefix("functions.");
+        let short = json::without_namespace(start);
         let begins = |start: &str| {
             self.tools
                 .is_some_and(|tools| tools.names().any(|name| name.starts_with(start)))
         };
-        let is_listed =
-            || "functions.".starts_with(start) || begins(start) || short.is_some_and(begins);
+        let is_listed = || {
+            json::NAMESPACES
+                .iter()
+                .any(|space| space.starts_with(start))
+                || begins(start)
+                || short.is_some_and(begins)
+        };
         let has_form =
             || start.is_empty() || is_name(short.filter(|s| !s.is_empty()).unwrap_or(start));
         !self.strict && has_form() || self.tools.is_some() && is_listed()
@@ -191,6 +200,8 @@ pub(crate) enum Op {
     Name(usize),
     /// Its id ends here.
     Id(usize),
+    /// The name that the model wrote ends here, where it is not the tool's own.
+    Written(usize),
     /// A piece of its arguments ends here, and this is what the engine could see of their end.
     Arguments(usize, ArgumentsEnd),
     /// The call is complete.
@@ -227,6 +238,8 @@ impl From<bool> for ArgumentsEnd {
 pub(crate) struct FoundCalls {
     /// Where the arguments of the last call end, seen from the next piece of them.
     pub end: ArgumentsEnd,
+    /// The name that the model wrote for the next call, where it is not the tool's own.
+    pub written: Option<String>,
     /// In order. The text of each begins where the one before ends.
     pub ops: Vec<Op>,
     /// The texts of all of them.
@@ -243,6 +256,16 @@ impl FoundCalls {
             self.text.push_str(id);
             self.ops.push(Op::Id(self.text.len()));
         }
+        if let Some(written) = self.written.take() {
+            self.text.push_str(&written);
+            self.ops.push(Op::Written(self.text.len()));
+        }
+    }
+
+    /// The next call is that of the listed tool `name`, for which the model wrote `written`.
+    pub(crate) fn written(&mut self, written: &str, name: &str, context: &Context<'_>) {
+        let differs = written != name && context.lists(name);
+        self.written = differs.then(|| written.to_owned());
     }
 
     /// The call's id, where it comes after the name.

@@ -135,9 +135,11 @@ impl Expression {
         if !text[end..].starts_with(self.form.open) || !word.ends_with(self.form.suffix) {
             return self.no_name();
         }
-        let Some(name) = context.known(name.unwrap_or(word)) else {
+        let written = name.unwrap_or(word);
+        let Some(name) = context.known(written) else {
             return self.no_name();
         };
+        calls.written(written, name, context);
         calls.begin(name, None);
         let (notation, positional) = match self.form.arguments {
             ArgumentStyle::Python => (Notation::Python, positional(context, name)),
@@ -320,6 +322,7 @@ mod tests {
                     .unwrap()
                     .push_str(&calls.text[std::mem::replace(&mut at, to)..to]),
                 Op::Done => found.last_mut().unwrap().push('\0'),
+                Op::Written(to) => at = to,
                 Op::Id(_) | Op::Note(_) => panic!("{op:?}"),
             }
         }

@@ -303,6 +303,7 @@ impl CallMembers {
         let Some(name) = self.name.as_deref() else {
             return Ok(());
         };
+        let written = name;
         let name = context.known(name).ok_or_else(|| context.refusal(name))?;
         // A strict reading waits for the arguments: any data may have an object with a name.
         if self.has_begun
@@ -310,6 +311,7 @@ impl CallMembers {
         {
             return Ok(());
         }
+        calls.written(written, name, context);
         calls.begin(name, self.id.as_deref());
         self.has_begun = true;
         if self.has_arguments {

@@ -12,6 +12,10 @@ use event::cut;
 /// the end of the call.
 const STEP: usize = 4096;
 
+/// What the warning says that has a name as the model wrote it.
+pub(super) const NAME_REPAIRED: &str =
+    "the name of the call is not a tool's, and is read as the one tool that it can mean";
+
 impl Router {
     /// Reads the next piece of an open call. While several forms compete, the call reads one
     /// character at a time, so that the winner depends on the text and not on its splits. After
@@ -161,12 +165,12 @@ impl Router {
         let mut piece: Option<CallPiece<'_>> = None;
         for (n, op) in calls.ops.iter().enumerate() {
             let text = match *op {
-                Op::Name(to) | Op::Id(to) | Op::Arguments(to, _) => {
+                Op::Name(to) | Op::Id(to) | Op::Written(to) | Op::Arguments(to, _) => {
                     &calls.text[std::mem::replace(&mut from, to)..to]
                 }
                 Op::Done | Op::Note(_) => "",
             };
-            if let Op::Name(_) | Op::Note(_) = op
+            if let Op::Name(_) | Op::Note(_) | Op::Written(_) = op
                 && let Some(piece) = piece.take()
             {
                 self.emitter.call(piece, out);
@@ -179,6 +183,10 @@ impl Router {
             }
             if let Op::Note(what) = op {
                 self.emitter.warn("tag_note", what, "", out);
+                continue;
+            }
+            if let Op::Written(_) = op {
+                self.emitter.warn("name_repaired", NAME_REPAIRED, text, out);
                 continue;
             }
             let piece = piece.get_or_insert_with(|| self.emitter.piece());
@@ -200,7 +208,7 @@ impl Router {
                         *piece = self.emitter.piece();
                     }
                 }
-                (Op::Note(_), _) => {}
+                (Op::Note(_) | Op::Written(_), _) => {}
             }
         }
         if let Some(piece) = piece {

@@ -15,6 +15,7 @@ use crate::calls::{ReadStep, is_name_char};
 use crate::dialect::{CallPart, Form, KnownTool, Scope};
 use crate::mark::{Match, find, space};
 use crate::outlet::{DROPPED, Outlet, Prose};
+use crate::parser::call::NAME_REPAIRED;
 use crate::parser::contest::Exclusion;
 use crate::parser::router::{Mode, OpenHeader, Router, TextEnd, Transition};
 use event::cut;
@@ -93,11 +94,12 @@ impl Router {
         // Headers mark reasoning, so that a prompt for them does not open it.
         self.emitter.settle_prompt(out);
         self.position.restart();
-        let refusal = match recipient(fields) {
+        let recipient = self.recipient(fields, out);
+        let refusal = match &recipient {
             Recipient::Tool(..) if !is_assistants(fields) => {
                 Some("not a call: the role of the message is not the assistant")
             }
-            Recipient::Tool(name, _) if !self.knows(&name) => {
+            Recipient::Tool(name, _) if !self.knows(name) => {
                 Some("not a call: the tool is not in the list")
             }
             _ => None,
@@ -106,7 +108,7 @@ impl Router {
             out.warning("tag_unparsed", message, fields);
         }
         out.left_out(&text[..length]);
-        let mode = match recipient(fields) {
+        let mode = match recipient {
             _ if refusal.is_some() => Mode::body(Prose::Answer),
             Recipient::User => Mode::body(Prose::Answer),
             Recipient::Model => Mode::body(Prose::Reasoning),
@@ -114,6 +116,30 @@ impl Router {
             Recipient::Tool(name, false) => Mode::ToolBody(name),
         };
         (mode, ReadStep::On(length))
+    }
+
+    /// Who is to read the message with this header. A model that writes a tool as the channel, or
+    /// its name with framing, means that tool.
+    fn recipient(&self, header: &str, out: &mut dyn Outlet) -> Recipient {
+        let found = recipient(header);
+        let (word, is_function) = match &found {
+            Recipient::User if is_assistants(header) => match channel(header) {
+                None | Some("final" | "commentary" | "comment") => return found,
+                Some(word) => (word.to_owned(), false),
+            },
+            Recipient::Tool(name, is_function) if self.tools.is_some() && !self.knows(name) => {
+                let space = if *is_function { "functions." } else { "" };
+                (format!("{space}{name}"), *is_function)
+            }
+            _ => return found,
+        };
+        match self.meant(&word) {
+            Some(tool) => {
+                out.warning("name_repaired", NAME_REPAIRED, header);
+                Recipient::Tool(tool.to_owned(), is_function)
+            }
+            None => found,
+        }
     }
 
     /// The body of a message for the user or for the model itself: just as it is, up to its end.
@@ -316,20 +342,9 @@ fn recipient(header: &str) -> Recipient {
         let name = &header[at + 3..];
         &name[..name.find([' ', '<']).unwrap_or(name.len())]
     });
-    // The last of several channels counts: a model that begins its header anew does not end the
-    // first (<https://github.com/ggml-org/llama.cpp/issues/27720>).
-    let channel = header
-        .rfind("<|channel|>")
-        .map(|at| &header[at + "<|channel|>".len()..]);
-    let channel = channel.map(|text| {
-        text.trim_start_matches(' ')
-            .split([' ', '<'])
-            .next()
-            .unwrap_or_default()
-    });
     match to {
         Some("self") => Recipient::Model,
-        None | Some("user" | "all" | "assistant" | "") => match channel {
+        None | Some("user" | "all" | "assistant" | "") => match channel(header) {
             Some("analysis" | "thought") => Recipient::Model,
             _ => Recipient::User,
         },
@@ -338,6 +353,16 @@ fn recipient(header: &str) -> Recipient {
             None => Recipient::Tool(name.to_owned(), false),
         },
     }
+}
+
+/// The channel that a header names. The last of several counts: a model that begins its header anew
+/// does not end the first (<https://github.com/ggml-org/llama.cpp/issues/27720>).
+fn channel(header: &str) -> Option<&str> {
+    let at = header.rfind("<|channel|>")? + "<|channel|>".len();
+    header[at..]
+        .trim_start_matches(' ')
+        .split([' ', '<'])
+        .next()
 }
 
 #[cfg(test)]

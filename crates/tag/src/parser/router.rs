@@ -99,6 +99,11 @@ impl Router {
         self.tools.as_ref().is_none_or(|tools| tools.knows(tool))
     }
 
+    /// The listed tool that a word means, see [`json::ToolList::meant`].
+    pub(super) fn meant(&self, word: &str) -> Option<&str> {
+        self.tools.as_ref()?.meant(word)
+    }
+
     /// Emits text without a search for markers. Returns what the text after it is: the beginning of
     /// an answer may turn out to be reasoning.
     pub(super) fn literal(&mut self, prose: Prose, text: &str, out: &mut dyn Outlet) -> Prose {

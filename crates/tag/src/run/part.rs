@@ -332,6 +332,7 @@ impl Run {
             let Some(name) = context.known(word) else {
                 return fail(context.refusal(word));
             };
+            calls.written(word, name, context);
             self.begin(name, None, calls);
         }
         if at == text.len() || self.find(until, &text[at..]) == Match::Partial {
@@ -354,6 +355,7 @@ impl Run {
             let Some(name) = context.known(word) else {
                 return fail(context.refusal(word));
             };
+            calls.written(word, name, context);
             if !self.has_id_after(n) {
                 self.begin(name, id, calls);
             } else {
@@ -448,9 +450,11 @@ impl Run {
             return fail(Why::NamelessTag);
         };
         let after = open + end + tag.end.len();
-        let Some(name) = context.known(name.trim()) else {
-            return ReadStep::Fail(after, context.refusal(name.trim()));
+        let written = name.trim();
+        let Some(name) = context.known(written) else {
+            return ReadStep::Fail(after, context.refusal(written));
         };
+        calls.written(written, name, context);
         let id = attribute(attributes, "id");
         self.begin(name, id.as_deref(), calls);
         if empty {
@@ -556,13 +560,16 @@ fn taker<'a>(arguments: &str, context: &Context<'a>) -> Option<&'a str> {
 }
 
 /// The tool's name in `functions.NAME:COUNTER`. Kimi K2 leaves out `functions.` at times
-/// (<https://github.com/vllm-project/vllm/pull/27565>).
+/// (<https://github.com/vllm-project/vllm/pull/27565>). A word that names no listed tool in this
+/// form stays as it is.
 fn counted<'t>(word: &'t str, context: &Context<'_>) -> &'t str {
     let name = word.rsplit_once(':').map_or(word, |(name, _)| name);
     let short = name.rsplit_once('.').map_or(name, |(_, short)| short);
     if context.lists(name) || (context.tools.is_none() && context.known(name).is_some()) {
         name
-    } else {
+    } else if context.lists(short) || context.tools.is_none() {
         short
+    } else {
+        word
     }
 }
