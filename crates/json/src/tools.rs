@@ -40,7 +40,8 @@ pub enum Unfit {
 impl ToolList {
     /// Reads a list: an array, an object with an array `tools` (a request or a tools file), or
     /// MCP's reply to `tools/list`. Each entry may have the shape of OpenAI Chat, OpenAI Responses,
-    /// Anthropic, MCP or Gemini. Other entries are the provider's own tools.
+    /// Anthropic, MCP, Gemini, Bedrock's Converse (`toolSpec`) or Cohere's first API
+    /// (`parameter_definitions`). Other entries are the provider's own tools.
     ///
     /// # Errors
     /// The first mistake. A schema is looked at when it is needed, or by [`ToolList::read_and_compile`].
@@ -280,7 +281,12 @@ fn lists(text: &str) -> Result<(Option<Raw<'_>>, Option<Raw<'_>>), ToolsError> {
         return Err(ToolsError::NoList);
     }
     let servers = root.get("mcpServers");
-    match root.get("tools").or_else(|| root.at(&["result", "tools"])) {
+    // MCP's reply to `tools/list`, and a request of Bedrock's Converse.
+    let inner = || {
+        let inner = root.at(&["result", "tools"]);
+        inner.or_else(|| root.at(&["toolConfig", "tools"]))
+    };
+    match root.get("tools").or_else(inner) {
         Some(list) if !list.is_array() => Err(ToolsError::NoArray),
         list => Ok((list, servers)),
     }
@@ -411,6 +417,11 @@ pub enum ToolFault {
     /// The parameters under this key are not an object.
     #[error("{0} is not an object, write a JSON Schema there")]
     NoSchema(&'static str),
+    /// A parameter of `parameter_definitions` has a type that is not one of Python's.
+    #[error(
+        "parameter_definitions: the type {1:?} of {0:?} is not read, write str, int, float, bool, List[…] or Dict"
+    )]
+    PythonType(String, String),
     /// The schema cannot be compiled.
     #[error("parameters: {0}")]
     Schema(#[from] SchemaError),
@@ -434,6 +445,13 @@ const SCHEMAS: [&str; 5] = [
     "parametersJsonSchema",
     "parameters_json_schema",
 ];
+
+/// The member of a tool of Bedrock's Converse
+/// (<https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ToolSpecification.html>).
+const SPEC: &str = "toolSpec";
+
+/// The parameters of a tool of Cohere's first API.
+const DEFINITIONS: &str = "parameter_definitions";
 
 /// Reads an entry. The error has the tool's name, if that could be read.
 fn read_entry(entry: Raw<'_>) -> Result<EntryShape<'_>, (Option<String>, ToolFault)> {
@@ -463,10 +481,21 @@ fn read_entry(entry: Raw<'_>) -> Result<EntryShape<'_>, (Option<String>, ToolFau
 /// Reads an entry, or one of Gemini's declarations, that describes one tool of the caller's.
 fn read_tool(entry: Raw<'_>) -> Result<ToolEntry, (Option<String>, ToolFault)> {
     let mut function = members(entry)?;
-    match get(&function, "function") {
-        Some(inner) if inner.is_object() => function = members(inner)?,
-        Some(_) => return Err((None, ToolFault::Member("function", "an object"))),
-        None => {}
+    for key in ["function", SPEC] {
+        match get(&function, key) {
+            Some(inner) if inner.is_object() => function = members(inner)?,
+            Some(_) => return Err((None, ToolFault::Member(key, "an object"))),
+            None => continue,
+        }
+        if key == SPEC {
+            // Its schema is inside a member that names the notation.
+            let schema = |(_, value): &mut (Cow<'_, str>, Raw<'_>)| {
+                *value = value.get("json").unwrap_or(*value);
+            };
+            let found = function.iter_mut().find(|(key, _)| key == "inputSchema");
+            found.into_iter().for_each(schema);
+        }
+        break;
     }
     let text = |key| get(&function, key).and_then(Raw::str).map(Cow::into_owned);
     let name = text("name")
@@ -475,13 +504,20 @@ fn read_tool(entry: Raw<'_>) -> Result<ToolEntry, (Option<String>, ToolFault)> {
     if !is_name(&name) {
         return Err((Some(name), ToolFault::Name));
     }
-    let parameters = parameters(&function).map_err(|fault| (Some(name.clone()), fault))?;
+    let named = |fault| (Some(name.clone()), fault);
+    let mut parameters = parameters(&function).map_err(named)?.map(str::to_owned);
+    if let Some(definitions) = get(&function, DEFINITIONS) {
+        if parameters.is_some() {
+            return Err(named(ToolFault::Schemas(DEFINITIONS, "the other schema")));
+        }
+        parameters = Some(defined(definitions).map_err(named)?);
+    }
     let strict = get(&function, "strict").and_then(Raw::bool);
     let text = (text("description"), entry.text().to_owned());
     Ok(ToolEntry {
         name,
         description: text.0,
-        parameters: parameters.map(str::to_owned),
+        parameters,
         strict,
         text: text.1,
     })
@@ -509,7 +545,7 @@ fn get<'a>(members: &Members<'a>, key: &str) -> Option<Raw<'a>> {
 
 /// Whether an entry is a tool that its caller runs.
 fn is_tool(members: &Members<'_>) -> bool {
-    let shown = ["function", "exec"]
+    let shown = ["function", "exec", SPEC, DEFINITIONS]
         .iter()
         .chain(&SCHEMAS)
         .any(|key| get(members, key).is_some());
@@ -546,6 +582,65 @@ fn parameters<'a>(function: &Members<'a>) -> Result<Option<&'a str>, ToolFault> 
         }
     }
     Ok(schema.map(|(_, text)| text))
+}
+
+/// The schema of Cohere's `parameter_definitions`: an object with a description, a type of Python's
+/// and `required` for each parameter (<https://docs.cohere.com/v1/docs/parameter-types-in-tool-use>).
+fn defined(definitions: Raw<'_>) -> Result<String, ToolFault> {
+    if !definitions.is_object() {
+        return Err(ToolFault::NoSchema(DEFINITIONS));
+    }
+    let mut required = Vec::new();
+    let mut properties = serde_json::Map::new();
+    for (name, definition) in definitions.entries() {
+        let kind = definition.get_str("type").unwrap_or_default();
+        let Some(mut schema) = python_type(&kind) else {
+            return Err(ToolFault::PythonType(name.into_owned(), kind.into_owned()));
+        };
+        if let Some(description) = definition.get_str("description") {
+            schema.insert("description".to_owned(), description.into());
+        }
+        if definition.get("required").and_then(Raw::bool) == Some(true) {
+            required.push(Value::from(&*name));
+        }
+        properties.insert(name.into_owned(), Value::Object(schema));
+    }
+    let mut schema = serde_json::Map::from_iter([
+        ("type".to_owned(), Value::from("object")),
+        ("properties".to_owned(), Value::Object(properties)),
+    ]);
+    if !required.is_empty() {
+        schema.insert("required".to_owned(), Value::Array(required));
+    }
+    Ok(Value::Object(schema).to_string())
+}
+
+/// The schema of a type of Python's.
+fn python_type(kind: &str) -> Option<serde_json::Map<String, Value>> {
+    let (outer, inner) = match kind.trim().split_once('[') {
+        Some((outer, inner)) => (outer, Some(inner.strip_suffix(']')?)),
+        None => (kind.trim(), None),
+    };
+    let name = match outer {
+        "str" | "string" => "string",
+        "int" | "integer" => "integer",
+        "float" | "number" => "number",
+        "bool" | "boolean" => "boolean",
+        "List" | "list" | "array" => "array",
+        "Dict" | "dict" | "object" => "object",
+        _ => return None,
+    };
+    let mut schema = serde_json::Map::from_iter([("type".to_owned(), Value::from(name))]);
+    match inner {
+        None => {}
+        Some(inner) if name == "array" => {
+            schema.insert("items".to_owned(), Value::Object(python_type(inner)?));
+        }
+        // The types of keys and values of a dictionary.
+        Some(_) if name == "object" => {}
+        Some(_) => return None,
+    }
+    Some(schema)
 }
 
 fn minified(value: Raw<'_>) -> String {

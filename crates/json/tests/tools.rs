@@ -22,12 +22,16 @@ fn every_shape_is_the_same_list() {
             r#"{{"function_declarations":[{{"name":"f","description":"d","parametersJsonSchema":{SCHEMA}}}]}}"#
         ),
         format!(
+            r#"{{"toolSpec":{{"name":"f","description":"d","inputSchema":{{"json":{SCHEMA}}}}}}}"#
+        ),
+        format!(
             r#"{{"type":"bash_1","name":"f","description":"d","parameters":{SCHEMA},"exec":{{}}}}"#
         ),
     ] {
         for list in [
             format!("[{entry}]"),
             format!("\u{feff}{{\"tools\":[{entry}]}}"),
+            format!("{{\"toolConfig\":{{\"tools\":[{entry}]}}}}"),
             format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{\"tools\":[{entry}]}}}}"),
         ] {
             let t = ToolList::read_and_compile(&list).unwrap();
@@ -52,6 +56,39 @@ fn every_shape_is_the_same_list() {
             );
         }
     }
+}
+
+#[test]
+fn definitions_of_parameters_are_a_schema() {
+    let list = |kind: &str| {
+        format!(
+            r#"[{{"name":"f","parameter_definitions":{{"a":{{"description":"d","type":"{kind}","required":true}},"b":{{"type":"bool"}}}}}}]"#
+        )
+    };
+    for (kind, schema) in [
+        ("str", r#""type":"string""#),
+        ("int", r#""type":"integer""#),
+        ("float", r#""type":"number""#),
+        ("List[str]", r#""type":"array","items":{"type":"string"}"#),
+        ("Dict[str, int]", r#""type":"object""#),
+    ] {
+        let tools = ToolList::read_and_compile(&list(kind)).unwrap();
+        let want = format!(
+            r#"{{"type":"object","properties":{{"a":{{{schema},"description":"d"}},"b":{{"type":"boolean"}}}},"required":["a"]}}"#
+        );
+        let got = tools.iter().next().unwrap().parameters.as_deref().unwrap();
+        assert_eq!(got, want);
+    }
+    for kind in ["", "tuple", "List[", "int[str]", "List[date]"] {
+        let why = ToolList::read(&list(kind)).unwrap_err().to_string();
+        assert!(
+            why.contains("parameter_definitions: the type") && why.contains("\"a\""),
+            "{why}"
+        );
+    }
+    let both = r#"[{"name":"f","parameters":{},"parameter_definitions":{}}]"#;
+    let why = ToolList::read(both).unwrap_err().to_string();
+    assert!(why.contains("two schemas"), "{why}");
 }
 
 #[test]

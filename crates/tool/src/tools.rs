@@ -27,6 +27,11 @@ pub enum FileError {
 }
 
 impl FileError {
+    /// Whether it is that an object has no list of tools and no `mcpServers`.
+    pub fn is_no_list(&self) -> bool {
+        matches!(self, FileError::List(ToolsError::NoArray))
+    }
+
     /// Whether it is that two tools have one name.
     pub fn is_taken_name(&self) -> bool {
         matches!(self, FileError::List(ToolsError::Tool(_, ToolFault::Twice)))

@@ -116,6 +116,27 @@ fn replaced<'t, E>(
     Ok(out + rest)
 }
 
+/// The first `${…}` of a text that is not a variable of the environment, such as `${input:key}`.
+pub(crate) fn unknown_variable(text: &str) -> Option<&str> {
+    let mut rest = text;
+    while let Some((_, after)) = rest.split_once('$') {
+        if let Some(after) = after.strip_prefix('$') {
+            rest = after;
+        } else if let Some((_, _, after)) = variable(after) {
+            rest = after;
+        } else {
+            if after.starts_with('{')
+                && let Some(length) = after.find('}')
+            {
+                let start = text.len() - after.len() - 1;
+                return Some(&text[start..=start + 1 + length]);
+            }
+            rest = after;
+        }
+    }
+    None
+}
+
 /// The variable that follows a `$`: its name, the text in its place, and what follows it.
 fn variable(text: &str) -> Option<(&str, Option<&str>, &str)> {
     if let Some(inner) = text.strip_prefix('{') {

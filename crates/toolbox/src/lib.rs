@@ -2,6 +2,7 @@
 //! programs, and OpenAPI documents, mixed in any number. Their tools become the text of one tools
 //! file, which every command reads as before.
 
+mod clients;
 mod lock_file;
 mod merge;
 mod notation;
@@ -289,7 +290,9 @@ impl Source {
             _ if !globs.is_empty() => {
                 bail!("{}: patterns after # are for OpenAPI documents", name())
             }
-            _ => Ok(Source::File(text)),
+            _ => Ok(Source::File(
+                clients::tools_file(&text).with_context(name)?.into_owned(),
+            )),
         }
     }
 }
@@ -307,12 +310,13 @@ fn programs(path: &Path, access: &Access<'_>) -> anyhow::Result<Option<Vec<Progr
     Ok(None)
 }
 
-/// Whether what `--tools` names is a tools file with servers of tools (`mcpServers`).
+/// Whether what `--tools` names is a file with servers of tools: a tools file with `mcpServers`, or
+/// the configuration of another client.
 pub fn names_servers(source: &Path) -> bool {
     let is_file = || !is_program(source) || program::holds_json(source).unwrap_or(false);
     source.is_file()
         && is_file()
-        && stdio::file_text(source).is_ok_and(|text| text.contains("\"mcpServers\""))
+        && stdio::file_text(source).is_ok_and(|text| clients::has_servers(&text))
 }
 
 /// Whether a path leads to a file that may be executed.

@@ -5,6 +5,7 @@ use crate::approval::Class;
 use crate::canonical::{Hash, canonical, digest};
 use crate::exec::{AllowedAddresses, Sandbox};
 use crate::members::{FLAG, MemberKind, Members, TEXT, TIME, strings};
+use crate::variables::unknown_variable;
 use event::shell_word;
 use event::{Glob, Raw};
 use serde_json::Value;
@@ -186,6 +187,17 @@ impl McpServer {
         if let Some(members) = value.as_object_mut() {
             members.retain(|key, _| !IGNORED.contains(&key.as_str()));
         }
+        // Names that Gemini CLI and Windsurf have for the address.
+        for alias in ["httpUrl", "serverUrl"] {
+            let members = value.as_object_mut();
+            if let Some((members, url)) = members.and_then(|m| m.remove(alias).map(|url| (m, url)))
+                && members.insert("url".to_owned(), url).is_some()
+            {
+                return Err(format!(
+                    "it has a second address in {alias}, keep one of them"
+                ));
+            }
+        }
         let mut members = Members::of(value, "", &MEMBERS, "{\"command\":\"…\"}")?;
         let is_disabled = members.take("disabled", &FLAG)?.unwrap_or(false);
         let is_name = |name: &str| {
@@ -272,9 +284,11 @@ impl Program {
             false,
         );
         let sandbox = members.value("sandbox");
+        let env = members.take("env", &env)?.unwrap_or_default();
+        fillable("env", &env)?;
         Ok(Program {
             command,
-            env: members.take("env", &env)?.unwrap_or_default(),
+            env,
             cwd: members.take("cwd", &TEXT)?,
             sandbox: sandbox
                 .map(|value| Sandbox::read(value, "sandbox"))
@@ -294,11 +308,27 @@ impl Endpoint {
             texts,
             false,
         );
+        let headers = members.take("headers", &headers)?.unwrap_or_default();
+        fillable("headers", &headers)?;
         Ok(Endpoint {
             url,
-            headers: members.take("headers", &headers)?.unwrap_or_default(),
+            headers,
             allow: AllowedAddresses::take(members)?,
         })
+    }
+}
+
+/// Refuses what other clients fill in and this one cannot, such as VS Code's `${input:key}`, for
+/// which it asks a person: it must not reach a server as text.
+fn fillable(member: &str, texts: &[(String, String)]) -> Result<(), String> {
+    match texts
+        .iter()
+        .find_map(|(name, text)| Some((name, unknown_variable(text)?)))
+    {
+        None => Ok(()),
+        Some((name, unknown)) => Err(format!(
+            "{member}.{name}: {unknown} is not filled in here, write ${{NAME}} and set the variable NAME"
+        )),
     }
 }
 
@@ -365,6 +395,10 @@ mod tests {
             (one.target().as_str(), one.class.of("x"), one.offers("x")),
             ("npx -y 'x y'", Class::Danger, true)
         );
+        for key in ["httpUrl", "serverUrl"] {
+            let one = server(&format!(r#"{{"{key}":"https://h/mcp"}}"#));
+            assert_eq!(one.target(), "https://h/mcp");
+        }
         for kind in [r#""type":"http","#, r#""type":"streamable-http","#, ""] {
             let http = server(&format!(
                 r#"{{{kind}"url":"https://h/mcp","headers":{{"A":"Bearer $B"}}}}"#
@@ -443,6 +477,18 @@ mod tests {
             (
                 r#"{"git":{"command":"a","env":{"A=b":"c"}}}"#,
                 "env must be",
+            ),
+            (
+                r#"{"git":{"command":"a","env":{"A":"x ${input:the-key}"}}}"#,
+                "env.A: ${input:the-key} is not filled in here",
+            ),
+            (
+                r#"{"git":{"url":"https://a","headers":{"A":"${command:f}"}}}"#,
+                "headers.A: ${command:f} is not filled in here",
+            ),
+            (
+                r#"{"git":{"url":"https://a","httpUrl":"https://b"}}"#,
+                "a second address in httpUrl",
             ),
             (r#"{"git":{"command":"a","class":"safe"}}"#, "class must be"),
             (
