@@ -202,6 +202,89 @@ fn an_answer_that_is_not_the_result_of_a_tool_is_an_error() {
 }
 
 #[test]
+fn structured_content_reaches_the_model_once() {
+    let dir = Dir::new();
+    let (_, file) = locked(&dir, &["result"], &json!({}));
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let huts = json!({"huts": [9007199254740993_u64]});
+    for (content, structured, want) in [
+        (
+            json!([text("one hut")]),
+            huts.clone(),
+            "one hut\n{\"huts\":[9007199254740993]}",
+        ),
+        (
+            json!([text("")]),
+            huts.clone(),
+            "{\"huts\":[9007199254740993]}",
+        ),
+        (
+            json!([text("{\"huts\": [9007199254740993]}")]),
+            huts,
+            "{\"huts\": [9007199254740993]}",
+        ),
+        (json!([text("x")]), json!({"result": "x"}), "x"),
+        (
+            json!([text("1"), text("b")]),
+            json!({"result": [1, "b"]}),
+            "1\nb",
+        ),
+        (json!([text("x")]), Value::Null, "x"),
+    ] {
+        let result = json!({"content": content, "structuredContent": structured});
+        let call = ("a", "s__result", json!({"result": result}));
+        let out = run_calls(&dir, &file, &[call], &[]);
+        assert_eq!(out.outcome("a"), ("success", want), "{result}");
+    }
+}
+
+#[test]
+fn a_tool_without_a_schema_costs_that_tool_alone() {
+    let dir = Dir::new();
+    let folder = with_tools(&dir, "s", &[]);
+    let bad = json!({"name": "bad", "description": "No schema."});
+    server::write_tools(
+        &folder,
+        &[
+            server::listed("echo"),
+            bad,
+            json!({"inputSchema": {}}),
+            server::listed("pid"),
+            server::listed("env"),
+        ],
+    );
+    let file = json!({"mcpServers": {"s": entry(&folder, &json!({}))}});
+    let out = lock(&dir, &file);
+    for want in [
+        "left out: the tool \"bad\"",
+        "left out: a tool without a name",
+    ] {
+        assert!(out.errors.contains(want), "{}", out.errors);
+    }
+    let out = run_command(server::command(&dir, &file, &["--list"]), "");
+    let list: Vec<Value> = serde_json::from_str(&out.text).unwrap();
+    let names: Vec<_> = list.iter().map(|tool| &tool["function"]["name"]).collect();
+    assert_eq!(names, ["s__echo", "s__pid", "s__env"]);
+    let out = run_calls(&dir, &file, &[("a", "s__echo", json!({}))], &[]);
+    assert_eq!(out.outcome("a"), ("success", "{}"));
+}
+
+#[test]
+fn an_answer_that_is_no_message_ends_the_wait() {
+    let dir = Dir::new();
+    let (_, file) = locked(&dir, &["no_message", "no_id"], &json!({"timeout": "20s"}));
+    for (tool, want) in [
+        ("no_message", "its answer is not a message of MCP"),
+        ("no_id", "cannot read that"),
+    ] {
+        let call = ("a", &*format!("s__{tool}"), json!({}));
+        let out = run_calls(&dir, &file, &[call], &[]);
+        let (status, text) = out.outcome("a");
+        assert!(status == "error" && text.contains(want), "{status}: {text}");
+    }
+}
+
+#[test]
 fn what_a_server_says_of_a_failure_or_a_step_is_shortened() {
     let dir = Dir::new();
     let more = json!({"env": {"KEY": "$MCP_TEST_SECRET"}});

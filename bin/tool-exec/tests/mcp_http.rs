@@ -225,6 +225,37 @@ fn an_answer_without_end_is_an_error_and_the_run_goes_on_77() {
 }
 
 #[test]
+fn an_event_that_is_no_message_ends_the_wait() {
+    let dir = Dir::new();
+    let folder = with_tools(&dir, "web", &["cut", "no_message"]);
+    let http = HttpServer::new(&folder, |_, body| {
+        let data = match body["params"]["name"].as_str()? {
+            "cut" => "{\"jsonrpc\":\"2.0\",\"id\":",
+            "no_message" => "{\"result\":{}}",
+            _ => return None,
+        };
+        // The stream stays open: its length is never reached.
+        Some(format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 999\r\n\r\ndata: {data}\n\n"
+        ))
+    });
+    let file = json!({"mcpServers": {"web": http.entry(&json!({"timeout": "20s"}))}});
+    lock(&dir, &file);
+    let calls = [
+        ("a", "web__cut", json!({})),
+        ("b", "web__no_message", json!({})),
+    ];
+    let out = run_calls(&dir, &file, &calls, &[]);
+    for id in ["a", "b"] {
+        let (status, why) = out.outcome(id);
+        assert!(
+            status == "error" && why.contains("not a message of MCP"),
+            "{id}: {status} {why}"
+        );
+    }
+}
+
+#[test]
 fn a_call_that_a_server_got_is_never_said_not_to_have_been_sent() {
     let dir = Dir::new();
     let names = ["status", "moved", "refuse", "echo"];

@@ -8,10 +8,13 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use tool::Tools;
 
+/// A server of a configuration.
+type Members = Map<String, Value>;
+
 /// The member of a configuration that holds its servers, and how a server is written there.
 struct Client {
     place: &'static [&'static str],
-    server: fn(Map<String, Value>) -> anyhow::Result<Map<String, Value>>,
+    server: fn(Members) -> anyhow::Result<Members>,
 }
 
 /// The longer places first: `mcp` is opencode's unless it has `servers`.
@@ -81,7 +84,7 @@ pub(crate) fn has_servers(text: &str) -> bool {
 }
 
 /// A server whose `enabled` is the contrary of `disabled`.
-fn enabled(mut server: Map<String, Value>) -> anyhow::Result<Map<String, Value>> {
+fn enabled(mut server: Members) -> anyhow::Result<Members> {
     match server.remove("enabled") {
         None | Some(Value::Bool(true)) => {}
         Some(Value::Bool(false)) => {
@@ -93,7 +96,7 @@ fn enabled(mut server: Map<String, Value>) -> anyhow::Result<Map<String, Value>>
 }
 
 /// A server of Zed, whose command may be an object.
-fn of_zed(mut server: Map<String, Value>) -> anyhow::Result<Map<String, Value>> {
+fn of_zed(mut server: Members) -> anyhow::Result<Members> {
     match server.remove("source") {
         None => {}
         Some(Value::String(source)) if source == "custom" => {}
@@ -112,7 +115,7 @@ fn of_zed(mut server: Map<String, Value>) -> anyhow::Result<Map<String, Value>> 
 }
 
 /// A server of opencode: a command line, or an address.
-fn of_opencode(mut server: Map<String, Value>) -> anyhow::Result<Map<String, Value>> {
+fn of_opencode(mut server: Members) -> anyhow::Result<Members> {
     match server.remove("type").as_ref().and_then(Value::as_str) {
         None | Some("local" | "remote") => {}
         Some(kind) => bail!("type must be \"local\" or \"remote\", not {kind:?}"),

@@ -18,8 +18,9 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 pub(super) const NO_RESULT: &str = "its answer is not the result of a tool";
 
 /// Makes the answer of a call from a `tools/call` result. Joins its texts. Writes each image, audio
-/// or resource into a file and describes it in one line. An answer without text is shown as its
-/// structured content.
+/// or resource into a file and describes it in one line. Structured content follows, unless a text
+/// has it already: servers are asked to write it as text, too, and many write a summary there
+/// (<https://modelcontextprotocol.io/specification/2025-11-25/server/tools#structured-content>).
 ///
 /// # Errors
 /// The value is not a result of a tool: what a server did wrong must not look like a tool that had
@@ -34,9 +35,10 @@ pub(super) fn answer(result: &Value, terms: &Terms<'_>) -> Result<ToolAnswer, St
         .flatten()
         .map(|part| text_of(part, terms.outputs))
         .collect();
-    if parts.is_empty()
-        && let Some(structured) = result.get("structuredContent")
+    if let Some(structured) = result.get("structuredContent").filter(|s| !s.is_null())
+        && !is_text(structured, &parts)
     {
+        parts.retain(|part| !part.is_empty());
         parts.push(structured.to_string());
     }
     let output = parts.join("\n");
@@ -56,6 +58,30 @@ pub(super) fn answer(result: &Value, terms: &Terms<'_>) -> Result<ToolAnswer, St
         &output,
         terms,
     ))
+}
+
+/// Whether the texts have all of a structured content: one is its JSON, or they are the value of its
+/// only member `result`, or the items of that, as the official library for Python wraps values that
+/// are not objects.
+fn is_text(structured: &Value, texts: &[String]) -> bool {
+    let is_of = |text: &String, value: &Value| {
+        value.as_str() == Some(text)
+            || serde_json::from_str::<Value>(text).is_ok_and(|read| read == *value)
+    };
+    let members = structured.as_object().filter(|members| members.len() == 1);
+    let wrapped = members.and_then(|members| members.get("result"));
+    let is_any = |value: &Value| texts.iter().any(|text| is_of(text, value));
+    is_any(structured)
+        || wrapped.is_some_and(|value| {
+            let is_each = |items: &Vec<Value>| {
+                items.len() == texts.len()
+                    && items
+                        .iter()
+                        .zip(texts)
+                        .all(|(item, text)| is_of(text, item))
+            };
+            is_any(value) || value.as_array().is_some_and(is_each)
+        })
 }
 
 /// Whether a value can be read as a `tools/call` result.

@@ -11,8 +11,8 @@ use program::ServerProcess;
 use redact::Redactor;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientCapabilities,
-    ClientConfig, ClientRequest, Implementation, PaginatedRequestParams, ProgressNotificationParam,
-    ProgressToken, ServerResult,
+    ClientConfig, ClientRequest, Implementation, ListToolsRequest, PaginatedRequestParams,
+    ProgressNotificationParam, ProgressToken, ServerResult,
 };
 use rmcp::service::{
     ClientInitializeError, NotificationContext, PeerRequestOptions, RequestHandle, RunningService,
@@ -20,6 +20,7 @@ use rmcp::service::{
 };
 use rmcp::transport::Transport;
 use rmcp::{ClientHandler, RoleClient, ServiceExt};
+use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::Path;
@@ -157,7 +158,8 @@ impl McpSession {
         self.listener.changes()
     }
 
-    /// All tools of the server `name`, from all pages of the list.
+    /// All tools of the server `name`, from all pages of the list. One that cannot be used, such as
+    /// one without `inputSchema`, is reported and left out.
     ///
     /// # Errors
     /// What is wrong with the list, for people.
@@ -165,14 +167,17 @@ impl McpSession {
         let mut all: Vec<Definition> = Vec::new();
         let mut cursor = None;
         for _ in 0..MOST_PAGES {
-            let page = self
-                .service
-                .list_tools(Some(PaginatedRequestParams::default().with_cursor(cursor)))
-                .await;
-            let page = page.map_err(|e| self.why(&e))?;
-            for tool in page.tools {
-                let value = serde_json::to_value(tool).map_err(|e| e.to_string())?;
-                let definition = Definition::read(name, &value)?;
+            let (tools, next) = self.page(cursor).await?;
+            for tool in tools {
+                let definition = match Definition::read(name, &tool) {
+                    Ok(definition) => definition,
+                    Err(why) => {
+                        let why: String = why.chars().take(2 * NAME).collect();
+                        self.faults
+                            .report(&format!("lists a tool that is left out: {why}"));
+                        continue;
+                    }
+                };
                 if all.iter().any(|known| known.tool == definition.tool) {
                     let name: String = definition.tool.chars().take(NAME).collect();
                     return Err(format!(
@@ -185,7 +190,7 @@ impl McpSession {
             if all.len() > MOST_TOOLS {
                 return Err(format!("it lists more than {MOST_TOOLS} tools"));
             }
-            cursor = page.next_cursor;
+            cursor = next;
             if cursor.is_none() {
                 return Ok(all);
             }
@@ -193,6 +198,26 @@ impl McpSession {
         Err(format!(
             "its list of tools has more than {MOST_PAGES} pages"
         ))
+    }
+
+    /// A page of the list of tools, and the cursor of the next one.
+    async fn page(&self, cursor: Option<String>) -> Result<(Vec<Value>, Option<String>), String> {
+        let params = PaginatedRequestParams::default().with_cursor(cursor);
+        let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
+        let result = self.service.send_request(request).await;
+        let page = match result.map_err(|e| self.why(&e))? {
+            ServerResult::ListToolsResult(page) => {
+                serde_json::to_value(page).map_err(|e| e.to_string())?
+            }
+            // The library reads no page on which one tool lacks a member.
+            ServerResult::CustomResult(page) => page.0,
+            _ => Value::Null,
+        };
+        let Some(tools) = page.get("tools").and_then(Value::as_array) else {
+            return Err("its answer is not a list of tools".to_owned());
+        };
+        let next = page.get("nextCursor").and_then(Value::as_str);
+        Ok((tools.clone(), next.map(str::to_owned)))
     }
 
     /// Hands a call of a tool with arguments, a JSON object, to the connection, with its

@@ -185,6 +185,11 @@ fn call(folder: &Path, request: &Value, say: &(dyn Fn(&Value) + Sync)) {
             println!("I am a log line");
             text("after the log");
         }
+        // An answer that is not a message: `jsonrpc` is missing.
+        "no_message" => say(&json!({"id": id, "result": {"content": []}})),
+        "no_id" => say(
+            &json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32700, "message": "cannot read that"}}),
+        ),
         "wrong_id" => {
             say(
                 &json!({"jsonrpc": "2.0", "id": 4711, "result": {"content": [{"type": "text", "text": "wrong"}]}}),

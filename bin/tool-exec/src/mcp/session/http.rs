@@ -2,11 +2,12 @@
 //! <https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#streamable-http>):
 //! each is a request, and is answered with JSON or with an event stream.
 
+use super::stdio::not_a_message;
 use api::Request;
 use client::{Body, Error, Guard, Network, PieceContent, TimeLimits};
-use futures::Stream;
+use futures::{Stream, StreamExt};
 use http::{HeaderName, HeaderValue};
-use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::common::http_header::{
     EVENT_STREAM_MIME_TYPE, HEADER_LAST_EVENT_ID, HEADER_SESSION_ID, JSON_MIME_TYPE,
@@ -152,6 +153,10 @@ impl StreamableHttpClient for HttpClient {
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, Failure> {
         let text = serde_json::to_string(&message)?;
+        let id = match message {
+            ClientJsonRpcMessage::Request(request) => Some(request.id),
+            _ => None,
+        };
         let response = self
             .send("POST", &uri, session.as_deref(), headers, text)
             .await?;
@@ -160,7 +165,7 @@ impl StreamableHttpClient for HttpClient {
             (202 | 204, _) => Ok(StreamableHttpPostResponse::Accepted),
             (404, _) if session.is_some() => Err(Failure::SessionExpired),
             (200..300, EVENT_STREAM_MIME_TYPE) => Ok(StreamableHttpPostResponse::Sse(
-                of_body(response.body, LONGEST),
+                answers(of_body(response.body, LONGEST), id),
                 session_id,
             )),
             (200..300, JSON_MIME_TYPE) => {
@@ -299,6 +304,23 @@ fn of_body(body: Body, longest: usize) -> Events {
         Some((Err(piece), None))
     });
     Box::pin(SseStream::from_bytes_stream(pieces))
+}
+
+/// The events of the answer to a request. One whose data is not a message is the request's error, so
+/// that nobody waits for another answer.
+fn answers(events: Events, id: Option<RequestId>) -> Events {
+    Box::pin(events.map(move |event| {
+        let mut event = event?;
+        let data = event.data.as_deref().filter(|data| !data.is_empty());
+        let is_message = event.event.as_deref().is_none_or(|name| name == "message");
+        if let (Some(data), Some(id)) = (data, &id)
+            && is_message
+            && serde_json::from_str::<ServerJsonRpcMessage>(data).is_err()
+        {
+            event.data = serde_json::to_string(&not_a_message(id.clone())).ok();
+        }
+        Ok(event)
+    }))
 }
 
 /// How many bytes the event so far has. An event ends at an empty line.

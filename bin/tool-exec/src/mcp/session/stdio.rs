@@ -3,8 +3,11 @@
 use crate::mcp::lines::ServerLines;
 use redact::Redactor;
 use rmcp::RoleClient;
-use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ErrorData, JsonRpcError, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+};
 use rmcp::transport::Transport;
+use serde_json::Value;
 use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -42,7 +45,7 @@ impl ServerFaults {
     }
 
     /// Reports a mistake, if not too many were reported before.
-    fn report(&self, what: &str) {
+    pub(super) fn report(&self, what: &str) {
         let mut seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.0 += 1;
         if seen.0 <= SHOWN {
@@ -123,8 +126,19 @@ impl StdioTransport {
                 "wrote a line that is not a message to its standard output: {text:?}; logs belong to standard error"
             );
             self.faults.report(&what);
-            return None;
+            return self.failed(line);
         };
+        if let JsonRpcMessage::Error(JsonRpcError {
+            id: None, error, ..
+        }) = &message
+        {
+            // The server could not read a request. Where one is open, it is that one.
+            let id = self.open.with(|open| {
+                let id = open.iter().next().filter(|_| open.len() == 1).cloned();
+                id.inspect(|id| _ = open.remove(id))
+            });
+            return Some(JsonRpcMessage::error(error.clone(), id));
+        }
         let id = match &message {
             JsonRpcMessage::Response(response) => Some(&response.id),
             JsonRpcMessage::Error(error) => error.id.as_ref(),
@@ -140,6 +154,23 @@ impl StdioTransport {
             _ => Some(message),
         }
     }
+}
+
+impl StdioTransport {
+    /// The error that a line is which has the id of an open request and is not a message: no other
+    /// answer to that request will come.
+    fn failed(&self, line: &[u8]) -> Option<ServerJsonRpcMessage> {
+        let value: Value = serde_json::from_slice(line).ok()?;
+        let id: RequestId = serde_json::from_value(value.get("id")?.clone()).ok()?;
+        let is_open = self.open.with(|open| open.remove(&id));
+        is_open.then(|| not_a_message(id))
+    }
+}
+
+/// The error of a request whose answer is not a message.
+pub(super) fn not_a_message(id: RequestId) -> ServerJsonRpcMessage {
+    let error = ErrorData::invalid_request("its answer is not a message of MCP", None);
+    JsonRpcMessage::error(error, Some(id))
 }
 
 impl Transport<RoleClient> for StdioTransport {
