@@ -85,7 +85,7 @@ pub(crate) fn read(
             "standard input, line {number}: longer than --max-line, so a message would be missing; raise --max-line"
         );
     }
-    if !log.has_object && !options.strict {
+    if !log.has_object && !options.strict && !Conversation::is_whole(&log.text) {
         return Ok(InputContent {
             text: log.text(options.max_line)?,
             ..InputContent::default()
@@ -262,7 +262,7 @@ impl InputLog {
         let (conversation, problems) = Conversation::read(&self.text);
         let lines: Vec<&str> = self.text.lines().collect();
         let written = lines.iter().filter(|line| !line.trim().is_empty()).count();
-        if self.has_object && problems.len() == written {
+        if self.has_object && conversation.messages.is_empty() && problems.len() == written {
             stdio::message("llm-stream", NO_EVENT);
         }
         for problem in problems {

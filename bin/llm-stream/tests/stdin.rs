@@ -105,6 +105,23 @@ fn the_message_that_is_written_holds_prompt_and_words() {
 }
 
 #[test]
+fn one_value_with_messages_is_the_conversation() {
+    let list = "[\n  {\"role\": \"user\", \"content\": \"one\"}\n]";
+    for text in [
+        format!("{list}\n"),
+        list.replace('\n', ""),
+        format!("{{\n\"messages\": {list}\n}}\n"),
+        format!("{{\"messages\": {}}}\n", list.replace('\n', "")),
+    ] {
+        assert_eq!(asked(&["two"], &text), ["one", "two"], "{text}");
+    }
+    // An array of anything else is a text.
+    assert_eq!(asked(&["two"], "[1]\n"), ["two\n\n[1]"]);
+    let ran = run_bytes(&["two"], b"{\"conversations\":[]}\n");
+    assert!(ran.stderr.contains("ShareGPT"), "{ran:?}");
+}
+
+#[test]
 fn a_log_with_a_damaged_line_stays_a_log() {
     for damaged in ["nonsense", "{\"role\":\"user\",\"content\":\"cu", "[1]"] {
         for log in [

@@ -96,11 +96,23 @@ impl Conversation {
     /// Reads a log: `message` events of choice 0, bare `{"role":…}` lines, and which calls have
     /// run. Skips every other event; reports lines that are not a JSON object and messages without
     /// a role. A message that holds only for its response (`once`) is left out where a later
-    /// `response` event follows it, and else comes first, as instructions do.
+    /// `response` event follows it, and else comes first, as instructions do. The text may also be
+    /// one JSON value: an array of messages, or an object with them in `messages`, as a request and
+    /// a line for fine-tuning have
+    /// (<https://platform.openai.com/docs/guides/supervised-fine-tuning>).
     pub fn read(log: &str) -> (Conversation, Vec<Problem>) {
         let mut talk = Conversation::default();
         let mut problems = Vec::new();
         let mut reading = LogReading::default();
+        if let Some(value) = Conversation::whole(log) {
+            let line = 1;
+            let read = match value.is_array() {
+                true => talk.list(value),
+                false => talk.example(value),
+            };
+            problems.extend(read.err().map(|what| Problem { line, what }));
+            return (talk, problems);
+        }
         for (line, text) in (1..)
             .zip(log.split('\n'))
             .filter(|(_, text)| !text.trim().is_empty())
@@ -111,6 +123,67 @@ impl Conversation {
         }
         talk.settle_once(&reading);
         (talk, problems)
+    }
+
+    /// Whether a text is one JSON value with messages, and not a log.
+    pub fn is_whole(text: &str) -> bool {
+        Conversation::whole(text).is_some()
+    }
+
+    /// The value that a text is, if that is an array of messages, or an object with `messages` on
+    /// several lines.
+    fn whole(text: &str) -> Option<Raw<'_>> {
+        let text = text.trim();
+        match text.as_bytes().first()? {
+            b'[' => Raw::parse(text).ok().filter(|list| {
+                list.items()
+                    .next()
+                    .is_some_and(|item| item.get("role").is_some())
+            }),
+            b'{' if text
+                .lines()
+                .next()
+                .is_none_or(|line| Raw::parse(line).is_err()) =>
+            {
+                Raw::parse(text).ok().filter(|value| is_example(*value))
+            }
+            _ => None,
+        }
+    }
+
+    /// Reads the messages of a list.
+    fn list(&mut self, list: Raw<'_>) -> Result<(), String> {
+        for (number, item) in (1..).zip(list.items()) {
+            let found = message(item).map_err(|why| format!("message {number}: {why}"))?;
+            let Some(mut found) = found else {
+                return Err(format!(
+                    "message {number}: an item without a role, which is not read"
+                ));
+            };
+            // How much an answer counts in training.
+            found.fields.shift_remove("weight");
+            self.messages.push(found);
+        }
+        Ok(())
+    }
+
+    /// Reads an object with `messages`.
+    fn example(&mut self, value: Raw<'_>) -> Result<(), String> {
+        if !self.messages.is_empty() {
+            return Err(
+                "a conversation of its own (\"messages\"), give one conversation at a time".into(),
+            );
+        }
+        if let Some(messages) = value.get("messages") {
+            self.list(messages)?;
+        }
+        if value.get("tools").is_some_and(|tools| !tools.is_null()) {
+            return Err(
+                "its messages are read and its tools are not, write them into a file for --tools"
+                    .into(),
+            );
+        }
+        Ok(())
     }
 
     /// A conversation of these messages.
@@ -146,6 +219,9 @@ impl Conversation {
     /// Reads one line.
     fn line<'l>(&mut self, line: &'l str, reading: &mut LogReading<'l>) -> Result<(), String> {
         let event = Raw::parse(line).map_err(|why| format!("no JSON: {why}"))?;
+        if is_example(event) {
+            return self.example(event);
+        }
         let stream = event.get("stream").map(Raw::text);
         let turn = reading.turns.entry(stream).or_default();
         if event.get("choice").and_then(Raw::i64).unwrap_or(0) == 0 {
@@ -332,6 +408,22 @@ impl RanCall {
     }
 }
 
+/// Whether an object is neither an event nor a message, and has messages.
+fn is_example(value: Raw<'_>) -> bool {
+    ["type", "role"].iter().all(|key| value.get(key).is_none())
+        && value.get("messages").is_some_and(Raw::is_array)
+}
+
+/// Objects of other programs with a conversation that is not read: a member that shows them, and
+/// what they are.
+const OTHERS: [(&str, &str); 5] = [
+    ("conversations", "a conversation of ShareGPT"),
+    ("contents", "a request of Gemini's API"),
+    ("input", "a request of OpenAI's Responses API"),
+    ("choices", "an answer of a chat API"),
+    ("completion", "a line for fine-tuning without messages"),
+];
+
 /// The message that a line holds; `None` for other events.
 pub(crate) fn message(event: Raw<'_>) -> Result<Option<Message>, String> {
     if !event.is_object() {
@@ -345,7 +437,15 @@ pub(crate) fn message(event: Raw<'_>) -> Result<Option<Message>, String> {
             .get("message")
             .ok_or("a message event without \"message\"")?,
         None if event.get("role").is_some() => event,
-        None => return Err("neither an event (no \"type\") nor a message (no \"role\")".into()),
+        None => {
+            let other = OTHERS.iter().find(|(key, _)| event.get(key).is_some());
+            return Err(match other {
+                Some((key, name)) => {
+                    format!("{name} ({key:?}) is not read, write {{\"messages\":[{{\"role\":…}}]}}")
+                }
+                None => "neither an event (no \"type\") nor a message (no \"role\")".into(),
+            });
+        }
         Some(_) => return Ok(None),
     };
     match serde_json::from_str(message.text()) {
@@ -576,6 +676,59 @@ mod tests {
             [6, 7, 8, 9, 10]
         );
         assert_eq!(talk.steps(), 1);
+    }
+
+    #[test]
+    fn one_value_with_messages_is_a_conversation() {
+        let list = r#"[{"role":"system","content":"Be brief."},{"role":"user","content":"hi"},
+            {"role":"assistant","content":"ho","weight":0}]"#;
+        let example = format!("{{\"messages\":{list}}}");
+        let line = example.replace('\n', " ");
+        let twice = format!("{line}\n{line}");
+        let with_tools = line.replace("{\"messages\"", "{\"tools\":[{}],\"messages\"");
+        for (text, problem) in [
+            (list, None),
+            (&example, None),
+            (&format!("{{\n\"messages\":{list}\n}}\n"), None),
+            (&line, None),
+            (&twice, Some((2, "one conversation at a time"))),
+            (&with_tools, Some((1, "its tools are not"))),
+            (
+                &list.replace("0}]", "0},{\"type\":\"function_call\"}]"),
+                Some((1, "message 4: an item without a role")),
+            ),
+        ] {
+            let (talk, problems) = Conversation::read(text);
+            let roles: Vec<_> = talk.messages.iter().map(Message::role).collect();
+            assert_eq!(roles, ["system", "user", "assistant"], "{text}");
+            assert!(talk.messages[2].get("weight").is_none(), "{text}");
+            let said: Vec<_> = problems.iter().map(|p| (p.line, &*p.what)).collect();
+            match (problem, &said[..]) {
+                (None, []) => {}
+                (Some((line, want)), [(at, what)]) => {
+                    assert!(line == *at && what.contains(want), "{text}: {what}");
+                }
+                (_, said) => panic!("{text}: {said:?}"),
+            }
+        }
+        for (line, want) in [
+            (
+                r#"{"conversations":[{"from":"human","value":"hi"}]}"#,
+                "ShareGPT",
+            ),
+            (r#"{"contents":[]}"#, "Gemini"),
+            (r#"{"input":"x"}"#, "Responses"),
+            (
+                r#"{"prompt":"x","completion":"y"}"#,
+                "fine-tuning without messages",
+            ),
+        ] {
+            let (talk, problems) = Conversation::read(line);
+            assert!(
+                talk.messages.is_empty() && problems[0].what.contains(want),
+                "{line}"
+            );
+        }
     }
 
     #[test]
