@@ -1,6 +1,7 @@
 //! One call while it grows: its name, and its arguments in fragments of every kind that providers
 //! send.
 
+use crate::provider::ProviderData;
 use event::payload::Commit;
 use event::{Surrogates, Text};
 use json::{JsonScanner, LiveArguments};
@@ -98,7 +99,7 @@ pub(crate) struct OpenCall {
     pub name: String,
     /// The tool that the name means, where that is not the name itself.
     pub tool: Option<String>,
-    pub provider: Option<String>,
+    pub provider: ProviderData,
     /// The provider closed the call's block.
     pub is_closed_by_provider: bool,
     /// A later call has begun.
@@ -174,7 +175,7 @@ impl OpenCall {
         let texts = [&self.id, &self.name, &self.arguments.text].map(String::len);
         let made = [
             self.emission.object(),
-            self.provider.as_deref(),
+            self.provider.text(),
             self.tool.as_deref(),
         ];
         size_of::<OpenCall>()
@@ -195,7 +196,7 @@ impl OpenCall {
     /// Forgets the arguments, of which too much has come. The call is one that was cut.
     pub(crate) fn empty(&mut self) {
         self.arguments = Fragments::default();
-        self.provider = None;
+        self.provider = ProviderData::default();
         if self.emission.holds() {
             self.emission = Emission::Passed(None);
         }

@@ -18,6 +18,7 @@ mod judge;
 mod machine;
 mod message;
 mod options;
+mod provider;
 mod route;
 mod stream;
 

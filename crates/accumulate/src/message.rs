@@ -103,7 +103,7 @@ impl WriteJson for AssistantMessage<'_> {
                                 o.str("name", call.tool_name())
                                     .str("arguments", call.emission.object().unwrap_or("{}"));
                             });
-                        if let Some(p) = &call.provider {
+                        if let Some(p) = call.provider.text() {
                             o.raw("provider", p);
                         }
                     });

@@ -101,7 +101,7 @@ impl OpenCalls {
         let call = &mut self.list[at];
         call.is_closed_by_provider |= delta.done;
         if let Some(p) = delta.provider {
-            call.provider = Some(p.text().into_owned());
+            call.provider.take(&p.text());
         }
         Some(at)
     }

@@ -255,7 +255,9 @@ impl OpenStream {
             .and_then(|earlier| earlier.take(&call.id))
         {
             (call.name, call.tool, call.emission) = (written.name, None, written.emission);
-            call.provider = written.provider.or(call.provider.take());
+            if let Some(data) = written.provider.text() {
+                call.provider.take(data);
+            }
             choice.bytes -= written.counted;
             call.count(&mut choice.bytes);
             return;
@@ -302,7 +304,7 @@ impl OpenStream {
                     code: refusal.code.name().into(),
                     message: (&refusal.message).into(),
                 }),
-                provider: call.provider.as_deref().map(Json::of),
+                provider: call.provider.text().map(Json::of),
             },
         );
         if out.lost() {
@@ -334,7 +336,7 @@ impl OpenStream {
                 tool_id: Some((&call.id).into()),
                 tool_name: is_first.then(|| call.tool_name().into()),
                 arguments: Some((&more).into()),
-                provider: call.provider.as_deref().filter(|_| is_first).map(Json::of),
+                provider: call.provider.text().filter(|_| is_first).map(Json::of),
                 ..ToolCallDelta::default()
             },
         );
@@ -395,7 +397,9 @@ impl OpenStream {
         if !tool_name.is_empty() {
             call.name = tool_name.str().into_owned();
         }
-        call.provider = provider.map(|p| p.text().into_owned());
+        if let Some(data) = provider {
+            call.provider.take(&data.text());
+        }
         let object = arguments.map(|a| a.text().into_owned());
         call.emission = if error.is_some() {
             Emission::Refused
