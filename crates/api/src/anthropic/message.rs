@@ -177,19 +177,7 @@ impl AnthropicMessage {
                     self.input(index, piece, turn);
                 }
             }
-            "thinking_delta" => {
-                self.block(
-                    index,
-                    || ContentBlock::Thinking {
-                        signature: String::new(),
-                    },
-                    turn,
-                );
-                if let Some(text) = delta.get("thinking") {
-                    turn.thinking(0, text);
-                }
-            }
-            "signature_delta" => {
+            "thinking_delta" | "signature_delta" => {
                 let block = self.block(
                     index,
                     || ContentBlock::Thinking {
@@ -197,12 +185,17 @@ impl AnthropicMessage {
                     },
                     turn,
                 );
+                // Some gateways have the signature beside the text, and may repeat it whole.
                 if let (ContentBlock::Thinking { signature }, Some(piece)) =
                     (block, delta.get("signature"))
+                    && piece.str().is_some_and(|piece| piece != *signature)
                 {
                     let before = signature.len();
                     piece.append_str(signature);
                     turn.keep(signature.len() - before);
+                }
+                if let Some(text) = delta.get("thinking") {
+                    turn.thinking(0, text);
                 }
             }
             _ => {}

@@ -234,8 +234,9 @@ fn answer(message: &Message) -> Vec<Value> {
 fn kept(block: &PastBlock<'_>) -> Option<Value> {
     let data = block.data(API)?;
     if let Some(signature) = data.get("signature") {
-        return Some(
-            json!({"type": "thinking", "thinking": block.thinking, "signature": signature}),
+        // An empty signature is refused.
+        return (signature != "").then(
+            || json!({"type": "thinking", "thinking": block.thinking, "signature": signature}),
         );
     }
     if let Some(data) = data.get("redacted") {

@@ -181,6 +181,26 @@ mod tests {
     }
 
     #[test]
+    fn a_signature_beside_the_text_counts_once() {
+        let delta = |more: &str| {
+            format!(
+                r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"thinking_delta",{more}}}}}"#
+            )
+        };
+        let out = run(&[
+            &delta(r#""thinking":"h","signature":"""#),
+            &delta(r#""thinking":"m","signature":"s1""#),
+            &delta(r#""thinking":"","signature":"s1""#),
+            r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"s1"}}"#,
+            r#"{"type":"content_block_stop","index":0}"#,
+        ]);
+        assert_eq!(
+            out[..3],
+            ["~\"h\"", "~\"m\"", r#"~""{"anthropic":{"signature":"s1"}}"#]
+        );
+    }
+
+    #[test]
     fn signatures_close_their_blocks_and_the_servers_own_calls_are_items() {
         let out = run(&[
             r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hm"}}"#,
