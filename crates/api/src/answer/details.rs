@@ -376,8 +376,12 @@ pub(crate) fn is_encrypted(provider: &str) -> bool {
     let data = Raw::parse(provider).ok();
     let own = data.and_then(|data| data.get(MESSAGES).or_else(|| data.get(RESPONSES)));
     own.is_some_and(|own| {
-        own.get_str("signature")
-            .is_none_or(|signature| !signature.is_empty())
+        ["item", "redacted", "block"]
+            .iter()
+            .any(|name| own.get(name).is_some())
+            || own
+                .get_str("signature")
+                .is_some_and(|signature| !signature.is_empty())
     })
 }
 

@@ -1,5 +1,6 @@
 //! Messages of a conversation while a reader puts them together out of items and blocks.
 
+use crate::carried::id_without;
 use crate::conversation::Message;
 use crate::members::Put;
 use serde_json::{Map, Value, json};
@@ -38,8 +39,9 @@ impl AssistantDraft {
 
     /// Appends a call. `data` is what a provider wants back with it, by the name of its API.
     pub(crate) fn call(&mut self, id: &str, name: &str, arguments: &str, data: Option<Value>) {
+        let (id, carried) = id_without(id);
         let mut call = json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
-        if let (Some(call), Some(data)) = (call.as_object_mut(), data) {
+        if let (Some(call), Some(data)) = (call.as_object_mut(), carried.or(data)) {
             call.insert("provider".to_owned(), data);
         }
         self.calls.push(call);
@@ -48,6 +50,11 @@ impl AssistantDraft {
     /// Whether it has text or a refusal.
     pub(crate) fn has_answer(&self) -> bool {
         !self.content.is_empty() || !self.refusal.is_empty()
+    }
+
+    /// The characters of its text.
+    pub(crate) fn length(&self) -> usize {
+        self.content.chars().count()
     }
 
     /// Whether it has calls.
@@ -112,7 +119,7 @@ pub(crate) fn message(role: &str, parts: Vec<Value>) -> Message {
 pub(crate) fn result(id: &str, parts: Vec<Value>) -> Message {
     let mut fields = Map::new();
     fields.put("role", "tool");
-    fields.put("tool_call_id", id);
+    fields.put("tool_call_id", id_without(id).0);
     fields.insert("content".to_owned(), content(parts));
     Message::new(fields)
 }

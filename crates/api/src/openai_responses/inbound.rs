@@ -16,6 +16,7 @@ use crate::inbound::request::{
 };
 use crate::inbound::tools::full_name;
 use crate::members::{GetText, Put};
+use crate::openai_responses::items::{OWN_CALL, own_call};
 use crate::openai_responses::service;
 use crate::verbatim::{ADDITIONAL_TOOLS, additional_tools, names};
 use serde_json::{Map, Value, json};
@@ -99,8 +100,7 @@ fn is_call(kind: &str, item: &Value) -> bool {
 /// What a call without a name is called with: all members that not every item has.
 fn members_of_call(item: &Value) -> String {
     let members = item.as_object().into_iter().flatten();
-    let own =
-        members.filter(|(name, _)| !["type", "id", "call_id", "status"].contains(&name.as_str()));
+    let own = members.filter(|(name, _)| !OWN_CALL.contains(&name.as_str()));
     Value::Object(
         own.map(|(name, value)| (name.clone(), value.clone()))
             .collect(),
@@ -216,8 +216,10 @@ impl Items {
             Some(kind) if kind.ends_with("_call_output") => {
                 self.close();
                 let parts = output(item.get("output"), member, at, notes);
-                self.talk
-                    .push(result(get("call_id").unwrap_or_default(), parts));
+                self.talk.push(result(
+                    get("call_id").or(get("id")).unwrap_or_default(),
+                    parts,
+                ));
             }
             Some("item_reference") => self.references.push(Reference {
                 member: format!("{member}[{at}]"),
@@ -225,6 +227,15 @@ impl Items {
                 id: get("id").unwrap_or_default().to_owned(),
             }),
             Some(ADDITIONAL_TOOLS) => {}
+            Some(kind) if item.as_object().is_some_and(|item| item.len() > 1) => {
+                notes.add_foreign(format!(
+                    "{member}[{at}]: an item of type {} is for a provider of this API alone",
+                    quoted(kind)
+                ));
+                self.close_turn();
+                self.answer
+                    .think("", Some(json!({"openai-responses": {"server_item": item}})));
+            }
             Some(kind) => notes.add(format!(
                 "{member}[{at}]: an item of type {} is skipped",
                 quoted(kind)
@@ -232,6 +243,15 @@ impl Items {
             None => notes.add(format!(
                 "{member}[{at}]: not an item with a type or a role, it is skipped"
             )),
+        }
+    }
+
+    /// An item begins that belongs to the next message, if the one before it has a text: a second
+    /// text is a message of its own.
+    fn begin_item(&mut self) {
+        self.close_turn();
+        if self.answer.has_answer() && !self.answer.has_calls() {
+            self.close();
         }
     }
 
@@ -248,6 +268,12 @@ impl Items {
         };
         let name = full_name(get("namespace").unwrap_or_default(), name);
         let id = get("call_id").or(get("id")).unwrap_or_default();
+        if let Some(kind) = get("type").filter(|kind| own_call(kind).is_some()) {
+            let data = json!({"openai-responses": {"kind": kind}});
+            self.answer
+                .call(id, &name, &members_of_call(item), Some(data));
+            return;
+        }
         if get("type") == Some("custom_tool_call") {
             let arguments = json!({"input": get("input").unwrap_or_default()}).to_string();
             self.answer.call(
@@ -271,12 +297,10 @@ impl Items {
         let content = item.get("content");
         match item.text_of("role") {
             Some("assistant") => {
-                self.close_turn();
-                // A second text is a message of its own. After a call it is not: its result would
-                // no longer follow the call.
-                if self.answer.has_answer() && !self.answer.has_calls() {
-                    self.close();
-                }
+                // After a call a text is not a message of its own: its result would no longer follow
+                // the call.
+                self.begin_item();
+                let before = self.answer.length();
                 if self.answer.has_answer() {
                     self.answer.say("\n\n");
                 }
@@ -289,6 +313,12 @@ impl Items {
                             "{member}[{at}]: a part of an answer that is not text is skipped"
                         )),
                     }
+                }
+                if let Some(phase) = item.text_of("phase") {
+                    let length = self.answer.length() - before;
+                    let message = json!({"phase": phase, "length": length});
+                    let data = json!({"openai-responses": {"message": message}});
+                    self.answer.think("", Some(data));
                 }
             }
             Some("system" | "developer") => {
@@ -329,10 +359,7 @@ impl Items {
         } else {
             thoughts
         };
-        self.close_turn();
-        if self.answer.has_answer() && !self.answer.has_calls() {
-            self.close();
-        }
+        self.begin_item();
         self.answer.think(&thoughts.join("\n\n"), Some(data));
     }
 }

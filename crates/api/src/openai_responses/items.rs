@@ -3,7 +3,7 @@
 use crate::members::minified;
 use crate::turn::EventWriter;
 use event::payload::{RetractReason, ToolCallDelta};
-use event::{Json, Raw, Surrogates, quoted};
+use event::{Json, Raw, Surrogates, Text, quoted};
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::{Index, IndexMut};
@@ -165,7 +165,7 @@ impl OutputItems {
             .filter(|at| self.list[*at].kind == kind);
         let at = known.unwrap_or_else(|| self.insert(kind, id.as_deref(), output));
         self.bind(at, id.as_deref(), output);
-        if self.list[at].is_call() {
+        if self.list[at].is_call() && kind != ItemKind::Own {
             self.identify(at, item, turn);
             self.list[at].start = item
                 .get(kind.member())
@@ -196,6 +196,7 @@ impl OutputItems {
                     ItemKind::Server
                 }
             }
+            Some(name) if own_call(name).is_some() && !is_hosted(item) => ItemKind::Own,
             _ => ItemKind::Server,
         }
     }
@@ -229,6 +230,10 @@ impl OutputItems {
             at
         });
         self.bind(at, id.as_deref(), output);
+        if kind == ItemKind::Own {
+            // The item as it was added may lack what is to be run, so it counts when it is done.
+            return self.list[at].own(item, turn);
+        }
         if kind.is_call() {
             if !self.list[at].done {
                 turn.details(0, "call", item, &CALL);
@@ -247,7 +252,10 @@ impl OutputItems {
         match kind {
             ItemKind::Message => self.list[at].said(item, turn),
             ItemKind::Reasoning => self.list[at].thought(item, turn),
-            _ => turn.server_item(0, &item.get_str("type").unwrap_or_default(), item),
+            _ => {
+                turn.server_item(0, &item.get_str("type").unwrap_or_default(), item);
+                turn.goes_back(0, "server_item", item.text());
+            }
         }
     }
 
@@ -298,6 +306,27 @@ fn texts(item: Raw<'_>) -> impl Iterator<Item = Raw<'_>> {
     parts.filter_map(|part| part.get("refusal").or_else(|| part.get("text")))
 }
 
+/// The tool's name for the calls of the API's own tools that the client runs, by the type of the
+/// item: what goes before `_call`. Sources: `response_input_item_param.py` in openai-python;
+/// <https://platform.openai.com/docs/guides/tools-shell>,
+/// <https://platform.openai.com/docs/guides/tools-apply-patch>.
+pub(crate) fn own_call(kind: &str) -> Option<&str> {
+    let name = kind.strip_suffix("_call")?;
+    ["shell", "local_shell", "apply_patch", "computer"]
+        .contains(&name)
+        .then_some(name)
+}
+
+/// Whether a call of such a tool ran in a container of the provider's.
+fn is_hosted(item: Raw<'_>) -> bool {
+    item.at(&["environment", "type"])
+        .and_then(Raw::str)
+        .is_some_and(|kind| kind.starts_with("container"))
+}
+
+/// The members of an item of an own kind that are not what it is called with.
+pub(crate) const OWN_CALL: [&str; 5] = ["type", "id", "call_id", "status", "created_by"];
+
 /// The kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ItemKind {
@@ -306,13 +335,15 @@ pub(crate) enum ItemKind {
     Function,
     /// A call whose input is text, not JSON.
     Custom,
+    /// A call of a tool of the API that the client runs, which has an item of its own kind.
+    Own,
     /// Run by the provider.
     Server,
 }
 
 impl ItemKind {
     pub(crate) fn is_call(self) -> bool {
-        matches!(self, ItemKind::Function | ItemKind::Custom)
+        matches!(self, ItemKind::Function | ItemKind::Custom | ItemKind::Own)
     }
 
     /// The member of a call's item that holds what it is called with.
@@ -452,6 +483,40 @@ impl OutputItem {
         turn.call(0, &delta, None);
     }
 
+    /// A call of an own kind, which has all members of its item as arguments. The kind goes back
+    /// with it.
+    fn own(&mut self, item: Raw<'_>, turn: &mut EventWriter<'_>) {
+        if self.done || item.get_str("status").is_some_and(|s| s == "incomplete") {
+            return;
+        }
+        self.done = true;
+        let kind = item.get_str("type").unwrap_or_default();
+        let provider = event::object(|o| {
+            o.object(turn.api, |own| {
+                own.str("kind", &kind);
+                if turn.options.item_ids {
+                    own.maybe_str("id", Some(self.id.as_str()).filter(|id| !id.is_empty()));
+                }
+            });
+        });
+        let arguments = event::object(|o| {
+            for (name, value) in item.entries() {
+                if !OWN_CALL.contains(&&*name) && !value.is_null() {
+                    o.minified(&name, value.text());
+                }
+            }
+        });
+        let delta = ToolCallDelta {
+            index: Some(self.label),
+            tool_id: item.get("call_id").or(item.get("id")).and_then(Text::of),
+            tool_name: own_call(&kind).map(Into::into),
+            provider: Some(Json::of(&provider)),
+            ..ToolCallDelta::default()
+        };
+        turn.call(0, &delta, None);
+        turn.end_call(0, Some(self.label), &arguments);
+    }
+
     /// The next piece of a call's text.
     pub(crate) fn piece(&mut self, piece: Raw<'_>, turn: &mut EventWriter<'_>) {
         if self.done {
@@ -493,7 +558,7 @@ impl OutputItem {
     /// they differ the call is retracted and begins again. It keeps its label, so that the indexes
     /// stay dense.
     pub(crate) fn finish(&mut self, all: Option<Raw<'_>>, turn: &mut EventWriter<'_>) {
-        if self.done {
+        if self.done || self.kind == ItemKind::Own {
             return;
         }
         let said = format!("{}{}", self.sent, std::mem::take(&mut self.held));
@@ -572,6 +637,18 @@ impl OutputItem {
             item,
             &["type", "id", "status", "role", "content"],
         );
+        if let Some(phase) = item.get("phase").filter(|phase| phase.is_str()) {
+            let texts = item
+                .list("content")
+                .filter_map(|part| part.get("text")?.str());
+            let length = texts.map(|text| text.chars().count()).sum::<usize>();
+            let phase = phase.text();
+            turn.goes_back(
+                0,
+                "message",
+                &format!(r#"{{"phase":{phase},"length":{length}}}"#),
+            );
+        }
     }
 
     /// The reasoning of an item, if no piece of it came, and the item itself, if it can go back.

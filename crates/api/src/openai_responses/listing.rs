@@ -4,15 +4,14 @@
 
 use crate::conversation::{Conversation, Message};
 use crate::members::{GetText, Put};
-use crate::openai_responses::request::items;
+use crate::openai_responses::request::{OwnCalls, items};
 use crate::request::options::is_system;
 use serde_json::{Value, json};
-use std::collections::HashSet;
 
 /// The messages as items with ids made of `prefix` and of their places, in order. A message of an
 /// unknown role is no item.
 pub fn response_items(messages: &[Message], prefix: &str) -> Vec<Value> {
-    let mut custom = HashSet::new();
+    let mut own = OwnCalls::default();
     let mut list = Vec::new();
     for message in messages {
         if is_system(message.role()) {
@@ -21,7 +20,7 @@ pub fn response_items(messages: &[Message], prefix: &str) -> Vec<Value> {
         } else {
             // The calls before a result choose the type of its item.
             let talk = Conversation::of(vec![message.clone()]);
-            list.extend(items(&talk, &mut custom).unwrap_or_default());
+            list.extend(items(&talk, &mut own).unwrap_or_default());
         }
     }
     for (place, item) in list.iter_mut().enumerate() {
@@ -38,7 +37,8 @@ fn complete(item: &mut Value, prefix: &str, place: usize) {
         Some("function_call_output") => "fco",
         Some("custom_tool_call") => "ctc",
         Some("custom_tool_call_output") => "ctco",
-        _ => "rs",
+        Some("reasoning") => "rs",
+        _ => "item",
     };
     let Some(members) = item.as_object_mut() else {
         return;
@@ -46,7 +46,9 @@ fn complete(item: &mut Value, prefix: &str, place: usize) {
     let made = || format!("{short}_{prefix}_{place}").into();
     members.entry("id").or_insert_with(made);
     if short != "rs" {
-        members.put("status", "completed");
+        members
+            .entry("status")
+            .or_insert_with(|| "completed".into());
     }
     if let (Some(Value::String(text)), "msg") = (members.get("content"), short) {
         let content = json!([{"type": "input_text", "text": text}]);

@@ -35,6 +35,12 @@ pub(crate) enum Item {
         head: CallItemHead,
         input: FreeTextInput,
     },
+    /// A call of a tool of the API's own, with the type of its item.
+    OwnCall {
+        head: CallItemHead,
+        kind: String,
+        arguments: String,
+    },
 }
 
 /// Reasoning as the API wants it back. Its content goes with no other id than its own, by which the
@@ -82,13 +88,14 @@ impl ItemData {
     }
 }
 
-/// The id of a call's item in the `provider` data of the call.
-pub(crate) fn call_id(provider: &str) -> Option<String> {
-    let id = Raw::parse(provider)
+/// A text in the `provider` data of a call: the `id` of its item, or the `kind` of a call of the
+/// API's own tools.
+pub(crate) fn of_call(provider: &str, name: &str) -> Option<String> {
+    let text = Raw::parse(provider)
         .ok()?
         .get("openai-responses")?
-        .get_str("id")?;
-    (!id.is_empty()).then(|| id.into_owned())
+        .get_str(name)?;
+    (!text.is_empty()).then(|| text.into_owned())
 }
 
 /// One part of a message.
@@ -133,17 +140,21 @@ impl MessagePart {
 }
 
 impl Item {
-    pub(crate) fn call(head: CallItemHead, is_custom: bool) -> Item {
-        if is_custom {
+    pub(crate) fn call(head: CallItemHead, is_custom: bool, own: Option<String>) -> Item {
+        let arguments = String::new();
+        if let Some(kind) = own {
+            Item::OwnCall {
+                head,
+                kind,
+                arguments,
+            }
+        } else if is_custom {
             Item::Custom {
                 head,
                 input: FreeTextInput::default(),
             }
         } else {
-            Item::Call {
-                head,
-                arguments: String::new(),
-            }
+            Item::Call { head, arguments }
         }
     }
 
@@ -161,12 +172,19 @@ impl Item {
         match self {
             Item::Message { .. } => Some("message"),
             Item::Reasoning { .. } => Some("reasoning"),
-            Item::Own(..) | Item::Encrypted(_) | Item::Call { .. } | Item::Custom { .. } => None,
+            Item::Own(..)
+            | Item::Encrypted(_)
+            | Item::Call { .. }
+            | Item::Custom { .. }
+            | Item::OwnCall { .. } => None,
         }
     }
 
     pub(crate) fn is_call(&self) -> bool {
-        matches!(self, Item::Call { .. } | Item::Custom { .. })
+        matches!(
+            self,
+            Item::Call { .. } | Item::Custom { .. } | Item::OwnCall { .. }
+        )
     }
 
     /// Its id, which differs from the id of its call: clients keep both.
@@ -186,10 +204,23 @@ impl Item {
                     item_id: Some(id), ..
                 },
                 ..
+            }
+            | Item::OwnCall {
+                head: CallItemHead {
+                    item_id: Some(id), ..
+                },
+                ..
             } => return id.clone(),
             Item::Reasoning { .. } | Item::Encrypted(_) => "rs",
             Item::Call { .. } => "fc",
             Item::Custom { .. } => "ctc",
+            // OpenAI checks what its ids begin with.
+            Item::OwnCall { kind, .. } => match kind.as_str() {
+                "shell_call" => "sh",
+                "local_shell_call" => "lsh",
+                "apply_patch_call" => "apc",
+                _ => "cu",
+            },
         };
         format!("{prefix}_{answer}_{index}")
     }
@@ -240,6 +271,17 @@ impl Item {
             Item::Call { head, arguments } => {
                 head.write(o, "function_call", id);
                 o.str("arguments", arguments).str("status", status);
+            }
+            Item::OwnCall {
+                head,
+                kind,
+                arguments,
+            } => {
+                o.str("type", kind)
+                    .str("id", id)
+                    .str("call_id", &head.call_id)
+                    .str("status", status);
+                details::write(o, &details::members(arguments.as_bytes()));
             }
             Item::Custom { head, input } => {
                 head.write(o, "custom_tool_call", id);

@@ -5,7 +5,7 @@
 //! (platform.openai.com/docs/api-reference/responses/create); reasoning goes back after "Keeping
 //! reasoning items in context" (platform.openai.com/docs/guides/reasoning).
 
-use crate::conversation::{Conversation, Message};
+use crate::conversation::{Conversation, Message, PastCall};
 use crate::members::{GetText, Put};
 use crate::openai_responses::stream::OpenaiResponses;
 use crate::provider::{KeyRule, Provider};
@@ -14,7 +14,7 @@ use crate::request::options::{
 };
 use crate::request::part::{MediaKind, Part, PartSource, parts};
 use serde_json::{Map, Value, json};
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 /// This API's name in the table, and the key of its data in a message.
 const API: &str = "openai-responses";
@@ -45,7 +45,7 @@ pub(crate) fn body(
     if let Some(system) = system(talk, options) {
         body.put("instructions", system);
     }
-    let input = items(talk, &mut HashSet::new())?;
+    let input = items(talk, &mut OwnCalls::default())?;
     if input.is_empty() {
         return Err(RequestError::Empty);
     }
@@ -100,15 +100,15 @@ fn tool(tool: &RequestTool<'_>) -> Value {
     Value::Object(out)
 }
 
-/// The messages but for system prompts, as items. `custom` has the ids of the custom calls before
-/// them, and gets those of theirs.
+/// The types of the items of calls that are not of a function, by the ids of the calls: their
+/// results have a type of their own, too.
+pub(crate) type OwnCalls = HashMap<String, String>;
+
+/// The messages but for system prompts, as items. `own` has the calls before them, and gets theirs.
 ///
 /// # Errors
 /// A message of an unknown role.
-pub(crate) fn items(
-    talk: &Conversation,
-    custom: &mut HashSet<String>,
-) -> Result<Vec<Value>, RequestError> {
+pub(crate) fn items(talk: &Conversation, own: &mut OwnCalls) -> Result<Vec<Value>, RequestError> {
     let mut input = Vec::new();
     for (position, message) in (1..).zip(&talk.messages) {
         match message.role() {
@@ -119,22 +119,8 @@ pub(crate) fn items(
                     input.push(json!({"type": "message", "role": "user", "content": content}));
                 }
             }
-            "assistant" => answer(message, custom, &mut input),
-            "tool" => {
-                let id = message.tool_call_id();
-                let kind = if custom.contains(id) {
-                    "custom_tool_call_output"
-                } else {
-                    "function_call_output"
-                };
-                let output = content(message);
-                let output = if output == json!([]) {
-                    "".into()
-                } else {
-                    output
-                };
-                input.push(json!({"type": kind, "call_id": id, "output": output}));
-            }
+            "assistant" => answer(message, own, &mut input),
+            "tool" => input.push(result(message, own)),
             role => return Err(RequestError::role(position, role)),
         }
     }
@@ -177,59 +163,250 @@ fn content(message: &Message) -> Value {
     parts.iter().map(part).collect()
 }
 
-/// An assistant's message as items. The ids of custom calls go into `custom`: their results have
-/// another type.
-fn answer(message: &Message, custom: &mut HashSet<String>, input: &mut Vec<Value>) {
-    let calls = message.calls();
-    let text = message.text();
-    let refusal = message.refusal();
-    if calls.is_empty() && text.is_empty() && refusal.is_empty() {
-        // Reasoning that nothing follows is refused.
-        return;
+/// A result, in the form of its call's kind.
+fn result(message: &Message, own: &OwnCalls) -> Value {
+    let id = message.tool_call_id();
+    let kind = own.get(id).map_or("function_call", String::as_str);
+    let failed = message.get("is_error") == Some(&Value::Bool(true));
+    let text = || message.text();
+    // A client that knows the form writes it itself.
+    let formed = || serde_json::from_str::<Value>(&text()).ok();
+    match kind {
+        "shell_call" => {
+            let output = formed().filter(Value::is_array).unwrap_or_else(|| {
+                json!([{"stdout": text(), "stderr": "", "outcome": {"type": "exit", "exit_code": i32::from(failed)}}])
+            });
+            json!({"type": "shell_call_output", "call_id": id, "output": output})
+        }
+        "apply_patch_call" => {
+            let status = if failed { "failed" } else { "completed" };
+            json!({"type": "apply_patch_call_output", "call_id": id, "status": status, "output": text()})
+        }
+        // This type alone names the call as `id`.
+        "local_shell_call" => {
+            json!({"type": "local_shell_call_output", "id": id, "output": text()})
+        }
+        "computer_call" => {
+            let output = parts(message.content()).iter().find_map(|part| match part {
+                Part::Media { source, .. } => Some(source.url()),
+                _ => None,
+            });
+            let output = match output {
+                Some(url) => json!({"type": "computer_screenshot", "image_url": url}),
+                None => formed().unwrap_or_else(|| text().into()),
+            };
+            json!({"type": "computer_call_output", "call_id": id, "output": output})
+        }
+        kind => {
+            let output = content(message);
+            let output = if output == json!([]) {
+                "".into()
+            } else {
+                output
+            };
+            json!({"type": format!("{kind}_output"), "call_id": id, "output": output})
+        }
     }
-    let own: Vec<_> = message
+}
+
+/// An assistant's message as items, in the order in which they came. The calls that are not of a
+/// function go into `own`.
+fn answer(message: &Message, own: &mut OwnCalls, input: &mut Vec<Value>) {
+    let calls = message.calls();
+    let blocks: Vec<_> = message
         .blocks()
         .into_iter()
-        .filter_map(|b| Some((b, reasoning(b.data(API)?)?)))
+        .filter_map(|b| Some((b, b.data(API)?)))
         .collect();
+    let mut texts = Texts::of(message, blocks.iter().map(|(_, data)| *data));
+    let begin = input.len();
     let before_text = |calls: usize, text: bool| calls == 0 && !text;
-    input.extend(
-        own.iter()
-            .filter(|(b, _)| before_text(b.calls, b.text))
-            .map(|(_, item)| item.clone()),
-    );
-    let mut parts = Vec::new();
-    if !text.is_empty() {
-        parts.push(json!({"type": "output_text", "text": text, "annotations": []}));
+    let mut waiting = blocks.iter().peekable();
+    while let Some((_, data)) = waiting.next_if(|(b, _)| before_text(b.calls, b.text)) {
+        input.extend(item(data));
     }
-    if !refusal.is_empty() {
-        parts.push(json!({"type": "refusal", "refusal": refusal}));
-    }
-    if !parts.is_empty() {
-        input.push(json!({"type": "message", "role": "assistant", "status": "completed", "content": parts}));
+    if texts.is_one() {
+        input.extend(texts.next());
     }
     for n in 0..=calls.len() {
-        let here = own
-            .iter()
-            .filter(|(b, _)| !before_text(b.calls, b.text) && b.calls.min(calls.len()) == n);
-        // The same holds after the last call.
-        input.extend(
-            here.filter(|_| n < calls.len())
-                .map(|(_, item)| item.clone()),
-        );
-        let Some(call) = calls.get(n) else { continue };
-        let free = call.provider(API).and_then(|p| p.get("custom")) == Some(&Value::Bool(true));
-        let arguments: Value = serde_json::from_str(call.arguments).unwrap_or_default();
-        input.push(match arguments.text_of("input").filter(|_| free) {
-            Some(text) => {
-                custom.insert(call.id.to_owned());
-                json!({"type": "custom_tool_call", "call_id": call.id, "name": call.name, "input": text})
+        while let Some((_, data)) = waiting.next_if(|(b, _)| b.calls.min(calls.len()) <= n) {
+            if data.get("message").is_some() {
+                input.extend(texts.next());
+            } else {
+                input.extend(item(data));
             }
-            None => {
-                json!({"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments})
-            }
-        });
+        }
+        if let Some(past) = calls.get(n) {
+            input.push(call(past, own));
+        }
     }
+    // Reasoning that nothing follows is refused.
+    while input.len() > begin && input.last().is_some_and(|i| i["type"] == "reasoning") {
+        input.pop();
+    }
+}
+
+/// A call in the form of its kind.
+fn call(call: &PastCall<'_>, own: &mut OwnCalls) -> Value {
+    let data = |name: &str| call.provider(API).and_then(|p| p.get(name));
+    let arguments: Value = serde_json::from_str(call.arguments).unwrap_or_default();
+    if let (Some(kind), Value::Object(members)) = (data("kind").and_then(Value::as_str), &arguments)
+    {
+        own.insert(call.id.to_owned(), kind.to_owned());
+        let mut item = Map::new();
+        item.put("type", kind);
+        item.put("call_id", call.id);
+        // Of the kinds with a required `id` the provider looks up none: it has stored nothing.
+        if let Some(id) = data("id") {
+            item.insert("id".to_owned(), id.clone());
+        }
+        item.put("status", "completed");
+        item.extend(members.clone());
+        return Value::Object(item);
+    }
+    let free = data("custom") == Some(&Value::Bool(true));
+    match arguments.text_of("input").filter(|_| free) {
+        Some(text) => {
+            own.insert(call.id.to_owned(), "custom_tool_call".to_owned());
+            json!({"type": "custom_tool_call", "call_id": call.id, "name": call.name, "input": text})
+        }
+        None => {
+            json!({"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments})
+        }
+    }
+}
+
+/// The text of an answer as one item for each message that it came in.
+struct Texts {
+    messages: std::vec::IntoIter<Value>,
+    is_one: bool,
+}
+
+impl Texts {
+    /// `blocks` are what came of this API with the answer.
+    fn of<'d>(message: &Message, blocks: impl Iterator<Item = &'d Value>) -> Texts {
+        let text = message.text();
+        let refusal = message.refusal();
+        let ends: Vec<(usize, &Value)> = blocks
+            .filter_map(|data| data.get("message"))
+            .map(|data| {
+                let length = data
+                    .get("length")
+                    .and_then(Value::as_u64)
+                    .unwrap_or_default();
+                (usize::try_from(length).unwrap_or_default(), data)
+            })
+            .collect();
+        let whole = ends.iter().map(|(length, _)| length).sum::<usize>();
+        let mut messages = Vec::new();
+        // Text that was changed since, or that came otherwise, too, is one message.
+        let is_one = whole != text.chars().count() || !refusal.is_empty() || ends.is_empty();
+        if is_one {
+            let mut content = Vec::new();
+            if !text.is_empty() {
+                content.push(output_text(&text));
+            }
+            if !refusal.is_empty() {
+                content.push(json!({"type": "refusal", "refusal": refusal}));
+            }
+            if !content.is_empty() {
+                messages.push(said(content, ends.last().map(|(_, data)| *data)));
+            }
+        } else {
+            let mut rest = text.as_str();
+            for (length, data) in ends {
+                let end = rest
+                    .char_indices()
+                    .nth(length)
+                    .map_or(rest.len(), |(at, _)| at);
+                let (text, more) = rest.split_at(end);
+                messages.push(said(vec![output_text(text)], Some(data)));
+                rest = more;
+            }
+        }
+        Texts {
+            messages: messages.into_iter(),
+            is_one,
+        }
+    }
+
+    /// Whether all text is one item, which goes before the calls.
+    fn is_one(&self) -> bool {
+        self.is_one
+    }
+
+    fn next(&mut self) -> Option<Value> {
+        self.messages.next()
+    }
+}
+
+fn output_text(text: &str) -> Value {
+    json!({"type": "output_text", "text": text, "annotations": []})
+}
+
+/// A message of the assistant. `phase` says whether it was a comment or the answer, and models
+/// that have it answer worse without it
+/// (<https://developers.openai.com/api/docs/guides/prompt-guidance>).
+fn said(content: Vec<Value>, data: Option<&Value>) -> Value {
+    let mut item = Map::new();
+    item.put("type", "message");
+    item.put("role", "assistant");
+    item.put("status", "completed");
+    item.insert("content".to_owned(), content.into());
+    if let Some(phase) = data.and_then(|data| data.get("phase")) {
+        item.insert("phase".to_owned(), phase.clone());
+    }
+    Value::Object(item)
+}
+
+/// What goes back of a block of this API: reasoning, or an item that the provider ran.
+fn item(data: &Value) -> Option<Value> {
+    reasoning(data).or_else(|| server_item(data))
+}
+
+/// The members of items that the provider ran which it takes back; of types that are not here it
+/// takes all. Source: `response_input_item_param.py` in openai-python.
+const SERVER_ITEMS: [(&str, &[&str]); 6] = [
+    ("web_search_call", &["id", "action", "status"]),
+    ("file_search_call", &["id", "queries", "status", "results"]),
+    (
+        "code_interpreter_call",
+        &["id", "code", "container_id", "outputs", "status"],
+    ),
+    ("image_generation_call", &["id", "result", "status"]),
+    (
+        "mcp_call",
+        &[
+            "id",
+            "arguments",
+            "name",
+            "server_label",
+            "approval_request_id",
+            "error",
+            "output",
+            "status",
+        ],
+    ),
+    ("mcp_list_tools", &["id", "server_label", "tools", "error"]),
+];
+
+/// An item that the provider ran, as it takes it back. Reasoning before it is refused without it
+/// (github.com/microsoft/agent-framework/issues/8294).
+fn server_item(data: &Value) -> Option<Value> {
+    let item = data.get("server_item")?.as_object()?;
+    let kind = item.get("type")?.as_str()?;
+    let known = SERVER_ITEMS
+        .iter()
+        .find(|(name, _)| *name == kind)
+        .map(|(_, members)| *members);
+    let kept = item.iter().filter(|(name, value)| {
+        let is_known = known.is_none_or(|members| members.contains(&name.as_str()));
+        *name == "type" || (is_known && !value.is_null() && *name != "created_by")
+    });
+    Some(Value::Object(
+        kept.map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+    ))
 }
 
 /// A reasoning item as the provider takes it back: it refuses members that its own stream has, such
@@ -295,6 +472,130 @@ mod tests {
             "store": false, "include": ["reasoning.encrypted_content"], "stream": true,
         });
         assert_eq!(body, want);
+    }
+
+    fn input(log: &str) -> Value {
+        let body = body(OpenaiResponses, &RequestOptions::default(), "[]", log);
+        body["input"].clone()
+    }
+
+    #[test]
+    fn items_of_the_provider_keep_their_places_and_reasoning_is_never_alone() {
+        let block = |data: &str, calls: u8, text: bool| {
+            format!(
+                r#"{{"thinking":"","data":{{"openai-responses":{data}}},"calls":{calls},"text":{text}}}"#
+            )
+        };
+        let rs = |id: &str| {
+            format!(
+                r#"{{"item":{{"type":"reasoning","id":"{id}","summary":[],"encrypted_content":"e"}}}}"#
+            )
+        };
+        let search = r#"{"server_item":{"type":"web_search_call","id":"ws","status":"completed","action":{"type":"search"},"created_by":"x","results":null}}"#;
+        let code = r#"{"server_item":{"type":"new_call","id":"n","output":null,"created_by":"x"}}"#;
+        let note = r#"{"message":{"phase":"commentary","length":5}}"#;
+        let last = r#"{"message":{"phase":"final_answer","length":3}}"#;
+        let blocks = [
+            block(&rs("a"), 0, false),
+            block(search, 0, false),
+            block(&rs("b"), 0, false),
+            block(note, 0, true),
+            block(code, 0, true),
+            block(&rs("c"), 0, true),
+            block(last, 1, true),
+            block(&rs("d"), 1, true),
+        ];
+        let answer = |text: &str| {
+            format!(
+                r#"{{"role":"assistant","content":"{text}","provider":[{}],"tool_calls":[{{"id":"f1","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}]}}"#,
+                blocks.join(",")
+            )
+        };
+        // The call is answered, since it was not run.
+        let answered = |log: &str| {
+            let mut list = input(log).as_array().cloned().unwrap_or_default();
+            list.pop();
+            Value::from(list)
+        };
+        let say = |text: &str, phase: &str| json!({"type": "message", "role": "assistant", "status": "completed", "content": [output_text(text)], "phase": phase});
+        let rs = |id: &str| json!({"type": "reasoning", "id": id, "summary": [], "encrypted_content": "e"});
+        let search = json!({"type": "web_search_call", "id": "ws", "status": "completed", "action": {"type": "search"}});
+        let code = json!({"type": "new_call", "id": "n"});
+        let call =
+            json!({"type": "function_call", "call_id": "f1", "name": "f", "arguments": "{}"});
+        assert_eq!(
+            answered(&answer("hälloend")),
+            json!([
+                rs("a"),
+                search,
+                rs("b"),
+                say("hällo", "commentary"),
+                code,
+                rs("c"),
+                call,
+                say("end", "final_answer")
+            ])
+        );
+        // Text that was changed since is one message, before the calls.
+        assert_eq!(
+            answered(&answer("other")),
+            json!([
+                rs("a"),
+                search,
+                rs("b"),
+                say("other", "final_answer"),
+                code,
+                rs("c"),
+                call
+            ])
+        );
+    }
+
+    #[test]
+    fn calls_of_the_apis_own_tools_and_their_results_have_their_own_form() {
+        let call = |kind: &str, id: &str, arguments: &str| {
+            format!(
+                r#"{{"id":"{id}","type":"function","function":{{"name":"x","arguments":{}}},"provider":{{"openai-responses":{{"kind":"{kind}"}}}}}}"#,
+                Value::from(arguments)
+            )
+        };
+        let calls = [
+            call("shell_call", "s", r#"{"action":{"commands":["ls"]}}"#),
+            call("shell_call", "t", r#"{"action":{"commands":["ls"]}}"#),
+            call(
+                "apply_patch_call",
+                "p",
+                r#"{"operation":{"type":"delete_file","path":"a"}}"#,
+            ),
+            call(
+                "local_shell_call",
+                "l",
+                r#"{"action":{"type":"exec","command":["ls"]}}"#,
+            ),
+            call("computer_call", "c", r#"{"action":{"type":"screenshot"}}"#),
+        ];
+        let log = format!(
+            r#"{{"role":"assistant","content":null,"tool_calls":[{}]}}
+            {{"role":"tool","tool_call_id":"s","content":"no","is_error":true}}
+            {{"role":"tool","tool_call_id":"t","content":"[{{\"stdout\":\"a\"}}]"}}
+            {{"role":"tool","tool_call_id":"p","content":"done"}}
+            {{"role":"tool","tool_call_id":"l","content":"a"}}
+            {{"role":"tool","tool_call_id":"c","content":[{{"type":"image_url","image_url":{{"url":"https://x/y.png"}}}}]}}"#,
+            calls.join(",")
+        );
+        let want = json!([
+            {"type": "shell_call", "call_id": "s", "status": "completed", "action": {"commands": ["ls"]}},
+            {"type": "shell_call", "call_id": "t", "status": "completed", "action": {"commands": ["ls"]}},
+            {"type": "apply_patch_call", "call_id": "p", "status": "completed", "operation": {"type": "delete_file", "path": "a"}},
+            {"type": "local_shell_call", "call_id": "l", "status": "completed", "action": {"type": "exec", "command": ["ls"]}},
+            {"type": "computer_call", "call_id": "c", "status": "completed", "action": {"type": "screenshot"}},
+            {"type": "shell_call_output", "call_id": "s", "output": [{"stdout": "no", "stderr": "", "outcome": {"type": "exit", "exit_code": 1}}]},
+            {"type": "shell_call_output", "call_id": "t", "output": [{"stdout": "a"}]},
+            {"type": "apply_patch_call_output", "call_id": "p", "status": "completed", "output": "done"},
+            {"type": "local_shell_call_output", "id": "l", "output": "a"},
+            {"type": "computer_call_output", "call_id": "c", "output": {"type": "computer_screenshot", "image_url": "https://x/y.png"}},
+        ]);
+        assert_eq!(input(&log), want);
     }
 
     #[test]

@@ -407,7 +407,50 @@ mod tests {
             .replace("\"f\"", "\"x_search\"");
         let out = brief(OpenaiResponses, &[tools, &search, END]);
         assert!(out[0].starts_with("server custom_tool_call"), "{out:?}");
-        assert_eq!(out[1], "end stop completed");
+        assert!(
+            out[1].starts_with(r#"~""{"openai-responses":{"server_item":"#),
+            "{out:?}"
+        );
+        assert_eq!(out[2], "end stop completed");
+    }
+
+    #[test]
+    fn a_tool_of_the_api_that_the_client_runs_is_a_call_unless_a_container_ran_it() {
+        let item = |environment: &str| {
+            format!(
+                r#"{{"type":"response.output_item.done","output_index":0,"item":{{"type":"shell_call","id":"i","call_id":"c","status":"completed","action":{{"commands":["ls"],"timeout_ms":null}},"environment":{{"type":"{environment}"}}}}}}"#
+            )
+        };
+        let start = added("shell_call", r#""call_id":"c","status":"in_progress""#);
+        let want = [
+            r#"#0 id:c shell {"openai-responses":{"kind":"shell_call"}}"#,
+            r#"#0 {"action":{"commands":["ls"],"timeout_ms":null},"environment":{"type":"local"}} done"#,
+            "end tool_calls completed",
+        ];
+        assert_eq!(
+            brief(
+                OpenaiResponses,
+                &[&start, &item("local"), &item("local"), END]
+            ),
+            want
+        );
+        let out = brief(OpenaiResponses, &[&item("container_reference"), END]);
+        assert!(out[0].starts_with("server shell_call"), "{out:?}");
+        // One that was cut is no call that can run.
+        let out = brief(OpenaiResponses, &[&start, END]);
+        assert_eq!(out, ["end stop completed"]);
+    }
+
+    #[test]
+    fn a_phase_goes_back_with_the_length_of_its_message() {
+        let text = r#"{"type":"response.output_text.delta","item_id":"i","delta":"Für"}"#;
+        let item = r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"message","id":"i","phase":"commentary","content":[{"type":"output_text","text":"Für"}]}}"#;
+        let want = r#"~""{"openai-responses":{"message":{"phase":"commentary","length":3}}}"#;
+        let out = brief(
+            OpenaiResponses,
+            &[&added("message", r#""content":[]"#), text, item, END],
+        );
+        assert_eq!(out, ["\"Für\"", want, "end stop completed"]);
     }
 
     #[test]
@@ -524,6 +567,7 @@ mod tests {
                 "\"x\"",
                 "refusal \"no\"",
                 item,
+                r#"~""{"openai-responses":{"server_item":{"type":"web_search_call","id":"w"}}}"#,
                 "tokens 1+2",
                 "end stop completed"
             ]

@@ -194,7 +194,7 @@ impl ResponsesWriter {
     fn abandon(&mut self) {
         match &self.open {
             None => {}
-            Some(Item::Custom { .. }) => (self.open, self.held) = (None, 0),
+            Some(Item::Custom { .. } | Item::OwnCall { .. }) => (self.open, self.held) = (None, 0),
             Some(_) => {
                 let json = self.item_json(ItemStatus::Incomplete);
                 self.keep(json);
@@ -555,9 +555,10 @@ impl ResponsesWriter {
             call_id: id.to_owned(),
             name: tool.map_or(name, |tool| &tool.name).to_owned(),
             namespace: tool.map(|tool| tool.namespace.clone()),
-            item_id: provider.and_then(output::call_id),
+            item_id: provider.and_then(|data| output::of_call(data, "id")),
         };
-        self.open(Item::call(head, is_custom));
+        let own = provider.and_then(|data| output::of_call(data, "kind"));
+        self.open(Item::call(head, is_custom, own));
     }
 
     fn arguments(&mut self, piece: &str) {
@@ -573,6 +574,7 @@ impl ResponsesWriter {
                 let text = input.push(piece);
                 self.custom_delta(&text);
             }
+            Some(Item::OwnCall { arguments, .. }) => arguments.push_str(piece),
             _ => {}
         }
     }
