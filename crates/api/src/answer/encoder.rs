@@ -108,6 +108,13 @@ impl StepPage {
         }
         let model = self.model(model).to_owned();
         let model = model.as_str();
+        let step = &match *step {
+            Step::End { reason, provider } => Step::End {
+                reason,
+                provider: provider.filter(|_| self.api == self.front.name()),
+            },
+            step => step,
+        };
         let Some(writer) = &mut self.writer else {
             return self.draft.push(choice, step);
         };

@@ -62,7 +62,8 @@ pub(crate) enum Step<'a> {
     End {
         /// Why. With calls that are complete it is `ToolCalls`, unless the answer was cut.
         reason: FinishReason,
-        /// The provider's own word for it, which may be more exact; only with the reason `Stop`.
+        /// The provider's own word for it, which may be more exact; only with the reasons `Stop`
+        /// and `Length`, and on a front only where the provider speaks the client's API.
         provider: Option<&'a str>,
     },
     /// What the answer holds under the key `toolpipe`, as JSON: warnings, repairs, and what the

@@ -229,26 +229,23 @@ pub(crate) fn citations(members: &DetailMembers) -> impl Iterator<Item = &serde_
         .flatten()
 }
 
-/// `stop_reason`; `provider`: the provider's own word. A refusal of another provider often ends
-/// with its word for a good end.
-///
-/// A client sends a paused turn back to have it continued, so `pause_turn` must not become
-/// `end_turn`. `stop_sequence` keeps its word, too; the member `stop_sequence` has its text where
-/// the provider gives it ([`ending`]). Source:
+/// `stop_reason`; `provider`: the word of a provider of this API, which stays as it is. A client
+/// sends a paused turn back to have it continued, so `pause_turn` must not become `end_turn`, and
+/// `compaction` is not an end either. The member `stop_sequence` has its text where the provider
+/// gives it ([`ending`]). Source:
 /// <https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons>.
-pub(crate) fn stop_reason(
-    reason: FinishReason,
-    provider: Option<&str>,
-    has_refusal: bool,
-) -> &'static str {
+///
+/// A refusal of another provider often ends with its word for a good end.
+pub(crate) fn stop_reason(reason: FinishReason, provider: Option<&str>, has_refusal: bool) -> &str {
     match reason {
+        FinishReason::Stop | FinishReason::Length if provider.is_some() && !has_refusal => {
+            provider.unwrap_or_default()
+        }
         FinishReason::ToolCalls => "tool_use",
         FinishReason::Length => "max_tokens",
         FinishReason::ContentFilter => "refusal",
         FinishReason::Error | FinishReason::Cancelled | FinishReason::Cut => "error",
         _ if has_refusal => "refusal",
-        FinishReason::Stop if provider == Some("pause_turn") => "pause_turn",
-        FinishReason::Stop if provider == Some("stop_sequence") => "stop_sequence",
         _ => "end_turn",
     }
 }

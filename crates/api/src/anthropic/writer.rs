@@ -48,7 +48,7 @@ struct MessagesWriter {
     index: u32,
     open: Option<OpenBlock>,
     has_refusal: bool,
-    stop_reason: Option<&'static str>,
+    stop_reason: Option<String>,
     /// Members of the event that ends the message, and of its delta.
     last: DetailMembers,
     delta: DetailMembers,
@@ -194,7 +194,7 @@ impl MessagesWriter {
 
     fn end(&mut self, counts: &ReportedUsage) {
         self.is_done = true;
-        let reason = self.stop_reason.unwrap_or("end_turn");
+        let reason = self.stop_reason.as_deref().unwrap_or("end_turn");
         frame(&mut self.out, "message_delta", |o| {
             o.object("delta", |o| whole::ending(o, reason, &self.delta));
             usage(o, counts, Some(&self.counts));
@@ -258,7 +258,7 @@ impl StreamWriter for MessagesWriter {
                 if self.open != Some(OpenBlock::Tool) {
                     self.close();
                 }
-                self.stop_reason = Some(stop_reason(reason, provider, self.has_refusal));
+                self.stop_reason = Some(stop_reason(reason, provider, self.has_refusal).to_owned());
             }
             Step::Details(place, members) => self.details(place, members),
             Step::Service(step) => {

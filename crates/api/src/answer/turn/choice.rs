@@ -334,6 +334,7 @@ impl ChoiceSteps {
                 self.drain(out)?;
             }
         }
+        let given = reason;
         let reason = match reason {
             FinishReason::Length | FinishReason::ContentFilter => reason,
             _ if is_cut => FinishReason::Length,
@@ -341,7 +342,8 @@ impl ChoiceSteps {
             _ => FinishReason::Stop,
         };
         self.begin(out);
-        let provider = provider.filter(|_| reason == FinishReason::Stop);
+        let fits = reason == given && matches!(reason, FinishReason::Stop | FinishReason::Length);
+        let provider = provider.filter(|_| fits);
         out.emit(&Step::End { reason, provider });
         Ok(())
     }
@@ -532,7 +534,9 @@ impl HeldCall {
         }
         self.name = name.into_owned();
         self.arguments = all;
-        self.provider = event.provider.map(|json| json.text().into_owned());
+        if let Some(data) = event.provider {
+            self.provider = Some(data.text().into_owned());
+        }
         if self.state == ChoiceCallState::Open {
             self.state = ChoiceCallState::Complete;
         }
