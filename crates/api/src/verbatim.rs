@@ -1,6 +1,6 @@
 //! A conversation as its client wrote it, for an upstream of the same API.
 
-use crate::carried::{is_carried, is_made_here};
+use crate::carried::{id_without, is_carried, is_made_here};
 use crate::members::GetText;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -39,6 +39,7 @@ impl Verbatim {
             }
         }
         drop_foreign_reasoning(api, &mut members);
+        bare_ids(api, &mut members);
         Verbatim {
             api,
             members: Arc::new(members),
@@ -107,6 +108,33 @@ fn drop_foreign_reasoning(api: &str, members: &mut Map<String, Value>) {
                 blocks.retain(|block| !is_carried(text(block, "signature")));
                 blocks.len() == count || !blocks.is_empty()
             });
+        }
+        _ => {}
+    }
+}
+
+/// Takes out of the ids of calls what they carry for another provider.
+fn bare_ids(api: &str, members: &mut Map<String, Value>) {
+    fn bare(object: &mut Value, names: &[&str]) {
+        for name in names {
+            if let Some(Value::String(id)) = object.get_mut(*name)
+                && let (bare, Some(_)) = id_without(id)
+            {
+                *id = bare.to_owned();
+            }
+        }
+    }
+    fn list(object: Option<&mut Value>) -> impl Iterator<Item = &mut Value> {
+        object.and_then(Value::as_array_mut).into_iter().flatten()
+    }
+    match api {
+        "openai-responses" => {
+            list(members.get_mut("input")).for_each(|item| bare(item, &["call_id"]));
+        }
+        "anthropic" => {
+            for message in list(members.get_mut("messages")) {
+                list(message.get_mut("content")).for_each(|b| bare(b, &["id", "tool_use_id"]));
+            }
         }
         _ => {}
     }

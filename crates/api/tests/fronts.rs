@@ -71,6 +71,7 @@ fn options(folder: &Path) -> AnswerOptions {
                 }
             })
             .collect(),
+        carries: given.get("carries").and_then(Raw::bool) == Some(true),
         custom_tools: strings("custom_tools")
             .map(|name| name.into_owned())
             .collect(),
@@ -129,11 +130,12 @@ impl Meaning {
                 "thinking" => meaning.reasoning += &text("text"),
                 "tool_call" if event.get("error").is_none() => {
                     let arguments = event.get("arguments").map(Raw::text).unwrap_or_default();
-                    meaning.calls.push(format!(
-                        "{} {} {arguments}",
-                        text("tool_id"),
-                        text("tool_name")
-                    ));
+                    // What the id carries is not part of it.
+                    let id = text("tool_id");
+                    let id = id.split("__toolpipe_").next().unwrap_or_default();
+                    meaning
+                        .calls
+                        .push(format!("{id} {} {arguments}", text("tool_name")));
                 }
                 "stream_end" => meaning.end = text("finish_reason"),
                 "session_stats" => {
@@ -390,6 +392,120 @@ fn reasoning_goes_back_to_the_provider_that_wrote_it() {
                 assert!(!body.contains(foreign), "{front:?}: {foreign} in {body}");
             }
         }
+    }
+}
+
+/// The request to `upstream` that follows an answer with calls, of a client that keeps nothing of
+/// the answer but the members that its API documents, and sends a result of each call.
+fn next_of_strict_client(front: Front, upstream: Api, case: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fronts")
+        .join(case);
+    let events = fs::read_to_string(folder.join("events.ndjson")).unwrap();
+    let got = answer(front, AnswerForm::Whole, options(&folder), &events);
+    let got: serde_json::Value = serde_json::from_str(&got).unwrap();
+    let results = |list: &serde_json::Value, id: &str, result: &dyn Fn(&str) -> String| {
+        let ids = list.as_array().unwrap().iter();
+        ids.filter_map(|call| Some(result(call.get(id)?.as_str()?)))
+            .collect::<String>()
+    };
+    let (api, body) = match front {
+        Front::Chat => {
+            let mut calls = got["choices"][0]["message"]["tool_calls"].clone();
+            for call in calls.as_array_mut().unwrap() {
+                call.as_object_mut().unwrap().shift_remove("extra_content");
+            }
+            let results = results(&calls, "id", &|id| {
+                format!(r#",{{"role":"tool","tool_call_id":"{id}","content":"1"}}"#)
+            });
+            let body = format!(
+                r#"{{"messages":[{{"role":"user","content":"a"}},{{"role":"assistant","content":null,"tool_calls":{calls}}}{results}]}}"#
+            );
+            (Api::OpenaiChat, body)
+        }
+        Front::Messages => {
+            let content = &got["content"];
+            let results = results(content, "id", &|id| {
+                format!(r#",{{"type":"tool_result","tool_use_id":"{id}","content":"1"}}"#)
+            });
+            let results = &results[1..];
+            let body = format!(
+                r#"{{"max_tokens":9,"messages":[{{"role":"user","content":"a"}},{{"role":"assistant","content":{content}}},{{"role":"user","content":[{results}]}}]}}"#
+            );
+            (Api::Anthropic, body)
+        }
+        Front::Responses => {
+            let output = &got["output"];
+            let results = results(output, "call_id", &|id| {
+                format!(r#",{{"type":"function_call_output","call_id":"{id}","output":"1"}}"#)
+            });
+            let items = output.to_string();
+            let items = &items[1..items.len() - 1];
+            let body = format!(r#"{{"input":[{{"role":"user","content":"a"}},{items}{results}]}}"#);
+            (Api::OpenaiResponses, body)
+        }
+    };
+    let inbound = inbound(api, body.as_bytes()).unwrap();
+    let options = RequestOptions {
+        model: "gemini-3-pro".into(),
+        ..RequestOptions::default()
+    };
+    request(upstream, &inbound.conversation, &options)
+        .unwrap()
+        .body
+}
+
+#[test]
+fn what_goes_back_with_a_call_survives_every_client() {
+    for front in [Front::Chat, Front::Messages, Front::Responses] {
+        let body = next_of_strict_client(front, Api::Gemini, "signed-call-of-gemini");
+        assert_eq!(
+            body.matches(r#""thoughtSignature":"c2ln+/==""#).count(),
+            1,
+            "{front:?}: {body}"
+        );
+        for upstream in Api::ALL {
+            let body = next_of_strict_client(front, upstream, "signed-call-of-gemini");
+            assert!(
+                !body.contains("toolpipe"),
+                "{front:?}, {upstream:?}: {body}"
+            );
+            let is_foreign = upstream != Api::Gemini;
+            assert!(
+                !(is_foreign && body.contains("c2ln+/==")) || upstream == Api::OpenaiChat,
+                "{front:?}, {upstream:?}: {body}"
+            );
+        }
+        if front != Front::Responses {
+            let body =
+                next_of_strict_client(front, Api::OpenaiResponses, "call-of-a-provider-tool");
+            for item in [r#""type":"shell_call""#, r#""type":"shell_call_output""#] {
+                assert_eq!(body.matches(item).count(), 1, "{front:?}: {item} in {body}");
+            }
+        }
+    }
+}
+
+#[test]
+fn reasoning_of_other_providers_has_a_signature_and_comes_back() {
+    for front in [Front::Messages, Front::Responses] {
+        let body = next_request(
+            front,
+            Api::OpenaiResponses,
+            "server-items-between-reasoning",
+        );
+        let places = ["rs_1", "ws_1", "rs_2"].map(|id| {
+            assert_eq!(body.matches(id).count(), 1, "{front:?}: {id} in {body}");
+            body.find(id)
+        });
+        assert!(places.is_sorted(), "{front:?}: {body}");
+        let read = sent_back(front, "reasoning-of-chat");
+        let answer = serde_json::Value::from(read.conversation.messages[1].fields().clone());
+        assert_eq!(answer["reasoning"], "Where?", "{front:?}");
+        assert_eq!(
+            answer["provider"][0]["data"]["openai-chat"]["field"], "reasoning_content",
+            "{front:?}"
+        );
     }
 }
 

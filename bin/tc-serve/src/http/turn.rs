@@ -230,6 +230,7 @@ impl Service {
             } else {
                 Vec::new()
             },
+            carries: true,
             custom_tools: inbound.custom_tools.clone(),
             namespaced_tools: inbound.namespaced_tools.clone(),
             ..AnswerOptions::default()

@@ -9,6 +9,7 @@ use crate::answer::step::{AnswerOptions, Dropped, Step};
 use crate::answer::turn::{AnswerSteps, TakeStep};
 use crate::answer::writer::{AnswerFormat, StreamWriter};
 use crate::api::Api;
+use crate::carried::id_with;
 use event::payload::{Details, ServerItem, StreamStart, Thinking};
 use event::{Event, Kind, Object, Raw, Text};
 
@@ -108,11 +109,25 @@ impl StepPage {
         }
         let model = self.model(model).to_owned();
         let model = model.as_str();
+        let own = self.front.name();
+        let carrier;
         let step = &match *step {
             Step::End { reason, provider } => Step::End {
                 reason,
-                provider: provider.filter(|_| self.api == self.front.name()),
+                provider: provider.filter(|_| self.api == own),
             },
+            Step::CallBegin {
+                id,
+                name,
+                provider: Some(provider),
+            } if self.options.carries => {
+                carrier = id_with(id, provider, own);
+                Step::CallBegin {
+                    id: carrier.as_deref().unwrap_or(id),
+                    name,
+                    provider: Some(provider),
+                }
+            }
             step => step,
         };
         let Some(writer) = &mut self.writer else {

@@ -270,6 +270,9 @@ pub struct AnswerOptions {
     /// `instructions`: pairs of a name and JSON.
     #[serde(skip_serializing_if = "is_default")]
     pub echo: Vec<(String, String)>,
+    /// Whether the ids of calls carry what a provider wants back with the call: see `carried.rs`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub carries: bool,
     /// The names of the tools of the request that have one free text in place of arguments
     /// (`custom` tools of OpenAI Responses).
     #[serde(skip_serializing_if = "is_default")]

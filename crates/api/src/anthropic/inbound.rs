@@ -2,7 +2,7 @@
 
 use crate::Api;
 use crate::answer::service::SERVICE;
-use crate::carried::carried;
+use crate::carried::{UNSIGNED, carried};
 use crate::conversation::Message;
 use crate::inbound::draft::{
     AssistantDraft, ConversationDraft, InboundNotes, file, foreign_reasoning, image, message,
@@ -284,9 +284,10 @@ fn assistant(content: Option<&Value>, at: usize, notes: &mut InboundNotes) -> As
             None => draft.say(block.as_str().unwrap_or_default()),
             Some("thinking") => {
                 let signature = get("signature").filter(|signature| !signature.is_empty());
-                let data = signature.map_or_else(foreign_reasoning, |s| {
-                    carried(s).unwrap_or_else(|| json!({"anthropic": {"signature": s}}))
-                });
+                let data = match signature {
+                    None | Some(UNSIGNED) => foreign_reasoning(),
+                    Some(s) => carried(s).unwrap_or_else(|| json!({"anthropic": {"signature": s}})),
+                };
                 draft.think(get("thinking").unwrap_or_default(), Some(data));
             }
             Some("redacted_thinking") => {

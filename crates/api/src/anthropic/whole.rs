@@ -6,7 +6,7 @@ use crate::answer::draft::{AnswerBlock, AnswerDraft, ChoiceDraft, members_of};
 use crate::answer::failure::{ANTHROPIC, FailedAnswer};
 use crate::answer::service::SERVICE;
 use crate::answer::step::{AnswerOptions, ReportedUsage, ServiceStep};
-use crate::carried::carry;
+use crate::carried::{UNSIGNED, carry};
 use crate::members::minified;
 use event::payload::FinishReason;
 use event::{Array, Object, Raw};
@@ -75,10 +75,10 @@ fn block(content: &mut Array<'_>, block: &AnswerBlock, next: Option<&AnswerBlock
     match block {
         AnswerBlock::Reasoning { text, provider } => {
             let opaque = provider.as_deref().map_or(Opaque::None, Opaque::of);
-            let signature = if let Opaque::Signature(signature) = &opaque {
-                signature
-            } else {
-                ""
+            let signature = match &opaque {
+                Opaque::Signature(signature) => signature,
+                _ if text.is_empty() => "",
+                _ => UNSIGNED,
             };
             if !text.is_empty() || !signature.is_empty() {
                 content.object(|o| {

@@ -19,6 +19,7 @@ use crate::answer::step::{AnswerOptions, ReportedUsage, Step};
 use crate::answer::writer::{AnswerFormat, StreamWriter, frame};
 use crate::anthropic::whole;
 use crate::anthropic::whole::{Opaque, envelope, stop_reason, tool_use, usage};
+use crate::carried::UNSIGNED;
 use event::Object;
 
 /// How this API writes answers.
@@ -47,6 +48,8 @@ struct MessagesWriter {
     /// The index of the open block, or of the next one.
     index: u32,
     open: Option<OpenBlock>,
+    /// The reasoning that is open has its signature, or the provider gave an empty one.
+    is_signed: bool,
     has_refusal: bool,
     stop_reason: Option<String>,
     /// Members of the event that ends the message, and of its delta.
@@ -65,6 +68,7 @@ impl MessagesWriter {
             model: options.model.clone(),
             index: 0,
             open: None,
+            is_signed: false,
             has_refusal: false,
             stop_reason: None,
             last: DetailMembers::new(),
@@ -122,6 +126,10 @@ impl MessagesWriter {
     }
 
     fn stop(&mut self) {
+        let is_signed = std::mem::take(&mut self.is_signed);
+        if self.open == Some(OpenBlock::Thinking) && !is_signed {
+            self.delta("signature_delta", "signature", UNSIGNED);
+        }
         frame(&mut self.out, "content_block_stop", |o| {
             _ = o.int("index", self.index)
         });
@@ -146,6 +154,7 @@ impl MessagesWriter {
                     // In one piece: anthropic-sdk-python keeps the last one only.
                     self.delta("signature_delta", "signature", &signature);
                 }
+                self.is_signed = self.open == Some(OpenBlock::Thinking);
                 self.close_thinking();
             }
             Opaque::Block { start, input } => {

@@ -3,6 +3,7 @@
 //! conversation; what servers reject of them is changed.
 
 use crate::Api;
+use crate::carried::id_without;
 use crate::conversation::Message;
 use crate::inbound::draft::InboundNotes;
 use crate::inbound::request::{InboundError, InboundRequest};
@@ -82,6 +83,9 @@ fn message(
         "assistant" => assistant(&mut fields, at, open, notes),
         "tool" => {
             fields.entry("content").or_insert_with(|| "".into());
+            if let Some(Value::String(id)) = fields.get_mut("tool_call_id") {
+                *id = id_without(id).0.to_owned();
+            }
         }
         "function" => {
             let name = fields.text_of("name").unwrap_or_default();
@@ -295,21 +299,25 @@ fn call(value: Value) -> Option<Value> {
         .get_mut("extra_content")
         .and_then(Value::as_object_mut)
         .and_then(|extra| extra.shift_remove("toolpipe"));
-    if let (Some(Value::Object(ours)), Some(provider)) = (ours, provider.as_object_mut()) {
-        provider.extend(ours);
+    let (id, carried) = id_without(id.as_str().unwrap_or_default());
+    for ours in [ours, carried].into_iter().flatten() {
+        if let (Value::Object(ours), Some(provider)) = (ours, provider.as_object_mut()) {
+            provider.extend(ours);
+        }
         own.retain(|_, value| value != &json!({}));
     }
     if let Some(signature) = own
         .get("extra_content")
         .and_then(|extra| extra.pointer("/google/thought_signature"))
     {
-        provider["gemini"] = json!({"thoughtSignature": signature});
+        provider["gemini"]["thoughtSignature"] = signature.clone();
     }
     if !own.is_empty() {
+        // The client sent these back itself.
         provider["openai-chat"] = own.into();
     }
     let mut call = Map::new();
-    call.insert("id".to_owned(), id);
+    call.put("id", id);
     call.put("type", "function");
     call.put("function", json!({"name": name, "arguments": arguments}));
     if provider
