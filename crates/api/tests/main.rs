@@ -4,6 +4,7 @@ mod begin;
 mod chat;
 mod choices;
 mod fronts;
+mod goes_back;
 mod inbound;
 mod inbound_laws;
 mod kept;

@@ -209,7 +209,16 @@ fn check(name: &str, body: &[u8], api: Api, wrong: &mut Vec<String>) {
     }
 }
 
-fn bodies(root: &Path) -> Vec<(String, PathBuf)> {
+/// The folder of the bodies.
+pub(crate) fn root() -> PathBuf {
+    std::env::var_os("BODIES").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/streams"),
+        PathBuf::from,
+    )
+}
+
+/// The bodies of each folder of `root`, with its name.
+pub(crate) fn bodies(root: &Path) -> Vec<(String, PathBuf)> {
     let list = |folder: &Path| {
         let mut paths: Vec<_> = fs::read_dir(folder)
             .into_iter()
@@ -238,10 +247,7 @@ fn bodies(root: &Path) -> Vec<(String, PathBuf)> {
 
 #[test]
 fn every_front_says_what_was_recorded() {
-    let root = std::env::var_os("BODIES").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/streams"),
-        PathBuf::from,
-    );
+    let root = root();
     let mut wrong = Vec::new();
     let mut count = 0;
     for (api, path) in bodies(&root) {
