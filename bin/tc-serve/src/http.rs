@@ -26,8 +26,10 @@ pub(crate) use response::ResponseBody;
 pub(crate) use service::{Reports, Service};
 
 use crate::front::AnyFront;
+use crate::keys::KeyHash;
 use crate::life::ConnectionPhase;
 use crate::log::AccessLine;
+use crate::panics::{Panicked, caught};
 use crate::route::Endpoint;
 use crate::upstream::Upstream;
 use hyper::body::Incoming;
@@ -64,12 +66,8 @@ impl Service {
         };
         let pass = self.gate.check(&request, local, route);
         let sent_key = key_of(request.headers());
-        let (key, has_keys) = {
-            let keys = self.keys.borrow();
-            let key = sent_key.and_then(|key| keys.find(key));
-            line.key = key.map(|key| keys.name(key));
-            (key, !keys.hashes.is_empty())
-        };
+        let key = sent_key.and_then(|key| self.keys.find(key));
+        line.key = key.map(KeyHash::name);
         let mut exchange = RequestRecord::new(phase, self.log.clone(), line);
         let front = Endpoint::front_of_errors(request.uri().path(), request.headers());
         let origin = pass.as_ref().ok().and_then(|pass| pass.origin.clone());
@@ -77,21 +75,22 @@ impl Service {
             Err(refusal) => Err(refusal),
             Ok(_) if self.ending.has_begun() && !route.is_about_service() => Err(Refusal::ending()),
             Ok(pass) if pass.is_preflight => Ok(gate::preflight(request.headers())),
-            Ok(_) if key.is_none() && route.needs_key() && has_keys => {
+            Ok(_) if key.is_none() && route.needs_key() && self.keys.are_needed() => {
                 Err(Refusal::unauthorized(sent_key.is_some()))
             }
             Ok(_) => {
-                self.serve(
-                    request,
-                    &Admitted {
-                        id: id.clone(),
-                        route,
-                        key,
-                        passed,
-                    },
-                    &mut exchange,
-                )
-                .await
+                let admitted = Admitted {
+                    id: id.clone(),
+                    route,
+                    key,
+                    passed,
+                };
+                let served = caught(self.serve(request, &admitted, &mut exchange));
+                tokio::select! {
+                    biased;
+                    () = self.keys.removed(key) => Err(Refusal::unauthorized(true)),
+                    served = served => served.unwrap_or_else(|Panicked| Err(Refusal::panicked())),
+                }
             }
         };
         let mut response = answered.unwrap_or_else(|refusal| {
@@ -100,7 +99,11 @@ impl Service {
         });
         exchange.line.status = response.status().as_u16();
         add_headers(response.headers_mut(), &id, origin);
-        response.body_mut().carry(exchange);
+        let body = response.body_mut();
+        body.carry(exchange);
+        if key.is_some() {
+            body.end_with(self.keys.removed(key));
+        }
         Ok(response)
     }
 

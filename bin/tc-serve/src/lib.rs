@@ -11,6 +11,7 @@ mod log;
 mod metrics;
 mod models;
 mod page;
+mod panics;
 mod pipe;
 mod places;
 mod route;

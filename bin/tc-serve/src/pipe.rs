@@ -4,8 +4,8 @@
 mod observers;
 
 use crate::budget::{FULL_MS, MEMORY, MemoryBudget, Share};
+use crate::keys::ClientKey;
 use crate::metrics::ServiceMetrics;
-use crate::places::KeyPlace;
 use crate::traces::AnswerTrace;
 use crate::turns::{TurnEvent, Turns};
 use accumulate::Accumulate;
@@ -29,7 +29,7 @@ pub(crate) struct ClientRequest {
     /// The share of the memory budget (`--max-memory`) that the conversation uses.
     pub share: Share,
     /// The client's key.
-    pub key: KeyPlace,
+    pub key: ClientKey,
     /// The id of the request, which the client sees as `x-request-id`: 32 hexadecimal digits.
     pub id: String,
     /// The API that the client speaks; `request.params` holds members of a request body of this

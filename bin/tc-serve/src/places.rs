@@ -1,11 +1,9 @@
 //! How many answers may be open at once, and how many requests may wait for a place.
 
+use crate::keys::ClientKey;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
-
-/// The place of a client's key in the list of keys; `None` where no key is asked for.
-pub(crate) type KeyPlace = Option<usize>;
 
 /// Places for answers, and a queue before them. All clones are the same.
 #[derive(Clone, Debug)]
@@ -26,7 +24,7 @@ struct WaitingLine {
     free: usize,
     /// The keys whose requests wait, in the order in which they get the next places: each gets one
     /// in turn, so that a key with many requests delays another key by one.
-    keys: VecDeque<(KeyPlace, VecDeque<oneshot::Sender<AnswerSlot>>)>,
+    keys: VecDeque<(ClientKey, VecDeque<oneshot::Sender<AnswerSlot>>)>,
 }
 
 /// A place, which the next request gets when this is dropped.
@@ -50,7 +48,7 @@ impl AnswerSlots {
 
     /// Takes a place for a request with `key`, and waits for one if that is necessary; first come,
     /// first served among those of one key. `None` when too many of the key wait already.
-    pub(crate) async fn take(&self, key: KeyPlace) -> Option<AnswerSlot> {
+    pub(crate) async fn take(&self, key: ClientKey) -> Option<AnswerSlot> {
         let place = {
             let line = &mut *self.0.line();
             if line.free > 0 {
@@ -88,7 +86,7 @@ impl PlacesState {
 
 impl WaitingLine {
     /// Lets a request wait; `None` where `queue` of its key wait.
-    fn join(&mut self, key: KeyPlace, queue: usize) -> Option<oneshot::Receiver<AnswerSlot>> {
+    fn join(&mut self, key: ClientKey, queue: usize) -> Option<oneshot::Receiver<AnswerSlot>> {
         let at = self.keys.iter().position(|(other, _)| *other == key);
         if at.map_or(0, |at| self.keys[at].1.len()) >= queue {
             return None;
@@ -112,7 +110,7 @@ impl WaitingLine {
     }
 
     /// Removes from the line the requests of `key` whose clients have left.
-    fn leave(&mut self, key: KeyPlace) {
+    fn leave(&mut self, key: ClientKey) {
         self.keys.retain_mut(|(other, waiting)| {
             if *other == key {
                 waiting.retain(|request| !request.is_closed());
@@ -142,7 +140,7 @@ impl Drop for AnswerSlot {
 /// One request in the queue; a client that leaves leaves it, too.
 struct QueuedRequest<'q> {
     places: &'q PlacesState,
-    key: KeyPlace,
+    key: ClientKey,
     place: oneshot::Receiver<AnswerSlot>,
 }
 
@@ -168,8 +166,12 @@ mod tests {
             .poll(&mut Context::from_waker(Waker::noop()))
     }
 
-    fn waits<'p>(places: &'p AnswerSlots, key: usize) -> Taking<'p> {
-        let mut taking: Taking<'p> = Box::pin(places.take(Some(key)));
+    fn client(number: u8) -> ClientKey {
+        crate::keys::KeyHash::parse(&format!("{number:064x}"))
+    }
+
+    fn waits<'p>(places: &'p AnswerSlots, key: u8) -> Taking<'p> {
+        let mut taking: Taking<'p> = Box::pin(places.take(client(key)));
         assert!(poll(&mut taking).is_pending());
         taking
     }
@@ -177,7 +179,8 @@ mod tests {
     #[test]
     fn keys_take_turns_and_requests_of_one_key_stay_in_order() {
         let places = AnswerSlots::new(1, 9);
-        let Poll::Ready(Some(mut held)) = poll(&mut (Box::pin(places.take(Some(0))) as Taking<'_>))
+        let Poll::Ready(Some(mut held)) =
+            poll(&mut (Box::pin(places.take(client(0))) as Taking<'_>))
         else {
             panic!("a place is free")
         };
@@ -215,7 +218,7 @@ mod tests {
         let mut first = waits(&places, 0);
         let refused = || {
             matches!(
-                poll(&mut (Box::pin(places.take(Some(0))) as Taking<'_>)),
+                poll(&mut (Box::pin(places.take(client(0))) as Taking<'_>)),
                 Poll::Ready(None)
             )
         };

@@ -12,6 +12,7 @@ use crate::life::ServiceEnd;
 use crate::log::{self, LogLine, Notices};
 use crate::metrics::ServiceMetrics;
 use crate::models::Providers;
+use crate::panics;
 use crate::places::AnswerSlots;
 use crate::sessions::Sessions;
 use crate::source::Source;
@@ -52,6 +53,7 @@ async fn run(settings: &ServeSettings, configured: &Configured) -> Result<i32> {
     let args = &settings.args;
     let grace = args.service.grace;
     let (log, notices) = log::open(args.service.access_log.as_ref())?;
+    panics::report(&notices);
     let source = match AnsweringCommand::new(settings, &notices)? {
         Some(command) => Source::Command(command),
         None => Source::Providers(Box::new(Providers::new(args, configured, &notices)?)),

@@ -3,9 +3,10 @@
 //! calls, and its exit status says how the loop goes on.
 
 use crate::command::{CommandErrors, RequestLog, RunningCommand};
+use crate::keys::ClientKey;
 use crate::log::Notices;
 use crate::pipe::Pipe;
-use crate::places::{AnswerSlots, KeyPlace};
+use crate::places::AnswerSlots;
 use anyhow::{Context, Result, bail};
 use json::ToolList;
 use std::ffi::{OsStr, OsString};
@@ -305,7 +306,7 @@ pub(crate) struct ToolTurn<'t> {
     /// The id of the response, for messages.
     pub id: &'t str,
     /// The client's key.
-    pub key: KeyPlace,
+    pub key: ClientKey,
     /// The names of the client's tools.
     pub leave: &'t [String],
     /// The file of cancellations.

@@ -3,9 +3,12 @@
 
 use crate::service::{Client, Service, Upstream, chunk, request, streamed};
 use rustix::process::Signal;
+use serde_json::Value;
 use std::io::Write;
+use testkit::Scratch;
 
 const CHAT: &str = "/v1/chat/completions";
+const RESPONSES: &str = "/v1/responses";
 const STREAM: &str = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
 /// A question that each protocol of user interfaces takes.
 const UI_STREAM: &str = r#"{"model":"m","id":"a","threadId":"a","runId":"r","tools":[],"context":[],"forwardedProps":{"model":"m"},"messages":[{"id":"u","role":"user","content":"hi","parts":[{"type":"text","text":"hi"}]}]}"#;
@@ -170,6 +173,113 @@ fn sighup_reads_the_files_of_keys_again() {
         "the-new-key-of-ours"
     );
     let _ = std::fs::remove_dir_all(&folder);
+}
+
+/// Two keys of clients in a file that a test may change.
+const KEYS: [&str; 2] = ["the-key-of-the-first-one", "the-key-of-the-other-one"];
+
+/// Writes other keys into the file, and waits until the service has them.
+fn replace_keys(service: &mut Service, file: &std::path::Path, keys: &[&str]) {
+    std::fs::write(file, keys.join("\n")).expect("a file");
+    service.signal(Signal::HUP);
+    service.line(|line| line.contains("SIGHUP: the files of keys were read again"));
+}
+
+fn bearer(key: &str) -> String {
+    format!("{JSON}authorization: Bearer {key}\r\n")
+}
+
+/// The file of keys changes while the service waits for the body of a request.
+#[test]
+fn a_client_is_its_key_whatever_becomes_of_the_list_while_its_body_is_read() {
+    let scratch = Scratch::new();
+    let file = scratch.write("keys", KEYS.join("\n"));
+    let sessions = scratch.path("sessions");
+    let options = [
+        "--key-file",
+        file.to_str().expect("UTF-8"),
+        "--sessions",
+        sessions.to_str().expect("UTF-8"),
+    ];
+    let mut service = Service::of(&Upstream::always(streamed("warm")), &options);
+    let input = r#"{"model":"m","input":"a secret"}"#;
+    let theirs = service.ask("POST", RESPONSES, &bearer(KEYS[1]), input);
+    let theirs: Value = serde_json::from_str(&theirs.body).expect("an answer");
+    let theirs = theirs["id"].as_str().expect("an id");
+    let body = format!(r#"{{"model":"m","input":"go on","previous_response_id":"{theirs}"}}"#);
+    let begun = |service: &Service, key: &str| {
+        let headers = format!("{}expect: 100-continue\r\n", bearer(key));
+        let text = request("POST", RESPONSES, &headers, &body);
+        let mut client = service.connect();
+        client.write(text.trim_end_matches(body.as_str()).as_bytes());
+        client.until("100 Continue\r\n\r\n");
+        client
+    };
+    let status = |client: &mut Client| {
+        client.rest();
+        let text = client.text();
+        let (_, answer) = text.split_once("\r\n\r\n").expect("two heads");
+        answer.split(' ').nth(1).unwrap_or_default().to_owned()
+    };
+    let ended = |mut client: Client| {
+        client.write(body.as_bytes());
+        status(&mut client)
+    };
+    // In the other order, the first key has the place that the other one had.
+    let [first, other] = KEYS.map(|key| begun(&service, key));
+    replace_keys(&mut service, &file, &[KEYS[1], KEYS[0]]);
+    assert_eq!(ended(first), "404");
+    assert_eq!(ended(other), "200");
+    // In a shorter list, the other key has the place that the first one had.
+    let [mut first, other] = KEYS.map(|key| begun(&service, key));
+    replace_keys(&mut service, &file, &[KEYS[1]]);
+    assert_eq!(status(&mut first), "401");
+    assert_eq!(ended(other), "200");
+}
+
+#[test]
+fn a_key_that_is_taken_out_ends_its_open_streams() {
+    let scratch = Scratch::new();
+    let file = scratch.write("keys", KEYS.join("\n"));
+    let sessions = scratch.path("sessions");
+    let options = [
+        "--key-file",
+        file.to_str().expect("UTF-8"),
+        "--sessions",
+        sessions.to_str().expect("UTF-8"),
+    ];
+    let upstream = Upstream::new();
+    let mut service = Service::of(&upstream.url(), &options);
+    let begun = |service: &Service, key: &str, path: &str, body: &str| {
+        let mut client = service.send("POST", path, &bearer(key), body);
+        let mut call = upstream.next();
+        call.begin();
+        call.text("begun");
+        client.until("begun");
+        (client, call)
+    };
+    let responses = r#"{"model":"m","input":"hi","stream":true}"#;
+    let background = r#"{"model":"m","input":"hi","stream":true,"background":true}"#;
+    let ended = [
+        (CHAT, STREAM),
+        (RESPONSES, responses),
+        (RESPONSES, background),
+    ]
+    .map(|(path, body)| begun(&service, KEYS[0], path, body));
+    let mut follower = service.send("GET", "/v1/sessions/events", &bearer(KEYS[0]), "");
+    follower.until("\r\n\r\n");
+    let (mut stays, call) = begun(&service, KEYS[1], CHAT, STREAM);
+    replace_keys(&mut service, &file, &[KEYS[1]]);
+    for (mut client, mut call) in ended {
+        let text = client.rest().body;
+        assert!(text.contains("the key was taken out"), "{text}");
+        // Nobody pays for the rest of an answer that nobody may read.
+        call.closed();
+    }
+    follower.closed();
+    call.stop();
+    let text = stays.rest().body;
+    assert!(text.contains("[DONE]"), "{text}");
 }
 
 #[test]

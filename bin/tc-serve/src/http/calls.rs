@@ -342,7 +342,7 @@ struct Decision {
     log: std::path::PathBuf,
     leave: Vec<String>,
     id: String,
-    key: crate::places::KeyPlace,
+    key: crate::keys::ClientKey,
     /// The response that waits for the answer.
     response: Option<Rc<RunningResponse>>,
 }

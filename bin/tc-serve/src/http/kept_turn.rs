@@ -14,9 +14,8 @@ use super::tool_loop::{LoopStep, ToolLoop, TurnRequest};
 use super::turn::{accepts_sse, client_retries, forwarded};
 use crate::budget::Share;
 use crate::front::AnyFront;
-use crate::keys::hex;
+use crate::keys::{ClientKey, KeyHash, hex};
 use crate::pipe::{ClientRequest, EventLines, JSON, PipeOutput};
-use crate::places::KeyPlace;
 use crate::sessions::{
     PendingCall, ResponseId, RunningResponse, SessionPlace, SessionWriter, Sessions, WaitingClient,
     WantedPlace, WantedSession, id_of_name, line, not_written, one_turn, produce, random_id,
@@ -108,8 +107,8 @@ impl Service {
     }
 
     /// The hash of a client's key, by which its sessions are its own.
-    pub(super) fn key_hash(&self, key: KeyPlace) -> Option<String> {
-        key.map(|place| self.keys.borrow().hash(place))
+    pub(super) fn key_hash(&self, key: ClientKey) -> Option<String> {
+        key.map(KeyHash::hex)
     }
 
     /// Puts the history that a request refers to before its messages, for a request whose own answer

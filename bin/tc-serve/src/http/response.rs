@@ -1,10 +1,12 @@
 //! A response and its body, and why a request is refused. While an answer streams, the body is what
 //! drives it: dropping the body ends the source of its events.
 
+use super::service::KEY_REMOVED;
 use super::sessions::FollowBody;
 use crate::budget::{FULL_MS, MEMORY, Share};
 use crate::life::ConnectionPhase;
 use crate::log::{AccessLine, LogLines};
+use crate::panics::{self, Panicked, caught_now};
 use crate::pipe::{JSON, Pipe};
 use crate::places::AnswerSlot;
 use api::{FailedAnswer, Front};
@@ -23,6 +25,8 @@ use tokio::time::{Instant, Sleep, sleep};
 pub(crate) struct ResponseBody {
     content: Content,
     exchange: Option<RequestRecord>,
+    /// Is ready when the client's key is taken out.
+    removed: Option<Pin<Box<dyn Future<Output = ()>>>>,
 }
 
 /// What a body consists of.
@@ -103,8 +107,11 @@ impl Drop for RequestRecord {
 impl ResponseBody {
     /// A body with this content.
     pub(crate) fn new(content: Content) -> ResponseBody {
-        let exchange = None;
-        ResponseBody { content, exchange }
+        ResponseBody {
+            content,
+            exchange: None,
+            removed: None,
+        }
     }
 
     /// Whether the body follows sessions, and so may go on for hours.
@@ -121,6 +128,23 @@ impl ResponseBody {
     /// Keeps the exchange until this body has ended.
     pub(crate) fn carry(&mut self, exchange: RequestRecord) {
         self.exchange = Some(exchange);
+    }
+
+    /// Ends the body when `removed` is ready.
+    pub(crate) fn end_with(&mut self, removed: impl Future<Output = ()> + 'static) {
+        if !self.is_end_stream() && !matches!(self.content, Content::Whole(_)) {
+            self.removed = Some(Box::pin(removed));
+        }
+    }
+
+    /// Breaks the connection, so that the client does not take the beginning for the whole.
+    fn fail(&mut self, failure: FailedAnswer) -> Poll<Option<std::io::Result<Frame<Bytes>>>> {
+        if let Some(exchange) = &mut self.exchange {
+            exchange.line.error = Some(failure.code);
+            exchange.has_ended = true;
+        }
+        self.content = Content::Ended;
+        Poll::Ready(Some(Err(std::io::Error::other(failure.message))))
     }
 
     /// Copies into the line of the access log what it needs of the answer.
@@ -146,33 +170,46 @@ impl Body for ResponseBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<std::io::Result<Frame<Bytes>>>> {
         let this = self.get_mut();
-        let bytes = match &mut this.content {
-            Content::Whole(bytes) => Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty()),
-            Content::Stream(answering) => ready!(answering.poll_bytes(cx)).map(Bytes::from),
-            Content::Passed(body) => match ready!(body.poll_bytes(cx)) {
-                Ok(bytes) => bytes.map(Bytes::from),
-                Err(failure) => {
-                    if let Some(exchange) = &mut this.exchange {
-                        exchange.line.error = Some(failure.code);
-                        exchange.has_ended = true;
-                    }
-                    this.content = Content::Ended;
-                    return Poll::Ready(Some(Err(std::io::Error::other(failure.message))));
-                }
-            },
-            Content::Follow(body) => match ready!(body.poll_bytes(cx)) {
+        let removed = this.removed.as_mut();
+        if removed.is_some_and(|removed| removed.as_mut().poll(cx).is_ready()) {
+            this.removed = None;
+            match &mut this.content {
+                Content::Stream(answering) => answering.end_removed(),
+                Content::Passed(_) | Content::Follow(_) => return this.fail(key_removed()),
+                Content::Whole(_) | Content::Elsewhere | Content::Ended => {}
+            }
+        }
+        let polled = caught_now(|| match &mut this.content {
+            Content::Whole(bytes) => {
+                let bytes = std::mem::take(bytes);
+                Poll::Ready(Ok(Some(bytes).filter(|bytes| !bytes.is_empty())))
+            }
+            Content::Stream(answering) => answering
+                .poll_bytes(cx)
+                .map(|bytes| Ok(bytes.map(Bytes::from))),
+            Content::Passed(body) => body
+                .poll_bytes(cx)
+                .map_ok(|bytes| bytes.map(Bytes::from))
+                .map_err(Ok),
+            Content::Follow(body) => body.poll_bytes(cx).map_err(Err),
+            Content::Elsewhere => Poll::Pending,
+            Content::Ended => Poll::Ready(Ok(None)),
+        });
+        let bytes = match polled {
+            Ok(polled) => match ready!(polled) {
                 Ok(bytes) => bytes,
-                Err(error) => {
+                Err(Ok(failure)) => return this.fail(failure),
+                Err(Err(error)) => {
                     this.content = Content::Ended;
                     return Poll::Ready(Some(Err(error)));
                 }
             },
-            Content::Elsewhere => return Poll::Pending,
-            Content::Ended => None,
+            Err(Panicked) => return this.fail(failure(500, panics::CODE, panics::MESSAGE)),
         };
         this.note(bytes.as_ref().map_or(0, Bytes::len));
         if matches!(this.content, Content::Whole(_)) || bytes.is_none() {
             this.content = Content::Ended;
+            this.removed = None;
             if let Some(exchange) = &mut this.exchange {
                 exchange.has_ended = true;
             }
@@ -275,6 +312,22 @@ impl Answering {
             self.has_ended = true;
             self.pipe.finish();
             // What the source held is closed before the last byte is on its way.
+            self.work = Box::pin(async {});
+        }
+    }
+
+    /// Ends the answer, since the client's key was taken out.
+    fn end_removed(&mut self) {
+        if !self.has_ended {
+            self.has_ended = true;
+            let FailedAnswer {
+                status,
+                code,
+                message,
+                ..
+            } = key_removed();
+            self.pipe.fail(&code, &message, status, None);
+            self.pipe.finish();
             self.work = Box::pin(async {});
         }
     }
@@ -400,6 +453,11 @@ impl Refusal {
         )
     }
 
+    /// A request that has ended with a panic.
+    pub(super) fn panicked() -> Refusal {
+        Refusal::new(500, panics::CODE, panics::MESSAGE)
+    }
+
     /// A method that the path does not have.
     pub(super) fn method(method: &Method, allowed: &str) -> Refusal {
         let method = event::cut(method.as_str(), 40);
@@ -439,6 +497,15 @@ impl Refusal {
         }
         response
     }
+}
+
+/// The failure of what a key that was taken out has begun.
+fn key_removed() -> FailedAnswer {
+    failure(
+        401,
+        KEY_REMOVED,
+        "the key was taken out of the server's list",
+    )
 }
 
 /// A failure of which no more is known.
@@ -496,4 +563,46 @@ async fn next(mut body: client::Body) -> (client::Body, NextBytes) {
         PieceContent::Lost(error) => Err(error),
     };
     (body, came)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Waker;
+
+    async fn fails() -> (client::Body, NextBytes) {
+        panic!("a bug")
+    }
+
+    #[tokio::test]
+    async fn a_body_that_panics_breaks_the_connection_and_is_in_the_log() {
+        let file = testkit::File::absent("access.log");
+        let target = crate::log::LogTarget::File(file.path().into());
+        let (log, _) = crate::log::open(Some(&target)).unwrap();
+        #[derive(clap::Parser)]
+        struct Limits {
+            #[command(flatten)]
+            limits: crate::args::LimitArgs,
+        }
+        let Limits { limits } = clap::Parser::parse_from(["tc-serve"]);
+        let phase = Rc::new(ConnectionPhase::new(&limits));
+        let line = AccessLine::default();
+        let places = crate::places::AnswerSlots::new(1, 1);
+        let place = places.take(None);
+        let mut body = ResponseBody::new(Content::Passed(PassedBody {
+            next: Box::pin(fails()),
+            failure: Box::new(|_| FailedAnswer::default()),
+            _place: place.await.unwrap(),
+        }));
+        body.carry(RequestRecord::new(phase, log.clone(), line));
+        let mut cx = Context::from_waker(Waker::noop());
+        let Poll::Ready(Some(Err(error))) = Pin::new(&mut body).poll_frame(&mut cx) else {
+            panic!("the connection does not break")
+        };
+        assert_eq!(error.to_string(), panics::MESSAGE);
+        drop(body);
+        log.unwrap().flush();
+        let text = std::fs::read_to_string(file.path()).unwrap();
+        assert!(text.contains(r#""error":"internal_error""#), "{text}");
+    }
 }

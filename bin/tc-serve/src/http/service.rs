@@ -3,13 +3,13 @@
 use super::gate::Gate;
 use crate::args::{LimitArgs, ServeSettings};
 use crate::budget::MemoryBudget;
-use crate::keys::Keys;
+use crate::keys::{ClientKey, CurrentKeys, KeyHash, Keys};
 use crate::life::ServiceEnd;
 use crate::log::{LogLines, Notices};
 use crate::metrics::ServiceMetrics;
 use crate::page::Page;
 use crate::pipe::PipeSettings;
-use crate::places::{AnswerSlots, KeyPlace};
+use crate::places::AnswerSlots;
 use crate::route::{Endpoint, PassedPaths};
 use crate::sessions::Sessions;
 use crate::source::Source;
@@ -24,6 +24,9 @@ use std::rc::Rc;
 use std::time::Duration;
 use trace::TraceContext;
 
+/// Who cancels the responses of a key that is taken out, and the code of streams that end with it.
+pub(super) const KEY_REMOVED: &str = "key_removed";
+
 /// What all requests share.
 pub(crate) struct Service {
     pub(super) source: Source,
@@ -36,7 +39,7 @@ pub(crate) struct Service {
     pub(super) pipe: PipeSettings,
     pub(super) gate: Gate,
     pub(super) passed: PassedPaths,
-    pub(super) keys: RefCell<Keys>,
+    pub(super) keys: CurrentKeys,
     pub(super) limits: LimitArgs,
     pub(super) keep_alive: Duration,
     pub(super) extras: bool,
@@ -46,8 +49,8 @@ pub(crate) struct Service {
     /// Of which the ids of requests are made.
     seed: [u8; 16],
     requests: Cell<u64>,
-    /// The places for answers, by the place of the key in the list.
-    places: RefCell<HashMap<KeyPlace, AnswerSlots>>,
+    /// The places for answers of each key.
+    places: RefCell<HashMap<ClientKey, AnswerSlots>>,
 }
 
 /// Where the service reports what it does.
@@ -67,8 +70,8 @@ pub(super) struct Admitted {
     pub id: String,
     /// What its path is for.
     pub route: Endpoint,
-    /// The place of the client's key in the list.
-    pub key: KeyPlace,
+    /// The client's key.
+    pub key: ClientKey,
     /// The provider's path, for a request that is passed.
     pub passed: Option<String>,
 }
@@ -118,7 +121,7 @@ impl Service {
             },
             passed: settings.passed.clone(),
             gate: Gate::new(&args.access.allow_hosts, &settings.origins),
-            keys: RefCell::new(settings.keys.clone()),
+            keys: CurrentKeys::new(settings.keys.clone()),
             limits: args.limits,
             keep_alive: args.service.keep_alive,
             extras: args.service.extras,
@@ -146,15 +149,14 @@ impl Service {
     /// Whether a file has keys that [`Service::read_keys_again`] would read.
     pub(crate) fn has_key_files(&self) -> bool {
         let mut upstreams = self.source.upstreams();
-        self.keys.borrow().file.is_some() || upstreams.any(Upstream::has_key_file)
+        self.keys.file().is_some() || upstreams.any(Upstream::has_key_file)
     }
 
     /// Reads the files of keys again: those of the clients, and that of the provider. Keys of a
     /// file that cannot be used stay as they are.
     pub(crate) fn read_keys_again(&self, notices: &Notices) {
-        let file = self.keys.borrow().file.clone();
-        let of_clients =
-            file.map(|file| Keys::read(&file).map(|keys| *self.keys.borrow_mut() = keys));
+        let of_clients = self.keys.file();
+        let of_clients = of_clients.map(|file| Keys::read(&file).map(|keys| self.set_keys(keys)));
         let of_provider = self.source.upstreams().map(Upstream::read_key_again);
         for read in of_clients.into_iter().chain(of_provider) {
             if let Err(error) = read {
@@ -165,6 +167,21 @@ impl Service {
             }
         }
         notices.warn("keys_read", "SIGHUP: the files of keys were read again");
+    }
+
+    /// Takes other keys of clients. What a key that is not one of them has begun ends.
+    fn set_keys(&self, keys: Keys) {
+        self.keys.replace(keys);
+        self.places
+            .borrow_mut()
+            .retain(|key, _| self.keys.admit(*key));
+        let running = self.sessions.iter().flat_map(|sessions| sessions.running());
+        for response in running {
+            let key = response.key.as_deref().and_then(KeyHash::parse);
+            if !self.keys.admit(key) {
+                response.cancel(KEY_REMOVED);
+            }
+        }
     }
 
     /// An id that no other request has, which cannot be guessed.
@@ -179,9 +196,9 @@ impl Service {
     }
 
     /// How a session names the client of a key: by the beginning of the key's hash.
-    pub(super) fn client_name(&self, key: KeyPlace) -> String {
+    pub(super) fn client_name(&self, key: ClientKey) -> String {
         match key {
-            Some(place) => format!("key {}", self.keys.borrow().name(place)),
+            Some(key) => format!("key {}", key.name()),
             None => "client".to_owned(),
         }
     }
@@ -194,7 +211,7 @@ impl Service {
     }
 
     /// The places for answers of one key.
-    pub(super) fn places(&self, key: KeyPlace) -> AnswerSlots {
+    pub(super) fn places(&self, key: ClientKey) -> AnswerSlots {
         let mut all = self.places.borrow_mut();
         let streams = usize::try_from(self.limits.max_streams).unwrap_or(usize::MAX);
         all.entry(key)

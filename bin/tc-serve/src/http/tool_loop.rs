@@ -6,8 +6,8 @@ use super::refusals::Named;
 use super::response::Refusal;
 use super::service::Service;
 use super::stored::StoredResponse;
+use crate::keys::{ClientKey, KeyHash};
 use crate::pipe::{ClientRequest, EventLines, PipeOutput};
-use crate::places::KeyPlace;
 use crate::sessions::{
     Made, Outline, ResponseId, RunFile, RunningResponse, SessionWriter, Sessions,
 };
@@ -41,7 +41,7 @@ pub(super) struct ToolLoop {
 #[derive(Clone, Debug)]
 pub(super) struct TurnRequest {
     /// The client's key.
-    pub key: KeyPlace,
+    pub key: ClientKey,
     /// The id of the client's request.
     pub id: String,
     /// The API that the client speaks.
@@ -331,6 +331,12 @@ impl Service {
             sessions.forget_left(id);
             return Ok(());
         };
+        let key = outline.head.key.as_deref().and_then(KeyHash::parse);
+        if !self.keys.admit(key) {
+            // Its key was taken out while no service ran.
+            sessions.forget_left(id);
+            return writer.end_left(left).map_err(failed);
+        }
         let response = ResponseId::of(&left.id).ok_or_else(|| Named::Response.unknown())?;
         let stored = StoredResponse::read(sessions, response)?;
         let front = stored.front;
@@ -369,11 +375,10 @@ impl Service {
             }
         });
         let owner = outline.head.key.clone();
-        let key = owner.as_deref();
         let trace = self.trace_of(&left.id, stored.client.as_ref());
         let request = ClientRequest {
             share: self.pipe.budget.share(),
-            key: key.and_then(|hash| self.keys.borrow().place_of(hash)),
+            key,
             id: self.new_id(),
             api: front.api(),
             request: inbound,

@@ -1,6 +1,7 @@
 //! One response while it is made: its events go into the session's file, whoever reads them there.
 
 use super::{LiveSession, Outline, ResponseId, ResponseOutline, Sessions, line};
+use crate::panics::{self, Panicked, caught};
 use crate::pipe::Pipe;
 use crate::tools::next_lines;
 use api::FailedAnswer;
@@ -403,6 +404,8 @@ pub(crate) enum Made {
     Whole,
     /// It has failed, and the session says why.
     Failed,
+    /// It has failed by a bug, of which the session has nothing yet.
+    Panicked,
     /// The service ends, and goes on with it when it begins again.
     Left,
 }
@@ -421,10 +424,18 @@ pub(crate) async fn produce(
     let made = tokio::select! {
         biased;
         () = running.cancelled() => Ok(Made::Failed),
-        made = make(&running, &mut writer) => made,
+        made = caught(make(&running, &mut writer)) => match made {
+            Ok(made) => made,
+            Err(Panicked) => Ok(Made::Panicked),
+        },
     };
     let ended = async {
-        let made = made?;
+        let mut made = made?;
+        if made == Made::Panicked {
+            writer.take_back().await?;
+            writer.fail(panics::CODE, panics::MESSAGE)?;
+            made = Made::Failed;
+        }
         end(&running, &mut writer, made).await.map(|()| made)
     };
     let ended = ended.await;
@@ -478,7 +489,7 @@ async fn end(
     }
     let status = match made {
         _ if running.is_cancelled() => ResponseStatus::Cancelled,
-        Made::Failed => ResponseStatus::Failed,
+        Made::Failed | Made::Panicked => ResponseStatus::Failed,
         Made::Whole | Made::Left => match running.pipe().reason() {
             // The service was killed behind the last turn, or only calls were decided.
             None => match writer.outline()?.active().and_then(|left| left.reason) {

@@ -18,18 +18,18 @@ pub(crate) struct SessionLimits {
     pub followers: usize,
 }
 
-/// The hash of a key; `None` where no key is asked for.
-type KeyHash = Option<String>;
+/// The hash of a key in hexadecimal; `None` where no key is asked for.
+type OwnerHash = Option<String>;
 
 /// What each key has.
 pub(super) struct Quota {
     pub limits: SessionLimits,
     /// How many sessions, as far as the folder was counted.
-    counts: RefCell<HashMap<KeyHash, usize>>,
+    counts: RefCell<HashMap<OwnerHash, usize>>,
     /// The changes since the running count began; `None` while no count runs. The count may have
     /// seen a changed session before or after its change.
     meanwhile: RefCell<Option<Meanwhile>>,
-    followers: RefCell<HashMap<KeyHash, usize>>,
+    followers: RefCell<HashMap<OwnerHash, usize>>,
     /// How many sessions began since the folder was looked at.
     news: Cell<usize>,
     /// The folder is to be looked at.
@@ -166,7 +166,7 @@ impl Sessions {
 /// The place of a client that follows, which is free again when this is dropped.
 pub(crate) struct FollowerPlace {
     sessions: Rc<Sessions>,
-    key: KeyHash,
+    key: OwnerHash,
 }
 
 impl Drop for FollowerPlace {
