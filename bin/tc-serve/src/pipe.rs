@@ -106,6 +106,10 @@ struct PipeState {
     of_source: usize,
     /// The answer needs more memory than it may use: it has failed, and further events are ignored.
     is_over: bool,
+    /// Whether the events are those of an answer that a session keeps.
+    is_view: bool,
+    /// See [`Pipe::unread`].
+    unread: Option<FailedAnswer>,
 }
 
 /// What the last machine writes to.
@@ -249,6 +253,8 @@ impl Pipe {
             limits: Vec::new(),
             of_source: 0,
             is_over: false,
+            is_view: search == TextSearch::Done,
+            unread: None,
         }))
     }
 
@@ -357,7 +363,7 @@ impl Pipe {
     pub fn is_done(&self) -> bool {
         let state = self.0.borrow();
         match &state.end.output {
-            PipeOutput::Answer(encoder) => encoder.is_done(),
+            PipeOutput::Answer(encoder) => encoder.is_done() || state.unread.is_some(),
             PipeOutput::Ui(_) | PipeOutput::Events(_) => state.is_over,
         }
     }
@@ -370,6 +376,12 @@ impl Pipe {
             PipeOutput::Ui(stream) => stream.has_begun(),
             PipeOutput::Events(events) => events.has_content,
         }
+    }
+
+    /// Why an answer that a session keeps cannot be read to its end now. The answer itself is as it
+    /// was.
+    pub fn unread(&self) -> Option<FailedAnswer> {
+        self.0.borrow().unread.clone()
     }
 
     /// Why the answer failed, if it did.
@@ -538,6 +550,18 @@ impl PipeState {
             .for_each(drop);
         (self.is_over, self.end.turns, self.of_source) = (true, None, 0);
         let is_full = status == 503;
+        if self.is_view {
+            self.end.bytes = Vec::new();
+            self.share.keep(0);
+            self.unread = Some(FailedAnswer {
+                status,
+                code: code.to_owned(),
+                message: message.to_owned(),
+                retry_after_ms: is_full.then_some(FULL_MS),
+                ..FailedAnswer::default()
+            });
+            return;
+        }
         let error = Error {
             retryable: is_full,
             status: Some(status.into()),

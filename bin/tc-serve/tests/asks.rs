@@ -8,15 +8,17 @@ use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::mpsc::channel;
+use testkit::{chat_chunk, chat_end};
 
 const HI: &str = r#"{"model":"m","messages":[{"role":"user","content":"hi"}]}"#;
 
 fn text(text: &str) -> Vec<u8> {
     let content = serde_json::to_string(text).unwrap();
-    format!(
-        "data: {{\"id\":\"c\",\"choices\":[{{\"index\":0,\"delta\":{{\"role\":\"assistant\",\"content\":{content}}},\"finish_reason\":null}}]}}\n\ndata: {{\"choices\":[{{\"index\":0,\"delta\":{{}},\"finish_reason\":\"stop\"}}]}}\n\ndata: [DONE]\n\n"
-    )
-    .into_bytes()
+    let begin = chat_chunk(
+        &format!(r#"{{"role":"assistant","content":{content}}}"#),
+        "null",
+    );
+    (begin + &chat_chunk("{}", "\"stop\"") + &chat_end()).into_bytes()
 }
 
 fn content(body: &str) -> String {

@@ -529,7 +529,7 @@ fn the_log_has_a_line_a_request_without_content() {
     let first = r#"{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}"#;
     call.send(chunk(first, "null").as_bytes());
     call.send(chunk("{}", "\"tool_calls\"").as_bytes());
-    call.send(b"data: [DONE]\n\n");
+    call.send(testkit::chat_end().as_bytes());
     drop(call);
     let response = client.rest();
     let line = service.line(|line| line.starts_with(ACCESS));

@@ -5,14 +5,14 @@
 
 use crate::service::{SSE, Server, Service, answer, provider};
 use serde_json::{Value, json};
-use testkit::Scratch;
+use testkit::{Scratch, chat_chunk, chat_end};
 
 /// A whole answer with this text, as a provider of chat completions writes it without its name of
 /// the model.
 fn text(text: &str) -> Vec<u8> {
-    let delta = json!({"id": "c", "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": null}]});
-    let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
-    format!("data: {delta}\n\ndata: {end}\n\ndata: [DONE]\n\n").into_bytes()
+    let delta = json!({"content": text}).to_string();
+    let frames = chat_chunk(&delta, "null") + &chat_chunk("{}", "\"stop\"") + &chat_end();
+    frames.replace(r#""model":"m","#, "").into_bytes()
 }
 
 /// A provider that answers each request with this text.

@@ -49,8 +49,11 @@ fn responses(id: &str) -> Vec<u8> {
 }
 
 fn chat(id: &str) -> Vec<u8> {
-    let chunk = json!({"id": id, "choices": [{"index": 0, "delta": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}]});
-    format!("data: {chunk}\n\ndata: [DONE]\n\n").into_bytes()
+    let delta = r#"{"role":"assistant","content":"Hi"}"#;
+    let frames = testkit::chat_chunk(delta, "\"stop\"") + &testkit::chat_end();
+    frames
+        .replace(r#""id":"c1""#, &format!(r#""id":"{id}""#))
+        .into_bytes()
 }
 
 fn messages(id: &str) -> Vec<u8> {

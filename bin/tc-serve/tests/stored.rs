@@ -5,7 +5,7 @@ use crate::service::{Call, Client, JSON, Response, Service, Upstream, chunk};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use testkit::{Scratch, wait_until};
+use testkit::{Scratch, short, wait_until};
 
 const RESPONSES: &str = "/v1/responses";
 const CHAT: &str = "/v1/chat/completions";
@@ -183,7 +183,7 @@ fn call_tool(mut call: Call, id: &str) {
     let tool = format!(r#"[{{"index":0,"id":"{id}","type":"function","function":{function}}}]"#);
     call.begin();
     call.send(chunk(&format!(r#"{{"tool_calls":{tool}}}"#), "null").as_bytes());
-    call.send((chunk("{}", "\"tool_calls\"") + "data: [DONE]\n\n").as_bytes());
+    call.send((chunk("{}", "\"tool_calls\"") + &testkit::chat_end()).as_bytes());
 }
 
 /// Two texts of the same length, without what each request has of its own.
@@ -613,6 +613,59 @@ fn an_idempotency_key_stands_for_one_answer() {
     assert!(anew.body.contains("response.completed"));
 }
 
+/// Every real provider sends its counts of tokens, with which the answer ends.
+#[test]
+fn items_of_an_answer_are_there_behind_its_end() {
+    let kept = Kept::new();
+    let conversation = value(&kept.post(CONVERSATIONS, "", &json!({})));
+    let conversation = conversation["id"].as_str().expect("an id");
+    let mut body = input("one");
+    body["conversation"] = conversation.into();
+    let (id, _) = kept.respond(&body, "1");
+    let object = kept.response(&id);
+    assert_eq!(object["usage"]["total_tokens"], 12, "{object}");
+    let item = &object["output"][0];
+    let items = value(&kept.get(&format!("{CONVERSATIONS}/{conversation}/items?order=asc")));
+    assert_eq!(items["data"][1], *item, "{items}");
+    // The AI SDK sends what it has by its ids alone.
+    let reference = json!({"type": "item_reference", "id": item["id"]});
+    let question = json!({"role": "user", "content": "two"});
+    let body = json!({"model": "m", "input": [reference, question]});
+    let (_, request) = kept.respond(&body, "2");
+    assert_eq!(talk(&request), ["assistant: 1", "user: two"]);
+}
+
+/// A kept answer is what it was, whether the service can read it now or not.
+#[test]
+fn a_full_memory_refuses_to_read_a_kept_answer_and_does_not_change_it() {
+    let mut kept = Kept::with(&["--max-memory", "1M"]);
+    let conversation = value(&kept.post(CONVERSATIONS, "", &json!({})));
+    let conversation = conversation["id"].as_str().expect("an id").to_owned();
+    let mut body = input("one");
+    body["conversation"] = conversation.as_str().into();
+    let text = "a long answer ".repeat(20_000);
+    let (id, _) = kept.respond(&body, &text);
+    assert_eq!(kept.response(&id)["status"], "completed");
+    let memory = kept.options.len() - 1;
+    kept.options[memory] = "200K".to_owned();
+    kept.restart();
+    let object = format!("{RESPONSES}/{id}");
+    for path in [
+        object.clone(),
+        format!("{CONVERSATIONS}/{conversation}/items"),
+    ] {
+        let refused = kept.get(&path);
+        assert_eq!(refused.status, 503, "{path}: {}", short(&refused.body));
+        assert!(refused.head.contains("retry-after"), "{}", refused.head);
+    }
+    let cut = kept.get(&format!("{object}?stream=true")).body;
+    let is_ended = ["response.failed", "response.completed"].map(|end| cut.contains(end));
+    assert_eq!(is_ended, [false, false], "{}", short(&cut));
+    kept.options[memory] = "1M".to_owned();
+    kept.restart();
+    assert_eq!(kept.response(&id)["status"], "completed");
+}
+
 // The end of a service.
 
 #[test]
@@ -643,8 +696,7 @@ fn an_answer_of_a_service_that_was_killed_is_interrupted() {
         assert!(again.body.contains("response.failed"), "{again:?}");
         let object = kept.response(&id);
         assert_eq!(object["status"], "failed", "{object}");
-        // The types of the official clients have no other code for it.
-        assert_eq!(object["error"]["code"], "server_error", "{object}");
+        assert_eq!(object["error"]["code"], "interrupted", "{object}");
         let files = kept.files();
         let end = format!(r#""id":"{}","status":"interrupted""#, &id[5..]);
         let ended = files.iter().find(|(_, text)| text.contains(&end));

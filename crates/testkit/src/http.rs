@@ -1,5 +1,6 @@
 //! A server on loopback that does what a test says, byte by byte.
 
+use crate::answers::{chat_chunk, chat_end};
 use crate::process::PATIENCE;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -217,12 +218,17 @@ impl Server {
     pub fn counting() -> Server {
         Server::lacking(QUESTIONS, |_, request, stream| {
             let count = request.body["messages"].as_array().map_or(0, Vec::len);
-            let chunk = serde_json::json!({"model": request.body["model"], "choices": [
-                {"index": 0, "delta": {"content": format!("{count} messages.")}, "finish_reason": "stop"}]});
+            let delta = serde_json::json!({"content": format!("{count} messages.")});
+            let body = chat_chunk(&delta.to_string(), "\"stop\"") + &chat_end();
+            // A provider repeats the name that it was asked for.
+            let body = body.replace(
+                r#""model":"m""#,
+                &format!(r#""model":{}"#, request.body["model"]),
+            );
             let head =
                 "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
             // The reader may have left.
-            let _ = stream.write_all(format!("{head}data: {chunk}\n\ndata: [DONE]\n\n").as_bytes());
+            let _ = stream.write_all(format!("{head}{body}").as_bytes());
             false
         })
     }

@@ -6,11 +6,13 @@
 //! [`golden`], files with the expected output, which
 //! `UPDATE=1` rewrites; [`trials`], a test for each fixture; [`places`], where laws are tried;
 //! [`same`], which shows the first difference; [`needs`], the programs that a machine may lack;
-//! [`start`], which makes every test binary start the same way. What it is not: it knows no API,
-//! no event and no command.
+//! [`chat_chunk`] and [`chat_end`], the frames that every provider of chat completions sends;
+//! [`start`], which makes every test binary start the same way. What it is not: it knows no other
+//! API, no event and no command.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod answers;
 mod emulator;
 mod fixtures;
 pub mod golden;
@@ -23,6 +25,7 @@ mod scratch;
 pub mod start;
 pub mod trials;
 
+pub use answers::{chat_chunk, chat_end};
 pub use emulator::Emulator;
 pub use fixtures::{Body, Random, bodies, cut, folders};
 pub use http::{JSON, QUESTIONS, Request, SSE, Server, Step, answer, gzip, gzip_run, sse_head};

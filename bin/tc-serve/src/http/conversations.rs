@@ -401,47 +401,55 @@ impl Service {
     /// The body of a request with the stored items in place of the references to them: the AI SDK
     /// sends earlier items by their ids alone. A reference to an item that is not stored here for
     /// this client stays.
-    pub(super) fn with_items(&self, body: Bytes, admitted: &Admitted) -> Bytes {
+    ///
+    /// # Errors
+    /// 503 where the service has no memory to read the item.
+    pub(super) fn with_items(&self, body: Bytes, admitted: &Admitted) -> Result<Bytes, Refusal> {
         let is_asked = body
             .windows(REFERENCE.len())
             .any(|word| word == REFERENCE.as_bytes());
         let (true, Some(sessions)) = (is_asked, &self.sessions) else {
-            return body;
+            return Ok(body);
         };
         let Ok(Value::Object(mut members)) = serde_json::from_slice(&body) else {
-            return body;
+            return Ok(body);
         };
         let key = self.key_hash(admitted.key);
         let input = members.get_mut("input").and_then(Value::as_array_mut);
         for item in input.into_iter().flatten() {
             let text = |name: &str| item.get(name).and_then(Value::as_str);
             if text("type") == Some(REFERENCE)
-                && let Some(found) =
-                    text("id").and_then(|id| self.item(sessions, id, key.as_deref()))
+                && let Some(id) = text("id")
+                && let Some(found) = self.item(sessions, id, key.as_deref())?
             {
                 *item = found;
             }
         }
-        Value::Object(members).to_string().into()
+        Ok(Value::Object(members).to_string().into())
     }
 
-    /// The item of a stored answer that has this id.
-    fn item(&self, sessions: &Rc<Sessions>, id: &str, key: Option<&str>) -> Option<Value> {
-        let (_, rest) = id.split_once('_')?;
-        let (response, _) = rest.rsplit_once('_')?;
-        let response = ResponseId::of(response)?;
-        let _session = sessions.open(response.session, key).ok()?;
-        let mut stored = StoredResponse::read(sessions, response).ok()?;
+    /// The item of a stored answer that has this id; `None` where this client has no such item.
+    fn item(
+        &self,
+        sessions: &Rc<Sessions>,
+        id: &str,
+        key: Option<&str>,
+    ) -> Result<Option<Value>, Refusal> {
+        let response = id.split_once('_').and_then(|(_, rest)| {
+            let (response, _) = rest.rsplit_once('_')?;
+            ResponseId::of(response)
+        });
+        let known = response.filter(|response| sessions.open(response.session, key).is_ok());
+        let Some(mut stored) = known.and_then(|id| StoredResponse::read(sessions, id).ok()) else {
+            return Ok(None);
+        };
         stored.front = AnyFront::Api(Front::Responses);
-        let body = self
-            .so_far(sessions, &stored, u64::MAX, RunningStatus::InProgress)
-            .ok()?;
-        let body: Value = serde_json::from_slice(&body).ok()?;
-        let items = body.get("output")?.as_array()?;
-        items
-            .iter()
-            .find(|item| item.get("id").is_some_and(|known| known == id))
-            .cloned()
+        let body = self.so_far(sessions, &stored, u64::MAX, RunningStatus::InProgress)?;
+        let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let items = body.get("output").and_then(Value::as_array);
+        let mut items = items.into_iter().flatten();
+        let found = items.find(|item| item.get("id").is_some_and(|known| known == id));
+        Ok(found.cloned())
     }
 }
 

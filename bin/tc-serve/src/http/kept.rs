@@ -13,7 +13,7 @@ use crate::front::AnyFront;
 use crate::pipe::{JSON, Pipe, PipeOutput, TextSearch};
 use crate::route::segment;
 use crate::sessions::{PlaceError, ResponseId, ResponseOutline, Sessions, WaitingClient};
-use api::{AnswerForm, Conversation, Front, RunningStatus, response_items};
+use api::{AnswerForm, AnswerOptions, Conversation, Encoder, Front, RunningStatus, response_items};
 use event::payload::{ResponseEnd, ResponseStatus};
 use event::{Event, Kind};
 use hyper::body::Incoming;
@@ -219,7 +219,11 @@ impl Service {
         end: u64,
         status: RunningStatus,
     ) -> Result<Vec<u8>, Refusal> {
-        let encoder = self.encoder(stored, AnswerForm::Stream)?;
+        let options = AnswerOptions {
+            keeps_items: true,
+            ..stored.options.clone()
+        };
+        let encoder = Encoder::new(Front::Responses, AnswerForm::Stream, options);
         let turns = self.turns(stored);
         let output = PipeOutput::Answer(Box::new(encoder));
         let pipe = Pipe::new(self.pipe.clone(), TextSearch::Done, turns, output);
@@ -232,6 +236,9 @@ impl Service {
             drop(pipe.take());
         });
         read.map_err(|error| Named::Response.refuse(error))?;
+        if let Some(unread) = pipe.unread() {
+            return Err(unread.into());
+        }
         pipe.snapshot(status)
             .ok_or_else(|| Named::Response.unknown())
     }

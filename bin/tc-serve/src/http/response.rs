@@ -186,7 +186,8 @@ impl Body for ResponseBody {
             }
             Content::Stream(answering) => answering
                 .poll_bytes(cx)
-                .map(|bytes| Ok(bytes.map(Bytes::from))),
+                .map_ok(|bytes| bytes.map(Bytes::from))
+                .map_err(Ok),
             Content::Passed(body) => body
                 .poll_bytes(cx)
                 .map_ok(|bytes| bytes.map(Bytes::from))
@@ -333,12 +334,21 @@ impl Answering {
     }
 
     /// The next bytes of the answer; `None` after the last.
-    pub(crate) fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
+    ///
+    /// # Errors
+    /// Why the rest of an answer that is kept cannot be read now.
+    pub(crate) fn poll_bytes(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Vec<u8>>, FailedAnswer>> {
         self.poll_work(cx);
+        if let Some(unread) = self.pipe.unread() {
+            return Poll::Ready(Err(unread));
+        }
         let mut bytes = self.pipe.take();
         if bytes.is_empty() {
             if self.has_ended {
-                return Poll::Ready(None);
+                return Poll::Ready(Ok(None));
             }
             if self.timer.as_mut().poll(cx).is_pending() {
                 return Poll::Pending;
@@ -349,7 +359,7 @@ impl Answering {
         self.timer.as_mut().reset(Instant::now() + self.keep_alive);
         // Registers the timer for the next wait.
         let _ = self.timer.as_mut().poll(cx);
-        Poll::Ready(Some(bytes))
+        Poll::Ready(Ok(Some(bytes)))
     }
 
     /// Waits until the status is known: the answer has content, or has ended. A stream does not
@@ -374,9 +384,11 @@ impl Answering {
     /// The failure that the response's status and body report: the answer has failed, and none of
     /// its content was sent.
     pub(crate) fn refusal(&self) -> Option<FailedAnswer> {
-        self.pipe
-            .failure()
-            .filter(|_| self.has_ended && !self.pipe.has_begun())
+        let failure = || {
+            let failure = self.pipe.failure();
+            failure.filter(|_| self.has_ended && !self.pipe.has_begun())
+        };
+        self.pipe.unread().or_else(failure)
     }
 
     /// Adds to the log what is known of the answer.

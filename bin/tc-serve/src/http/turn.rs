@@ -36,7 +36,7 @@ impl Service {
         exchange.begin_answer();
         let api = front.api();
         let bytes = match front {
-            AnyFront::Api(Front::Responses) => self.with_items(bytes, admitted),
+            AnyFront::Api(Front::Responses) => self.with_items(bytes, admitted)?,
             _ => bytes,
         };
         let mut inbound = body::inbound(front, &bytes, &mut share).await?;

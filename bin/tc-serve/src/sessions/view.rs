@@ -60,6 +60,9 @@ impl ResponseView {
                 }
             }
             pipe.room().await;
+            if pipe.unread().is_some() {
+                return;
+            }
             if pipe.is_done() {
                 if let Some((_, client)) = self.running.take() {
                     client.leave_served();

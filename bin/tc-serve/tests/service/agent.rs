@@ -1,6 +1,6 @@
 //! A service with tools of its own: its tools file, the model that it asks, and its sessions.
 
-use super::{JSON, Response, SSE, Server, Service, answer, chunk, provider};
+use super::{JSON, Response, SSE, Server, Service, answer, chat_end, chunk, provider};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::Command;
@@ -140,7 +140,7 @@ impl Turn {
         } else {
             "\"stop\""
         };
-        format!("{}{}data: [DONE]\n\n", self.chunks, chunk("{}", reason))
+        format!("{}{}{}", self.chunks, chunk("{}", reason), chat_end())
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use testkit::Request;
-pub(crate) use testkit::{JSON, PATIENCE, SSE, Server};
+pub(crate) use testkit::{JSON, PATIENCE, SSE, Server, chat_chunk as chunk, chat_end};
 
 /// A running service; it ends when this is dropped.
 pub(crate) struct Service {
@@ -450,7 +450,7 @@ impl Call {
 
     /// Ends the answer.
     pub(crate) fn stop(mut self) {
-        self.send((chunk("{}", "\"stop\"") + "data: [DONE]\n\n").as_bytes());
+        self.send((chunk("{}", "\"stop\"") + &chat_end()).as_bytes());
     }
 
     /// Answers with an error.
@@ -478,14 +478,6 @@ impl Call {
 const STREAM: &str =
     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
 
-/// A chunk of a stream of OpenAI's API, with these members as its delta.
-pub(crate) fn chunk(delta: &str, finish: &str) -> String {
-    let choice = format!(r#"{{"index":0,"delta":{delta},"finish_reason":{finish}}}"#);
-    format!(
-        "data: {{\"id\":\"c1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[{choice}]}}\n\n"
-    )
-}
-
 /// A whole answer of a provider: a stream with one text.
 pub(crate) fn streamed(text: &str) -> Vec<u8> {
     let text = event::quoted(text);
@@ -493,5 +485,5 @@ pub(crate) fn streamed(text: &str) -> Vec<u8> {
         &format!(r#"{{"role":"assistant","content":{text}}}"#),
         "null",
     );
-    format!("{STREAM}{text}{}data: [DONE]\n\n", chunk("{}", "\"stop\"")).into_bytes()
+    format!("{STREAM}{text}{}{}", chunk("{}", "\"stop\""), chat_end()).into_bytes()
 }

@@ -262,6 +262,10 @@ pub struct AnswerOptions {
     /// them.
     #[serde(skip)]
     pub starting_after: Option<u64>,
+    /// Whether a stream keeps its items behind its end, where [`crate::Encoder::snapshot`] still has
+    /// them.
+    #[serde(skip)]
+    pub keeps_items: bool,
     /// Whether calls that the service runs are shown ([`crate::Encoder::step`]), on the fronts that
     /// have a place for them.
     #[serde(skip_serializing_if = "is_default")]

@@ -249,6 +249,8 @@ fn merge_over(into: &mut DetailMembers, members: &DetailMembers) {
 fn code(failure: &FailedAnswer) -> std::borrow::Cow<'_, str> {
     let code = match (failure.code.as_str(), failure.status) {
         ("context_overflow", _) => "context_length_exceeded",
+        // The server was ended within the answer. The official clients read any word.
+        ("interrupted", _) => "interrupted",
         (_, 402) => "insufficient_quota",
         _ if failure.is_quota() => "insufficient_quota",
         (_, 400 | 413 | 422) => "invalid_prompt",

@@ -51,6 +51,8 @@ struct ResponsesWriter {
     /// The number of the last event that the client has.
     starting_after: Option<u64>,
     is_stored: bool,
+    /// See [`AnswerOptions::keeps_items`].
+    keeps_items: bool,
     output: OutputList,
     /// The index of the open item.
     index: usize,
@@ -82,6 +84,7 @@ impl ResponsesWriter {
             sequence: 0,
             starting_after: options.starting_after,
             is_stored: options.is_stored,
+            keeps_items: options.keeps_items,
             output: OutputList::default(),
             index: 0,
             service: Vec::new(),
@@ -630,7 +633,9 @@ impl ResponsesWriter {
     fn last(&mut self, name: &str, outcome: &ResponseOutcome<'_>) {
         self.is_done = true;
         self.lifecycle(name, outcome);
-        self.output = OutputList::default();
+        if !self.keeps_items {
+            self.output = OutputList::default();
+        }
         self.out.extend_from_slice(b"data: [DONE]\n\n");
     }
 
@@ -656,7 +661,7 @@ impl StreamWriter for ResponsesWriter {
 
     fn kept(&self) -> usize {
         if self.is_done {
-            0
+            self.output.kept()
         } else {
             let open = self.service.iter().map(ServiceItem::kept);
             self.output.kept() + self.held + open.sum::<usize>()
