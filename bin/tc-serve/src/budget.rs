@@ -41,6 +41,11 @@ impl MemoryBudget {
         }))
     }
 
+    /// The bytes of all shares together, at most.
+    pub fn most(&self) -> usize {
+        self.0.most
+    }
+
     /// A share without bytes.
     pub fn share(&self) -> Share {
         Share {
@@ -51,6 +56,11 @@ impl MemoryBudget {
 }
 
 impl Share {
+    /// How many bytes the share uses.
+    pub fn kept(&self) -> usize {
+        self.bytes
+    }
+
     /// Sets how many bytes the share uses. Returns whether the budget allows that; otherwise the
     /// share stays as it is.
     pub fn keep(&mut self, bytes: usize) -> bool {

@@ -5,6 +5,7 @@ mod listener;
 mod timed;
 
 use crate::args::{Listen, ServeSettings};
+use crate::budget::MemoryBudget;
 use crate::command::AnsweringCommand;
 use crate::front::AnyFront;
 use crate::http::{Reports, Service};
@@ -64,14 +65,23 @@ async fn run(settings: &ServeSettings, configured: &Configured) -> Result<i32> {
     let tools = ServiceTools::new(&args.tools, grace, processes, &notices)?;
     let traces = traces(settings, &notices)?;
     let metrics = metrics(tools.as_ref());
-    let sessions = sessions(settings, traces.clone(), &metrics)?;
+    let budget = MemoryBudget::new(args.limits.max_memory);
+    let sessions = sessions(settings, &budget, traces.clone(), &metrics)?;
     let kept = sessions.clone();
     let reports = Reports {
         log: log.clone(),
         traces: traces.clone(),
         metrics,
     };
-    let service = Service::new(settings, source, kept, tools, reports, ending.clone());
+    let service = Service::new(
+        settings,
+        budget,
+        source,
+        kept,
+        tools,
+        reports,
+        ending.clone(),
+    );
     let service = Rc::new(service?);
     let reaching = Rc::clone(&service);
     tokio::task::spawn_local(async move { reaching.warn_unreachable().await });
@@ -154,6 +164,7 @@ fn metrics(tools: Option<&ServiceTools>) -> ServiceMetrics {
 /// One line for a folder that cannot be used.
 fn sessions(
     settings: &ServeSettings,
+    budget: &MemoryBudget,
     traces: Option<TraceFile>,
     metrics: &ServiceMetrics,
 ) -> Result<Option<Rc<Sessions>>> {
@@ -163,7 +174,9 @@ fn sessions(
     let options = settings.args.common.filter("tc-serve", vec![]);
     let store = FolderStore::open(folder, options)?;
     let limits = settings.args.sessions.limits();
-    Ok(Some(Rc::new(Sessions::new(store, limits, traces, metrics))))
+    Ok(Some(Rc::new(Sessions::new(
+        store, limits, budget, traces, metrics,
+    ))))
 }
 
 /// Tells those who follow sessions what changes.

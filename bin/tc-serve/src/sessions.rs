@@ -10,6 +10,7 @@ mod digest;
 mod index;
 mod lines;
 mod outline;
+mod outlines;
 mod place;
 mod producer;
 mod quota;
@@ -30,6 +31,7 @@ pub(crate) use retain::Retain;
 pub(crate) use run_file::RunFile;
 pub(crate) use view::ResponseView;
 
+use crate::budget::{MemoryBudget, Share};
 use crate::metrics::ServiceMetrics;
 use crate::pipe::Pipe;
 use crate::traces::TraceFile;
@@ -68,10 +70,20 @@ pub(crate) struct Sessions {
     /// How many responses are made now.
     producers: watch::Sender<usize>,
     quota: quota::Quota,
+    outlines: outlines::Outlines,
+    /// What messages that wait for the next turn may keep.
+    budget: MemoryBudget,
     /// The file of `--otlp-file`.
     pub traces: Option<TraceFile>,
     /// Counts the bytes and events that are appended.
     pub metrics: ServiceMetrics,
+}
+
+/// What persons have said while a response is made.
+struct Inbox {
+    /// `message` lines.
+    lines: Vec<u8>,
+    share: Share,
 }
 
 /// A session that somebody writes or follows.
@@ -84,7 +96,7 @@ pub(crate) struct LiveSession {
     /// The response that is made for it now.
     pub running: RefCell<Option<Rc<RunningResponse>>>,
     /// What a person has said while a response is made: `message` lines for the next turn.
-    pub inbox: RefCell<Vec<u8>>,
+    inbox: RefCell<Inbox>,
     /// Held by a turn of the loop, and by whoever gives an answer to a call that waits.
     pub deciding: Arc<Mutex<()>>,
     /// Whether this service holds the lease, so that nobody else writes.
@@ -93,10 +105,12 @@ pub(crate) struct LiveSession {
 
 impl Sessions {
     /// The sessions of this folder, with these limits for each key. The traces of their responses go
-    /// to `traces`; `metrics` counts the bytes and events that are appended.
+    /// to `traces`; `metrics` counts the bytes and events that are appended. What is kept in memory
+    /// is a part of `budget`.
     pub(crate) fn new(
         store: FolderStore,
         limits: SessionLimits,
+        budget: &MemoryBudget,
         traces: Option<TraceFile>,
         metrics: &ServiceMetrics,
     ) -> Sessions {
@@ -106,6 +120,8 @@ impl Sessions {
             news: broadcast::Sender::new(NEWS),
             producers: watch::Sender::new(0),
             quota: quota::Quota::new(limits),
+            outlines: outlines::Outlines::new(budget.clone()),
+            budget: budget.clone(),
             traces,
             metrics: metrics.clone(),
         }
@@ -245,12 +261,28 @@ impl Sessions {
             changed: Notify::new(),
             pieces: RefCell::default(),
             running: RefCell::default(),
-            inbox: RefCell::default(),
+            inbox: RefCell::new(Inbox {
+                lines: Vec::new(),
+                share: self.budget.share(),
+            }),
             deciding: Arc::default(),
             is_own: Cell::new(false),
         });
         live.insert(id, Rc::downgrade(&session));
         session
+    }
+
+    /// Keeps a message for the next turn of the response that is made.
+    ///
+    /// # Errors
+    /// See [`InboxFull`].
+    pub(crate) fn put_off(&self, session: &LiveSession, lines: &[u8]) -> Result<(), InboxFull> {
+        let waiting = session.inbox.borrow().lines.len() + lines.len();
+        let end = self.store.end(session.id).unwrap_or_default();
+        if !self.may_grow(end + waiting as u64) {
+            return Err(InboxFull::Session);
+        }
+        session.put_off(lines)
     }
 
     /// Hands `take` each event between two offsets, which are ends of lines, with its place in bytes,
@@ -269,6 +301,41 @@ impl Sessions {
         lines::each(read, place, |line, place| {
             lines::event(&mut scanner, line, |event| take(event, place));
         })
+    }
+
+    /// As [`Sessions::each_event`]. Other requests are answered between the pieces that it reads.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub(crate) async fn read_events(
+        &self,
+        id: SessionId,
+        place: Range<u64>,
+        mut take: impl FnMut(&Event<'_>, Range<u64>),
+    ) -> Result<(), StoreError> {
+        let mut scanner = Scanner::default();
+        let mut at = place.start;
+        while at < place.end {
+            let bytes = self.store.read(id, at, PIECE)?;
+            if bytes.is_empty() {
+                break;
+            }
+            let end = place.end.min(at + bytes.len() as u64);
+            let begin = at;
+            let piece = |offset: u64| {
+                let from = usize::try_from(offset - begin).unwrap_or(usize::MAX);
+                Ok(bytes.get(from..).unwrap_or_default().to_vec())
+            };
+            lines::each(piece, at..end, |line, place| {
+                at = place.end;
+                lines::event(&mut scanner, line, |event| take(event, place));
+            })?;
+            if at == begin {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        Ok(())
     }
 
     /// Counts the bytes and events that another process has appended between two offsets.
@@ -299,16 +366,6 @@ impl Sessions {
             });
         }
         Ok(())
-    }
-
-    /// What the session holds up to the offset `until`, which is a line's end.
-    ///
-    /// # Errors
-    /// [`StoreError::Unknown`] and [`StoreError::Io`].
-    pub(crate) fn outline(&self, id: SessionId, until: u64) -> Result<Outline, StoreError> {
-        let mut outline = Outline::default();
-        self.each_event(id, 0..until, |event, place| outline.push(event, place))?;
-        Ok(outline)
     }
 }
 
@@ -376,10 +433,39 @@ impl SessionReader {
     }
 }
 
+/// Why a message has to wait for another time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InboxFull {
+    /// The memory budget has no room.
+    Memory,
+    /// The session may not become longer.
+    Session,
+}
+
 /// How many pieces are kept for other followers, and of how many bytes each.
 const PIECES: (usize, usize) = (4, 4096);
 
 impl LiveSession {
+    /// Keeps lines for the next turn of the response that is made.
+    ///
+    /// # Errors
+    /// [`InboxFull::Memory`].
+    pub(crate) fn put_off(&self, lines: &[u8]) -> Result<(), InboxFull> {
+        let Inbox { lines: all, share } = &mut *self.inbox.borrow_mut();
+        if !share.keep(all.len() + lines.len()) {
+            return Err(InboxFull::Memory);
+        }
+        all.extend_from_slice(lines);
+        Ok(())
+    }
+
+    /// Takes the lines that were kept for the next turn.
+    pub(crate) fn take_put_off(&self) -> Vec<u8> {
+        let Inbox { lines, share } = &mut *self.inbox.borrow_mut();
+        share.keep(0);
+        std::mem::take(lines)
+    }
+
     /// Wakes those who follow the session, which has changed.
     pub(crate) fn notify(&self) {
         self.pieces.borrow_mut().clear();

@@ -666,6 +666,36 @@ fn a_full_memory_refuses_to_read_a_kept_answer_and_does_not_change_it() {
     assert_eq!(kept.response(&id)["status"], "completed");
 }
 
+/// What is said while an answer is made waits for the next turn, in memory.
+#[test]
+fn messages_during_an_answer_obey_the_limits_of_memory_and_of_a_session() {
+    for (option, bytes, status) in [("--max-session", "300K", 413), ("--max-memory", "1M", 503)] {
+        let kept = Kept::with(&[option, bytes]);
+        let mut client = kept.send(RESPONSES, "", &streamed(input("one")));
+        let mut call = kept.upstream.next();
+        call.begin();
+        call.text("begun");
+        let begun = client.until("begun");
+        let session = begun.header("x-session-id").expect("a session").trim();
+        let path = format!("/v1/sessions/{session}/messages");
+        let message = json!({"content": "y".repeat(50_000)});
+        let mut taken = 0;
+        let refused = loop {
+            let said = kept.post(&path, "", &message);
+            if said.status != 200 || taken > 40 {
+                break said;
+            }
+            taken += 1;
+        };
+        assert_eq!(refused.status, status, "{}", refused.body);
+        assert!((2..=20).contains(&taken), "{taken}");
+        call.stop();
+        assert!(client.rest().body.contains("response.completed"));
+        let said = kept.session().matches("yyyy\"").count();
+        assert_eq!(said, taken, "what was taken is not lost");
+    }
+}
+
 // The end of a service.
 
 #[test]

@@ -10,7 +10,8 @@ use super::stored::StoredResponse;
 use crate::pipe::JSON;
 use crate::route::segment;
 use crate::sessions::{
-    LiveSession, Outline, PendingCall, ResponseId, RunFile, RunningResponse, Sessions, line,
+    InboxFull, LiveSession, Outline, PendingCall, PlaceError, ResponseId, RunFile, RunningResponse,
+    Sessions, line,
 };
 use crate::tools::{ServiceTools, ToolTurn};
 use event::{Json, Raw, payload};
@@ -73,6 +74,8 @@ impl Service {
         let (sessions, session) = self.session(request.uri().path(), admitted)?;
         let call = segment(request.uri().path(), 3).to_owned();
         let key = self.key_hash(admitted.key);
+        let id = Some(session.id);
+        sessions.read_ahead_of(id, key.as_deref()).await;
         let asked = PersonAsks {
             sessions: Rc::clone(sessions),
             session,
@@ -113,8 +116,8 @@ pub(super) fn verdict_options(
 }
 
 impl PersonAsks {
-    fn outline(&self) -> Result<Outline, Refusal> {
-        let outline = self.sessions.outline(self.session.id, u64::MAX);
+    fn outline(&self) -> Result<Rc<Outline>, Refusal> {
+        let outline = self.sessions.outline(self.session.id);
         outline.map_err(|error| Named::Session.refuse(error))
     }
 
@@ -137,7 +140,8 @@ impl PersonAsks {
     ) -> Result<Response<ResponseBody>, Refusal> {
         let hash = self.text("hash").unwrap_or_default().to_owned();
         // Who is late does not wait for the call that the first answer runs.
-        self.waiting(&self.outline()?, &hash)?;
+        let outline = self.outline()?;
+        self.waiting(&outline, &hash)?;
         let one_at_a_time = Arc::clone(&self.session.deciding).lock_owned().await;
         let outline = self.outline()?;
         let call = self.waiting(&outline, &hash)?;
@@ -168,12 +172,15 @@ impl PersonAsks {
             ended
         });
         let answered = self.session.until(|| {
-            let outline = self.sessions.outline(self.session.id, u64::MAX)?;
+            let outline = self.sessions.outline(self.session.id)?;
             Ok(found(&outline, &id, &hash))
         });
         let answered = tokio::select! {
             answered = answered => answered.map(Some).map_err(|error| Named::Session.refuse(error))?,
-            _ = running => found(&self.outline()?, &id, &hash),
+            _ = running => {
+                let outline = self.outline()?;
+                found(&outline, &id, &hash)
+            }
         };
         match answered {
             Some(event) if self.is_own(&event) => Ok(whole(StatusCode::OK, JSON, event)),
@@ -295,7 +302,11 @@ impl PersonAsks {
         let line = line(&event.into());
         let is_running = self.session.running.borrow().is_some();
         if is_running {
-            self.session.inbox.borrow_mut().extend(line);
+            let put_off = self.sessions.put_off(&self.session, &line);
+            put_off.map_err(|full| match full {
+                InboxFull::Memory => Refusal::memory(),
+                InboxFull::Session => Named::Session.refuse(PlaceError::TooLong),
+            })?;
         } else {
             let written = self.sessions.write(self.session.id, key);
             let (mut writer, _) = written.map_err(|error| Named::Session.refuse(error))?;

@@ -60,6 +60,11 @@ impl Service {
     ) -> Result<Response<ResponseBody>, Refusal> {
         let name = event::url::percent_decoded(segment(request.uri().path(), 2));
         let found = self.open_chat(&name, admitted);
+        if let Some((sessions, session)) = &found {
+            let key = self.key_hash(admitted.key);
+            let id = Some(session.id);
+            sessions.read_ahead_of(id, key.as_deref()).await;
+        }
         match path {
             ChatPath::Stream => {
                 let message = Query::of(request.uri()).get("messageId");
@@ -174,8 +179,8 @@ impl Service {
     }
 }
 
-fn outline(sessions: &Sessions, session: &LiveSession) -> Result<Outline, Refusal> {
-    let outline = sessions.outline(session.id, u64::MAX);
+fn outline(sessions: &Sessions, session: &LiveSession) -> Result<Rc<Outline>, Refusal> {
+    let outline = sessions.outline(session.id);
     outline.map_err(|error| Named::Session.refuse(error))
 }
 

@@ -8,7 +8,7 @@ use super::response::{Refusal, ResponseBody};
 use super::service::{Admitted, Service};
 use super::stored::{StoredResponse, conversation_id};
 use crate::front::AnyFront;
-use crate::sessions::{CONTENT, REASONING, ResponseId, Sessions, line, random_id};
+use crate::sessions::{CONTENT, REASONING, ResponseId, ResponseOutline, Sessions, line, random_id};
 use api::{Api, Conversation, Front, Message, RunningStatus, response_items};
 use event::payload::{ResponseEnd, ResponseStatus, Session};
 use event::{Json, Kind, Scanner};
@@ -59,8 +59,11 @@ impl AskedFor {
     /// The conversation.
     pub(super) fn conversation(&self) -> Result<Response<ResponseBody>, Refusal> {
         let id = self.session()?;
-        let outline = self.sessions.outline(id, u64::MAX);
-        let head = outline.map_err(|error| Named::Response.refuse(error))?.head;
+        let outline = self.sessions.outline(id);
+        let head = outline
+            .map_err(|error| Named::Response.refuse(error))?
+            .head
+            .clone();
         Ok(shown_conversation(
             id,
             head.created,
@@ -115,16 +118,16 @@ impl AskedFor {
     }
 
     /// Appends items to the conversation.
-    pub(super) fn add_items(
+    pub(super) async fn add_items(
         &self,
         service: &Service,
         body: &Map<String, Value>,
     ) -> Result<Response<ResponseBody>, Refusal> {
         let id = self.session()?;
-        let before = self.items(service)?.len();
+        let before = self.items(service).await?.len();
         let lines = item_lines(body)?;
         self.append(id, |_| (lines.into_bytes(), ()))?;
-        let added = self.items(service)?.split_off(before);
+        let added = self.items(service).await?.split_off(before);
         let added: Vec<Value> = added.into_iter().map(|item| item.item).collect();
         let ends = (added.first().cloned(), added.last().cloned());
         let [first, last] =
@@ -135,23 +138,29 @@ impl AskedFor {
     }
 
     /// One item of the conversation.
-    pub(super) fn one_item(&self, service: &Service) -> Result<Response<ResponseBody>, Refusal> {
-        Ok(object(&self.item(service)?.item))
+    pub(super) async fn one_item(
+        &self,
+        service: &Service,
+    ) -> Result<Response<ResponseBody>, Refusal> {
+        Ok(object(&self.item(service).await?.item))
     }
 
     /// The item that the path names.
-    fn item(&self, service: &Service) -> Result<ConversationItem, Refusal> {
-        let mut items = self.items(service)?.into_iter();
+    async fn item(&self, service: &Service) -> Result<ConversationItem, Refusal> {
+        let mut items = self.items(service).await?.into_iter();
         let found = items.find(|item| item.item.get("id").is_some_and(|id| *id == self.item));
         let unknown = "the conversation has no such item";
         found.ok_or_else(|| Refusal::new(404, "item_not_found", unknown))
     }
 
     /// Takes an item out of its conversation: no list has it any more, and no model gets it.
-    pub(super) fn delete_item(&self, service: &Service) -> Result<Response<ResponseBody>, Refusal> {
+    pub(super) async fn delete_item(
+        &self,
+        service: &Service,
+    ) -> Result<Response<ResponseBody>, Refusal> {
         let id = self.session()?;
-        let item = self.item(service)?;
-        let Some((offset, part)) = self.origin(id, &item)? else {
+        let item = self.item(service).await?;
+        let Some((offset, part)) = self.origin(id, &item).await? else {
             let why = "an item of this kind cannot be deleted alone";
             return Err(Refusal::new(400, "invalid_request_error", why));
         };
@@ -168,7 +177,7 @@ impl AskedFor {
 
     /// The message that an item was made of, by its offset, and which part of it; `None` for an item
     /// that is of no message.
-    fn origin(
+    async fn origin(
         &self,
         id: SessionId,
         item: &ConversationItem,
@@ -177,7 +186,7 @@ impl AskedFor {
         let mut found = Vec::new();
         let read = self
             .sessions
-            .each_event(id, 0..u64::MAX, |event, place| match event.kind() {
+            .read_events(id, 0..u64::MAX, |event, place| match event.kind() {
                 Kind::ResponseEnd => {
                     let end = ResponseEnd::read(event);
                     let part = end.part.map(|part| part.str().into_owned());
@@ -191,7 +200,7 @@ impl AskedFor {
                 }
                 _ => {}
             });
-        read.map_err(|error| Named::Response.refuse(error))?;
+        read.await.map_err(|error| Named::Response.refuse(error))?;
         // Of two messages with the same text one is as good as the other.
         let mut found = found.into_iter();
         Ok(found.find(|origin| !deleted.contains(origin)))
@@ -199,9 +208,9 @@ impl AskedFor {
 
     /// All items of a conversation: what went into each response, and what came out of it, under the
     /// ids that its client has seen.
-    pub(super) fn items(&self, service: &Service) -> Result<Vec<ConversationItem>, Refusal> {
+    pub(super) async fn items(&self, service: &Service) -> Result<Vec<ConversationItem>, Refusal> {
         let id = self.session()?;
-        let (parts, deleted) = self.parts(id)?;
+        let (parts, deleted) = self.parts(id).await?;
         let mut items = Vec::new();
         for part in parts {
             let prefix = part
@@ -213,7 +222,7 @@ impl AskedFor {
                 let mut stored = StoredResponse::read(&self.sessions, response)?;
                 stored.front = AnyFront::Api(Front::Responses);
                 let (end, status) = (part.place.end, RunningStatus::InProgress);
-                let body = service.so_far(&self.sessions, &stored, end, status)?;
+                let body = service.so_far(&self.sessions, &stored, end, status).await?;
                 let body: Value = serde_json::from_slice(&body).unwrap_or_default();
                 let output = body.get("output").and_then(Value::as_array);
                 all.extend(output.cloned().unwrap_or_default());
@@ -232,7 +241,7 @@ impl AskedFor {
     }
 
     /// The parts of a conversation, and the ids of what was deleted.
-    fn parts(&self, id: SessionId) -> Result<(Vec<ItemsPart>, Vec<String>), Refusal> {
+    async fn parts(&self, id: SessionId) -> Result<(Vec<ItemsPart>, Vec<String>), Refusal> {
         let mut parts = vec![ItemsPart::new(0, None)];
         let mut deleted = Vec::new();
         let begin = |parts: &mut Vec<ItemsPart>, at: u64, part: ItemsPart| {
@@ -243,7 +252,7 @@ impl AskedFor {
         };
         let read = self
             .sessions
-            .each_event(id, 0..u64::MAX, |event, place| match event.kind() {
+            .read_events(id, 0..u64::MAX, |event, place| match event.kind() {
                 Kind::Response => {
                     let response = ResponseId {
                         session: id,
@@ -275,7 +284,7 @@ impl AskedFor {
                 }
                 _ => {}
             });
-        read.map_err(|error| Named::Response.refuse(error))?;
+        read.await.map_err(|error| Named::Response.refuse(error))?;
         Ok((parts, deleted))
     }
 }
@@ -404,7 +413,11 @@ impl Service {
     ///
     /// # Errors
     /// 503 where the service has no memory to read the item.
-    pub(super) fn with_items(&self, body: Bytes, admitted: &Admitted) -> Result<Bytes, Refusal> {
+    pub(super) async fn with_items(
+        &self,
+        body: Bytes,
+        admitted: &Admitted,
+    ) -> Result<Bytes, Refusal> {
         let is_asked = body
             .windows(REFERENCE.len())
             .any(|word| word == REFERENCE.as_bytes());
@@ -420,7 +433,7 @@ impl Service {
             let text = |name: &str| item.get(name).and_then(Value::as_str);
             if text("type") == Some(REFERENCE)
                 && let Some(id) = text("id")
-                && let Some(found) = self.item(sessions, id, key.as_deref())?
+                && let Some(found) = self.item(sessions, id, key.as_deref()).await?
             {
                 *item = found;
             }
@@ -429,7 +442,7 @@ impl Service {
     }
 
     /// The item of a stored answer that has this id; `None` where this client has no such item.
-    fn item(
+    async fn item(
         &self,
         sessions: &Rc<Sessions>,
         id: &str,
@@ -444,7 +457,14 @@ impl Service {
             return Ok(None);
         };
         stored.front = AnyFront::Api(Front::Responses);
-        let body = self.so_far(sessions, &stored, u64::MAX, RunningStatus::InProgress)?;
+        sessions.read_ahead_of(Some(stored.id.session), key).await;
+        let outline = sessions.outline(stored.id.session);
+        let outline = outline.map_err(|error| Named::Response.refuse(error))?;
+        let known = outline.response(&stored.id.to_string());
+        let end = known.map_or(u64::MAX, ResponseOutline::behind);
+        let body = self
+            .so_far(sessions, &stored, end, RunningStatus::InProgress)
+            .await?;
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
         let items = body.get("output").and_then(Value::as_array);
         let mut items = items.into_iter().flatten();

@@ -20,7 +20,7 @@ use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use serde_json::{Map, Value, json};
 use std::rc::Rc;
-use store::StoreError;
+use store::{SessionId, StoreError};
 
 /// A path of what is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,10 +121,18 @@ impl Service {
             .as_ref()
             .ok_or_else(|| Named::Response.unknown())?;
         let path_typed = request.uri().path();
+        let named = segment(path_typed, 1);
+        let session = match named.split_once('_') {
+            Some(("resp", id)) => ResponseId::of(id).map(|id| id.session),
+            Some(("conv", id)) => SessionId::of(id),
+            _ => None,
+        };
+        let key = self.key_hash(admitted.key);
+        sessions.read_ahead_of(session, key.as_deref()).await;
         let asked = AskedFor {
             sessions: Rc::clone(sessions),
-            key: self.key_hash(admitted.key),
-            id: segment(path_typed, 1).to_owned(),
+            key,
+            id: named.to_owned(),
             item: segment(path_typed, 3).to_owned(),
             uri: request.uri().clone(),
         };
@@ -133,7 +141,7 @@ impl Service {
             (KeptPath::Response, Method::DELETE) => asked.delete_response(),
             (KeptPath::Response, _) => self.response(&asked, exchange).await,
             (KeptPath::Cancel, _) => self.cancel(&asked, admitted, exchange).await,
-            (KeptPath::InputItems, _) => asked.input_items(),
+            (KeptPath::InputItems, _) => asked.input_items().await,
             (KeptPath::Conversations, _) => {
                 let body = self.object(request).await?;
                 asked.new_conversation(body)
@@ -146,14 +154,14 @@ impl Service {
             (KeptPath::Conversation, _) => asked.conversation(),
             (KeptPath::Items, Method::POST) => {
                 let body = self.object(request).await?;
-                asked.add_items(self, &body)
+                asked.add_items(self, &body).await
             }
             (KeptPath::Items, _) => {
-                let items = asked.items(self)?;
+                let items = asked.items(self).await?;
                 asked.page(items.into_iter().map(|item| item.item).collect())
             }
-            (KeptPath::Item, Method::DELETE) => asked.delete_item(self),
-            (_, _) => asked.one_item(self),
+            (KeptPath::Item, Method::DELETE) => asked.delete_item(self).await,
+            (_, _) => asked.one_item(self).await,
         }
     }
 
@@ -194,7 +202,9 @@ impl Service {
                 (true, false) if outline.reason.is_none() => RunningStatus::Queued,
                 _ => RunningStatus::InProgress,
             };
-            let body = self.so_far(&asked.sessions, &stored, u64::MAX, status)?;
+            let body = self
+                .so_far(&asked.sessions, &stored, u64::MAX, status)
+                .await?;
             return Ok(with_session(whole(StatusCode::OK, JSON, body), id));
         }
         let form = if is_stream {
@@ -212,7 +222,7 @@ impl Service {
     }
 
     /// The response object as far as its answer is written before the offset `end`.
-    pub(super) fn so_far(
+    pub(super) async fn so_far(
         &self,
         sessions: &Sessions,
         stored: &StoredResponse,
@@ -230,12 +240,12 @@ impl Service {
         let place = stored.id.offset..end;
         let read = sessions.calls(stored.id.session, &stored.calls, &pipe);
         read.map_err(|error| Named::Response.refuse(error))?;
-        let read = sessions.each_event(stored.id.session, place, |event, _| {
+        let read = sessions.read_events(stored.id.session, place, |event, _| {
             pipe.push(event);
             // What the client gets is the object at the end.
             drop(pipe.take());
         });
-        read.map_err(|error| Named::Response.refuse(error))?;
+        read.await.map_err(|error| Named::Response.refuse(error))?;
         if let Some(unread) = pipe.unread() {
             return Err(unread.into());
         }
@@ -275,7 +285,7 @@ impl AskedFor {
         let sessions = &self.sessions;
         let key = self.key.as_deref();
         let _session = sessions.open(id.session, key).map_err(fail)?;
-        let mut outline = sessions.outline(id.session, u64::MAX).map_err(fail)?;
+        let mut outline = sessions.outline(id.session).map_err(fail)?;
         let is_left = |outline: &crate::sessions::Outline| {
             let known = outline.response(bare);
             known.is_some_and(|known| known.status.is_none()) && self.running(id).is_none()
@@ -320,14 +330,14 @@ impl AskedFor {
     }
 
     /// The messages of a response's request, as items.
-    fn input_items(&self) -> Result<Response<ResponseBody>, Refusal> {
-        let (id, _) = self.find()?;
+    async fn input_items(&self) -> Result<Response<ResponseBody>, Refusal> {
+        let (id, known) = self.find()?;
         let mut talk = String::new();
         let mut is_input = true;
         let mut seen = 0;
         let read = self
             .sessions
-            .each_event(id.session, id.offset..u64::MAX, |event, _| {
+            .read_events(id.session, id.offset..known.behind(), |event, _| {
                 seen += u32::from(event.kind() == Kind::Response);
                 is_input &= seen < 2 && is_of_request(event);
                 if is_input && event.kind() == Kind::Message && !is_once(event) {
@@ -335,7 +345,7 @@ impl AskedFor {
                     talk.push('\n');
                 }
             });
-        read.map_err(|error| Named::Response.refuse(error))?;
+        read.await.map_err(|error| Named::Response.refuse(error))?;
         let (talk, _) = Conversation::read(&talk);
         self.page(response_items(&talk.messages, &input_prefix(id)))
     }

@@ -116,7 +116,7 @@ impl Service {
     ///
     /// # Errors
     /// 404 for a response or a conversation that is not kept here for this client.
-    pub(super) fn recall(
+    pub(super) async fn recall(
         &self,
         admitted: &Admitted,
         inbound: &mut InboundRequest,
@@ -134,6 +134,9 @@ impl Service {
         let Some(wanted) = referred(inbound)? else {
             return Ok(());
         };
+        sessions
+            .read_ahead_of(wanted.session(), key.as_deref())
+            .await;
         let history = sessions.history(wanted, key.as_deref());
         inbound.continue_from(history.map_err(|error| named(wanted).refuse(error))?);
         Ok(())
@@ -152,6 +155,10 @@ impl Service {
         exchange: &mut RequestRecord,
     ) -> Result<Response<ResponseBody>, Refusal> {
         let key = self.key_hash(asked.admitted.key);
+        let wanted = asked.place(sessions, key.as_deref())?.wanted;
+        sessions
+            .read_ahead_of(wanted.session(), key.as_deref())
+            .await;
         let is_background = asked.inbound.background();
         let is_stream = asked.front.streams(&asked.inbound);
         let is_sse = accepts_sse(asked.headers);
@@ -306,11 +313,12 @@ impl Service {
                 ends_for_a_person,
             }
         });
-        writer.append(&lines).map_err(|error| not_written(&error))?;
-        session
-            .inbox
-            .borrow_mut()
-            .extend_from_slice(&said[at_once..]);
+        let put_off = session.put_off(&said[at_once..]);
+        put_off.map_err(|_| Refusal::memory())?;
+        if let Err(error) = writer.append(&lines) {
+            session.take_put_off();
+            return Err(not_written(&error).into());
+        }
         let trace = self.trace_of(&id.to_string(), client.as_ref());
         let request = ClientRequest {
             share: asked.share,

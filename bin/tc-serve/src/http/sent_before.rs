@@ -8,7 +8,7 @@ use crate::sessions::{
     Outline, ResponseId, ResponseOutline, RunningResponse, Sessions, WantedPlace, id_of_name,
 };
 use std::rc::Rc;
-use store::{SessionId, Store};
+use store::SessionId;
 
 /// Whether a request was sent before, and what came of it.
 pub(super) enum SentBefore {
@@ -110,10 +110,8 @@ impl Asked<'_> {
     /// # Errors
     /// 409 for a key that came with another body, and while another process makes the answer.
     fn look(&self, sessions: &Rc<Sessions>) -> Result<Found, Refusal> {
-        let known = sessions.open(self.session, self.key).and_then(|_| {
-            let end = sessions.store.end(self.session)?;
-            sessions.outline(self.session, end)
-        });
+        let opened = sessions.open(self.session, self.key);
+        let known = opened.and_then(|_| sessions.outline(self.session));
         let Ok(mut outline) = known else {
             return Ok(Found::NoSession);
         };

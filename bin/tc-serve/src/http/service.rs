@@ -78,12 +78,13 @@ pub(super) struct Admitted {
 
 impl Service {
     /// A service that gets its events from `source`, keeps answers in `sessions`, runs `tools`
-    /// itself, and reports what it does.
+    /// itself, and reports what it does. What it keeps in memory is within `budget`.
     ///
     /// # Errors
     /// When the system has no random bytes.
     pub(crate) fn new(
         settings: &ServeSettings,
+        budget: MemoryBudget,
         source: Source,
         sessions: Option<Rc<Sessions>>,
         tools: Option<ServiceTools>,
@@ -116,7 +117,7 @@ impl Service {
                 streams: Rc::new(streams),
                 accumulate,
                 most: args.limits.max_answer,
-                budget: MemoryBudget::new(args.limits.max_memory),
+                budget,
                 metrics: reports.metrics,
             },
             passed: settings.passed.clone(),

@@ -107,7 +107,9 @@ impl ToolLoop {
         let log = writer.sessions().store.path_of(writer.session.id);
         let run = RunFile::take(&log)?;
         // What was asked before the service was stopped counts, too.
-        let mut asked = turns_of(&writer.outline()?);
+        let outline = writer.outline()?;
+        let mut asked = turns_of(&outline);
+        drop(outline);
         loop {
             asked += u32::from(matches!(step, LoopStep::Ask(_)));
             match self.turn(running, writer, &run, step).await? {
@@ -326,7 +328,7 @@ impl Service {
         if RunFile::is_held(&sessions.store.path_of(id)) {
             return Ok(());
         }
-        let outline = sessions.outline(id, writer.end).map_err(failed)?;
+        let outline = sessions.outline(id).map_err(failed)?;
         let Some(left) = outline.active() else {
             sessions.forget_left(id);
             return Ok(());

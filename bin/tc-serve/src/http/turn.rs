@@ -36,7 +36,7 @@ impl Service {
         exchange.begin_answer();
         let api = front.api();
         let bytes = match front {
-            AnyFront::Api(Front::Responses) => self.with_items(bytes, admitted)?,
+            AnyFront::Api(Front::Responses) => self.with_items(bytes, admitted).await?,
             _ => bytes,
         };
         let mut inbound = body::inbound(front, &bytes, &mut share).await?;
@@ -60,7 +60,7 @@ impl Service {
             };
             return self.kept_turn(&sessions, asked, exchange).await;
         }
-        self.recall(admitted, &mut inbound)?;
+        self.recall(admitted, &mut inbound).await?;
         self.source.check(api, &inbound).map_err(body::refused)?;
         let is_stream = front.streams(&inbound);
         let client = client_trace(&headers);

@@ -32,7 +32,7 @@ impl Sessions {
         request: &InboundRequest,
         key: Option<&str>,
     ) -> Result<SessionPlace, PlaceError> {
-        let (writer, mut outline) = match self.write(id, key) {
+        let (writer, outline) = match self.write(id, key) {
             Err(PlaceError::Unknown) => return self.begin(id, key, None, "", 0),
             written => written?,
         };
@@ -41,6 +41,7 @@ impl Sessions {
             return Ok(self.go_on(id, writer, &outline));
         }
         let known = known(&outline, &chat, request);
+        let mut outline = Rc::unwrap_or_clone(outline);
         let mut hidden = Vec::new();
         for offset in &known.lost {
             let name = format!("{id}{offset:x}");

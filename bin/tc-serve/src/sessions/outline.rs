@@ -69,6 +69,11 @@ impl SessionHead {
         }
     }
 
+    /// Whether this is the head of the file whose first line is `other`.
+    pub(super) fn is_of_file(&self, other: &SessionHead) -> bool {
+        (self.created, &self.key) == (other.created, &other.key)
+    }
+
     /// Whether the client whose key has this hash began it. Takes the same time for any hash.
     pub(crate) fn is_of(&self, key: Option<&str>) -> bool {
         let known = self.key.as_deref().unwrap_or_default().as_bytes();
@@ -122,6 +127,14 @@ pub(crate) struct ResponseOutline {
 }
 
 impl ResponseOutline {
+    /// The offset behind all that it has written, if it has ended.
+    pub(crate) fn behind(&self) -> u64 {
+        match self.end {
+            0 => u64::MAX,
+            end => end,
+        }
+    }
+
     /// Whether it was cancelled because its client had left.
     pub(crate) fn was_left(&self) -> bool {
         self.cancelled_by.as_deref() == Some(LEFT)
@@ -188,6 +201,31 @@ impl Outline {
     /// The conversation as the open response has it.
     pub(crate) fn open_conversation(&self) -> Conversation {
         Conversation::read(&self.talk).0
+    }
+
+    /// The bytes that are kept, about.
+    pub(super) fn kept(&self) -> usize {
+        let [answered, pending] = [
+            self.answered
+                .iter()
+                .map(|(.., line)| line.len() + 200)
+                .sum::<usize>(),
+            self.pending.iter().map(|call| call.line.len() + 200).sum(),
+        ];
+        let ids = self.called.len() + self.started.len() + self.deleted.len();
+        let rest = self.responses.len() * 500 + self.messages.len() * 16 + ids * 100;
+        self.talk.capacity() + answered + pending + rest + size_of::<Outline>()
+    }
+
+    /// The same as far as the session had it at the offset `end`, behind the end of a response: its
+    /// conversation, without what was deleted since.
+    pub(crate) fn before(&self, end: u64) -> Outline {
+        let behind = self.messages.iter().find(|(offset, _)| *offset >= end);
+        let talk = behind.map_or(self.talk.len(), |(_, start)| *start);
+        Outline {
+            talk: self.talk[..talk].to_owned(),
+            ..Outline::default()
+        }
     }
 
     /// The lines of the first `count` messages of [`Outline::conversation`].

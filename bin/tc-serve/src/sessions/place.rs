@@ -137,7 +137,7 @@ impl Sessions {
         };
         let id = wanted.session().ok_or(PlaceError::Unknown)?;
         let _session = self.open(id, key)?;
-        let outline = self.outline(id, self.store.end(id)?)?;
+        let outline = self.outline(id)?;
         match response {
             None => Ok(outline.conversation()),
             Some(name) => {
@@ -145,7 +145,7 @@ impl Sessions {
                 if known.end == 0 {
                     return Err(PlaceError::Busy(Some(name)));
                 }
-                Ok(self.outline(id, known.end)?.conversation())
+                Ok(outline.before(known.end).conversation())
             }
         }
     }
@@ -213,7 +213,7 @@ impl Sessions {
         self: &Rc<Self>,
         id: SessionId,
         key: Option<&str>,
-    ) -> Result<(SessionWriter, Outline), PlaceError> {
+    ) -> Result<(SessionWriter, Rc<Outline>), PlaceError> {
         let session = self.open(id, key)?;
         let leased = self.store.lease(id);
         let (lease, end) = leased.map_err(|error| self.busy(&session, error))?;
@@ -225,10 +225,10 @@ impl Sessions {
             return Err(PlaceError::TooLong);
         }
         let mut writer = SessionWriter::new(self, &session, lease, end);
-        let mut outline = self.outline(id, end)?;
+        let mut outline = self.outline(id)?;
         if let Some(left) = outline.active().cloned() {
             writer.end_left(&left)?;
-            outline = self.outline(id, writer.end)?;
+            outline = self.outline(id)?;
         }
         Ok((writer, outline))
     }
@@ -292,7 +292,7 @@ impl Sessions {
                 }
                 outline
             }
-            Err(PlaceError::Busy(_)) => self.outline(id, u64::MAX)?,
+            Err(PlaceError::Busy(_)) => self.outline(id)?,
             Err(error) => return Err(error),
         };
         let known = outline.response(&name).ok_or(PlaceError::Unknown)?;
@@ -300,7 +300,7 @@ impl Sessions {
             drop(session);
             return Err(PlaceError::Busy(Some(name)));
         }
-        let before = self.outline(id, known.end)?;
+        let before = outline.before(known.end);
         let lines = before.message_lines(usize::MAX);
         let fork = Some((id, known.end));
         let place = self.begin(fork_id, key, fork, &lines, 0)?;
@@ -344,7 +344,7 @@ impl Sessions {
             first,
             history: None,
             is_new: false,
-            pending: outline.pending,
+            pending: outline.pending.clone(),
             hidden: Vec::new(),
             continued: None,
         })

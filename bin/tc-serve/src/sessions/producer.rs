@@ -267,8 +267,8 @@ impl SessionWriter {
     ///
     /// # Errors
     /// As [`Sessions::outline`].
-    pub(crate) fn outline(&self) -> Result<Outline, StoreError> {
-        self.sessions.outline(self.session.id, u64::MAX)
+    pub(crate) fn outline(&self) -> Result<Rc<Outline>, StoreError> {
+        self.sessions.outline(self.session.id)
     }
 
     /// Appends whole lines.
@@ -292,7 +292,7 @@ impl SessionWriter {
     /// # Errors
     /// As [`SessionWriter::append`].
     pub(crate) fn take_in(&mut self) -> Result<(), StoreError> {
-        let said = self.session.inbox.take();
+        let said = self.session.take_put_off();
         self.append(&said)
     }
 

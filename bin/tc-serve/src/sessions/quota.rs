@@ -134,6 +134,7 @@ impl Sessions {
             return Err(StoreError::Busy);
         }
         self.store.remove(id)?;
+        self.outlines.forget(id);
         self.quota.removed(id, key);
         Ok(())
     }

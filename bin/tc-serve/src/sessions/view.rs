@@ -60,6 +60,8 @@ impl ResponseView {
                 }
             }
             pipe.room().await;
+            // All of a long answer may be there, and others have requests.
+            tokio::task::yield_now().await;
             if pipe.unread().is_some() {
                 return;
             }

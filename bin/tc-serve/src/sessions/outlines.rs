@@ -1,0 +1,293 @@
+//! The outlines of sessions that were read before. A session only grows, so a request reads what was
+//! appended since the last one, and the cost of a turn does not grow with its session. A long way is
+//! read by another thread.
+
+use super::outline::Outline;
+use super::{PIECE, Sessions, index, lines, outline};
+use crate::budget::{MemoryBudget, Share};
+use event::Scanner;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use store::{SessionId, SessionScan, Store, StoreError};
+use tokio::sync::Mutex;
+
+/// The outlines that are kept, the last used ones. They take an eighth of the memory budget, or are
+/// a single one.
+pub(super) struct Outlines {
+    budget: MemoryBudget,
+    known: RefCell<HashMap<SessionId, KnownOutline>>,
+    /// How often an outline was used.
+    uses: Cell<u64>,
+    /// Held while another thread reads a session, so that one is read at a time, and once.
+    reading: Mutex<()>,
+}
+
+struct KnownOutline {
+    outline: Rc<Outline>,
+    share: Share,
+    used: u64,
+}
+
+/// The most bytes of a session that are read at once, in the thread that answers requests.
+const AT_ONCE: u64 = 8 * PIECE as u64;
+
+impl Outlines {
+    pub(super) fn new(budget: MemoryBudget) -> Outlines {
+        Outlines {
+            budget,
+            known: RefCell::default(),
+            uses: Cell::new(0),
+            reading: Mutex::default(),
+        }
+    }
+
+    /// Forgets a session, which was removed.
+    pub(super) fn forget(&self, id: SessionId) {
+        self.known.borrow_mut().remove(&id);
+    }
+
+    /// Keeps an outline. Others are forgotten where it finds no room.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] where there is no room even so.
+    fn keep(&self, id: SessionId, outline: Rc<Outline>) -> Result<(), StoreError> {
+        let mut known = self.known.borrow_mut();
+        let before = known.remove(&id).map(|known| known.share);
+        let mut share = before.unwrap_or_else(|| self.budget.share());
+        let size = outline.kept();
+        let limit = self.budget.most() / 8;
+        loop {
+            let all = known
+                .values()
+                .map(|known| known.share.kept())
+                .sum::<usize>();
+            let has_room = known.is_empty() || all.saturating_add(size) <= limit;
+            if has_room && share.keep(size) {
+                break;
+            }
+            let oldest = known.iter().min_by_key(|(_, known)| known.used);
+            let Some(oldest) = oldest.map(|(id, _)| *id) else {
+                return Err(StoreError::Io(std::io::ErrorKind::OutOfMemory.into()));
+            };
+            known.remove(&oldest);
+        }
+        self.uses.set(self.uses.get() + 1);
+        let used = self.uses.get();
+        known.insert(
+            id,
+            KnownOutline {
+                outline,
+                share,
+                used,
+            },
+        );
+        Ok(())
+    }
+}
+
+impl Sessions {
+    /// What the session holds.
+    ///
+    /// # Errors
+    /// [`StoreError::Unknown`] and [`StoreError::Io`], also where the memory budget has no room.
+    pub(crate) fn outline(&self, id: SessionId) -> Result<Rc<Outline>, StoreError> {
+        let mut outline = self.known_outline(id)?.unwrap_or_default();
+        // Nobody else has it now, unless a request holds it while it waits.
+        self.outlines.forget(id);
+        let from = outline.end;
+        self.each_event(id, from..u64::MAX, |event, place| {
+            Rc::make_mut(&mut outline).push(event, place);
+        })?;
+        self.outlines.keep(id, Rc::clone(&outline))?;
+        Ok(outline)
+    }
+
+    /// Reads in another thread what a request needs of a session, so that [`Sessions::outline`] has
+    /// little to read.
+    ///
+    /// # Errors
+    /// As [`Sessions::outline`].
+    pub(crate) async fn read_ahead(&self, id: SessionId) -> Result<(), StoreError> {
+        let is_far = || {
+            let known = self.known_outline(id)?.unwrap_or_default();
+            let rest = self.store.end(id)?.saturating_sub(known.end);
+            Ok::<_, StoreError>((rest > AT_ONCE).then_some(known))
+        };
+        if is_far()?.is_none() {
+            return Ok(());
+        }
+        let _one = self.outlines.reading.lock().await;
+        // Somebody else may have read it meanwhile.
+        let Some(known) = is_far()? else {
+            return Ok(());
+        };
+        let mut outline = Rc::unwrap_or_clone(known);
+        let folder = self.store.path().to_owned();
+        let read = tokio::task::spawn_blocking(move || {
+            let scan = SessionScan::open(&folder).map_err(|_| StoreError::Unknown)?;
+            let read = |offset| scan.read(id, offset, PIECE);
+            let mut scanner = Scanner::default();
+            lines::each(read, outline.end..u64::MAX, |line, place| {
+                lines::event(&mut scanner, line, |event| outline.push(event, place));
+            })?;
+            Ok::<_, StoreError>(outline)
+        });
+        let outline = read.await.map_err(std::io::Error::other)??;
+        self.outlines.keep(id, Rc::new(outline))
+    }
+
+    /// As [`Sessions::read_ahead`] for a session of the client whose key has this hash, if there is
+    /// one. An error is that of the request, which reads the session next.
+    pub(crate) async fn read_ahead_of(&self, id: Option<SessionId>, key: Option<&str>) {
+        if let Some(id) = id
+            && self.open(id, key).is_ok()
+        {
+            let _ = self.read_ahead(id).await;
+        }
+    }
+
+    /// The outline of the session as it was read last. Another session may have come in its place
+    /// since.
+    fn known_outline(&self, id: SessionId) -> Result<Option<Rc<Outline>>, StoreError> {
+        let known = self.outlines.known.borrow();
+        let Some(known) = known.get(&id) else {
+            return Ok(None);
+        };
+        let line = self.store.first_line(id, index::HEAD)?;
+        let is_same = outline::head(&line).is_some_and(|head| known.outline.head.is_of_file(&head))
+            && known.outline.end <= self.store.end(id)?;
+        Ok(is_same.then(|| Rc::clone(&known.outline)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::ServiceMetrics;
+    use crate::sessions::SessionLimits;
+    use std::fmt::Write as _;
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+    use store::FolderStore;
+
+    fn sessions(folder: &testkit::Scratch, memory: usize) -> Sessions {
+        let options = stdio::Filter {
+            command: "test",
+            files: vec![],
+            no_time: true,
+            strict: false,
+            max_line: 1 << 20,
+            emit: stdio::Emit::default(),
+            stop_when_settled: false,
+            ignore_interrupts: false,
+        };
+        let store = FolderStore::open(&folder.path("sessions"), options).unwrap();
+        let limits = SessionLimits {
+            sessions: 9,
+            bytes: u64::MAX,
+            followers: 9,
+        };
+        let budget = MemoryBudget::new(memory);
+        Sessions::new(store, limits, &budget, None, &ServiceMetrics::default())
+    }
+
+    const ID: SessionId = SessionId([7; 16]);
+
+    /// The lines of a session with this many messages of a kilobyte.
+    fn lines(count: usize) -> String {
+        let mut lines = format!("{{\"type\":\"session\",\"v\":1,\"id\":\"{ID}\",\"created\":1}}\n");
+        for number in 0..count {
+            let text = "x".repeat(1000);
+            let _ = writeln!(
+                lines,
+                r#"{{"type":"message","message":{{"role":"user","content":"{number} {text}"}}}}"#
+            );
+        }
+        lines
+    }
+
+    #[test]
+    fn a_request_reads_what_was_appended_since_the_last_one() {
+        let folder = testkit::Scratch::new();
+        let sessions = sessions(&folder, 1 << 30);
+        let begin = lines(3);
+        let mut lease = sessions.store.create(ID, begin.as_bytes()).unwrap();
+        assert_eq!(
+            sessions.outline(ID).unwrap().conversation().messages.len(),
+            3
+        );
+        // What was read before is not read again: it could not be any more.
+        let file = folder.path("sessions").join(ID.path());
+        let text = std::fs::read_to_string(&file).unwrap();
+        let head = text.find('\n').unwrap() + 1;
+        let spaces = " ".repeat(text.len() - head - 1);
+        std::fs::write(&file, format!("{}{spaces}\n", &text[..head])).unwrap();
+        let more = r#"{"type":"message","message":{"role":"assistant","content":"4"}}"#;
+        let more = format!("{more}\n");
+        let end = begin.len() as u64;
+        sessions
+            .store
+            .append(&mut lease, end, more.as_bytes())
+            .unwrap();
+        let outline = sessions.outline(ID).unwrap();
+        assert_eq!(outline.conversation().messages.len(), 4);
+        // Another session of this id is another one.
+        drop(lease);
+        sessions.remove(ID, None).unwrap();
+        drop(sessions.store.create(ID, lines(1).as_bytes()).unwrap());
+        assert_eq!(
+            sessions.outline(ID).unwrap().conversation().messages.len(),
+            1
+        );
+    }
+
+    #[tokio::test]
+    async fn a_long_session_is_read_by_another_thread_once() {
+        let folder = testkit::Scratch::new();
+        let sessions = sessions(&folder, 1 << 30);
+        drop(sessions.store.create(ID, lines(2000).as_bytes()).unwrap());
+        {
+            let mut reads = [(); 3].map(|()| Box::pin(sessions.read_ahead(ID)));
+            for read in &mut reads {
+                let polled = read.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+                assert!(
+                    polled.is_pending(),
+                    "the thread that answers requests has read it"
+                );
+            }
+            for read in reads {
+                read.await.unwrap();
+            }
+        }
+        // The rest is short.
+        let again = pin!(sessions.read_ahead(ID));
+        let polled = again.poll(&mut Context::from_waker(Waker::noop()));
+        assert!(matches!(polled, Poll::Ready(Ok(()))));
+        assert_eq!(
+            sessions.outline(ID).unwrap().conversation().messages.len(),
+            2000
+        );
+    }
+
+    #[test]
+    fn outlines_stay_within_their_part_of_the_memory() {
+        let folder = testkit::Scratch::new();
+        let sessions = sessions(&folder, 800 << 10);
+        let ids = [1, 2, 3, 4].map(|number| SessionId([number; 16]));
+        for id in ids {
+            let lines = lines(30).replace(&ID.to_string(), &id.to_string());
+            drop(sessions.store.create(id, lines.as_bytes()).unwrap());
+            assert_eq!(
+                sessions.outline(id).unwrap().conversation().messages.len(),
+                30
+            );
+        }
+        let known = sessions.outlines.known.borrow().len();
+        assert!((1..4).contains(&known), "{known}");
+        // One that has no room at all is an error.
+        drop(sessions.store.create(ID, lines(1000).as_bytes()).unwrap());
+        assert!(matches!(sessions.outline(ID), Err(StoreError::Io(_))));
+    }
+}
