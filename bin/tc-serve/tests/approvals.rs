@@ -68,7 +68,7 @@ fn a_call_that_waits_keeps_the_response_open_and_runs_once() {
         (409, &json!("hash_differs")),
         "{body}"
     );
-    assert!(body.to_string().contains(&hash), "{body}");
+    assert!(!body.to_string().contains(&hash), "{body}");
     let (status, _) = agent.answers(&session, "c2", "approve", &json!({"hash": hash}));
     assert_eq!(status, 404);
     let yes = json!({"hash": hash, "reason": "no longer needed"});
@@ -582,6 +582,29 @@ fn what_a_person_says_in_a_running_turn_is_read_by_the_next() {
         idle.status == 200 && idle.body.contains("\"queued\":false"),
         "{idle:?}"
     );
+}
+
+/// Clients take `.` and `..` out of a path, encoded or not.
+#[test]
+fn calls_of_ids_that_no_path_can_have_get_others() {
+    for id in [".", ".."] {
+        let turns = vec![
+            Turn::says("Now.").calls(id, "remove", "x"),
+            Turn::says("Done."),
+        ];
+        let agent = Agent::new(&[remove()], turns, &[]);
+        let (_, session) = agent.begin("Remove it.");
+        let pending = agent.event(&session, |event| event["status"] == "pending");
+        let call = pending["tool_id"].as_str().expect("an id");
+        assert!(call.len() > 2, "{call}");
+        let hash = pending["hash"].as_str().expect("a hash");
+        agent.approves(&session, call, hash);
+        assert_eq!(agent.ended(&session), "completed");
+        let chat = json!({"model": "m", "id": id, "messages": [
+            {"id": "u", "role": "user", "parts": [{"type": "text", "text": "hi"}]}]});
+        let refused = agent.service.post("/api/chat", &chat.to_string());
+        assert_eq!(refused.status, 400, "{}", refused.body);
+    }
 }
 
 #[test]

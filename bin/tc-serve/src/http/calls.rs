@@ -206,7 +206,7 @@ impl PersonAsks {
         let mut pending = outline.pending.iter();
         match pending.find(|call| self.is_call(&call.tool_id)) {
             Some(call) if call.hash == hash => Ok(call),
-            Some(call) => Err(other_call(call)),
+            Some(_) => Err(other_call()),
             None => {
                 let message = "no such call waits in this session";
                 Err(Refusal::new(404, "call_not_found", message))

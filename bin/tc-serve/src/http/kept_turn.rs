@@ -510,7 +510,7 @@ impl KeptRequest<'_> {
             };
             let hash = approval.hash.as_deref();
             if hash.is_some_and(|hash| hash != call.hash) {
-                return Err(other_call(call));
+                return Err(other_call());
             }
             let name = format!("{}:{}", call.tool_id, call.hash);
             let reason = approval.reason.as_deref();
@@ -547,6 +547,15 @@ impl KeptRequest<'_> {
             let name = name.filter(|name| !name.is_empty());
             name.map(|name| go_on(session_of_name(sessions, name, key)))
         };
+        if self
+            .inbound
+            .chat
+            .as_ref()
+            .is_some_and(|chat| is_dots(&chat.id))
+        {
+            let why = "no path can have it, which resume and stop need; choose another";
+            return Err(member("id", why));
+        }
         let wanted = referred(&self.inbound)?.or_else(named);
         Ok(WantedPlace {
             wanted: wanted.unwrap_or(WantedSession::New),
@@ -555,13 +564,18 @@ impl KeptRequest<'_> {
     }
 }
 
-/// The refusal of an answer to another call than the one that waits under this id.
-pub(super) fn other_call(call: &PendingCall) -> Refusal {
-    let message = format!(
-        "the call that waits under this id has the hash {}; look at it again",
-        call.hash
-    );
+/// The refusal of an answer to another call than the one that waits under this id. It does not name
+/// the right hash: who answers has to have seen the call.
+pub(super) fn other_call() -> Refusal {
+    let message =
+        "the call that waits under this id has another hash; look at it again, in its session";
     Refusal::new(409, "hash_differs", message)
+}
+
+/// Whether a client takes this segment of a path away, encoded or not. Source:
+/// <https://url.spec.whatwg.org/#path-state>, "single-dot URL path segment".
+fn is_dots(segment: &str) -> bool {
+    matches!(segment, "." | "..")
 }
 
 /// The session that a client names: by its id, or by a text of the client's own.

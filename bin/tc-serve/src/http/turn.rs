@@ -171,8 +171,10 @@ impl Service {
         if search != TextSearch::Nothing {
             let messages = &asked.request.conversation.messages;
             let calls = messages.iter().flat_map(Message::calls);
+            // No path can name a call of an id of dots, and people answer calls by paths.
+            let dots = [".", ".."].map(str::to_owned);
             Rc::make_mut(&mut settings.accumulate).taken_ids =
-                calls.map(|call| call.id.to_owned()).collect();
+                calls.map(|call| call.id.to_owned()).chain(dots).collect();
         }
         Rc::new(Pipe::new(settings, search, turns, output))
     }
