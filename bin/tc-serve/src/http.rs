@@ -68,6 +68,9 @@ impl Service {
         let sent_key = key_of(request.headers());
         let key = sent_key.and_then(|key| self.keys.find(key));
         line.key = key.map(KeyHash::name);
+        if key.is_some() {
+            phase.know();
+        }
         let mut exchange = RequestRecord::new(phase, self.log.clone(), line);
         let front = Endpoint::front_of_errors(request.uri().path(), request.headers());
         let origin = pass.as_ref().ok().and_then(|pass| pass.origin.clone());

@@ -73,6 +73,10 @@ pub(crate) struct ConnectionPhase {
     is_idle: Cell<bool>,
     /// Whether a whole request has come, and its answer is not complete.
     is_answering: Cell<bool>,
+    /// Since when no request is under way.
+    since: Cell<Instant>,
+    /// Whether a request with a key of the service has come.
+    is_known: Cell<bool>,
     header_time: Duration,
     idle_time: Duration,
 }
@@ -84,6 +88,8 @@ impl ConnectionPhase {
             deadline: Cell::new(Some(Instant::now() + limits.header_timeout)),
             is_idle: Cell::new(false),
             is_answering: Cell::new(false),
+            since: Cell::new(Instant::now()),
+            is_known: Cell::new(false),
             header_time: limits.header_timeout,
             idle_time: limits.connection_timeout,
         }
@@ -93,6 +99,18 @@ impl ConnectionPhase {
     pub(crate) fn begin_request(&self) {
         self.is_idle.set(false);
         self.deadline.set(None);
+    }
+
+    /// The client has sent a key of the service.
+    pub(crate) fn know(&self) {
+        self.is_known.set(true);
+    }
+
+    /// Which connection gives way to another one: of those without a request the smallest; `None`
+    /// while a request is under way.
+    pub(crate) fn rank(&self) -> Option<(bool, Instant)> {
+        let is_idle = self.deadline.get().is_some();
+        is_idle.then(|| (self.is_known.get(), self.since.get()))
     }
 
     /// The body of the request is complete.
@@ -109,6 +127,7 @@ impl ConnectionPhase {
     pub(crate) fn end_request(&self) {
         self.is_answering.set(false);
         self.is_idle.set(true);
+        self.since.set(Instant::now());
         self.deadline.set(Some(Instant::now() + self.idle_time));
     }
 

@@ -748,22 +748,60 @@ fn a_reader_that_takes_nothing_is_closed_and_slows_nobody() {
 
 #[test]
 fn connections_beyond_the_limit_are_refused_and_the_others_live() {
-    let service = Service::of(
-        "http://127.0.0.1:9",
-        &["--max-connections", "3", "--header-timeout", "30s"],
-    );
-    let open: Vec<Client> = (0..3).map(|_| service.connect()).collect();
+    let upstream = Upstream::new();
+    let service = Service::of(&upstream.url(), &["--max-connections", "3"]);
+    let open = [(); 3].map(|()| {
+        let client = service.send("POST", CHAT, JSON, STREAM);
+        (client, upstream.next())
+    });
     let mut refused = service.connect();
     let response = refused.rest();
     assert_eq!(
         (response.status, response.header("retry-after")),
         (503, Some("1"))
     );
-    for mut client in open {
-        client.write(request("GET", "/health", "", "").as_bytes());
-        assert_eq!(client.rest().status, 200);
+    for (mut client, mut call) in open {
+        call.begin();
+        call.text("here");
+        call.stop();
+        assert!(client.rest().body.contains("[DONE]"));
     }
     assert_eq!(service.ask("GET", "/health", "", "").status, 200);
+}
+
+#[test]
+fn an_idle_connection_gives_way_to_another_one() {
+    let scratch = Scratch::new();
+    let file = scratch.write("keys", KEYS[0]);
+    let options = [
+        "--max-connections",
+        "4",
+        "--key-file",
+        file.to_str().expect("UTF-8"),
+    ];
+    let upstream = Upstream::new();
+    let service = Service::of(&upstream.url(), &options);
+    // A client with a key, between two requests.
+    let mut known = service.connect();
+    let keep = format!("{}connection: keep-alive\r\n", bearer(KEYS[0]));
+    known.write(request("GET", "/health", &keep, "").as_bytes());
+    known.until("ok\n");
+    // One whose answer is made.
+    let mut asking = service.send("POST", CHAT, &bearer(KEYS[0]), STREAM);
+    let mut call = upstream.next();
+    // The others send nothing.
+    let mut idle: Vec<Client> = (0..20).map(|_| service.connect()).collect();
+    assert_eq!(service.ask("GET", "/health", "", "").status, 200);
+    for client in &mut idle[..17] {
+        client.closed();
+        assert!(client.bytes().is_empty(), "{}", client.text());
+    }
+    known.write(request("GET", "/health", &bearer(KEYS[0]), "").as_bytes());
+    known.closed();
+    assert_eq!(known.text().matches("ok\n").count(), 2, "{}", known.text());
+    call.begin();
+    call.stop();
+    assert!(asking.rest().body.contains("[DONE]"));
 }
 
 #[test]

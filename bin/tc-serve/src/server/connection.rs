@@ -19,7 +19,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 /// The longest head of a request, in bytes.
 const HEAD: usize = 32 << 10;
@@ -34,6 +34,14 @@ pub(super) struct Connections {
     limits: LimitArgs,
     ending: ServiceEnd,
     open: JoinSet<()>,
+    /// Those that are open, and some that have ended.
+    list: Vec<OpenConnection>,
+}
+
+/// One connection.
+struct OpenConnection {
+    task: AbortHandle,
+    phase: Rc<ConnectionPhase>,
 }
 
 impl Connections {
@@ -44,6 +52,7 @@ impl Connections {
             limits,
             ending,
             open: JoinSet::new(),
+            list: Vec::new(),
         }
     }
 
@@ -53,7 +62,7 @@ impl Connections {
             match listener.accept().await {
                 Ok(accepted) => {
                     while self.open.try_join_next().is_some() {}
-                    if self.open.len() < self.limits.max_connections.max(1) {
+                    if self.has_room() {
                         self.serve(accepted);
                     } else {
                         refuse(accepted).await;
@@ -72,14 +81,37 @@ impl Connections {
         }
     }
 
+    /// Whether one more connection may be open. Where all places are taken, a connection without a
+    /// request gives way: those of clients that have sent no key first, then the one that has waited
+    /// for the longest time. So nobody who sends nothing keeps others out.
+    fn has_room(&mut self) -> bool {
+        let most = self.limits.max_connections.max(1);
+        if self.list.len() < most {
+            return true;
+        }
+        self.list.retain(|open| !open.task.is_finished());
+        if self.list.len() < most {
+            return true;
+        }
+        let ranks = self.list.iter().enumerate();
+        let ranks = ranks.filter_map(|(at, open)| Some((open.phase.rank()?, at)));
+        let Some((_, at)) = ranks.min() else {
+            return false;
+        };
+        self.list.swap_remove(at).task.abort();
+        true
+    }
+
     fn serve(&mut self, accepted: Accepted) {
         let service = Rc::clone(&self.service);
         let ending = self.ending.clone();
         let limits = self.limits;
         // While the service is being stopped a connection gets one response.
         let is_late = ending.has_begun();
-        self.open.spawn_local(async move {
-            let phase = Rc::new(ConnectionPhase::new(&limits));
+        let phase = Rc::new(ConnectionPhase::new(&limits));
+        let own = Rc::clone(&phase);
+        let task = self.open.spawn_local(async move {
+            let phase = own;
             let Accepted { wire, local } = accepted;
             let wire = TimedWire::new(wire, Rc::clone(&phase), limits.reader_timeout);
             let long = Rc::new(RefCell::new(None));
@@ -132,6 +164,7 @@ impl Connections {
             // A client that does not take the rest has left.
             let _ = send_chunks(wire, body).await;
         });
+        self.list.push(OpenConnection { task, phase });
     }
 
     /// Waits until all connections are closed.
