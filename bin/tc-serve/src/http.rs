@@ -101,6 +101,9 @@ impl Service {
             refusal.response(front)
         });
         exchange.line.status = response.status().as_u16();
+        if let Some(notes) = exchange.line.notes_header() {
+            response.headers_mut().insert(NOTES, notes);
+        }
         add_headers(response.headers_mut(), &id, origin);
         let body = response.body_mut();
         body.carry(exchange);
@@ -173,6 +176,10 @@ impl Service {
         }
     }
 }
+
+/// The header of a response that says what of the request does not reach the model, or what of the
+/// answer its client does not get.
+const NOTES: &str = "x-toolpipe-notes";
 
 /// Adds the headers that all responses have.
 fn add_headers(headers: &mut HeaderMap, id: &str, origin: Option<HeaderValue>) {

@@ -3,6 +3,7 @@
 //! for a slow reader.
 
 use event::Object;
+use hyper::header::HeaderValue;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,9 @@ impl From<&str> for LogTarget {
         }
     }
 }
+
+/// How many bytes the header with the notes has, at most.
+const NOTES: usize = 2000;
 
 #[derive(Debug)]
 enum LogItem {
@@ -283,6 +287,26 @@ pub(crate) struct AccessLine {
 }
 
 impl AccessLine {
+    /// The notes as the value of a header, if there are some.
+    pub(crate) fn notes_header(&self) -> Option<HeaderValue> {
+        let notes: Vec<&str> = self
+            .notes
+            .iter()
+            .chain(&self.answer_notes)
+            .map(String::as_str)
+            .collect();
+        if notes.is_empty() {
+            return None;
+        }
+        // Names of a request may have any characters.
+        let text = notes.join("; ");
+        let shown = event::cut(&text, NOTES).chars();
+        let shown: String = shown
+            .map(|c| if matches!(c, ' '..='~') { c } else { '?' })
+            .collect();
+        HeaderValue::from_str(&shown).ok()
+    }
+
     /// Writes the line. `dropped`: how many lines before it were dropped.
     pub(crate) fn write(&self, dropped: u64, out: &mut Vec<u8>) {
         let ms = u64::try_from(self.time.as_millis()).unwrap_or(u64::MAX);

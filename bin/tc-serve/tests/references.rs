@@ -89,6 +89,45 @@ fn parsed(body: &str) -> Value {
     serde_json::from_str(body).unwrap_or_else(|_| panic!("{body}"))
 }
 
+/// A client sees what of its request does not reach the model.
+#[test]
+fn what_a_provider_cannot_get_is_in_a_header_of_the_answer() {
+    for (api, answered, body, notes) in [
+        (
+            "anthropic",
+            messages("msg_up"),
+            json!({"n": 2, "response_format": {"type": "json_object"}}),
+            &["n", "response_format"][..],
+        ),
+        (
+            "responses",
+            responses("resp_up"),
+            json!({"n": 2, "stop": ["END"]}),
+            &["n", "stop"],
+        ),
+        ("openai-chat", chat("c"), json!({"n": 2, "stop": ["END"]}), &[]),
+    ] {
+        let provider =
+            service::provider(move |_, _, stream| answer(stream, "200 OK", SSE, &answered, None));
+        let service = Service::new(&["--api", api, "--base-url", &provider.url]);
+        for streams in [false, true] {
+            let mut body = body.clone();
+            body["model"] = "m".into();
+            body["stream"] = streams.into();
+            body["messages"] = json!([{"role": "user", "content": "hi"}]);
+            let (head, text) = service.reply("POST", "/v1/chat/completions", &body.to_string());
+            assert!(head.contains(" 200 "), "{head}{text}");
+            let header = head
+                .lines()
+                .find_map(|line| line.strip_prefix("x-toolpipe-notes: "));
+            let shown = header.unwrap_or_default();
+            let has = |name: &&str| shown.split([' ', ',', ';']).any(|word| word == *name);
+            assert!(notes.iter().all(has), "{api}: {head}");
+            assert_eq!(header.is_some(), !notes.is_empty(), "{api}: {head}");
+        }
+    }
+}
+
 #[test]
 fn a_client_refers_to_an_answer_by_the_id_that_the_provider_gave() {
     let provider = service::provider(|number, _, stream| {

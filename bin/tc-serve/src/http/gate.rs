@@ -165,7 +165,7 @@ pub(super) fn allow(headers: &mut HeaderMap, origin: HeaderValue) {
     headers.insert("access-control-allow-origin", origin);
     headers.insert("vary", HeaderValue::from_static("origin"));
     let exposed = HeaderValue::from_static(
-        "request-id, x-request-id, retry-after, x-toolpipe-estimate, x-session-id, etag, stream-next-offset, stream-up-to-date, stream-closed, stream-cursor",
+        "request-id, x-request-id, retry-after, x-toolpipe-estimate, x-toolpipe-notes, x-session-id, etag, stream-next-offset, stream-up-to-date, stream-closed, stream-cursor",
     );
     headers.insert("access-control-expose-headers", exposed);
 }
