@@ -328,6 +328,10 @@ fn a_mistake_in_the_file_has_its_line_and_what_was_meant() {
             "the name \"b\" is there twice",
         ),
         (
+            "[models.a]\naliases = [\"claude-*\"]",
+            ":1: aliases: \"claude-*\" is a pattern, write each name that clients send",
+        ),
+        (
             "[models.a]\naliases = [\"a\"]",
             ":1: the name \"a\" is there twice",
         ),

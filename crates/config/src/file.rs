@@ -240,6 +240,12 @@ impl ConfigFile {
         };
         let [aliases, fallbacks] = OF_MODEL.map(&mut names);
         let (aliases, fallbacks) = (aliases?, fallbacks?);
+        if let Some(pattern) = aliases.iter().find(|alias| alias.contains('*')) {
+            bail!(
+                "{}: aliases: {pattern:?} is a pattern, write each name that clients send",
+                self.place(line)
+            );
+        }
         let asked = match options.take("model") {
             None => None,
             Some(Entry {
