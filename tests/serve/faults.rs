@@ -1,5 +1,5 @@
-//! An upstream that is lost at any byte: never a clean end, and no call that looks finished
-//! although its arguments had not all come.
+//! An upstream that is lost at any byte, or loses a frame: never a clean end, and no call that looks
+//! finished although its arguments had not all come.
 //!
 //! A call looks finished to a client: on chat when its choice has a finish reason, and to the AI
 //! SDK as soon as its arguments are JSON; on Responses with the status `completed` in its
@@ -11,8 +11,9 @@ use super::read::{content, read};
 use super::reading::{Ending, Reading};
 use super::recorded::{Recorded, nothing, recorded};
 use super::truth::truth;
-use api::{AnswerForm, End, Front};
-use testkit::places::{BODY, Sample, is_full, is_named_tried};
+use api::{AnswerForm, Api, End, Front};
+use testkit::damage::{Damage, frames};
+use testkit::places::{BODY, Sample, hash, is_full, is_named_tried, is_tried};
 
 /// The streams that are cut at a wide sample of their bytes, one for each API of a front; all
 /// others are cut at fewer places.
@@ -42,63 +43,113 @@ fn cut(
         };
         for end in turn {
             let want = truth(&events(body.api, [&body.bytes[..at]], end.clone(), None)).ending;
+            let part = Part {
+                name: format!("{} at {at}", body.name),
+                api: body.api,
+                bytes: &body.bytes[..at],
+                end: end.clone(),
+                want,
+            };
             for (complete, asked) in &asked {
-                cut_at(body, at, end, &want, complete, asked, wrong);
+                part.answered(complete, asked, wrong);
             }
         }
     }
 }
 
-/// What is wrong with one of them. `want` is how the events end, and `complete` the answer to the
-/// whole body.
-fn cut_at(
-    body: &Recorded,
-    at: usize,
-    end: &End,
-    want: &Ending,
-    complete: &Reading,
-    asked: &Asked,
-    wrong: &mut Vec<String>,
-) {
-    let answered = answer(body.api, [&body.bytes[..at]], end.clone(), asked);
-    let got = read(asked, &answered);
-    let name = format!("{} at {at}, {:?} {:?}", body.name, asked.front, asked.form);
-    let mut rule = |holds: bool, what: &str| {
-        if !holds {
-            wrong.push(format!("{name}: {what}:\n{}", answered.text()));
+/// What came of a body that is not whole.
+struct Part<'b> {
+    name: String,
+    api: Api,
+    bytes: &'b [u8],
+    end: End,
+    /// How its events end.
+    want: Ending,
+}
+
+impl Part<'_> {
+    /// What is wrong with one answer to it. `complete` is the answer to the whole body.
+    fn answered(&self, complete: &Reading, asked: &Asked, wrong: &mut Vec<String>) {
+        let answered = answer(self.api, [self.bytes], self.end.clone(), asked);
+        let got = read(asked, &answered);
+        let name = format!("{}, {:?} {:?}", self.name, asked.front, asked.form);
+        let mut rule = |holds: bool, what: &str| {
+            if !holds {
+                wrong.push(format!("{name}: {what}:\n{}", answered.text()));
+            }
+        };
+        rule(got.wrong.is_empty(), &got.wrong.join("; "));
+        if self.want == Ending::Clean {
+            // The provider's end mark had come.
+            let failed = complete.has_withdrawn && matches!(got.ending, Ending::Failed(_));
+            rule(
+                got.ending == Ending::Clean || failed || complete.ending != Ending::Clean,
+                "an end",
+            );
+            return;
         }
-    };
-    rule(got.wrong.is_empty(), &got.wrong.join("; "));
-    if *want == Ending::Clean {
-        // The provider's end mark had come.
-        let failed = complete.has_withdrawn && matches!(got.ending, Ending::Failed(_));
         rule(
-            got.ending == Ending::Clean || failed || complete.ending != Ending::Clean,
-            "an end",
+            matches!(got.ending, Ending::Failed(_)),
+            "a clean end, or none",
         );
-        return;
-    }
-    rule(
-        matches!(got.ending, Ending::Failed(_)),
-        "a clean end, or none",
-    );
-    rule(
-        got.choices.iter().all(|c| c.finish.is_none()),
-        "a finish reason",
-    );
-    rule(
-        asked.form == AnswerForm::Stream || answered.refused.is_some(),
-        "a whole answer",
-    );
-    let whole = content(asked.front, complete);
-    for (choice, whole) in content(asked.front, &got).iter().zip(&whole) {
-        let known = choice.calls.iter().all(|call| whole.calls.contains(call));
-        // A call that the upstream takes back later is not in the complete answer.
         rule(
-            known || complete.has_withdrawn,
-            "a finished call that the upstream had not finished",
+            got.choices.iter().all(|c| c.finish.is_none()),
+            "a finish reason",
         );
+        rule(
+            asked.form == AnswerForm::Stream || answered.refused.is_some(),
+            "a whole answer",
+        );
+        let whole = content(asked.front, complete);
+        for (choice, whole) in content(asked.front, &got).iter().zip(&whole) {
+            let known = choice.calls.iter().all(|call| whole.calls.contains(call));
+            // A call that the upstream takes back later is not in the complete answer.
+            rule(
+                known || complete.has_withdrawn,
+                "a finished call that the upstream had not finished",
+            );
+        }
     }
+}
+
+/// Frames of which a part is lost, or all of it, with another text in their place: no front has an
+/// end, and no call that a piece may be missing of is finished.
+#[test]
+fn a_frame_that_is_lost_on_its_way_never_ends_cleanly() {
+    let mut wrong = Vec::new();
+    let mut tried = 0;
+    for body in recorded() {
+        let whole = events(body.api, [&body.bytes[..]], End::Eof, None);
+        let asked: Vec<_> = Asked::all()
+            .map(|asked| (truth(&accumulated(&whole, &asked)), asked))
+            .collect();
+        for (number, frame) in frames(&body.bytes).iter().enumerate() {
+            let place = number ^ hash(body.name.as_bytes()) as usize;
+            for (turn, damage) in Damage::ALL.into_iter().enumerate() {
+                if !is_tried(place + turn, 64) {
+                    continue;
+                }
+                let bytes = damage.of(&body.bytes, frame);
+                let lines = events(body.api, [&bytes[..]], End::Eof, None);
+                if lines == whole {
+                    continue; // The end had come.
+                }
+                tried += 1;
+                let part = Part {
+                    name: format!("{}, frame {number}, {damage:?}", body.name),
+                    api: body.api,
+                    bytes: &bytes,
+                    end: End::Eof,
+                    want: Ending::Failed(String::new()),
+                };
+                for (complete, asked) in &asked {
+                    part.answered(complete, asked, &mut wrong);
+                }
+            }
+        }
+    }
+    assert!(tried > 100, "{tried}");
+    nothing(&wrong);
 }
 
 #[test]

@@ -192,7 +192,7 @@ fn events(limit: usize) -> BodyForm {
 /// Gives a server-sent event. JSON without `data:` is given as a body of JSON would be: it may be a
 /// whole response, or several lines.
 fn event(event: crate::sse::SseFrame<'_>, on: &mut dyn FnMut(Frame<'_>)) {
-    if event.is_bare {
+    if event.is_bare && event.data.trim() != "[DONE]" {
         let mut values = Values::limited(usize::MAX);
         values.push(event.data.as_bytes(), on);
         values.finish(on);

@@ -24,6 +24,7 @@ mod inbound;
 mod members;
 mod mistral;
 mod models;
+mod no_data;
 mod ollama;
 mod openai_chat;
 mod openai_responses;

@@ -48,6 +48,8 @@ pub struct SseParser {
     is_json: bool,
     /// Whether the data is of lines without `data:`.
     is_bare: bool,
+    /// Whether an event was given, so that text between events stands in the place of one.
+    has_events: bool,
 }
 
 const MARK: &[u8] = b"\xef\xbb\xbf";
@@ -62,7 +64,7 @@ impl SseParser {
         }
     }
 
-    /// This decoder for a stream whose data is JSON. It reads three things that the specification
+    /// This decoder for a stream whose data is JSON. It reads four things that the specification
     /// would drop or join:
     ///
     /// - **Lost blank lines.** An event ends before a second name, and before a line of data that
@@ -71,6 +73,8 @@ impl SseParser {
     ///   It is an event of its own.
     /// - **The field `error`**, as llama.cpp wrote it before September 2025. It is an event of that
     ///   name.
+    /// - **Text that is no field**, behind the first event: the rest of an event whose beginning was
+    ///   lost, or what a server in the middle says. It is an event without `data:`.
     #[must_use]
     pub fn of_json(self) -> SseParser {
         SseParser {
@@ -215,8 +219,13 @@ impl SseParser {
             self.end_before(line, only, on);
             self.data(line, only);
             self.is_bare = true;
-        } else if self.is_bare && !line.starts_with(b":") {
+        } else if line.starts_with(b":") {
+        } else if self.is_bare {
             self.data(line, only);
+        } else if self.has_events && !is_field(line) {
+            self.end_before(line, only, on);
+            self.data(line, only);
+            self.is_bare = true;
         }
     }
 
@@ -272,6 +281,7 @@ impl SseParser {
     #[inline]
     fn dispatch(&mut self, only: Option<&[u8]>, on: &mut dyn FnMut(SseFrame<'_>)) {
         if self.has_data {
+            self.has_events = true;
             let name = self.has_name.then_some(self.name.as_str());
             let is_bare = self.is_bare;
             match only.map(std::str::from_utf8) {
@@ -295,6 +305,15 @@ impl SseParser {
         (self.has_data, self.has_name, self.is_bare) = (false, false, false);
         self.data.clear();
     }
+}
+
+/// Whether the line may be a field that the specification does not know, which it skips: a name, and
+/// perhaps a colon and a value. The rest of an event whose beginning was lost, and the message of a
+/// server in the middle, are none.
+fn is_field(line: &[u8]) -> bool {
+    let end = line.iter().position(|b| *b == b':').unwrap_or(line.len());
+    let is_of_name = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    line[..end].iter().all(is_of_name)
 }
 
 /// A value without the one space that may follow the colon.
@@ -439,6 +458,19 @@ mod tests {
             (
                 "{\"a\":1}\n{\"a\":[\n{}\n]}\nevent: x\ndata: 1",
                 &["bare|{\"a\":1}", "bare|{\"a\":[\n{}\n]}", "x|1"],
+            ),
+            // Text that is no field, and fields that are unknown.
+            (
+                "data: 1\n\nInternal Server Error\n\ndata: 2\n\n",
+                &["-|1", "bare|Internal Server Error", "-|2"],
+            ),
+            (
+                "data: 1\n\n\":\"x\"}}]}\n\ndata: 2\n\n",
+                &["-|1", "bare|\":\"x\"}}]}", "-|2"],
+            ),
+            (
+                "HTTP/1.1 200 OK\nx-id: 7\n\ndata: 1\n\nversion: 2\nretry\n: a b\n\ndata: 2\n\n",
+                &["-|1", "-|2"],
             ),
             // The field `error`.
             (

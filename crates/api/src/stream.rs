@@ -3,6 +3,7 @@
 use crate::Api;
 use crate::failure::StreamFailure;
 use crate::framing::{Frame, Framing};
+use crate::no_data::is_no_data;
 use crate::recognise::mismatch;
 use crate::tape::LogDecoder;
 use crate::turn::{Decoder, EventWriter, TurnState};
@@ -31,6 +32,8 @@ struct Reader {
     /// Name and text of the first frame, until the first event is written: the error of a body
     /// without events is judged from it.
     first: Option<(Option<String>, String)>,
+    /// The body ended inside a frame.
+    is_cut: bool,
     max_frame: usize,
     decoder: Box<dyn Decoder>,
     index: Index,
@@ -45,6 +48,7 @@ impl Stream {
             reader: Reader {
                 api,
                 first: None,
+                is_cut: false,
                 max_frame,
                 decoder: (api.provider().decoder)(),
                 index: Index::default(),
@@ -116,12 +120,7 @@ impl Stream {
             return;
         }
         let turn = &mut EventWriter { state: turn, out };
-        framing.finish(&mut |frame| {
-            // A frame that a lost connection cut is not an error of the provider's text.
-            if end == End::Eof || frame.is_whole() {
-                reader.frame(frame, turn);
-            }
-        });
+        framing.finish(&mut |frame| reader.last_frame(frame, &end, turn));
         if !turn.ended {
             reader.end(&end, turn);
         }
@@ -190,9 +189,12 @@ impl Stream {
     }
 }
 
-/// Whether this is `[DONE]`. Asked of every frame, and nearly all of them are objects.
+/// The mark behind the last frame.
+const DONE: &str = "[DONE]";
+
+/// Whether this is [`DONE`]. Asked of every frame, and nearly all of them are objects.
 fn is_done(data: &str) -> bool {
-    !data.starts_with('{') && data.trim() == "[DONE]"
+    !data.starts_with('{') && data.trim() == DONE
 }
 
 impl Reader {
@@ -204,35 +206,16 @@ impl Reader {
             Frame::Event { data, .. } if is_done(data) => return self.done(turn),
             Frame::Event { name, data } => (name, data),
             Frame::Value(text) => (None, text),
-            Frame::Broken(text) => {
-                return turn.warning(
-                    0,
-                    "bad_json",
-                    "the provider sent text that is no JSON value",
-                    Some(text),
-                );
-            }
+            Frame::Broken(text) => return self.unreadable(None, text, "is no JSON value", turn),
             Frame::Foreign { text, html } => return self.foreign(text, html, turn),
             Frame::Damaged(why) => return self.damaged(why, turn),
             Frame::TooLong => return self.too_long(turn),
         };
-        if !text.starts_with('{') && text.trim().is_empty() {
-            return;
-        }
         let data = match Raw::indexed(text, &mut self.index) {
-            Ok(data) => data,
-            // An event of this name is an error whatever its text is.
-            Err(_) if name == Some("error") => {
-                let message = crate::failure::sentence(text);
-                return turn.error(&StreamFailure::new("provider_error", message, false));
-            }
+            Ok(data) if data.entries().next().is_some() => data,
+            Ok(_) => return self.unreadable(name, text, "is no JSON object with members", turn),
             Err(why) => {
-                return turn.warning(
-                    0,
-                    "bad_json",
-                    &format!("the provider sent a frame that is no JSON: {why}"),
-                    Some(text),
-                );
+                return self.unreadable(name, text, &format!("is no JSON ({why})"), turn);
             }
         };
         if self.first.is_none() {
@@ -254,6 +237,46 @@ impl Reader {
         if turn.marked {
             self.end(&End::Eof, turn);
         }
+    }
+
+    /// The frame that the end of the body leaves.
+    fn last_frame(&mut self, frame: Frame<'_>, end: &End, turn: &mut EventWriter<'_>) {
+        let (name, text) = match frame {
+            _ if frame.is_whole() => return self.frame(frame, turn),
+            // What a lost connection cut is not an error of the provider's text.
+            _ if *end != End::Eof => return,
+            Frame::Event { name, data } => (name, data),
+            Frame::Value(text) | Frame::Broken(text) => (None, text),
+            _ => return self.frame(frame, turn),
+        };
+        // Of the end mark nothing is missing that matters.
+        self.is_cut |= !is_no_data(name, text) && !DONE.starts_with(text.trim());
+    }
+
+    /// A frame that cannot be read. What it held is lost, and nobody knows what that was: a piece of
+    /// a call's arguments, a call, the answer's end. So the answer ends here, with all that is open.
+    fn unreadable(
+        &mut self,
+        name: Option<&str>,
+        text: &str,
+        what: &str,
+        turn: &mut EventWriter<'_>,
+    ) {
+        if is_no_data(name, text) {
+            return;
+        }
+        let said = crate::failure::sentence(&turn.redacted(text));
+        // An event of this name is an error whatever its text is.
+        let failure = if name == Some("error") {
+            StreamFailure::new("provider_error", said, false)
+        } else {
+            let message = format!(
+                "the provider sent a frame that {what}, so a part of the answer is lost: {said}"
+            );
+            StreamFailure::new("bad_json", message, true)
+        };
+        turn.error(&failure);
+        self.end(&End::Eof, turn);
     }
 
     /// `data: [DONE]`, which every API that speaks in server-sent events may end with.
@@ -298,7 +321,7 @@ impl Reader {
         let whole = turn.marked || turn.is_whole();
         let how = match end {
             _ if turn.error.is_some() => Some(FinishReason::Error),
-            End::Eof if whole => None,
+            End::Eof if whole && !self.is_cut => None,
             End::Eof => match self.nothing(turn) {
                 Some(failure) => {
                     turn.error(&failure);
@@ -306,6 +329,7 @@ impl Reader {
                 }
                 None => {
                     let what = match self.first {
+                        _ if self.is_cut => "the stream ended inside a frame",
                         Some(_) => "the stream ended before the provider's end mark",
                         None => "the response was empty",
                     };

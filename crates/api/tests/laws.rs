@@ -6,7 +6,8 @@
 use event::{Collect, Kind, Raw};
 use proptest::prelude::*;
 use std::sync::LazyLock;
-use testkit::places::{BODY, Sample, is_full, no_split_shows};
+use testkit::damage::{Damage, frames};
+use testkit::places::{BODY, Sample, hash, is_full, is_tried, no_split_shows};
 use testkit::{cut, same, short};
 use toolpipe_api::{Api, End, Stream, StreamOptions, recognise};
 
@@ -204,39 +205,71 @@ fn a_lost_connection_is_an_error_and_a_cut_whatever_came_before() {
             if lines == whole {
                 continue; // The provider's end mark had come.
             }
-            let kinds = kinds(&lines);
-            assert!(kinds.contains(&Kind::Error), "{} at {at}", f.name);
-            let end = Raw::parse(lines.last().unwrap())
-                .unwrap()
-                .get_str("finish_reason")
-                .unwrap();
-            assert!(end == "cut" || end == "error", "{} at {at}: {end}", f.name);
-            // Earlier events are not changed: they are those of the whole stream, then come the
-            // error and the end.
-            let same = lines.iter().zip(&whole).take_while(|(a, b)| a == b).count();
-            let rest = &kinds[same..];
-            let closing = [
-                Kind::StreamStart,
-                Kind::Thinking,
-                Kind::ToolCallDelta,
-                Kind::Warning,
-                Kind::Retract,
-                Kind::Error,
-                Kind::SessionStats,
-                Kind::StreamEnd,
-            ];
-            assert!(
-                rest.len() <= 5
-                    && rest
-                        .iter()
-                        .zip(&lines[same..])
-                        .all(|(k, l)| closing.contains(k) || l.contains('\u{fffd}')),
-                "{} at {at}: {}",
-                f.name,
-                short(&lines[same..].join("\n"))
-            );
+            has_failed(&lines, &whole, &format!("{} at {at}", f.name));
         }
     }
+}
+
+/// Checks that a stream ends with an error, and that its earlier events are those of `whole`.
+fn has_failed(lines: &[String], whole: &[String], name: &str) {
+    let kinds = kinds(lines);
+    assert!(kinds.contains(&Kind::Error), "{name}");
+    let end = Raw::parse(lines.last().unwrap())
+        .unwrap()
+        .get_str("finish_reason")
+        .unwrap();
+    assert!(end == "cut" || end == "error", "{name}: {end}");
+    // Earlier events are not changed: they are those of the whole stream, then come the error and
+    // the end.
+    let same = lines.iter().zip(whole).take_while(|(a, b)| a == b).count();
+    let rest = &kinds[same..];
+    let closing = [
+        Kind::StreamStart,
+        Kind::Thinking,
+        Kind::ToolCallDelta,
+        Kind::Warning,
+        Kind::Retract,
+        Kind::Error,
+        Kind::SessionStats,
+        Kind::StreamEnd,
+    ];
+    assert!(
+        rest.len() <= 5
+            && rest
+                .iter()
+                .zip(&lines[same..])
+                .all(|(k, l)| closing.contains(k) || l.contains('\u{fffd}')),
+        "{name}: {}",
+        short(&lines[same..].join("\n"))
+    );
+}
+
+/// Whatever a frame held is lost with it: a piece of a call, a call, the reason of the end.
+#[test]
+fn a_frame_that_cannot_be_read_is_an_error_and_ends_the_stream() {
+    let mut tried = 0;
+    for f in FIXTURES.iter() {
+        let whole = read(f.api, [f.body.as_slice()], End::Eof);
+        for (number, frame) in frames(&f.body).iter().enumerate() {
+            if !is_tried(number ^ hash(f.name.as_bytes()) as usize, 8) {
+                continue;
+            }
+            for damage in Damage::ALL {
+                let body = damage.of(&f.body, frame);
+                let lines = read(f.api, [body.as_slice()], End::Eof);
+                let name = format!("{}, frame {number}, {damage:?}", f.name);
+                if lines == whole {
+                    // The end had come, by a mark or by an error.
+                    let before = read(f.api, [&f.body[..frame.start]], End::Eof);
+                    assert_eq!(lines, before, "{name}");
+                    continue;
+                }
+                tried += 1;
+                has_failed(&lines, &whole, &name);
+            }
+        }
+    }
+    assert!(tried > 500, "{tried}");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! [`Scratch`], a folder that goes with its test; [`Emulator`], a terminal;
 //! [`golden`], files with the expected output, which
 //! `UPDATE=1` rewrites; [`trials`], a test for each fixture; [`places`], where laws are tried;
+//! [`damage`], what becomes of a frame on its way;
 //! [`same`], which shows the first difference; [`needs`], the programs that a machine may lack;
 //! [`chat_chunk`] and [`chat_end`], the frames that every provider of chat completions sends;
 //! [`start`], which makes every test binary start the same way. What it is not: it knows no other
@@ -13,6 +14,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod answers;
+pub mod damage;
 mod emulator;
 mod fixtures;
 pub mod golden;

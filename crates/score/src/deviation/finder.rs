@@ -2,9 +2,10 @@
 
 use super::calls::DeltaCalls;
 use super::table::{
-    CONNECTION_CUT, Deviation, ERROR_IN_STREAM, FINISH_HIDES_CUT, FINISH_LIES, INVALID_ARGUMENTS,
-    MESSAGE_RESTARTED, NO_FINISH, REASONING_BEFORE_CALL, SERVER_ITEMS, SEVERAL_CHOICES,
-    TEXT_AFTER_CALL, TEXT_BEFORE_CALL, TOOL_USE_FAILED, WHITE_SPACE_BEFORE_CALL, of_warning,
+    BAD_FRAME, CONNECTION_CUT, Deviation, ERROR_IN_STREAM, FINISH_HIDES_CUT, FINISH_LIES,
+    INVALID_ARGUMENTS, MESSAGE_RESTARTED, NO_FINISH, REASONING_BEFORE_CALL, SERVER_ITEMS,
+    SEVERAL_CHOICES, TEXT_AFTER_CALL, TEXT_BEFORE_CALL, TOOL_USE_FAILED, WHITE_SPACE_BEFORE_CALL,
+    of_warning,
 };
 use event::payload::{
     ContentDelta, Error, FinishReason, Retract, StreamEnd, StreamStart, Thinking, ToolCall,
@@ -105,6 +106,7 @@ impl DeviationFinder {
                 match &*Error::read(event).code.str() {
                     "disconnected" => {}
                     "tool_use_failed" => self.find(TOOL_USE_FAILED),
+                    "bad_json" => self.find(BAD_FRAME),
                     _ => self.find(ERROR_IN_STREAM),
                 }
             }

@@ -76,7 +76,7 @@ deviations! {
     BYTE_ORDER_MARK "byte_order_mark" None, "the body begins with a byte order mark";
     NO_BLANK_LINES "no_blank_lines" Some(49), "the blank line between two events is missing";
     NO_LAST_BLANK "no_last_blank" None, "the blank line after the last event is missing";
-    BAD_FRAME "bad_frame" None, "a frame is not JSON";
+    BAD_FRAME "bad_frame" Some(51), "a frame cannot be read, so a part of the answer is lost";
     OTHER_WARNING "other_warning" None, "a warning of another kind";
 }
 
@@ -98,7 +98,6 @@ pub(super) fn of_warning(code: &str) -> Option<&'static Deviation> {
         "extra_text" => EXTRA_TEXT,
         "message_restarted" => MESSAGE_RESTARTED,
         "arguments_replaced" => ARGUMENTS_REPLACED,
-        "bad_json" => BAD_FRAME,
         "bad_json_path" | "prompt_blocked" | "abnormal_finish" => OTHER_WARNING,
         _ => return None,
     })

@@ -21,6 +21,7 @@ pub(super) const ERRORS: &[&str] = &[
     // Of the commands. `http_4xx` and `http_5xx` are all statuses of their hundred.
     "answer_too_long",
     "bad_gzip",
+    "bad_json",
     "command_failed",
     "command_not_started",
     "context_overflow",
@@ -89,7 +90,6 @@ pub(super) const ERRORS: &[&str] = &[
 pub(super) const WARNINGS: &[&str] = &[
     "abnormal_finish",
     "arguments_replaced",
-    "bad_json",
     "bad_json_path",
     "extra_arguments",
     "extra_text",

@@ -1,0 +1,94 @@
+//! Damage to one frame of a recorded body, as a server in the middle does it.
+
+use std::ops::Range;
+
+/// Where the JSON of each frame lies that is one object on one line: the data of a server-sent
+/// event, or a line of JSON.
+pub fn frames(body: &[u8]) -> Vec<Range<usize>> {
+    let mut all = Vec::new();
+    let mut at = 0;
+    for line in body.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
+        let data = line.strip_prefix(b"data:").unwrap_or(line);
+        let start = at + line.len() - data.trim_ascii_start().len();
+        at += line.len();
+        let json = data.trim_ascii();
+        if json.starts_with(b"{") && json.ends_with(b"}") {
+            all.push(start..start + json.len());
+        }
+    }
+    all
+}
+
+/// What stands in the place of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Damage {
+    /// Its first half.
+    Half,
+    /// Its second half.
+    Rest,
+    /// What a server in the middle says.
+    Text,
+    /// `null`.
+    Null,
+    /// An object without members.
+    Empty,
+}
+
+impl Damage {
+    /// Every kind.
+    pub const ALL: [Damage; 5] = [
+        Damage::Half,
+        Damage::Rest,
+        Damage::Text,
+        Damage::Null,
+        Damage::Empty,
+    ];
+
+    /// The body with this in the place of `frame`.
+    pub fn of(self, body: &[u8], frame: &Range<usize>) -> Vec<u8> {
+        let json = &body[frame.clone()];
+        let (first, second) = json.split_at(json.len() / 2);
+        replaced(
+            body,
+            frame,
+            match self {
+                Damage::Half => first,
+                Damage::Rest => second,
+                Damage::Text => b"Internal Server Error",
+                Damage::Null => b"null",
+                Damage::Empty => b"{}",
+            },
+        )
+    }
+}
+
+/// The body with other bytes in the place of `frame`.
+pub fn replaced(body: &[u8], frame: &Range<usize>, with: &[u8]) -> Vec<u8> {
+    [&body[..frame.start], with, &body[frame.end..]].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_frame_on_one_line_is_found_and_replaced() {
+        for (body, want) in [
+            (
+                "data: {\"a\":1}\r\n\r\nevent: x\ndata:{\"b\":2}\n\ndata: [DONE]\n\n",
+                vec!["{\"a\":1}", "{\"b\":2}"],
+            ),
+            ("{\"a\":1}\n{\"b\":2}\n", vec!["{\"a\":1}", "{\"b\":2}"]),
+            ("[{\n\"a\": 1\n}]", vec![]),
+        ] {
+            let found = frames(body.as_bytes());
+            let texts: Vec<&str> = found.iter().map(|frame| &body[frame.clone()]).collect();
+            assert_eq!(texts, want);
+        }
+        let body = b"data: {\"a\":1}\n\n";
+        let of = |damage: Damage| damage.of(body, &frames(body)[0]);
+        assert_eq!(of(Damage::Half), b"data: {\"a\n\n");
+        assert_eq!(of(Damage::Rest), b"data: \":1}\n\n");
+        assert_eq!(of(Damage::Null), b"data: null\n\n");
+    }
+}
