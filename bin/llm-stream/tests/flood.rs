@@ -106,7 +106,12 @@ fn an_event_a_value_and_a_page_without_end_are_errors() {
         ("openai-chat", "data: ", "aaaa", "frame_too_long"),
         ("openai-chat", "", "data: a\n", "frame_too_long"),
         ("openai-chat", ": ", "aaaa", "frame_too_long"),
-        ("openai-chat", "data: 1\n\nid: ", "aaaa", "frame_too_long"),
+        (
+            "openai-chat",
+            "data: {\"a\":1}\n\nid: ",
+            "aaaa",
+            "frame_too_long",
+        ),
         ("openai-chat", "", " ", "frame_too_long"),
         ("openai-chat", "", "\n", "frame_too_long"),
         ("openai-chat", "{\"a\":\"", "aaaa", "frame_too_long"),

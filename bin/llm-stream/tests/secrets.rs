@@ -122,11 +122,12 @@ fn an_error_of_any_kind_repeats_no_secret() {
                     "event: error\ndata: {{\"type\":\"error\",\"code\":\"{report}\",\"message\":\"{report}\"}}\n\n"
                 ),
             ),
-            // Not JSON, and a frame in two lines: a warning holds it as it came.
+            // Not JSON, and a frame in two lines: the error repeats it.
+            ("200 OK", SSE, format!("{good}data: {report}\n\n")),
             (
                 "200 OK",
                 SSE,
-                format!("{good}data: {{\"x\": {report}\n\ndata: {report}\ndata: {report}\n\n"),
+                format!("{good}data: {report}\ndata: {report}\n\n"),
             ),
         ] {
             let server = Server::new(vec![answer(status, headers, &body)]);
