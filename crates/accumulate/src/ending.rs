@@ -35,6 +35,10 @@ impl OpenStream {
             if whole {
                 call.settle();
             }
+            // Some servers end a stream with a delta that has a new id alone. Nobody called anything.
+            if call.name.is_empty() && call.is_blank() {
+                continue;
+            }
             // A text with an open bracket or quote was cut, whatever the finish reason is. A call
             // that was balanced before the cut is complete; where the user waits for `final`, the
             // provider must have closed it, too.
@@ -46,9 +50,8 @@ impl OpenStream {
             } else {
                 call.level_at_end().unwrap_or(Commit::Balanced)
             };
-            let is_named = !call.name.is_empty() || !call.is_blank();
             let is_complete = whole && (call.is_closed() || call.is_blank()) || balanced;
-            let refusal = (is_named && !is_complete).then(|| CallRefusal::incomplete(call, reason));
+            let refusal = (!is_complete).then(|| CallRefusal::incomplete(call, reason));
             self.emit(at, i, commit, refusal, out);
         }
         let choice = &mut self.choices[at];

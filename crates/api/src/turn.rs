@@ -341,10 +341,10 @@ impl EventWriter<'_> {
             delta.arguments = Some((&text).into());
         }
         delta.arguments = delta.arguments.filter(|a| !a.is_empty());
-        let something =
-            delta.tool_id.is_some() || delta.tool_name.is_some() || delta.arguments.is_some();
-        state.calls |= something;
-        if something || delta.done || delta.provider.is_some() {
+        // An id alone may be the beginning of a call, and is none.
+        let is_call = delta.tool_name.is_some() || delta.arguments.is_some();
+        state.calls |= is_call;
+        if is_call || delta.tool_id.is_some() || delta.done || delta.provider.is_some() {
             self.write(choice, delta);
         }
         text.clear();
