@@ -84,6 +84,7 @@ pub(super) const ERRORS: &[&str] = &[
     "server_error",
     "timeout_error",
     "tool_use_failed",
+    "unexpected_tool_call",
 ];
 
 /// The codes of warnings.
