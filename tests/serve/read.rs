@@ -71,9 +71,11 @@ pub(crate) fn content(front: Front, reading: &Reading) -> Vec<Choice> {
         }
         choice.order.clear();
         let said = std::mem::take(&mut choice.said);
-        if front == Front::Messages && !said.is_empty() {
+        if front == Front::Messages {
             choice.refusal.clear();
-            choice.text = said;
+            if !said.is_empty() {
+                choice.text = said;
+            }
         }
     }
     all.retain(|c| {

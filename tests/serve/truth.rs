@@ -7,12 +7,16 @@ use event::{Kind, Scanner};
 pub(crate) fn truth<S: AsRef<str>>(merged: &[S]) -> Reading {
     let mut r = Reading::default();
     let mut scanner = Scanner::default();
+    let mut api = String::new();
     for line in merged {
         let event = scanner.read(line.as_ref()).expect("an event");
         let text = |key: &str| event.get_str(key).unwrap_or_default().into_owned();
         let number = u64::from(event.choice());
         match event.kind() {
-            Kind::StreamStart => r.model = text("model"),
+            Kind::StreamStart => {
+                r.model = text("model");
+                api = text("api");
+            }
             Kind::Thinking => r.choice(number).reasoning += &text("text"),
             Kind::ContentDelta => {
                 r.choice(number).text += &text("text");
@@ -20,7 +24,10 @@ pub(crate) fn truth<S: AsRef<str>>(merged: &[S]) -> Reading {
             }
             Kind::RefusalDelta => {
                 r.choice(number).refusal += &text("text");
-                r.choice(number).said += &text("text");
+                // On Messages an explanation of the same API is a member beside the content.
+                if api != "anthropic" {
+                    r.choice(number).said += &text("text");
+                }
             }
             Kind::ToolCall => {
                 let id = text("tool_id");
@@ -40,8 +47,6 @@ pub(crate) fn truth<S: AsRef<str>>(merged: &[S]) -> Reading {
                         "incomplete" => call.is_finished = false,
                         // What does not fit its schema is JSON: the client judges it by itself.
                         _ if is_object(&sent) && !call.name.is_empty() => call.arguments = sent,
-                        // A delta without anything is not a call.
-                        "no_name" if sent.is_empty() => continue,
                         // No client could run it or answer it.
                         _ => r.ending = Ending::Failed("a call that nobody can use".to_owned()),
                     }

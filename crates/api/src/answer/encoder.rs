@@ -217,6 +217,9 @@ impl Encoder {
                     turn.dropped.member("encrypted reasoning");
                 }
             }
+            // What Anthropic's API says of a refusal is a member of its own, `stop_details`, and no
+            // content.
+            Kind::RefusalDelta if page.front == Front::Messages && page.api == front => return,
             Kind::ServerItem => {
                 let item = ServerItem::read(event);
                 let kind = item.kind.str();
