@@ -302,3 +302,31 @@ fn two_services_on_one_folder_do_not_answer_the_same_response() {
     let again = second.post("/v1/responses", &next);
     assert!(again.status != 409, "{again:?}");
 }
+
+#[test]
+fn no_command_runs_with_a_part_of_its_arguments_when_the_service_is_killed() {
+    // A pipe would hold 64 KiB of them.
+    let arguments = json!({"text": "x".repeat(150_000)});
+    let whole = arguments.to_string().len() + 1;
+    let script = "trap '' TERM; echo >@/began; until [ -e @/go ]; do sleep 0.01; done; n=$(wc -c); echo $n >>@/ran";
+    let mut reads = tool("reads", "read", script, &Value::Null);
+    reads["exec"]["command"] = json!(["sh", "-c", script]);
+    let turns = vec![
+        Turn::default().calls_with("c1", "reads", &arguments),
+        Turn::says("Done."),
+    ];
+    let agent = Agent::of(&json!([reads]), model(turns), &[]);
+    agent.begin("Hi");
+    wait_until("the command to begin", || {
+        agent.folder.path("began").exists()
+    });
+    agent.service.signal(rustix::process::Signal::KILL);
+    agent.folder.write("go", "");
+    wait_until("the command to end", || agent.folder.processes().is_empty());
+    let read = agent.folder.read("ran");
+    // On a slow machine it may have been killed before it has read.
+    assert!(
+        read.is_empty() || read.trim_end() == whole.to_string(),
+        "it has read {read} of {whole}"
+    );
+}

@@ -2,6 +2,7 @@
 
 mod answer;
 pub(crate) mod confine;
+mod input;
 mod processes;
 pub(crate) mod program;
 pub(crate) mod scratch;
@@ -11,12 +12,12 @@ use super::call::{ProgressMark, Task};
 use answer::{Capture, EndCause, answer};
 use confine::Sandboxes;
 use confine::groups::GroupLimits;
+use input::whole_input;
 use program::identity;
 use scratch::unused_name;
 use std::path::PathBuf;
 use std::time::Duration;
 use supervisor::{Job, ProcessLimits, RunningCommand, StartError};
-use tokio::io::AsyncWriteExt;
 use tokio::time::Instant;
 use tool::{CallFailure, CommandLimits, CommandRun, Status, ToolAnswer};
 
@@ -87,7 +88,12 @@ impl Commands {
             Ok(job) => job,
             Err(why) => return not_started(&why),
         };
-        let start = supervisor::start(&job);
+        // Complete before the command runs, whatever becomes of this process meanwhile.
+        let input = match whole_input(&format!("{}\n", task.arguments)) {
+            Ok(input) => input,
+            Err(e) => return not_started(&format!("its input cannot be kept: {e}")),
+        };
+        let start = supervisor::start(&job, input);
         tokio::pin!(start);
         let mut is_stopped = false;
         // A start that is under way is waited for: nothing else shows that its command is ended.
@@ -167,10 +173,9 @@ fn process_limits(timeout: Duration, given: CommandLimits) -> ProcessLimits {
     }
 }
 
-/// Feeds and reads a command until it has ended.
+/// Reads a command until it has ended.
 async fn attend(task: &Task<'_>, running: RunningCommand) -> ToolAnswer {
     let RunningCommand {
-        mut stdin,
         stdout,
         stderr,
         mut supervisor,
@@ -179,13 +184,6 @@ async fn attend(task: &Task<'_>, running: RunningCommand) -> ToolAnswer {
     let mut out = Capture::new(stdout, task.terms.max_output);
     let mut err = Capture::with_reports(stderr, task.terms.max_output);
     let mut shown = ProgressMark::default();
-    // In a task of its own: a command that does not read its input must not keep this one from
-    // reading its output.
-    let text = format!("{}\n", task.arguments);
-    let feed = tokio::task::spawn_local(async move {
-        // Fails where the command closes its input, or ends.
-        let _ = stdin.write_all(text.as_bytes()).await;
-    });
     let control = supervisor.control();
     // The supervisor keeps the deadline. This one is for a supervisor that a command has
     // stopped, which only some systems allow.
@@ -231,7 +229,6 @@ async fn attend(task: &Task<'_>, running: RunningCommand) -> ToolAnswer {
             cause = cause.or(end);
         }
     }
-    feed.abort();
     let ended = ended.unwrap_or_default();
     // A command that was ended may have been in the middle of a secret.
     let is_whole = cause.is_none() && !ended.is_timeout && !out.was_cut();

@@ -62,7 +62,9 @@ async fn try_command() -> anyhow::Result<InForce> {
         grace: Duration::ZERO,
         confinement: Confinement::default(),
     };
-    let mut running = supervisor::start(&job).await.map_err(|e| match e {
+    let nothing = std::fs::File::open("/dev/null").context("/dev/null cannot be opened")?;
+    let started = supervisor::start(&job, nothing.into()).await;
+    let mut running = started.map_err(|e| match e {
         StartError::NotStarted(why) => anyhow!("a command cannot be started here: {why}"),
         StartError::Unknown => {
             anyhow!("a command cannot be started here: its supervisor ended, see ulimit -a")

@@ -11,6 +11,7 @@ mod doctor;
 mod groups;
 mod harness;
 mod http;
+mod input;
 mod load;
 mod log;
 mod mcp;

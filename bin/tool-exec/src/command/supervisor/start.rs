@@ -21,7 +21,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
-use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::net::unix::pipe::Receiver;
 use tokio::process::{Child, Command};
 
 /// How long a supervisor may take to remove the home of its command before nobody waits for it any
@@ -47,8 +47,6 @@ pub(crate) enum StartError {
 /// A command that runs. Its supervisor ends it when this is dropped.
 #[derive(Debug)]
 pub(crate) struct RunningCommand {
-    /// The command's standard input.
-    pub stdin: Sender,
     /// The command's standard output.
     pub stdout: Receiver,
     /// The command's standard error.
@@ -59,22 +57,22 @@ pub(crate) struct RunningCommand {
     pub supervisor: Supervisor,
 }
 
-/// Starts the command of `job` under a supervisor, and returns when it runs. Without a deadline in
+/// Starts the command of `job` under a supervisor, with `stdin` as its standard input, and returns
+/// when it runs. Without a deadline in
 /// the job it runs until it ends or is ended. When the returned value is dropped, when the wait for
 /// it is, or when this process ends in any way, the supervisor ends the command and all that it
 /// started.
 ///
 /// # Errors
 /// [`StartError`].
-pub(crate) async fn start(job: &Job) -> Result<RunningCommand, StartError> {
+pub(crate) async fn start(job: &Job, stdin: OwnedFd) -> Result<RunningCommand, StartError> {
     // What a supervisor that was killed leaves behind comes to this process.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     let failed = |e: std::io::Error| StartError::NotStarted(e.to_string());
     let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|e| failed(e.into()));
-    let ((stdin, feed), (out, stdout), (err, stderr)) = (pipe()?, pipe()?, pipe()?);
+    let ((out, stdout), (err, stderr)) = (pipe()?, pipe()?);
     let files = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
     // All that can fail here does so before the command may run.
-    let feed = Sender::from_owned_fd(feed).map_err(failed)?;
     let out = Receiver::from_owned_fd(out).map_err(failed)?;
     let err = Receiver::from_owned_fd(err).map_err(failed)?;
     let mut reserve = reserve::take();
@@ -87,7 +85,6 @@ pub(crate) async fn start(job: &Job) -> Result<RunningCommand, StartError> {
             Some(in_force) => {
                 reserve::refill();
                 return Ok(RunningCommand {
-                    stdin: feed,
                     stdout: out,
                     stderr: err,
                     in_force,

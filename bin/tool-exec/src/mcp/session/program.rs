@@ -7,11 +7,12 @@ use crate::command::confine::groups::GroupLimits;
 use crate::command::supervisor::{Job, ProcessLimits, RunningCommand, StartError, Supervisor};
 use crate::command::{program, supervisor};
 use crate::mcp::Confines;
+use rustix::pipe::{PipeFlags, pipe_with};
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::AsyncReadExt;
-use tokio::net::unix::pipe::Receiver;
+use tokio::net::unix::pipe::{Receiver, Sender};
 use tool::fill;
 use tool::mcp::Program;
 
@@ -89,12 +90,13 @@ impl ServerProcess {
         faults: ServerFaults,
     ) -> Result<(ServerProcess, StdioTransport), String> {
         let job = Self::job(of, folder, home, confines)?;
-        let running = supervisor::start(&job).await.map_err(|e| match e {
+        let (stdin, feed) = pipe_with(PipeFlags::CLOEXEC).map_err(|e| e.to_string())?;
+        let feed = Sender::from_owned_fd(feed).map_err(|e| e.to_string())?;
+        let running = supervisor::start(&job, stdin).await.map_err(|e| match e {
             StartError::NotStarted(why) => why,
             StartError::Unknown => "the process that starts it was ended from outside".to_owned(),
         })?;
         let RunningCommand {
-            stdin,
             stdout,
             stderr,
             supervisor,
@@ -105,7 +107,7 @@ impl ServerProcess {
             errors: Arc::default(),
         };
         tokio::spawn(keep_tail(stderr, Arc::clone(&process.errors)));
-        Ok((process, StdioTransport::new(stdin, stdout, faults)))
+        Ok((process, StdioTransport::new(feed, stdout, faults)))
     }
 
     /// The last lines of its standard error, if it wrote any.
