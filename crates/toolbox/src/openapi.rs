@@ -67,6 +67,8 @@ pub(crate) fn tools(
         left: Cell::new(0),
     };
     let (mut tools, mut left_out, mut names) = (Vec::new(), Vec::new(), Vec::new());
+    let mut known = HashSet::new();
+    let mut count = 0;
     let paths = root.get("paths").and_then(Value::as_object);
     for (path, item) in paths.context("it has no paths")? {
         let item = document.resolved(item).unwrap_or(item);
@@ -79,19 +81,28 @@ pub(crate) fn tools(
                 names.push(name);
                 continue;
             }
-            if tools.iter().any(|tool: &Value| tool["name"] == *name) {
+            if known.contains(&name) {
                 left_out.push(format!(
                     "the second operation {name:?} is left out, rename it"
                 ));
                 continue;
             }
+            if count > MOST {
+                // They are too many already: the others are only counted.
+                count += usize::from(known.insert(name));
+                continue;
+            }
             match document.tool(&name, (method, class), path, item, operation) {
-                Ok(tool) => tools.push(tool),
+                Ok(tool) => {
+                    tools.push(tool);
+                    known.insert(name);
+                    count += 1;
+                }
                 Err(e) => left_out.push(format!("the operation {name:?} is left out: {e:#}")),
             }
         }
     }
-    match (tools.len(), names.len()) {
+    match (count, names.len()) {
         (0, 0) if left_out.is_empty() => bail!("it has no operation"),
         (0, 0) => bail!("{}", left_out.join("; ")),
         (0, _) if left_out.is_empty() => {
@@ -100,7 +111,7 @@ pub(crate) fn tools(
         }
         (0, _) => bail!("{}", left_out.join("; ")),
         (1..=MOST, _) => Ok((tools, left_out)),
-        (count, _) => bail!(
+        _ => bail!(
             "{count} operations, and a model takes {MOST} tools at most; choose some: #GLOB[,GLOB…] after its name, as in api.json#list*,getHut"
         ),
     }
@@ -186,10 +197,17 @@ impl<'d> Document<'d> {
                 self.add_body(body, &mut properties, &mut required)?
             }
         };
+        if !places.path.starts_with('/') {
+            // "http://local" and "host/x" would be an address of another server.
+            bail!("its path does not begin with /");
+        }
         let mut url = self.server(item, operation)? + &places.path;
         for (number, pair) in places.query.iter().enumerate() {
             url.push(if number == 0 { '?' } else { '&' });
             url.push_str(pair);
+        }
+        if is_of_this_machine(&url) && self.base.is_some_and(|base| !is_of_this_machine(base)) {
+            bail!("its address is {url}, this machine, and the document comes from another one");
         }
         let text = |name: &str| operation.get(name).and_then(Value::as_str).map(str::trim);
         let mut texts: Vec<&str> = [text("summary"), text("description")]
@@ -218,16 +236,16 @@ impl<'d> Document<'d> {
 
     /// The parameters of an operation: those of its path, and its own, which replace them.
     fn parameters(&self, item: &'d Value, operation: &'d Value) -> anyhow::Result<Vec<&'d Value>> {
-        let mut all: Vec<&'d Value> = Vec::new();
-        for owner in [item, operation] {
-            let list = owner.get("parameters").and_then(Value::as_array);
-            for parameter in list.into_iter().flatten() {
-                let parameter = self.resolved(parameter)?;
-                let key = |parameter: &'d Value| (parameter.get("name"), parameter.get("in"));
-                all.retain(|other| key(other) != key(parameter));
-                all.push(parameter);
-            }
-        }
+        let lists = [item, operation].map(|owner| owner.get("parameters")?.as_array());
+        let all = lists.into_iter().flatten().flatten();
+        let mut all = all
+            .map(|parameter| self.resolved(parameter))
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        // The last of each name and place counts.
+        let mut known = HashSet::new();
+        all.reverse();
+        all.retain(|parameter| known.insert((parameter.get("name"), parameter.get("in"))));
+        all.reverse();
         Ok(all)
     }
 
@@ -413,11 +431,6 @@ impl<'d> Document<'d> {
                     format!("{}/{url}", &base[..folder])
                 }
             };
-        } else if let Some(base) = self.base
-            && is_of_this_machine(&url)
-            && !is_of_this_machine(base)
-        {
-            bail!("its server is {url}, this machine, and the document comes from another one");
         }
         Ok(url.trim_end_matches('/').to_owned())
     }
@@ -529,15 +542,58 @@ mod tests {
         ] {
             assert!(!is_of_this_machine(url), "{url}");
         }
-        let document = json!({"openapi": "3.1.0", "servers": [{"url": "http://0177.1/"}], "paths": {"/a": {"get": {}}}});
-        assert!(tools(&document, None, &[]).is_ok());
-        let refused = tools(&document, Some("https://h.example/api.json"), &[]).unwrap_err();
-        assert!(
-            refused
-                .to_string()
-                .contains("this machine, and the document comes from another one"),
-            "{refused}"
+    }
+
+    #[test]
+    fn no_document_of_another_machine_leads_to_this_one() {
+        let read = |server: &str, path: &str, base: Option<&str>| {
+            let document = json!({"openapi": "3.1.0", "servers": [{"url": server, "variables": {
+                "v": {"default": "host"}, "empty": {"default": ""}}}], "paths": {path: {"get": {}}}});
+            tools(&document, base, &[])
+                .map(|(tools, _)| tools[0]["exec"]["http"]["url"].clone())
+                .map_err(|e| e.to_string())
+        };
+        let base = Some("https://h.example/api.json");
+        for (server, path) in [
+            ("http://0177.1/", "/a"),
+            ("http://local", "host:8080/x"),
+            ("http://local", "host/x"),
+            ("http://127.0.0", ".1:8080/x"),
+            ("http://local{v}:8080", "/x"),
+            ("http://[::", "1]/x"),
+            ("http://", "/localhost/x"),
+            ("http://", "localhost/x"),
+            ("http://h{empty}", "@localhost/x"),
+        ] {
+            let said = read(server, path, base).unwrap_err();
+            assert!(said.contains("left out"), "{server} {path}: {said}");
+        }
+        assert_eq!(
+            read("http://0177.1/", "/a", None).unwrap(),
+            "http://0177.1/a"
         );
+        assert_eq!(
+            read("http://h", "/localhost", base).unwrap(),
+            "http://h/localhost"
+        );
+    }
+
+    #[test]
+    fn of_a_document_that_is_too_large_no_more_is_read_than_is_needed() {
+        let paths: Map<String, Value> = (0..8_000)
+            .map(|n| {
+                (
+                    format!("/p{n}"),
+                    json!({"get": {"operationId": format!("op{n}")}}),
+                )
+            })
+            .collect();
+        let document =
+            json!({"openapi": "3.1.0", "servers": [{"url": "https://h"}], "paths": paths});
+        let said = tools(&document, None, &[]).unwrap_err().to_string();
+        assert!(said.starts_with("8000 operations"), "{said}");
+        let (some, _) = tools(&document, None, &["op799?"]).unwrap();
+        assert_eq!(some.len(), 10);
     }
 
     #[test]
