@@ -312,6 +312,30 @@ fn a_mistake_in_the_file_has_its_line_and_what_was_meant() {
             ":2: header Authorization: name the variable",
         ),
         (
+            "[models.m]\nbase_url = \"http://127.0.0.1:9/v1?api_key=abcdef\"",
+            ":2: base_url: it holds a key",
+        ),
+        (
+            "[models.m]\nbase_url = \"http://me:pw@127.0.0.1:9/v1\"",
+            ":2: base_url: it holds a key",
+        ),
+        (
+            "[models.m]\nparams = { user = \"x\", extra = { api_key = \"abcdef\" } }",
+            ":2: param: it holds a key",
+        ),
+        (
+            "[models.m]\nparams = [\"api_key=abcdef\"]",
+            ":2: param: it holds a key",
+        ),
+        (
+            "[models.m]\nheaders = [\"X-Title: sk-proj-0a1B2c3D4e5F6g7H8i9J0k\"]",
+            ":2: header: it holds a key",
+        ),
+        (
+            "[models.m]\nheaders = [\"X-Title: sk-proj-0a1B2c3D4e5F6g7H8i9J0k $HOME\"]",
+            ":2: header: it holds a key",
+        ),
+        (
             "[models.m]\nmax_tokens = \"x\"",
             ":2 [models.m]: invalid value 'x' for '--max-tokens <N>'",
         ),

@@ -160,8 +160,15 @@ impl KnownOption {
     /// The values in the file, whose folder is `folder`.
     ///
     /// # Errors
-    /// What the value must be.
+    /// What the value must be, or that it holds a key.
     pub(crate) fn in_file(&self, value: &Value, folder: &Path) -> Result<Values, String> {
+        let values = self.read_in_file(value, folder)?;
+        let mut texts = values.iter().flatten().filter_map(|value| value.to_str());
+        texts.try_for_each(|text| self.check_for_key(text))?;
+        Ok(values)
+    }
+
+    fn read_in_file(&self, value: &Value, folder: &Path) -> Result<Values, String> {
         let key = self.key();
         match (self.takes, value) {
             (Takes::Nothing, Value::Bool(is_set)) => {
@@ -204,15 +211,6 @@ impl KnownOption {
                 ));
             }
         };
-        if self.long == "header"
-            && let Some((name, secret)) = text.split_once(':')
-            && redact::is_secret_header(name.trim())
-            && !secret.contains('$')
-        {
-            return Err(format!(
-                "header {name}: name the variable that holds the key instead: \"{name}: $NAME\""
-            ));
-        }
         if !self.is_path || text.contains("://") || matches!(text.as_str(), "" | "-" | "none") {
             return Ok(text.into());
         }
@@ -221,6 +219,39 @@ impl KnownOption {
             Some((rest, home)) => Path::new(&home).join(rest).into(),
             None => folder.join(text).into(),
         })
+    }
+
+    /// Refuses a value of the file that holds a key: other programs read configurations, and people
+    /// share them.
+    fn check_for_key(&self, text: &str) -> Result<(), String> {
+        let redactor = redact::Redactor::default();
+        let key = self.key();
+        let has_key = match self.long.as_str() {
+            "header" => {
+                let named = text.split_once(':').filter(|(name, value)| {
+                    redact::is_secret_header(name.trim()) && !value.contains('$')
+                });
+                if let Some((name, _)) = named {
+                    return Err(format!(
+                        "header {name}: name the variable that holds the key instead: \"{name}: $NAME\""
+                    ));
+                }
+                redact::credential(text.as_bytes()).is_some()
+            }
+            "base-url" => redactor.url(text) != text,
+            "param" => text.split_once('=').is_some_and(|(name, value)| {
+                let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+                let member = Value::Object([(name.to_owned(), value)].into_iter().collect());
+                redactor.json(&member) != member
+            }),
+            _ => redact::credential(text.as_bytes()).is_some(),
+        };
+        if has_key {
+            return Err(format!(
+                "{key}: it holds a key; write headers = [\"NAME: $VARIABLE\"] with the variable that holds it"
+            ));
+        }
+        Ok(())
     }
 }
 
