@@ -90,6 +90,15 @@ impl CallCards {
         calls
     }
 
+    /// The next turn of the event's stream begins: no event can change what the model has written of
+    /// its calls so far.
+    pub(crate) fn close_stream(&mut self, event: &Event<'_>) {
+        self.end_stream(event);
+        for n in self.of_stream(event) {
+            self.list[n].is_closed = true;
+        }
+    }
+
     /// The positions of the calls of the event's stream.
     pub(crate) fn of_stream(&self, event: &Event<'_>) -> Vec<usize> {
         let calls = self.streams.get(stream_of(event));

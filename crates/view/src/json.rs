@@ -68,7 +68,7 @@ impl FinalAnswer {
                 | Payload::ToolCall(_)
         );
         match payload {
-            Payload::StreamStart(_) => self.new_turn(),
+            Payload::StreamStart(_) => {}
             Payload::ContentDelta(delta) => delta.text.append_to(&mut self.text),
             Payload::RefusalDelta(delta) => delta.text.append_to(&mut self.refusal),
             Payload::Thinking(delta) => delta.text.append_to(&mut self.reasoning),
@@ -124,6 +124,13 @@ impl FinalAnswer {
             }
             _ => {}
         }
+    }
+
+    /// The next turn of the event's stream begins. Some servers number the calls of each turn anew,
+    /// so no event of it belongs to an earlier call that is still arriving.
+    fn begin_turn(&mut self, event: &Event<'_>) {
+        self.new_turn();
+        self.calls.close_stream(event);
     }
 
     fn new_turn(&mut self) {
@@ -229,6 +236,11 @@ impl View for JsonView {
                 who: Who::of(event),
                 ..FinalAnswer::default()
             });
+        }
+        if event.kind() == Kind::StreamStart {
+            for place in choices.iter() {
+                self.answers[*place].begin_turn(event);
+            }
         }
         self.answers[n].push(event);
     }

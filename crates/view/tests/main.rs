@@ -4,4 +4,5 @@ mod events;
 mod markdown;
 mod metrics;
 mod reports;
+mod same_calls;
 mod stories;
