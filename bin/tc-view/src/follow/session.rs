@@ -12,7 +12,7 @@ use client::{
 };
 use redact::Redactor;
 use std::os::fd::AsFd;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 use stdio::{Failure, Filter, StopSignals};
 use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Runtime};
@@ -26,6 +26,13 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// After this time without bytes the request is sent again. A session that does not grow sends
 /// nothing, and so does a connection that was lost unseen, while the machine slept or in a router.
 const SILENCE: Duration = Duration::from_secs(30);
+
+/// How long a connection takes at the least, with the pause after it, on a service that ends one
+/// after the other ([`Pace`]).
+const PACE: Duration = Duration::from_millis(250);
+
+/// How many connections in a row may be shorter: a service that restarts, or a proxy, ends some.
+const SHORT: u32 = 8;
 
 /// How many bytes of a refusal are read.
 const REFUSAL: usize = 64 * 1024;
@@ -119,6 +126,7 @@ struct Link {
     pause: Option<Duration>,
     /// How many requests since the last byte have failed.
     failed: u32,
+    pace: Pace,
     /// Whether the service has sent lines of the session.
     has_begun: bool,
     /// Whether a pause since the last byte was reported.
@@ -144,6 +152,7 @@ impl Link {
             lines: HeldLines::default(),
             pause: None,
             failed: 0,
+            pace: Pace::default(),
             has_begun: false,
             has_reported_wait: false,
             is_over: false,
@@ -187,6 +196,7 @@ impl Link {
                 PieceContent::Lost(error) => Some(error),
             };
             self.body = None;
+            self.pause = self.pace.pause();
             match lost {
                 Some(error) if error.kind == ErrorKind::Idle => {
                     (self.failed, self.has_reported_wait) = (0, false);
@@ -233,6 +243,7 @@ impl Link {
                     );
                 }
                 self.has_begun = true;
+                self.pace.begun = Instant::now();
                 self.body = Some(body);
                 Ok(None)
             }
@@ -315,6 +326,39 @@ impl Link {
     }
 }
 
+/// How fast connections follow each other that have brought bytes. A service could otherwise have
+/// this command connect all the time, a line after the other.
+#[derive(Debug)]
+struct Pace {
+    /// When the last connection began.
+    begun: Instant,
+    /// How many connections in a row were short.
+    short: u32,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Pace {
+            begun: Instant::now(),
+            short: 0,
+        }
+    }
+}
+
+impl Pace {
+    /// The pause after the end of a connection.
+    fn pause(&mut self) -> Option<Duration> {
+        self.pause_after(self.begun.elapsed())
+    }
+
+    /// The pause after a connection that has lasted so long.
+    fn pause_after(&mut self, time: Duration) -> Option<Duration> {
+        let rest = PACE.checked_sub(time).filter(|rest| !rest.is_zero());
+        self.short = rest.map_or(0, |_| self.short.saturating_add(1));
+        rest.filter(|_| self.short > SHORT)
+    }
+}
+
 /// The media type of the lines of a session.
 const LINES: &str = "application/x-ndjson";
 
@@ -370,6 +414,50 @@ mod tests {
     use std::io::Write;
     use testkit::Server;
 
+    fn link(server: &Server) -> Link {
+        let args = ServiceArgs {
+            key_file: None,
+            allow_insecure: false,
+        };
+        Link::new(&server.at("/3fa90000000000000000000000000001"), &args).unwrap()
+    }
+
+    #[test]
+    fn connections_that_end_at_once_do_not_follow_each_other_at_once() {
+        let mut pace = Pace::default();
+        let ms = Duration::from_millis;
+        let pauses: Duration = (0..100).filter_map(|_| pace.pause_after(ms(1))).sum();
+        assert_eq!(pauses, ms(249) * (100 - SHORT));
+        // One that lasts is a service that answers.
+        assert_eq!(pace.pause_after(PACE), None);
+        assert_eq!(pace.pause_after(ms(0)), None);
+    }
+
+    #[test]
+    fn a_session_that_is_cut_at_every_byte_is_whole() {
+        const SESSION: &str = "one\ntw\u{f6}\n\nfour\n";
+        let server = Server::answering(|number, request, stream| {
+            let offset = format!("?offset={number}&");
+            assert!(request.path().contains(&offset), "{}", request.path());
+            let head =
+                format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: {LINES}\r\n\r\n");
+            let _ = stream.write_all(head.as_bytes());
+            let _ = stream.write_all(SESSION.as_bytes().get(number..=number).unwrap_or_default());
+            false
+        });
+        let mut link = link(&server);
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let mut all = Vec::new();
+        while all.len() < SESSION.len() {
+            match runtime.block_on(link.next()).unwrap() {
+                Piece::Lines(lines) => all.extend_from_slice(lines),
+                other => panic!("{other:?}"),
+            }
+            link.pace.short = 0;
+        }
+        assert_eq!(all, SESSION.as_bytes());
+    }
+
     #[test]
     fn a_silent_connection_is_replaced_without_a_report() {
         let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {LINES}\r\n\r\n");
@@ -378,12 +466,7 @@ mod tests {
             let sent = stream.write_all(format!("{head}{lines}").as_bytes());
             sent.is_ok()
         });
-        let args = ServiceArgs {
-            key_file: None,
-            allow_insecure: false,
-        };
-        let address = server.at("/3fa90000000000000000000000000001");
-        let mut link = Link::new(&address, &args).unwrap();
+        let mut link = link(&server);
         link.silence = Duration::from_millis(500);
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         for line in ["one\n", "two\n"] {
