@@ -134,6 +134,7 @@ fn ask(program: &str, option: &str) -> Result<String, String> {
         .arg(option)
         .env_clear()
         .envs(kept.filter_map(|name| Some((name, std::env::var_os(name)?))))
+        .envs([group.mark()])
         .process_group(group.number())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -149,8 +150,8 @@ fn ask(program: &str, option: &str) -> Result<String, String> {
         let _ = send.send(ended.map(|status| (text, status)));
     });
     let printed = printed.recv_timeout(PATIENCE);
-    // Ends the program, and all that it has started.
-    drop(group);
+    // Ends the program, and all that it has started, also in a session of its own.
+    group.end_with_leavers();
     match printed {
         Err(_) => Err(format!("it did not end within {PATIENCE:?}")),
         Ok(Err(e)) => Err(format!("it cannot be read: {e}")),
@@ -263,4 +264,22 @@ pub(crate) fn folder(path: &Path, access: &Access<'_>) -> anyhow::Result<Vec<Pro
             Ok((file, entries))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+    use testkit::{Scratch, runs, wait_until};
+
+    #[test]
+    fn nothing_that_a_program_starts_outlives_its_description() {
+        let folder = Scratch::new();
+        let script = "#!/bin/sh\ncd \"${0%/*}\"\nsetsid sh -c 'echo $$ >left; exec sleep 1000' </dev/null >/dev/null 2>&1 &\nuntil [ -s left ]; do :; done\necho '{}'\n";
+        let program = folder.write("program", script);
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        assert_eq!(ask(program.to_str().unwrap(), SCHEMA).unwrap(), "{}\n");
+        let left = folder.read("left");
+        wait_until("the end of what it has started", || !runs(left.trim()));
+    }
 }
