@@ -88,6 +88,7 @@ impl AnsweringCommand {
         let words: Vec<OsString> = self.words.iter().map(OsString::from).collect();
         let started = RunningCommand::start(
             &words,
+            None,
             &asked.id,
             asked.trace.as_ref(),
             log.clone(),

@@ -9,6 +9,7 @@ use crate::pipe::Pipe;
 use crate::places::AnswerSlots;
 use anyhow::{Context, Result, bail};
 use json::ToolList;
+use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::future::{Future, poll_fn};
 use std::os::unix::process::CommandExt;
@@ -227,10 +228,18 @@ impl ServiceTools {
         }
         words.extend(["--progress".into(), "--cancel-on".into()]);
         words.push(turn.cancels.into());
-        words.extend_from_slice(answer);
+        // Other users can read a command line, and a reason or a result is for the conversation alone.
+        let answers = (!answer.is_empty()).then(|| {
+            let texts = answer
+                .iter()
+                .map(|word| word.to_string_lossy().into_owned());
+            (ANSWERS, Value::from_iter(texts).to_string())
+        });
         let notes = RequestLog::new(self.notices.clone(), turn.id);
-        RunningCommand::start(&words, turn.id, turn.trace, notes, place, self.grace)
-            .context("tool-exec cannot be started")
+        RunningCommand::start(
+            &words, answers, turn.id, turn.trace, notes, place, self.grace,
+        )
+        .context("tool-exec cannot be started")
     }
 
     /// Runs one turn: hands what `work` pushes into `pipe` to `tool-exec`, which appends it to the
@@ -350,6 +359,9 @@ pub(crate) async fn next_lines(
 
 /// The variable in which `tool-exec` finds the servers of tools that run beside it.
 const HUB: &str = "TOOLPIPE_HUB";
+
+/// The variable in which `tool-exec` gets a person's answers, as a JSON list of options.
+const ANSWERS: &str = "TOOLPIPE_ANSWERS";
 
 /// Begins this process again under `tool-exec --hub`, which starts the servers once. Returns why
 /// that failed.

@@ -638,3 +638,33 @@ fn a_write_call_that_was_cut_waits_for_its_result_and_does_not_run_again() {
     assert_eq!(agent.folder.read("ran"), "x\n");
     assert!(output(&agent, &id).to_string().contains("it was put there"));
 }
+
+#[test]
+fn what_a_person_writes_is_on_no_command_line() {
+    let wait = tool(
+        "remove",
+        "danger",
+        "echo >@/began; until [ -e @/go ]; do sleep 0.01; done",
+        &Value::Null,
+    );
+    let agent = Agent::new(&[wait], turns(), &[]);
+    let (_, session) = agent.begin("Hi");
+    let hash = agent.waits(&session, "c1");
+    let reason = "her own reason 7321";
+    agent.answers(
+        &session,
+        "c1",
+        "approve",
+        &json!({"hash": hash, "reason": reason}),
+    );
+    wait_until("the call to run", || agent.folder.path("began").exists());
+    for process in std::fs::read_dir("/proc").unwrap().flatten() {
+        let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).into_owned();
+        assert!(!line.contains(reason), "{line}");
+    }
+    agent.folder.write("go", "");
+    assert_eq!(agent.ended(&session), "completed");
+    let events = agent.events(&session);
+    assert!(events.iter().any(|event| event["reason"] == reason));
+}

@@ -173,11 +173,10 @@ pub(crate) struct Permissions {
     pub answer_call: Vec<CallAnswer>,
     /// Why this call is approved or refused: for its `approval` event, and for the model if the call
     /// is refused
-    #[arg(long, value_name = "ID:HASH=REASON", value_parser = CallAnswer::read, allow_hyphen_values = true, hide = true)]
+    #[arg(skip)]
     pub answer_reason: Vec<CallAnswer>,
-    /// Who gave the answers of --approve-call, --deny-call and --answer-call over HTTP, for the
-    /// `approval` events [default: the user who runs this]
-    #[arg(long, value_name = "NAME", hide = true)]
+    /// Who gave the answers over HTTP, for the `approval` events; `None`: the user who runs this.
+    #[arg(skip)]
     pub answered_by: Option<String>,
     /// How many calls of a turn a person is asked about; further ones are denied
     #[arg(long, value_name = "N", default_value_t = 20, hide_short_help = true)]
@@ -192,6 +191,39 @@ pub(crate) struct Permissions {
     /// [default: this one, with --resume]
     #[arg(long, value_name = "COMMAND", hide_short_help = true)]
     pub continue_with: Option<String>,
+}
+
+/// The variable in which `tc-serve` gives a person's answers: other users can read a command line, and
+/// a reason or a result is for the conversation alone.
+const ANSWERS: &str = "TOOLPIPE_ANSWERS";
+
+impl Permissions {
+    /// Adds the answers of [`ANSWERS`]: a JSON list of options, each before its value.
+    ///
+    /// # Errors
+    /// When the variable holds something else.
+    pub(crate) fn add_answers(&mut self) -> anyhow::Result<()> {
+        let Some(text) = std::env::var_os(ANSWERS) else {
+            return Ok(());
+        };
+        let bad = || anyhow::anyhow!("{ANSWERS} is for tc-serve, run: unset {ANSWERS}");
+        let words: Vec<String> =
+            serde_json::from_str(&text.to_string_lossy()).map_err(|_| bad())?;
+        for pair in words.chunks(2) {
+            let [option, value] = pair else {
+                return Err(bad());
+            };
+            match option.as_str() {
+                "--approve-call" => self.approve_call.push(CallReference::read(value)?),
+                "--deny-call" => self.deny_call.push(CallReference::read(value)?),
+                "--answer-call" => self.answer_call.push(CallAnswer::read(value)?),
+                "--answer-reason" => self.answer_reason.push(CallAnswer::read(value)?),
+                "--answered-by" => self.answered_by = Some(value.clone()),
+                _ => return Err(bad()),
+            }
+        }
+        Ok(())
+    }
 }
 
 fn approve(text: &str) -> Result<ApprovalLevel, String> {

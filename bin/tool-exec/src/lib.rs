@@ -48,6 +48,7 @@ pub fn main() -> ExitCode {
 /// Reads the tools, then lists them, shows what would run, or runs it.
 fn exec(mut args: Args) -> anyhow::Result<Status> {
     ::args::warn_of_old_name("tool-exec", "--approve", "--ask");
+    args.permissions.add_answers()?;
     if args.confining.doctor {
         return doctor::report(args.confining.sandbox);
     }

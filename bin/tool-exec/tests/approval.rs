@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use crate::harness::{Dir, END, START, call, command, message, run_in, script, tool, turn};
+use crate::harness::{
+    Dir, END, START, call, command, message, run_command, run_in, script, tool, turn,
+};
 use serde_json::{Value, json};
 use std::process::Stdio;
 
@@ -172,15 +174,19 @@ fn an_answer_over_http_names_who_gave_it() {
     let [a, b] = [waits.reference("a"), waits.reference("b")];
     let why = format!("{b}=y = 2 is needed");
     let c = waits.reference("c") + "=done";
-    let args = [
+    let answers = [
         ["--approve-call", &a],
         ["--deny-call", &b],
         ["--answer-reason", &why],
         ["--answer-call", &c],
         ["--answered-by", "ann"],
-        ["--resume", "log"],
     ];
-    let out = run_in(&dir, &[remove("danger")], "", args.as_flattened());
+    let mut given = command(&dir, &[remove("danger")], &["--resume", "log"]);
+    given.env(
+        "TOOLPIPE_ANSWERS",
+        json!(answers.as_flattened()).to_string(),
+    );
+    let out = run_command(given, "");
     let answers: Vec<_> = out
         .of("approval")
         .iter()
@@ -226,8 +232,10 @@ fn the_first_answer_to_a_call_of_a_session_holds() {
         for (second, says, _) in options {
             let dir = Dir::new();
             let call = waiting_session(&dir);
-            let args = ["--log", "log", first, &call, "--answered-by", "ann"];
-            let out = run_in(&dir, &[remove("danger")], "", &args);
+            let answers = json!([first, call, "--answered-by", "ann"]);
+            let mut given = command(&dir, &[remove("danger")], &["--log", "log"]);
+            given.env("TOOLPIPE_ANSWERS", answers.to_string());
+            let out = run_command(given, "");
             assert_eq!(
                 (out.status, out.errors.as_str(), dir.read("ran").as_str()),
                 (0, "", ran)

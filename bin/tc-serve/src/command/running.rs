@@ -41,7 +41,7 @@ pub(crate) struct Parts {
 
 impl RunningCommand {
     /// Starts `words` for the request `id`: one word is a command line for `sh`, several are a
-    /// program and its arguments. The command gets this process's environment,
+    /// program and its arguments. The command gets this process's environment, the variable `more`,
     /// `TOOLPIPE_REQUEST_ID`, and `TRACEPARENT` if its answer is traced. `place` is kept until the
     /// last process of the command has ended.
     ///
@@ -49,6 +49,7 @@ impl RunningCommand {
     /// When a process cannot be started.
     pub(crate) fn start(
         words: &[OsString],
+        more: Option<(&str, String)>,
         id: &str,
         trace: Option<&TraceContext>,
         log: RequestLog,
@@ -72,6 +73,7 @@ impl RunningCommand {
         for name in trace::VARIABLES {
             line.env_remove(name);
         }
+        line.envs(more);
         line.envs(trace.into_iter().flat_map(TraceContext::variables));
         let mut command = line
             .env("TOOLPIPE_REQUEST_ID", id)

@@ -93,7 +93,7 @@ impl Service {
 }
 
 /// The longest reason that is recorded, in bytes: a sentence or two for people and for the model.
-/// The system takes at most 128 KiB in one argument of a program.
+/// The system takes at most 128 KiB in one variable of a program.
 const LONGEST_REASON: usize = 4000;
 
 /// The options of `tool-exec` that approve or refuse a call (`ID:HASH`), with a person's reason.
@@ -108,7 +108,7 @@ pub(super) fn verdict_options(
     };
     let mut options: Vec<OsString> = vec![verdict.into(), call.into()];
     if let Some(reason) = reason.filter(|reason| !reason.is_empty()) {
-        // No argument of a program can hold U+0000.
+        // No text of a session holds U+0000.
         let reason = event::cut(reason, LONGEST_REASON).replace('\0', "\u{fffd}");
         options.extend(["--answer-reason".into(), format!("{call}={reason}").into()]);
     }
