@@ -487,6 +487,24 @@ fn a_message_without_end_ends_the_session_and_not_the_run_77() {
 }
 
 #[test]
+fn a_server_that_asks_without_end_and_does_not_read_is_ended_77() {
+    let dir = Dir::new();
+    let (_, file) = locked(&dir, &["asks", "echo"], &json!({"timeout": "60s"}));
+    let out = run_calls(
+        &dir,
+        &file,
+        &[("a", "s__asks", json!({})), ("b", "s__echo", json!({}))],
+        &["--jobs", "1"],
+    );
+    let (status, why) = out.outcome("a");
+    assert!(
+        status == "error" && why.contains("it asked 256 times and did not read the answers"),
+        "{why}"
+    );
+    assert_eq!(out.outcome("b"), ("success", "{}"));
+}
+
+#[test]
 fn a_server_that_dies_is_an_error_and_starts_again_for_the_next_call() {
     let dir = Dir::new();
     let (_, file) = locked(&dir, &["crash", "echo"], &json!({}));

@@ -200,6 +200,16 @@ fn call(folder: &Path, request: &Value, say: &(dyn Fn(&Value) + Sync)) {
             text("first");
             text("second");
         }
+        "asks" => {
+            let mut out = std::io::stdout().lock();
+            // Without an end, and without reading one answer: the client leaves before that.
+            for id in 0..1_000_000 {
+                let ask = json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
+                if writeln!(out, "{ask}").is_err() {
+                    return;
+                }
+            }
+        }
         "long" => {
             let mut out = std::io::stdout().lock();
             let piece = vec![b'x'; 1 << 20];

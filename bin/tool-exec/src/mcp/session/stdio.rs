@@ -10,12 +10,17 @@ use rmcp::transport::Transport;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::io::ErrorKind;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe::{Receiver, Sender};
 
 /// The longest message, in bytes. A longer one ends the session: it may be the answer to any call.
 const LONGEST: usize = 16 << 20;
+
+/// The most requests of a server whose answers it has not read. A server that asks on and does not read
+/// would have all answers kept in memory.
+const MOST_ASKED: usize = 256;
 
 /// The most mistakes of a server that are shown.
 const SHOWN: usize = 3;
@@ -92,6 +97,8 @@ pub(crate) struct StdioTransport {
     from: ServerLines<Receiver>,
     to: Arc<tokio::sync::Mutex<Option<Sender>>>,
     open: Open,
+    /// How many requests of the server have no answer that was written.
+    asked: Arc<AtomicUsize>,
     faults: ServerFaults,
 }
 
@@ -103,6 +110,7 @@ impl StdioTransport {
             from: ServerLines::new(from, LONGEST),
             to,
             open: Open::default(),
+            asked: Arc::default(),
             faults,
         }
     }
@@ -183,6 +191,11 @@ impl Transport<RoleClient> for StdioTransport {
         if let JsonRpcMessage::Request(request) = &message {
             self.open.with(|open| open.insert(request.id.clone()));
         }
+        let is_answer = matches!(
+            message,
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_)
+        );
+        let asked = is_answer.then(|| Arc::clone(&self.asked));
         let to = Arc::clone(&self.to);
         async move {
             let mut line = serde_json::to_vec(&message)?;
@@ -192,6 +205,9 @@ impl Transport<RoleClient> for StdioTransport {
                 return Err(std::io::ErrorKind::NotConnected.into());
             };
             to.write_all(&line).await?;
+            if let Some(asked) = asked {
+                asked.fetch_sub(1, Ordering::Relaxed);
+            }
             to.flush().await
         }
     }
@@ -202,6 +218,13 @@ impl Transport<RoleClient> for StdioTransport {
             if !line.trim_ascii().is_empty()
                 && let Some(message) = self.message(&line)
             {
+                let is_request = matches!(message, JsonRpcMessage::Request(_));
+                if is_request && self.asked.fetch_add(1, Ordering::Relaxed) >= MOST_ASKED {
+                    self.faults.end(&format!(
+                        "asked {MOST_ASKED} times and did not read the answers"
+                    ));
+                    return None;
+                }
                 return Some(message);
             }
         }
