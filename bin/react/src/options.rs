@@ -214,6 +214,12 @@ pub(crate) const PASSED: &[PassedOption] = &[
     ),
     row(
         &[ASK],
+        "no-prompt-cache",
+        "",
+        "Do not mark what Anthropic is to keep of a request for the next one",
+    ),
+    row(
+        &[ASK],
         "param",
         "KEY=JSON",
         "Another member of the request's body",

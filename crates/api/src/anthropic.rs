@@ -1,5 +1,6 @@
 //! Anthropic's Messages API: `request.rs` has its row in the table of APIs.
 
+pub(crate) mod cache;
 pub(crate) mod converse;
 pub(crate) mod inbound;
 pub(crate) mod message;

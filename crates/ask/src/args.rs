@@ -55,6 +55,10 @@ pub struct ProviderArgs {
     /// The counts of a turn then have its cost
     #[arg(long, value_name = "PRICE", value_parser = Price::from_str)]
     pub price: Option<Price>,
+    /// Do not mark what Anthropic is to keep of a request for the next one. By default it is marked
+    /// with tools or from the second turn on, unless a client has marked something itself
+    #[arg(long, hide_short_help = true)]
+    pub no_prompt_cache: bool,
     /// Another member of the request's body, such as reasoning_effort='"low"'
     #[arg(long = "param", value_name = "KEY=JSON", value_parser = param)]
     pub params: Vec<(String, Value)>,

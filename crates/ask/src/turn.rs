@@ -60,6 +60,7 @@ impl TurnDraft {
         options.headers.extend(headers.iter().cloned());
         let settings = &provider.settings;
         options.params = provider.with_own(options.params);
+        options.caches_prefix = !settings.provider.no_prompt_cache;
         stream.tools = options.tools.as_ref().map(|tools| tools.openai(|_| true));
         stream.system.clone_from(&options.system);
         stream.prefill.clone_from(&settings.tools.prefill);

@@ -5,6 +5,7 @@
 //! (platform.claude.com/docs/en/api/messages); blocks of reasoning go back after "Extended
 //! thinking" (platform.claude.com/docs/en/build-with-claude/extended-thinking).
 
+use crate::anthropic::cache;
 use crate::anthropic::stream::Anthropic;
 use crate::conversation::{Conversation, Message, PastBlock};
 use crate::members::Put;
@@ -18,8 +19,41 @@ use serde_json::{Map, Value, json};
 /// This API's name in the table, and the key of its data in a message.
 const API: &str = "anthropic";
 
-/// `max_tokens` has no default of the provider's. Every model since Claude 3.5 can write as much.
+/// `max_tokens` has no default of the provider's. Other models than Claude, at servers that speak this
+/// API, may be able to write more, and nobody knows which of them.
 const MAX_TOKENS: u64 = 8192;
+
+/// How much each family of Claude may write, by the beginning of its name; what is not listed is newer
+/// (<https://platform.claude.com/docs/en/about-claude/models/overview>).
+const MOST_TOKENS: [(&str, u64); 10] = [
+    ("claude-instant", 4096),
+    ("claude-2", 4096),
+    ("claude-3-5-", 8192),
+    ("claude-3-7-", 64_000),
+    ("claude-3-", 4096),
+    ("claude-opus-4-0", 32_000),
+    ("claude-opus-4-1", 32_000),
+    ("claude-opus-4-2025", 32_000),
+    ("claude-opus-4-6", 128_000),
+    ("claude-", 64_000),
+];
+
+/// The name of a model without what gateways put before it (`us.anthropic.`, `anthropic/`).
+fn claude(model: &str) -> Option<&str> {
+    model.find("claude-").map(|at| &model[at..])
+}
+
+/// How much the model may write.
+pub(crate) fn max_tokens(model: &str) -> u64 {
+    let of = |name: &str| {
+        MOST_TOKENS
+            .iter()
+            .find(|(start, _)| name.starts_with(start))
+    };
+    claude(model)
+        .and_then(of)
+        .map_or(MAX_TOKENS, |(_, most)| *most)
+}
 
 /// This API in the table.
 pub(crate) const PROVIDER: Provider = Provider {
@@ -44,9 +78,17 @@ pub(crate) fn body(
 ) -> Result<Map<String, Value>, RequestError> {
     let mut body = Map::new();
     body.put("model", options.model.as_str());
-    body.put("max_tokens", MAX_TOKENS);
-    if let Some(system) = system(talk, options) {
-        body.put("system", system);
+    body.put("max_tokens", max_tokens(&options.model));
+    if let Some(text) = system(talk, options) {
+        let mut marks = talk.messages.iter().filter(|m| is_system(m.role()));
+        match marks.find_map(message_mark) {
+            Some(mark) => {
+                let mut block = self::text(&text);
+                block[cache::MARK] = mark;
+                body.put("system", vec![block]);
+            }
+            None => body.put("system", text),
+        }
     }
     let messages = messages(talk)?;
     if messages.is_empty() {
@@ -69,6 +111,12 @@ pub(crate) fn body(
     if options.stream {
         body.put("stream", true);
     }
+    let is_marked = options.params.iter().any(|(name, _)| name == cache::MARK);
+    if options.caches_prefix && !is_marked {
+        let is_later_turn = talk.messages.iter().any(|m| m.role() == "assistant");
+        cache::mark_prefix(&mut body, is_later_turn);
+    }
+    cache::keep_most(&mut body);
     Ok(body)
 }
 
@@ -90,6 +138,9 @@ fn tool(tool: &RequestTool<'_>) -> Value {
     out.insert("input_schema".to_owned(), schema);
     if tool.strict == Some(true) {
         out.put("strict", true);
+    }
+    if let Some(mark) = cache::mark(&value(&tool.text)) {
+        out.put(cache::MARK, mark.clone());
     }
     Value::Object(out)
 }
@@ -142,8 +193,10 @@ fn text(text: &str) -> Value {
 
 fn blocks(message: &Message, position: usize) -> Result<Vec<Value>, RequestError> {
     let mut blocks = Vec::new();
-    for part in parts(message.content()) {
-        blocks.push(match part {
+    let items = message.content().and_then(Value::as_array);
+    for (number, part) in parts(message.content()).into_iter().enumerate() {
+        let mark = items.and_then(|items| cache::mark(items.get(number)?));
+        let mut block = match part {
             // The provider refuses blocks without text.
             Part::Text(t) if t.trim().is_empty() => continue,
             Part::Text(t) => text(t),
@@ -169,13 +222,39 @@ fn blocks(message: &Message, position: usize) -> Result<Vec<Value>, RequestError
                 return Err(RequestError::Message { position, why });
             }
             Part::Other(part) => part.clone(),
-        });
+        };
+        if let Some(mark) = mark {
+            block[cache::MARK] = mark.clone();
+        }
+        blocks.push(block);
+    }
+    if let (Some(mark), Some(last)) = (message.get(cache::MARK), blocks.last_mut()) {
+        last[cache::MARK] = mark.clone();
     }
     Ok(blocks)
 }
 
+/// The mark of a message or of one of its parts.
+fn message_mark(message: &Message) -> Option<Value> {
+    let items = message.content().and_then(Value::as_array);
+    let of_parts = || items.into_iter().flatten().rev().find_map(cache::mark);
+    message
+        .get(cache::MARK)
+        .filter(|mark| mark.is_object())
+        .or_else(of_parts)
+        .cloned()
+}
+
 fn result(message: &Message, position: usize) -> Result<Value, RequestError> {
-    let content = plain(blocks(message, position)?);
+    let mut content = blocks(message, position)?;
+    // The mark is that of the whole result.
+    content
+        .iter_mut()
+        .filter_map(Value::as_object_mut)
+        .for_each(|block| {
+            block.shift_remove(cache::MARK);
+        });
+    let content = plain(content);
     let mut result = Map::new();
     result.put("type", "tool_result");
     result.put("tool_use_id", id(message.tool_call_id()));
@@ -184,6 +263,9 @@ fn result(message: &Message, position: usize) -> Result<Value, RequestError> {
     }
     if message.get("is_error").and_then(Value::as_bool) == Some(true) {
         result.put("is_error", true);
+    }
+    if let Some(mark) = message_mark(message) {
+        result.put(cache::MARK, mark);
     }
     Ok(Value::Object(result))
 }
@@ -224,10 +306,12 @@ fn answer(message: &Message) -> Vec<Value> {
         }
     }
     if content.iter().all(is_thinking) {
-        Vec::new()
-    } else {
-        content
+        return Vec::new();
     }
+    if let (Some(mark), Some(last)) = (message_mark(message), content.last_mut()) {
+        last[cache::MARK] = mark;
+    }
+    content
 }
 
 /// The provider's own block, as it was.
@@ -316,6 +400,161 @@ mod tests {
             "stream": true,
         });
         assert_eq!(body, want);
+    }
+
+    /// The body for a chat client's request to a model.
+    fn of_chat(request: Value, model: &str) -> Value {
+        let inbound = crate::inbound(crate::Api::OpenaiChat, request.to_string().as_bytes());
+        let inbound = inbound.unwrap();
+        let target = crate::TargetServer {
+            api: Anthropic,
+            url: "",
+            model,
+        };
+        let options = RequestOptions {
+            model: model.to_owned(),
+            params: inbound.parameters_for(crate::Api::OpenaiChat, &target).0,
+            tools: inbound.tools.clone(),
+            tool_choice: inbound.tool_choice.clone(),
+            ..RequestOptions::default()
+        };
+        let made = crate::request(Anthropic, &inbound.conversation, &options).unwrap();
+        serde_json::from_str(&made.body).unwrap()
+    }
+
+    fn chat(more: &Value, text: &str) -> Value {
+        let call =
+            json!({"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}});
+        let mut body = json!({
+            "messages": [
+                {"role": "system", "content": "Be brief."},
+                {"role": "user", "content": text},
+                {"role": "assistant", "content": null, "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": "a", "content": "a hut"},
+                {"role": "user", "content": "And?"},
+            ],
+            "tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}],
+        });
+        for (name, value) in more.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        body
+    }
+
+    fn marks(body: &Value) -> usize {
+        body.to_string().matches("\"cache_control\"").count()
+    }
+
+    #[test]
+    fn the_marks_of_a_chat_client_arrive_and_are_at_most_four() {
+        let mark = json!({"type": "ephemeral", "ttl": "1h"});
+        let mut request = chat(&json!({}), &"x".repeat(9000));
+        let part = |text: &str| json!([{"type": "text", "text": text, "cache_control": mark}]);
+        request["messages"][0]["content"] = part("Be brief.");
+        request["messages"][1]["content"] = part("Load it.");
+        request["messages"][3]["cache_control"] = mark.clone();
+        request["messages"][4]["content"] = part("And?");
+        request["tools"][0]["cache_control"] = mark.clone();
+        let body = of_chat(request.clone(), "claude-x");
+        assert_eq!(body["system"][0]["cache_control"], mark);
+        assert_eq!(body["tools"][0]["cache_control"], mark);
+        // Of five marks the first of the messages is left out.
+        assert_eq!(body["messages"][0]["content"], json!([text("Load it.")]));
+        assert_eq!(body["messages"][2]["content"][0]["cache_control"], mark);
+        assert_eq!(body["messages"][3]["content"][0]["cache_control"], mark);
+        assert_eq!(marks(&body), 4);
+        // One for the whole request, which the provider puts at its end.
+        let whole = of_chat(
+            chat(&json!({"cache_control": mark}), &"x".repeat(9000)),
+            "claude-x",
+        );
+        assert_eq!((whole["cache_control"].clone(), marks(&whole)), (mark, 1));
+    }
+
+    #[test]
+    fn a_prefix_is_marked_where_it_pays() {
+        let long = "x".repeat(9000);
+        let body = of_chat(chat(&json!({}), &long), "claude-x");
+        let mark = json!({"type": "ephemeral"});
+        assert_eq!(body["system"][0]["cache_control"], mark);
+        assert_eq!(body["messages"][3]["content"][0]["cache_control"], mark);
+        assert_eq!(marks(&body), 2);
+        let first = json!([{"role": "user", "content": long}]);
+        let tools = json!({"messages": first});
+        let nothing = json!({"messages": first, "tools": []});
+        for (request, want) in [
+            (chat(&json!({}), "short"), 0),
+            (chat(&tools, ""), 2),
+            (chat(&nothing, ""), 0),
+        ] {
+            let body = of_chat(request, "claude-x");
+            assert_eq!(marks(&body), want, "{body}");
+        }
+        let talk = crate::inbound(
+            crate::Api::OpenaiChat,
+            chat(&json!({}), &long).to_string().as_bytes(),
+        );
+        let off = RequestOptions {
+            caches_prefix: false,
+            ..RequestOptions::default()
+        };
+        let body = crate::request(Anthropic, &talk.unwrap().conversation, &off)
+            .unwrap()
+            .body;
+        assert!(!body.contains("cache_control"));
+    }
+
+    #[test]
+    fn an_effort_makes_a_model_think_where_it_can() {
+        let of = |model: &str, more: Value| {
+            let mut more = more;
+            let first = json!([{"role": "user", "content": "Hi"}]);
+            more["messages"] = more.get("messages").cloned().unwrap_or(first);
+            let body = of_chat(chat(&more, ""), model);
+            (
+                body["thinking"].clone(),
+                body["max_tokens"].as_u64().unwrap(),
+                body,
+            )
+        };
+        let high = json!({"reasoning_effort": "high"});
+        let (adaptive, budget) = (
+            json!({"type": "adaptive"}),
+            |n: u64| json!({"type": "enabled", "budget_tokens": n}),
+        );
+        for (model, thinking, most) in [
+            ("claude-opus-4-6", adaptive.clone(), 128_000),
+            ("claude-sonnet-5", adaptive.clone(), 64_000),
+            ("claude-opus-4-5-20251101", budget(24576), 64_000),
+            ("claude-haiku-4-5", budget(24576), 64_000),
+            ("claude-opus-4-1", budget(24576), 32_000),
+            ("claude-3-5-haiku-latest", Value::Null, 8192),
+            ("kimi-k2", Value::Null, 8192),
+        ] {
+            let (got, tokens, _) = of(model, high.clone());
+            assert_eq!((got, tokens), (thinking, most), "{model}");
+        }
+        assert_eq!(of("claude-opus-4-6", json!({})).0, Value::Null);
+        assert_eq!(
+            of("claude-opus-4-6", json!({"reasoning_effort": "none"})).0,
+            Value::Null
+        );
+        let with = |member: &str, value: Value| {
+            let mut more = high.clone();
+            more[member] = value;
+            of("claude-haiku-4-5", more)
+        };
+        assert_eq!(with("max_tokens", json!(8000)).0, budget(6976));
+        assert_eq!(with("max_tokens", json!(1500)).0, Value::Null);
+        assert_eq!(with("tool_choice", json!("required")).0, Value::Null);
+        let (thinking, _, body) = with("temperature", json!(0));
+        assert_eq!((thinking, body.get("temperature")), (budget(24576), None));
+        // Results of calls whose reasoning is not there.
+        let mut talk = chat(&json!({}), "Hi")["messages"].clone();
+        talk.as_array_mut().unwrap().pop();
+        assert_eq!(with("messages", talk.clone()).0, Value::Null);
+        let more = json!({"reasoning_effort": "low", "messages": talk});
+        assert_eq!(of("claude-opus-4-6", more).0, adaptive);
     }
 
     #[test]

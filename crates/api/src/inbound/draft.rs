@@ -273,7 +273,9 @@ impl InboundNotes {
                 Value::Object(members) => members.is_empty(),
                 _ => false,
             };
-            if !is_empty && !read.contains(&name.as_str()) {
+            // A mark of what the provider is to keep for the next request changes no answer.
+            let is_mark = name == "cache_control";
+            if !is_empty && !is_mark && !read.contains(&name.as_str()) {
                 self.add_foreign(format!("{what}: {} is left out", quoted(name)));
             }
         }

@@ -170,6 +170,9 @@ impl InboundRequest {
         if from == to.api {
             return (params, Vec::new());
         }
+        if to.api == Api::Anthropic {
+            reasoning::fit_thinking(self, to.model, &mut params, &mut left_out);
+        }
         for (name, _) in &mut params {
             *name = name_at(name, to).to_owned();
         }
@@ -365,7 +368,7 @@ mod tests {
         let low = json!({"reasoning_effort": "low"});
         let want = "left out, since the model does not take it: reasoning_effort";
         assert_eq!(
-            note(Api::OpenaiChat, Api::Anthropic, "claude-haiku-4-5", low),
+            note(Api::OpenaiChat, Api::Anthropic, "claude-3-5-haiku", low),
             want
         );
         let choice = |choice: Value| {

@@ -136,9 +136,13 @@ impl InboundTools {
                     .filter(|(name, value)| !KNOWN.contains(&name.as_str()) && !value.is_null())
                 {
                     self.has_more = true;
+                    if name == "cache_control" {
+                        continue; // it changes no answer
+                    }
                     notes.add_foreign(format!("tools: {} of a function is left out", quoted(name)));
                 }
-                self.function(inner, schema, namespace, notes);
+                let mark = tool.get("cache_control").or(inner.get("cache_control"));
+                self.function(inner, schema, mark, namespace, notes);
             }
             other => {
                 notes.add_foreign(format!(
@@ -154,6 +158,7 @@ impl InboundTools {
         &mut self,
         tool: &Map<String, Value>,
         schema: Option<&Value>,
+        mark: Option<&Value>,
         namespace: &str,
         notes: &mut InboundNotes,
     ) {
@@ -164,7 +169,7 @@ impl InboundTools {
             strict: tool.get("strict").and_then(Value::as_bool),
             text: String::new(),
         };
-        self.add(entry, tool, namespace, notes);
+        self.add(entry, tool, mark, namespace, notes);
     }
 
     /// A tool that takes one free text: a function with the string `input`. The grammar of its
@@ -201,7 +206,7 @@ impl InboundTools {
             strict: None,
             text: String::new(),
         };
-        if let Some(name) = self.add(entry, tool, namespace, notes) {
+        if let Some(name) = self.add(entry, tool, None, namespace, notes) {
             self.custom.push(name);
         }
     }
@@ -211,6 +216,7 @@ impl InboundTools {
         &mut self,
         mut entry: ToolEntry,
         tool: &Map<String, Value>,
+        mark: Option<&Value>,
         namespace: &str,
         notes: &mut InboundNotes,
     ) -> Option<String> {
@@ -224,7 +230,11 @@ impl InboundTools {
             return None;
         }
         entry.name.clone_from(&full);
-        entry.text = json!({"name": full}).to_string();
+        let mut text = json!({"name": full});
+        if let Some(mark) = mark {
+            text["cache_control"] = mark.clone();
+        }
+        entry.text = text.to_string();
         if self.list.add(entry).is_err() {
             notes.add(format!(
                 "tools: another tool has the name {}, so one is left out",

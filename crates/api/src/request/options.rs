@@ -33,6 +33,9 @@ pub struct RequestOptions {
     pub headers: Vec<(String, String)>,
     /// Whether to request a stream.
     pub stream: bool,
+    /// Whether the provider is asked to keep the beginning of the request for the next one, where
+    /// that pays and nobody has marked what it is to keep. Only Anthropic has to be asked.
+    pub caches_prefix: bool,
 }
 
 impl Default for RequestOptions {
@@ -48,6 +51,7 @@ impl Default for RequestOptions {
             params: Vec::new(),
             headers: Vec::new(),
             stream: true,
+            caches_prefix: true,
         }
     }
 }

@@ -4,13 +4,16 @@
 //! | --- | --- | --- |
 //! | openai-chat, openai-responses | `reasoning_effort`, `reasoning.effort`; models before the o-series reject it | <https://platform.openai.com/docs/guides/reasoning> |
 //! | openai-chat at another server | `reasoning_effort` up to `high`, and `enable_thinking` and `thinking_budget` for the template | <https://docs.sglang.io/docs/advanced_features/thinking_budget>, <https://docs.vllm.ai/en/latest/features/reasoning_outputs/> |
-//! | anthropic | `output_config.effort`, which models before Opus 4.5 and small ones reject, and `thinking` | <https://platform.claude.com/docs/en/build-with-claude/effort> |
+//! | anthropic | `output_config.effort`, which models before Opus 4.5 and small ones reject, and `thinking`: `adaptive`, or of models before Opus 4.6 with a budget | <https://platform.claude.com/docs/en/build-with-claude/effort>, <https://platform.claude.com/docs/en/build-with-claude/adaptive-thinking> |
 //! | gemini | `thinkingLevel` of Gemini 3, `thinkingBudget` of Gemini 2.5 | <https://ai.google.dev/gemini-api/docs/thinking>, and for the budgets of an effort <https://ai.google.dev/gemini-api/docs/openai#thinking> |
 //! | ollama | `think`: a word or whether | <https://docs.ollama.com/capabilities/thinking> |
 //! | cohere | `thinking` | <https://docs.cohere.com/docs/reasoning> |
 
 use crate::Api;
+use crate::anthropic::request::max_tokens;
+use crate::conversation::{Conversation, PastBlock};
 use crate::inbound::parameters::table::{LeftOut, TargetServer, WhyDropped, put, take};
+use crate::inbound::request::InboundRequest;
 use serde_json::{Map, Value, json};
 
 /// What a client asks for.
@@ -134,15 +137,26 @@ impl ReasoningRequest {
                 };
                 Ok(vec![(place, effort.into())])
             }
-            Api::Anthropic => match self.effort.as_deref() {
-                Some("none") => Ok(vec![]),
-                _ if is_model(&WITHOUT_EFFORT) => Err(WhyDropped::Model),
-                _ => Ok(vec![(
-                    "output_config.effort",
-                    self.level(&["low", "medium", "high", "xhigh", "max"])
-                        .into(),
-                )]),
-            },
+            Api::Anthropic if self.is_off() => Ok(vec![]),
+            Api::Anthropic => {
+                let mut members = Vec::new();
+                if !is_model(&WITHOUT_EFFORT) {
+                    let level = self.level(&["low", "medium", "high", "xhigh", "max"]);
+                    members.push(("output_config.effort", level.into()));
+                }
+                // Without it the effort is that of an answer without reasoning.
+                if is_model(&WITH_BUDGET) {
+                    let budget = self.tokens();
+                    let thinking = json!({"type": "enabled", "budget_tokens": budget});
+                    members.push(("thinking", thinking));
+                } else if is_model(&["claude-"]) && !members.is_empty() {
+                    members.push(("thinking", json!({"type": "adaptive"})));
+                }
+                match members.is_empty() {
+                    true => Err(WhyDropped::Model),
+                    false => Ok(members),
+                }
+            }
             Api::Gemini if is_model(&["gemini-1", "gemini-2.0"]) => Err(WhyDropped::Model),
             Api::Gemini => {
                 let budget = self.budget.or_else(|| (self.is_off()).then_some(0));
@@ -152,11 +166,7 @@ impl ReasoningRequest {
                         json!({"thinkingBudget": budget}),
                     ),
                     None if is_model(&["gemini-2.5"]) => {
-                        let budget = match self.level(&["low", "medium", "high"]) {
-                            "low" => 1024,
-                            "medium" => 8192,
-                            _ => 24576,
-                        };
+                        let budget = self.tokens();
                         (
                             "generationConfig.thinkingConfig",
                             json!({"thinkingBudget": budget}),
@@ -193,6 +203,15 @@ impl ReasoningRequest {
         }
     }
 
+    /// The tokens of reasoning that its effort stands for.
+    fn tokens(&self) -> u64 {
+        match self.level(&["low", "medium", "high"]) {
+            "low" => LEAST_BUDGET,
+            "medium" => 8192,
+            _ => 24576,
+        }
+    }
+
     fn is_off(&self) -> bool {
         self.is_on == Some(false) || self.effort.as_deref() == Some("none")
     }
@@ -218,6 +237,78 @@ impl ReasoningRequest {
         nearest.copied().unwrap_or("high")
     }
 }
+
+/// The least budget that Anthropic takes, in tokens.
+const LEAST_BUDGET: u64 = 1024;
+
+/// Makes the members of a request to Anthropic fit to its `thinking`, or leaves that out: `max_tokens`
+/// hold the reasoning too, a model that thinks takes no temperature and no forced tool, and with a
+/// budget the turn that goes on must begin with signed reasoning
+/// (<https://platform.claude.com/docs/en/build-with-claude/extended-thinking>).
+pub(crate) fn fit_thinking(
+    request: &InboundRequest,
+    model: &str,
+    params: &mut Vec<(String, Value)>,
+    left_out: &mut LeftOut,
+) {
+    let find = |params: &[(String, Value)], name: &str| params.iter().position(|(n, _)| n == name);
+    let Some(at) = find(params, "thinking") else {
+        return;
+    };
+    let most = find(params, "max_tokens").and_then(|at| params[at].1.as_u64());
+    let most = most.unwrap_or_else(|| max_tokens(model));
+    let is_forced = request.tools.is_some()
+        && !matches!(request.tool_choice.as_deref(), None | Some("auto" | "none"));
+    let budget = params[at].1["budget_tokens"].as_u64();
+    let room = most.saturating_sub(LEAST_BUDGET);
+    let lacks_reasoning = || is_turn_without_reasoning(&request.conversation);
+    if is_forced || budget.is_some() && (room < LEAST_BUDGET || lacks_reasoning()) {
+        params.remove(at);
+        left_out.add(WhyDropped::NoThinking, "thinking");
+        return;
+    }
+    if let Some(budget) = budget {
+        params[at].1["budget_tokens"] = budget.min(room).into();
+    }
+    let is_taken = |name: &str, value: &Value| match name {
+        "temperature" => value.as_f64() == Some(1.0),
+        "top_p" => value.as_f64().is_some_and(|p| p >= 0.95),
+        name => name != "top_k",
+    };
+    params.retain(|(name, value)| {
+        let is_taken = is_taken(name, value);
+        if !is_taken {
+            left_out.add(WhyDropped::Thinks, name);
+        }
+        is_taken
+    });
+}
+
+/// Whether the conversation ends with results of calls of a turn that has no reasoning of Anthropic's.
+fn is_turn_without_reasoning(talk: &Conversation) -> bool {
+    let mut turn = talk
+        .messages
+        .iter()
+        .rev()
+        .take_while(|m| m.role() != "user");
+    turn.any(|message| {
+        let is_signed = |block: &PastBlock<'_>| block.data(Api::Anthropic.name()).is_some();
+        message.role() == "assistant" && !message.blocks().iter().any(is_signed)
+    })
+}
+
+/// The beginnings of the names of models that think by a budget.
+const WITH_BUDGET: [&str; 9] = [
+    "claude-3-7",
+    "claude-haiku-4-5",
+    "claude-sonnet-4-5",
+    "claude-sonnet-4-0",
+    "claude-sonnet-4-2025",
+    "claude-opus-4-0",
+    "claude-opus-4-1",
+    "claude-opus-4-2025",
+    "claude-opus-4-5",
+];
 
 /// The beginnings of the names of models that reject an effort.
 const WITHOUT_EFFORT: [&str; 10] = [

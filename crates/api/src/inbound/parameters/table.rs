@@ -114,6 +114,7 @@ pub(crate) const ROWS: &[SettingRow] = &[
     SettingRow { places: ["prompt_cache_key", "prompt_cache_key", "", "", "", "", ""], convert: convert::word },
     SettingRow { places: ["=prompt_cache_retention", "prompt_cache_retention", "", "", "", "", ""], convert: convert::word },
     SettingRow { places: ["=prompt_cache_options", "prompt_cache_options", "", "", "", "", ""], convert: convert::object },
+    SettingRow { places: ["<cache_control", "<cache_control", "cache_control", "", "", "", ""], convert: convert::object },
     SettingRow { places: ["=moderation", "moderation", "", "", "", "", ""], convert: convert::object },
     SettingRow { places: ["=service_tier", "service_tier", "<service_tier", "", "", "", ""], convert: convert::tier },
     SettingRow { places: ["=store", "store", "", "", "", "", ""], convert: convert::same },
@@ -174,10 +175,14 @@ pub(crate) enum WhyDropped {
     Twice,
     /// The model that is asked takes none.
     Model,
+    /// A model that thinks takes none.
+    Thinks,
+    /// The rest of the request forbids it.
+    NoThinking,
 }
 
 impl WhyDropped {
-    const ALL: [WhyDropped; 7] = [
+    const ALL: [WhyDropped; 9] = [
         WhyDropped::Lacks,
         WhyDropped::NotOpenai,
         WhyDropped::OnlyOpenai,
@@ -185,6 +190,8 @@ impl WhyDropped {
         WhyDropped::Unread,
         WhyDropped::Twice,
         WhyDropped::Model,
+        WhyDropped::Thinks,
+        WhyDropped::NoThinking,
     ];
 
     /// The end of the sentence "left out, since".
@@ -198,6 +205,10 @@ impl WhyDropped {
             WhyDropped::Unread => format!("what {api} answers to it is not read"),
             WhyDropped::Twice => "another parameter says the same".to_owned(),
             WhyDropped::Model => "the model does not take it".to_owned(),
+            WhyDropped::Thinks => "a model that thinks does not take it".to_owned(),
+            WhyDropped::NoThinking => format!(
+                "{api} does not take it with a forced tool, few max_tokens, or calls without their reasoning"
+            ),
         }
     }
 }
