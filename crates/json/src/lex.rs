@@ -88,6 +88,43 @@ pub(crate) fn is_closed(pieces: &[(PieceKind, &str)]) -> bool {
     false
 }
 
+/// How many bytes of escapes of white space a text begins with: `\n`, `\r` and `\t`, two characters
+/// each.
+pub(crate) fn bare_escapes(text: &str) -> usize {
+    let is_escape = |pair: &&[u8]| pair[0] == b'\\' && matches!(pair[1], b'n' | b'r' | b't');
+    2 * text
+        .as_bytes()
+        .chunks_exact(2)
+        .take_while(is_escape)
+        .count()
+}
+
+/// The pieces without escapes of white space outside quotes, where they stand between values or beside
+/// a word of JSON: models write them there
+/// (<https://github.com/OpenHands/software-agent-sdk/issues/2488>).
+pub(crate) fn without_bare_escapes<'t>(
+    pieces: &[(PieceKind, &'t str)],
+) -> Vec<(PieceKind, &'t str)> {
+    let bare = |(piece, text): &(PieceKind, &'t str)| {
+        if *piece != PieceKind::Word || !text.contains('\\') {
+            return (*piece, *text);
+        }
+        let word = &text[bare_escapes(text)..];
+        let end = word.find('\\').unwrap_or(word.len());
+        let (word, after) = word.split_at(end);
+        let is_json = word.is_empty() || event::Raw::parse(word).is_ok();
+        match is_json && bare_escapes(after) == after.len() {
+            true => (*piece, word),
+            false => (*piece, *text),
+        }
+    };
+    pieces
+        .iter()
+        .map(bare)
+        .filter(|(_, text)| !text.is_empty())
+        .collect()
+}
+
 /// The text with strings that JSON accepts: inside quotes, a backslash that begins no escape of
 /// JSON (`C:\Users`) is doubled, and raw control characters become escapes.
 pub(crate) fn with_valid_strings(pieces: &[(PieceKind, &str)]) -> String {

@@ -72,6 +72,9 @@ pub fn repair(text: &str, unwrap: bool) -> Option<Repaired> {
         }
         Err(JsonError::Syntax(_)) => {}
     }
+    if unwrap && let Some(repaired) = unwrapped_loosely(text) {
+        return Some(repaired);
+    }
     let mut repairs = Vec::new();
     let start = front(text, &mut repairs);
     let mut back_edits = Vec::new();
@@ -94,9 +97,25 @@ fn is_object(text: &str) -> bool {
     check(text).is_ok_and(|c| c.shape == Shape::Object)
 }
 
-/// The object inside a JSON string.
+/// The object inside a string that holds control characters as they are, which JSON does not allow.
+fn unwrapped_loosely(text: &str) -> Option<Repaired> {
+    let bare = text.trim_ascii();
+    let string = match lex::pieces(bare)[..] {
+        [(PieceKind::Quoted, quoted)] if quoted.starts_with('"') => {
+            lex::with_valid_strings(&[(PieceKind::Quoted, quoted)])
+        }
+        _ => return None,
+    };
+    unwrapped(text, Raw::parse(&string).ok()?)
+}
+
+/// The object inside a JSON string. A model that encodes its arguments twice forgets the second time
+/// that a line feed inside a string is an escape.
 fn unwrapped(text: &str, value: Raw<'_>) -> Option<Repaired> {
-    let inner = value.str()?.into_owned();
+    let mut inner = value.str()?.into_owned();
+    if !is_object(&inner) {
+        inner = mend(inner.trim_ascii())?;
+    }
     is_object(&inner).then(|| Repaired {
         repairs: vec![Repair {
             offset: 0,
@@ -168,13 +187,14 @@ fn mend(body: &str) -> Option<String> {
         return None;
     }
     let pieces = lex::pieces(body);
+    let spaced = lex::without_bare_escapes(&pieces);
     if !body.starts_with('{')
         || !lex::is_closed(&pieces)
-        || pieces.iter().any(|(piece, text)| is_guess(*piece, text))
+        || spaced.iter().any(|(piece, text)| is_guess(*piece, text))
     {
         return None;
     }
-    let strings = lex::with_valid_strings(&pieces);
+    let strings = lex::with_valid_strings(&spaced);
     if is_object(&strings) {
         return Some(strings);
     }
@@ -185,13 +205,14 @@ fn mend(body: &str) -> Option<String> {
     (is_object(&mended) && nulls(&lex::pieces(&mended)) <= nulls(&pieces)).then_some(mended)
 }
 
-/// Whether a piece cannot become a value without a guess: `NaN`, an infinity, or an ellipsis where
-/// the model left something out.
+/// Whether a piece cannot become a value without a guess: `NaN`, an infinity, an ellipsis where the
+/// model left something out, or an escape before a word, which may be a part of the word (`\null`).
 fn is_guess(piece: PieceKind, text: &str) -> bool {
     let word = text.trim_start_matches(['-', '+']);
     piece == PieceKind::Word
         && (word.eq_ignore_ascii_case("nan")
             || word.eq_ignore_ascii_case("infinity")
+            || lex::bare_escapes(word) > 0
             || text.contains("...")
             || text.contains('…'))
 }
@@ -390,6 +411,7 @@ fn kind(before: &str, after: &str, next: &str) -> RepairKind {
         ("]" | "}", "") => RepairKind::ExtraBracket,
         ("=" | "=>", ":") => RepairKind::MissingColon,
         ("", "") => RepairKind::WhiteSpace,
+        _ if new.is_empty() && lex::bare_escapes(old) == old.len() => RepairKind::Escape,
         _ if new.is_empty()
             && (old.starts_with("//") || old.starts_with("/*") || old.starts_with('#')) =>
         {
@@ -478,6 +500,29 @@ mod tests {
             ),
             ("{\"a\":1 /* one */}", "{\"a\":1 }", vec!["comment"]),
             ("\"{\\\"a\\\":1}\"", "{\"a\":1}", vec!["double_encoded"]),
+            // The two characters of an escape between values.
+            (
+                r#"{"a": \n["b"\t, "c"]\n\n}"#,
+                r#"{"a": ["b", "c"]}"#,
+                vec!["escape", "escape", "escape"],
+            ),
+            (
+                r#"{\n"a":\r\ntrue,\n"b": 1\n}"#,
+                r#"{"a":true,"b": 1}"#,
+                vec!["escape", "literal", "escape", "number"],
+            ),
+            (r#"{"a":"b\nc" \n}"#, r#"{"a":"b\nc" }"#, vec!["escape"]),
+            // Encoded twice, with a line feed as it is inside the inner string, or between values.
+            (
+                r#""{\"a\":\"b\nc\"}""#,
+                r#"{"a":"b\nc"}"#,
+                vec!["double_encoded"],
+            ),
+            (
+                "\"{\\\"a\\\":\n\\\"b\nc\\\"}\"",
+                "{\"a\":\n\"b\\nc\"}",
+                vec!["double_encoded"],
+            ),
             (
                 "{\"a\":12345678901234567890123,}",
                 "{\"a\":12345678901234567890123}",
@@ -516,6 +561,9 @@ mod tests {
             "{\"a\":\"\\ud83d\",}",
             "{\"a\":}",
             "{\"a\":1, ...}",
+            // Escapes that may be a part of a word.
+            r#"{"a":\null}"#,
+            "\"{\\\"a\\\":\n}\"",
             // Cut texts.
             "{\"path\":\"/",
             "{\"path\":\"/tmp/x}",

@@ -149,7 +149,8 @@ words! {
         DoubleEncoded = "double_encoded",
         /// An end tag behind the arguments was removed.
         EndTag = "end_tag",
-        /// Characters inside a string were escaped, or their escapes mended.
+        /// Characters inside a string were escaped, their escapes mended, or escapes between values
+        /// removed.
         Escape = "escape",
         /// A bracket too many was removed.
         ExtraBracket = "extra_bracket",
