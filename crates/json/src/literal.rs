@@ -26,6 +26,15 @@ impl Literal {
         Literal::new(notation, LiteralState::Begin, positional)
     }
 
+    /// A reader of arguments in Gemma's notation, but in round brackets, and with `=` after a name as
+    /// well: models write so at times
+    /// (<https://github.com/NousResearch/hermes-agent/issues/7457>).
+    pub fn in_round_brackets(quote: &'static str) -> Literal {
+        let mut literal = Literal::new(Notation::Gemma { quote }, LiteralState::Begin, Vec::new());
+        literal.is_round = true;
+        literal
+    }
+
     /// Takes the next piece, and appends the JSON that is certain to `out`. Leaves at most 12 bytes
     /// for the next time. A number or a word that is the whole value ends before the first byte
     /// that is not its own. After [`LiteralProgress::Invalid`] the appended text is of no use.
@@ -36,10 +45,10 @@ impl Literal {
             out.push('{');
             let python = self.notation == Notation::Python;
             self.open.push(OpenBracket {
-                bracket: if python {
-                    Bracket::Call
-                } else {
-                    Bracket::Object
+                bracket: match python {
+                    true => Bracket::Call,
+                    false if self.is_round => Bracket::Round,
+                    false => Bracket::Object,
                 },
                 filled: false,
             });
@@ -129,7 +138,7 @@ impl Literal {
                 self.state = LiteralState::Value;
                 self.value_at(text, at, out)
             }
-            LiteralState::Key if byte == b'}' => self.close(at, out),
+            LiteralState::Key if self.closes(byte) => self.close(at, out),
             LiteralState::Key => self.key(text, at, out),
             LiteralState::Argument if byte == b')' => self.close(at, out),
             LiteralState::Argument => self.argument(text, at, out),
@@ -143,7 +152,7 @@ impl Literal {
             LiteralState::Splat => Err("the value after ** is not a dict"),
             LiteralState::Joint { spaced } => self.joint(text, at, spaced, out),
             LiteralState::Name => self.name(byte, at, out),
-            LiteralState::Colon if byte == b':' => {
+            LiteralState::Colon if byte == b':' || (byte == b'=' && self.in_round()) => {
                 self.sink(out).push(':');
                 self.role = Role::Value;
                 Ok(self.go(LiteralState::Value, at + 1))
@@ -229,6 +238,8 @@ pub struct Literal {
     open: Vec<OpenBracket>,
     /// The names for positional arguments.
     positional: std::vec::IntoIter<String>,
+    /// The arguments are in round brackets, other than the notation has it.
+    is_round: bool,
     /// Whether an argument with a name was read, after which no positional one may follow.
     named: bool,
     /// A word that may still be one thing or another, or the white space after one.
@@ -311,6 +322,8 @@ enum Bracket {
     Call,
     /// A dict whose members are arguments.
     Splat,
+    /// The arguments of a call of Gemma in round brackets.
+    Round,
 }
 
 impl Literal {
@@ -321,6 +334,7 @@ impl Literal {
             role: Role::Value,
             open: Vec::new(),
             positional: positional.into_iter(),
+            is_round: false,
             named: false,
             word: String::new(),
             held: String::new(),
@@ -346,13 +360,25 @@ impl Literal {
         }
     }
 
+    /// Directly in the round brackets of a call of Gemma.
+    fn in_round(&self) -> bool {
+        self.open
+            .last()
+            .is_some_and(|f| f.bracket == Bracket::Round)
+    }
+
+    /// Whether a byte ends a word here.
+    fn ends(&self, byte: u8) -> bool {
+        ends(byte) || (self.in_round() && matches!(byte, b'(' | b')'))
+    }
+
     /// Reads a comma after a value.
     fn next(&mut self, at: usize, out: &mut String) -> StepOutcome {
         let Some(frame) = self.open.last_mut() else {
             return Err(SHORT);
         };
         let state = match frame.bracket {
-            Bracket::Object | Bracket::Splat => LiteralState::Key,
+            Bracket::Object | Bracket::Splat | Bracket::Round => LiteralState::Key,
             Bracket::Call => LiteralState::Argument,
             Bracket::Array | Bracket::Tuple => LiteralState::Item,
             Bracket::Group => {
@@ -372,7 +398,7 @@ impl Literal {
             byte == match f.bracket {
                 Bracket::Object | Bracket::Splat => b'}',
                 Bracket::Array => b']',
-                Bracket::Tuple | Bracket::Group | Bracket::Call => b')',
+                Bracket::Tuple | Bracket::Group | Bracket::Call | Bracket::Round => b')',
             }
         })
     }
@@ -383,7 +409,7 @@ impl Literal {
             return Err(SHORT);
         };
         match frame.bracket {
-            Bracket::Object | Bracket::Call => self.sink(out).push('}'),
+            Bracket::Object | Bracket::Call | Bracket::Round => self.sink(out).push('}'),
             Bracket::Array | Bracket::Tuple => self.sink(out).push(']'),
             Bracket::Splat => {
                 self.named = true;
@@ -672,7 +698,11 @@ impl Literal {
             out.push('"');
             return Ok(self.go(LiteralState::Text(quoted), at + width));
         }
-        if ends(rest.as_bytes()[0]) {
+        if self.in_round() && rest.starts_with('\'') {
+            out.push('"');
+            return Ok(self.go(LiteralState::Quote { raw: false }, at));
+        }
+        if self.ends(rest.as_bytes()[0]) {
             return Err("a value is missing");
         }
         self.word.clear();
@@ -708,10 +738,12 @@ impl Literal {
     /// Reads a word that may still be a number or a constant.
     fn head(&mut self, text: &str, at: usize, out: &mut String) -> StepOutcome {
         for (n, byte) in text[at..].bytes().enumerate() {
-            if ends(byte) {
+            if self.ends(byte) {
                 let word = trimmed(&self.word);
                 if matches!(word, "true" | "false" | "null") || is_number(word) {
                     out.push_str(word);
+                } else if let Some(json) = known(word).filter(|_| self.in_round()) {
+                    out.push_str(json);
                 } else {
                     out.push('"');
                     escape(word, out);
@@ -719,7 +751,8 @@ impl Literal {
                 }
                 return Ok(self.scalar(at + n));
             }
-            if !may_follow(&self.word, byte) {
+            let is_python = self.in_round() && may_follow_python(&self.word, byte);
+            if !is_python && !may_follow(&self.word, byte) {
                 out.push('"');
                 return Ok(self.go(LiteralState::Bare, at + n));
             }
@@ -736,7 +769,12 @@ impl Literal {
         let at = self.run(
             text,
             at,
-            if self.role == Role::Key { no_key } else { ends },
+            match (self.role, self.in_round()) {
+                (Role::Key, false) => no_key,
+                (Role::Key, true) => |byte| no_key(byte) || matches!(byte, b'=' | b'(' | b')'),
+                (_, false) => ends,
+                (_, true) => |byte| ends(byte) || matches!(byte, b'(' | b')'),
+            },
             out,
         )?;
         if at < text.len() {
@@ -802,6 +840,14 @@ fn ends(byte: u8) -> bool {
 /// Whether a byte ends a key, or cannot be in one.
 fn no_key(byte: u8) -> bool {
     matches!(byte, b':' | b',' | b'{' | b'}' | b'[' | b']' | b'"' | b'<')
+}
+
+/// Whether the word may still be a constant of Python with this byte after it.
+fn may_follow_python(word: &str, byte: u8) -> bool {
+    let may_be = |known: &str| {
+        known.starts_with(word) && known.as_bytes().get(word.len()).is_some_and(|c| *c == byte)
+    };
+    CONSTANTS.iter().any(|(known, _)| may_be(known))
 }
 
 /// Whether the word may still be a number or a constant with this byte after it.

@@ -132,7 +132,11 @@ impl Expression {
         if end == text.len() {
             return ReadStep::More(0);
         }
-        if !text[end..].starts_with(self.form.open) || !word.ends_with(self.form.suffix) {
+        let is_round = matches!(self.form.arguments, ArgumentStyle::Gemma { .. })
+            && text[end..].starts_with('(');
+        if !(is_round || text[end..].starts_with(self.form.open))
+            || !word.ends_with(self.form.suffix)
+        {
             return self.no_name();
         }
         let written = name.unwrap_or(word);
@@ -141,11 +145,15 @@ impl Expression {
         };
         calls.written(written, name, context);
         calls.begin(name, None);
-        let (notation, positional) = match self.form.arguments {
-            ArgumentStyle::Python => (Notation::Python, positional(context, name)),
-            ArgumentStyle::Gemma { quote } => (Notation::Gemma { quote }, Vec::new()),
-        };
-        self.state = ExpressionState::Arguments(Literal::arguments(notation, positional));
+        self.state = ExpressionState::Arguments(match self.form.arguments {
+            ArgumentStyle::Python => {
+                Literal::arguments(Notation::Python, positional(context, name))
+            }
+            ArgumentStyle::Gemma { quote } if is_round => Literal::in_round_brackets(quote),
+            ArgumentStyle::Gemma { quote } => {
+                Literal::arguments(Notation::Gemma { quote }, Vec::new())
+            }
+        });
         ReadStep::On(end + self.form.open.len_utf8())
     }
 
@@ -323,7 +331,7 @@ mod tests {
                     .push_str(&calls.text[std::mem::replace(&mut at, to)..to]),
                 Op::Done => found.last_mut().unwrap().push('\0'),
                 Op::Written(to) => at = to,
-                Op::Id(_) | Op::Note(_) => panic!("{op:?}"),
+                Op::Id(_) | Op::Note(..) => panic!("{op:?}"),
             }
         }
         assert_eq!(
@@ -519,7 +527,17 @@ mod tests {
             ),
             ("call:c{}, call:c{} So", &["c {}", "c {}"], r#"done "So""#),
             ("call:h{}", &[], "! the tool is not in the list"),
-            ("call:f(a=1)", &[], "! the tool is not in the list"),
+            ("call:f(a=1)", &["f {\"a\":1}"], r#"ends """#),
+            (
+                "call:f(zone: \"x)\", at=None, by: 'y', n: [1, {a:b}])<t",
+                &[r#"f {"zone":"x)","at":null,"by":"y","n":[1,{"a":"b"}]}"#],
+                r#"done "<t""#,
+            ),
+            (
+                "call:f(zone: Oslo (Norway))",
+                &["f …"],
+                "! a value is followed by neither a comma nor the closing bracket",
+            ),
             ("call f{}", &[], "! the tool is not in the list"),
             ("call:f", &[], r#"is cut "call:f""#),
             ("call:f{a:<|\"|>x<|", &["f {\"a\":\"x…"], r#"is cut "<|""#),
