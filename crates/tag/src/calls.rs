@@ -77,6 +77,7 @@ reasons! {
     TwoNames: "the call has two names",
     NameNotString: "the name is not a string",
     NoArguments: "the call has no arguments",
+    TwoArguments: "the call has arguments twice",
     NotJsonObject: "the arguments are not a JSON object",
     NotObject: "the arguments are not an object",
     NotJsonString: "the arguments are a string that is not JSON",
@@ -206,8 +207,9 @@ pub(crate) enum Op {
     Arguments(usize, ArgumentsEnd),
     /// The call is complete.
     Done,
-    /// What is wrong with a call that can be read nevertheless, for a warning.
-    Note(&'static str),
+    /// What is wrong with a call that can be read nevertheless, for a warning. The text that it is
+    /// about ends here.
+    Note(usize, &'static str),
 }
 
 /// Where the arguments end, as far as the engine can see.
@@ -305,7 +307,13 @@ impl FoundCalls {
 
     /// Something is wrong with the call, for a warning.
     pub(crate) fn note(&mut self, what: &'static str) {
-        self.ops.push(Op::Note(what));
+        self.note_of(what, "");
+    }
+
+    /// Something is wrong with this text of the call, for a warning that shows it.
+    pub(crate) fn note_of(&mut self, what: &'static str, text: &str) {
+        self.text.push_str(text);
+        self.ops.push(Op::Note(self.text.len(), what));
     }
 
     /// All calls were emitted.

@@ -68,6 +68,11 @@ impl Envelope {
         self.members.is_deep
     }
 
+    /// Whether the name of a tool was read that counts.
+    pub(crate) fn has_name(&self) -> bool {
+        self.members.has_name()
+    }
+
     /// Whether the text may end here.
     pub(crate) fn may_end(&self) -> bool {
         self.at == At::End

@@ -693,7 +693,10 @@ mod tests {
                     said.push_str(&calls.text[at..*end]);
                     at = *end;
                 }
-                Op::Note(note) => said.push_str(&format!("<{}>", note.split_once(' ').unwrap().1)),
+                Op::Note(end, note) => {
+                    said.push_str(&format!("<{}>", note.split_once(' ').unwrap().1));
+                    at = *end;
+                }
                 _ => panic!("{op:?}"),
             }
         }

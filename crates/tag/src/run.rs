@@ -140,14 +140,18 @@ impl Run {
         matches!(self.place, FormPlace::Noise | FormPlace::Over)
     }
 
-    /// Whether a failure deserves a warning, since the text looks like a call: the tool is listed,
-    /// or the call has an opening marker that does not occur in ordinary text.
+    /// Whether a failure deserves a warning, since the text looks like a call: the tool is listed
+    /// and the call has begun or has members that are not a call's, or the call has an opening
+    /// marker that does not occur in ordinary text.
     pub(crate) fn is_marked(&self, why: Option<Why>) -> bool {
         let marked = self.in_section || !first(self.form.call).is_empty();
         let past = self.in_section
             || why.is_some_and(Why::is_about_name)
             || !matches!(self.place, FormPlace::Open | FormPlace::Part(0));
+        let names_tool = why == Some(Why::OtherMembers)
+            && matches!(&self.engine, Engine::Envelope(e) if e.has_name());
         self.has_begun
+            || names_tool
             || (self.form.needs == KnownTool::Listed && marked && past && why != Some(Why::NoCall))
     }
 

@@ -1,9 +1,33 @@
 //! What the members of an object mean: the name, the arguments and the id of a call.
+//!
+//! Members that the dialect does not have are kept until the object ends. Where the call has no
+//! arguments by then, they are the arguments if the tool's schema agrees: one member with the name
+//! that other APIs use, or all of them beside the name, as
+//! <https://github.com/NousResearch/hermes-agent/issues/110436> has it. A call never runs without
+//! what the model gave.
 
 use crate::calls::{ArgumentsEnd, Context, FoundCalls, Why};
 use crate::dialect::{CallKeys, CallShape};
 use event::{Raw, cut};
 use json::Balance;
+
+/// The keys of the arguments in the calls of other APIs and agents: Anthropic's `input`, Gemini's
+/// `args`, and their relatives.
+const ARGUMENTS: [&str; 10] = [
+    "arguments",
+    "parameters",
+    "args",
+    "input",
+    "params",
+    "argument",
+    "parameter",
+    "inputs",
+    "tool_input",
+    "kwargs",
+];
+/// The value of a member `type` that says that the object is a call.
+const TYPES: [&str; 4] = ["function", "tool_use", "function_call", "tool_call"];
+const LEFT_OUT: &str = "left out members that a call does not have";
 
 /// The longest name, key or id, in bytes.
 const LONGEST: usize = 512;
@@ -49,6 +73,10 @@ pub(super) struct CallMembers {
     /// Arguments that are held back: for a name, or for the end of the string that they are in, as
     /// Granite 4 writes them (<https://github.com/vllm-project/vllm/pull/54964>).
     kept: String,
+    /// The members that the dialect does not have, as JSON with commas between.
+    others: String,
+    /// Where the last of them begins in `others`.
+    last: usize,
     name: Option<String>,
     id: Option<String>,
     /// The call was emitted.
@@ -69,12 +97,19 @@ impl CallMembers {
             is_string: false,
             word: String::new(),
             kept: String::new(),
+            others: String::new(),
+            last: 0,
             name: None,
             id: None,
             has_begun: false,
             has_arguments: false,
             is_deep: false,
         }
+    }
+
+    /// Whether the name of a tool was read that counts.
+    pub(super) fn has_name(&self) -> bool {
+        self.name.is_some()
     }
 
     /// An object begins.
@@ -85,6 +120,7 @@ impl CallMembers {
 
     fn clear_call(&mut self) {
         (self.name, self.id, self.has_begun) = (None, None, false);
+        self.others.clear();
     }
 
     /// Whether each member is a call: `{NAME: ARGUMENTS}`.
@@ -132,21 +168,26 @@ impl CallMembers {
         } else if self.keys.name.contains(&key) {
             MemberRole::Name
         } else if self.keys.arguments.contains(&key) {
-            if self.has_arguments {
-                MemberRole::Other
-            } else {
-                MemberRole::Arguments
+            match self.has_arguments {
+                true => MemberRole::Other,
+                false => MemberRole::Arguments,
             }
         } else if self.keys.id.contains(&key) {
             MemberRole::Id
         } else if key == "function" {
             MemberRole::Function
-        } else if context.strict && !matches!(key, "type" | "index") {
+        } else if context.strict && !matches!(key, "type" | "index") && !ARGUMENTS.contains(&key) {
             // Data of another kind shows by its first key, so that it is not held back.
             return Err(Why::OtherMembers);
         } else {
             MemberRole::Other
         };
+        if self.role == MemberRole::Other {
+            self.last = self.others.len();
+            self.others.push_str(if self.last > 0 { "," } else { "" });
+            self.others.push_str(&self.word);
+            self.others.push(':');
+        }
         Ok(())
     }
 
@@ -214,7 +255,15 @@ impl CallMembers {
                 self.kept.push_str(piece);
                 Ok(())
             }
-            MemberRole::Function | MemberRole::Other => Ok(()),
+            MemberRole::Other => {
+                let room = KEPT.saturating_sub(self.others.len());
+                if context.strict && piece.len() > room {
+                    return Err((cut(piece, room).len(), Why::OtherMembers));
+                }
+                self.others.push_str(piece);
+                Ok(())
+            }
+            MemberRole::Function => Ok(()),
         }
     }
 
@@ -254,8 +303,59 @@ impl CallMembers {
                 Ok(())
             }
             MemberRole::Arguments => self.end_arguments(context, calls),
-            MemberRole::Function | MemberRole::Other => Ok(()),
+            MemberRole::Other => {
+                self.others.push_str(&self.word);
+                self.word.clear();
+                if self.frames() {
+                    self.others.truncate(self.last);
+                }
+                Ok(())
+            }
+            MemberRole::Function => Ok(()),
         }
+    }
+
+    /// Whether the last member of `others` says nothing but that the object is a call, or which one.
+    fn frames(&self) -> bool {
+        let member = format!("{{{}}}", self.others[self.last..].trim_start_matches(','));
+        let Ok(member) = Raw::parse(&member) else {
+            return false;
+        };
+        member.entries().all(|(key, value)| match key.as_ref() {
+            "type" => value
+                .str()
+                .is_some_and(|kind| TYPES.contains(&kind.as_ref())),
+            "index" => value.text().bytes().all(|c| c.is_ascii_digit()),
+            _ => false,
+        })
+    }
+
+    /// The arguments that the members beside the name are, if the tool's schema agrees. Without a
+    /// list of tools an object counts that has one of the usual names.
+    fn arguments_of_others(&self, context: &Context<'_>) -> Option<String> {
+        let flat = format!("{{{}}}", self.others);
+        let object = Raw::parse(&flat).ok()?;
+        let name = context.known(self.name.as_deref()?)?;
+        let parameters = context.tools.map(|tools| tools.parameters(name));
+        let fits = |arguments: &str| {
+            let tools = context.tools.filter(|tools| tools.knows(name));
+            tools.is_none_or(|tools| tools.check(name, arguments).is_ok())
+        };
+        let declares = |key: &str| parameters.as_ref().is_some_and(|p| p.declares(key));
+        if !context.strict && object.entries().all(|(key, _)| declares(&key)) && fits(&flat) {
+            return Some(flat);
+        }
+        let mut entries = object.entries();
+        let (Some((key, value)), None) = (entries.next(), entries.next()) else {
+            return None;
+        };
+        let arguments = match value.str() {
+            Some(string) => string.into_owned(),
+            None => value.text().to_owned(),
+        };
+        let is_object =
+            arguments.trim_ascii_start().starts_with('{') && Raw::parse(&arguments).is_ok();
+        (ARGUMENTS.contains(&key.as_ref()) && is_object && fits(&arguments)).then_some(arguments)
     }
 
     fn end_arguments(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), Why> {
@@ -330,6 +430,18 @@ impl CallMembers {
                 Err(Why::EmptyObject)
             };
         }
+        if !self.others.is_empty() && !self.has_arguments && self.name.is_some() {
+            let arguments = self.arguments_of_others(context);
+            self.kept = arguments.ok_or(Why::OtherMembers)?;
+            self.has_arguments = true;
+            match self.has_begun {
+                true => calls.arguments_until(&self.kept, ArgumentsEnd::Here),
+                false => self.begin(context, calls)?,
+            }
+            calls.note("read members that the dialect does not have as the arguments");
+            self.kept.clear();
+            self.others.clear();
+        }
         if !self.has_begun {
             return Err(Why::NoName);
         }
@@ -339,7 +451,34 @@ impl CallMembers {
             }
             calls.arguments_until("{}", ArgumentsEnd::Here);
         }
+        if !self.others.is_empty() {
+            self.leave_out(context, calls)?;
+        }
         calls.done();
+        Ok(())
+    }
+    /// Leaves out the members beside the arguments, with a note. A parameter of the tool among them
+    /// refuses the call: which of the two the model meant is unknown.
+    fn leave_out(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), Why> {
+        let others = format!("{{{}}}", std::mem::take(&mut self.others));
+        let name = self.name.as_deref().and_then(|name| context.known(name));
+        let parameters = context
+            .tools
+            .zip(name)
+            .map(|(tools, name)| tools.parameters(name));
+        let object = Raw::parse(&others).map_err(|_| Why::InvalidJson)?;
+        for (key, value) in object.entries() {
+            let key = key.as_ref();
+            let is_empty = value.is_null()
+                || value.entries().next().is_none() && value.text().starts_with('{');
+            if (ARGUMENTS.contains(&key) || self.keys.arguments.contains(&key)) && !is_empty {
+                return Err(Why::TwoArguments);
+            }
+            if parameters.as_ref().is_some_and(|p| p.declares(key)) {
+                return Err(Why::OtherMembers);
+            }
+        }
+        calls.note_of(LEFT_OUT, &others);
         Ok(())
     }
 }

@@ -165,12 +165,16 @@ impl Router {
         let mut piece: Option<CallPiece<'_>> = None;
         for (n, op) in calls.ops.iter().enumerate() {
             let text = match *op {
-                Op::Name(to) | Op::Id(to) | Op::Written(to) | Op::Arguments(to, _) => {
+                Op::Name(to)
+                | Op::Id(to)
+                | Op::Written(to)
+                | Op::Arguments(to, _)
+                | Op::Note(to, _) => {
                     &calls.text[std::mem::replace(&mut from, to)..to]
                 }
-                Op::Done | Op::Note(_) => "",
+                Op::Done => "",
             };
-            if let Op::Name(_) | Op::Note(_) | Op::Written(_) = op
+            if let Op::Name(_) | Op::Note(..) | Op::Written(_) = op
                 && let Some(piece) = piece.take()
             {
                 self.emitter.call(piece, out);
@@ -181,8 +185,8 @@ impl Router {
             if call.status.is_withheld() {
                 continue;
             }
-            if let Op::Note(what) = op {
-                self.emitter.warn("tag_note", what, "", out);
+            if let Op::Note(_, what) = op {
+                self.emitter.warn("tag_note", what, text, out);
                 continue;
             }
             if let Op::Written(_) = op {
@@ -208,7 +212,7 @@ impl Router {
                         *piece = self.emitter.piece();
                     }
                 }
-                (Op::Note(_) | Op::Written(_), _) => {}
+                (Op::Note(..) | Op::Written(_), _) => {}
             }
         }
         if let Some(piece) = piece {
