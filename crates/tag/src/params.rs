@@ -21,7 +21,9 @@ use std::borrow::Cow;
 /// closers, too (<https://github.com/vllm-project/vllm/pull/37829>,
 /// <https://github.com/ollama/ollama/pull/17914>): then the next parameter ends the value where it
 /// begins a line, and so do the closers of the call where another call or the end of the text
-/// follows. Each byte is read once, but for the few that may be a marker.
+/// follows. They write a closer twice (<https://github.com/ggml-org/llama.cpp/issues/24807>) or
+/// malformed: it belongs to the value only as far as the value has openers for it. Each byte is read
+/// once, but for the few that may be a marker.
 #[derive(Debug)]
 pub(crate) struct Params {
     form: &'static ParamForm,
@@ -32,12 +34,23 @@ pub(crate) struct Params {
     given: Vec<String>,
     value: Option<ParamValue>,
     closer: Cow<'static, str>,
+    /// The marker that opens the value, where it holds the name and no more.
+    opener: String,
     /// The value's next byte begins a line.
     is_line_start: bool,
     /// The value cannot hold elements.
     is_flat: bool,
     /// Closers and the white space after them, until it is clear whether they count.
     held: String,
+    /// Where in `held` the second closer of the value and those after it begin.
+    repeats: Vec<usize>,
+    /// The closer in `held` is malformed: it counts only if a parameter or the end of the call
+    /// follows.
+    is_malformed: bool,
+    /// How many parameters the text of the value opens and does not close.
+    open: usize,
+    /// The value holds a closer that it has not opened.
+    has_stray_closer: bool,
     /// How many closers of the call and its section are in `held`.
     closers: usize,
     /// How many bytes were read since the first of these closers, or since those at which the value
@@ -82,9 +95,14 @@ impl Params {
             given: Vec::new(),
             value: None,
             closer: Cow::Borrowed(""),
+            opener: String::new(),
             is_line_start: false,
             is_flat: true,
             held: String::new(),
+            repeats: Vec::new(),
+            is_malformed: false,
+            open: 0,
+            has_stray_closer: false,
             closers: 0,
             behind: 0,
         }
@@ -112,6 +130,9 @@ impl Params {
     /// Whether this parameter may follow a closer. Where each name is a tag, a value may hold such
     /// tags, too: the parameter must be one of the tool or begin a line.
     fn may_follow(&self, head: &ParamHead, context: &Context<'_>) -> bool {
+        if head.lacks_marker {
+            return self.may_cut(head, context);
+        }
         let TagStyle::Element { prefix } = self.form.style else {
             return true;
         };
@@ -133,6 +154,14 @@ impl Params {
         }
     }
 
+    /// Whether this parameter ends a value that has no closer, where it does not begin a line: its
+    /// name and its value have markers of their own, which no prose has.
+    fn may_cut_line(&self, head: &ParamHead, context: &Context<'_>) -> bool {
+        matches!(self.form.style, TagStyle::Plain { value, .. } if !value.is_empty())
+            && !head.lacks_marker
+            && self.is_due(head, &self.parameters(context))
+    }
+
     fn is_due(&self, head: &ParamHead, parameters: &ValueType<'_>) -> bool {
         parameters.declares(&head.name) && !self.given.contains(&head.name)
     }
@@ -140,6 +169,9 @@ impl Params {
     fn begin(&mut self, head: ParamHead, context: &Context<'_>, calls: &mut FoundCalls) {
         if self.given.contains(&head.name) {
             calls.note("a parameter is given twice");
+        }
+        if head.lacks_marker {
+            calls.note("read a value without the marker before it");
         }
         calls.end = ArgumentsEnd::Later;
         calls.arguments(if self.given.is_empty() { "{" } else { "," });
@@ -150,9 +182,19 @@ impl Params {
         self.is_flat = typed.allows(JsonType::String)
             || !(typed.allows(JsonType::Object) || typed.allows(JsonType::Array));
         self.value = Some(ParamValue::new(self.form, head.hint, &typed, calls));
+        self.opener.clear();
+        let [open, ..] = self.form.open else {
+            return;
+        };
+        match self.form.style {
+            TagStyle::Element { .. } => self.opener.extend([*open, &*head.name, ">"]),
+            TagStyle::Repeated { end, .. } => self.opener.extend([*open, &*head.name, end]),
+            TagStyle::Plain { .. } | TagStyle::Attribute { .. } => {}
+        }
         self.given.push(head.name);
         self.closer = head.closer;
         self.is_line_start = false;
+        (self.open, self.has_stray_closer) = (0, false);
         self.state = ParamsState::Start;
         if head.is_empty {
             self.end_value(context, calls);
@@ -187,6 +229,9 @@ impl Params {
         if let (Some(mut value), Some(name)) = (self.value.take(), self.given.last()) {
             value.resume(calls);
             value.end(&self.parameters(context).property(name), calls);
+            if self.open > 0 || self.has_stray_closer {
+                calls.note("a value holds a marker of its own dialect");
+            }
         }
         self.state = ParamsState::Between;
     }
@@ -304,6 +349,18 @@ impl Params {
         if let Some(length) = starts(&self.closer, text).full_or(&mut perhaps) {
             return self.hold(ParamsState::Closed, &text[..length]);
         }
+        let others = self
+            .form
+            .close
+            .iter()
+            .filter(|close| **close != self.closer);
+        let other = first(others.map(|close| starts(close, text)));
+        let malformed = first([other, malformed(&self.closer, text)].into_iter());
+        if !perhaps && let Some(length) = malformed.full_or(&mut perhaps) {
+            let step = self.hold(ParamsState::Closed, &text[..length]);
+            self.is_malformed = true;
+            return step;
+        }
         if let Some(length) = find(self.form.call_closers, text).full_or(&mut perhaps) {
             if !self.is_suspended() {
                 self.resume(calls);
@@ -326,18 +383,34 @@ impl Params {
                 return ReadStep::On(length);
             }
         }
-        if self.is_line_start {
-            if self.is_suspended() && self.outside.opener(text).full_or(&mut perhaps).is_some() {
-                return self.end_at_closers(context, calls);
-            }
-            if let Some(head) = self.form.head(text).full_or(&mut perhaps)
-                && self.may_cut(&head, context)
-            {
+        if self.is_line_start
+            && self.is_suspended()
+            && self.outside.opener(text).full_or(&mut perhaps).is_some()
+        {
+            return self.end_at_closers(context, calls);
+        }
+        // Where each name is a tag, a value may hold any of them.
+        let is_element = matches!(
+            self.form.style,
+            TagStyle::Element { .. } | TagStyle::Repeated { .. }
+        );
+        if (self.is_line_start || !is_element)
+            && let Some(head) = self.form.head(text).full_or(&mut perhaps)
+        {
+            let is_line_start = self.is_line_start;
+            if is_line_start && self.may_cut(&head, context) || self.may_cut_line(&head, context) {
                 let length = head.length;
                 self.end_value(context, calls);
+                if !is_line_start {
+                    calls.note("read a value without the marker after it");
+                }
                 self.begin(head, context, calls);
                 return ReadStep::On(length);
             }
+            self.open += usize::from(!is_element);
+        }
+        if is_element && starts(&self.opener, text).full_or(&mut perhaps).is_some() {
+            self.open += 1;
         }
         if perhaps {
             return ReadStep::More(0);
@@ -378,20 +451,51 @@ impl Params {
         }
         match self.next(&text[at..]) {
             Match::Full(Follower::CallCloser) => {
-                self.end_value(context, calls);
+                self.end_closed(context, calls);
                 return self.close(at, calls);
             }
             Match::Full(Follower::Parameter(head)) if self.may_follow(&head, context) => {
                 let length = head.length;
-                self.end_value(context, calls);
+                self.end_closed(context, calls);
                 self.begin(head, context, calls);
                 return ReadStep::On(at + length);
             }
             Match::Partial => return ReadStep::More(at),
             _ => {}
         }
+        match starts(&self.closer, &text[at..]) {
+            Match::Full(length) => {
+                self.repeats.push(self.held.len());
+                self.held.push_str(&text[at..at + length]);
+                return ReadStep::On(at + length);
+            }
+            Match::Partial => return ReadStep::More(at),
+            Match::No => {}
+        }
         self.release(calls);
         ReadStep::On(at)
+    }
+
+    /// The value has ended at the closers in `held`: those for which the value has openers are its
+    /// text, one ends it, and the others are left out.
+    fn end_closed(&mut self, context: &Context<'_>, calls: &mut FoundCalls) {
+        let own = self.open.min(self.repeats.len());
+        if own > 0 {
+            let text = self.held[..self.repeats[own - 1]].to_owned();
+            self.text(&text, calls);
+            self.open -= own;
+        }
+        let is_repeated = own < self.repeats.len();
+        self.end_value(context, calls);
+        if self.is_malformed {
+            calls.note_of(
+                "read a malformed closing marker",
+                self.held.trim_ascii_end(),
+            );
+        }
+        if is_repeated {
+            calls.note("dropped a repeated closing marker");
+        }
     }
 
     /// After closers of the call, in a value that holds them or lacks its own closer. They close
@@ -465,6 +569,8 @@ impl Params {
     /// At a closer that may count.
     fn hold(&mut self, state: ParamsState, closer: &str) -> ReadStep {
         self.held.clear();
+        self.repeats.clear();
+        self.is_malformed = false;
         self.held.push_str(closer);
         self.state = state;
         ReadStep::On(closer.len())
@@ -475,7 +581,38 @@ impl Params {
         let held = std::mem::take(&mut self.held);
         self.text(&held, calls);
         self.held = held;
+        if self.state == ParamsState::Closed && !self.is_malformed {
+            let closers = 1 + self.repeats.len();
+            self.has_stray_closer |= closers > self.open;
+            self.open = self.open.saturating_sub(closers);
+        }
         self.state = ParamsState::Inside;
+    }
+}
+
+/// The longest name in a malformed closer, in bytes.
+const LONGEST: usize = 64;
+
+/// The malformed closer at the beginning of `text`: without its last character, or with the name of
+/// its parameter (`</parameter=a>`).
+fn malformed(closer: &str, text: &str) -> Match {
+    let Some(stem) = closer.strip_suffix('>').filter(|_| closer.contains("</")) else {
+        return Match::No;
+    };
+    match starts(stem, text) {
+        Match::Full(_) => {}
+        found => return found,
+    }
+    let rest = &text[stem.len()..];
+    let name = match rest.strip_prefix('=') {
+        Some(name) => 1 + name.find(['>', '<', '\n']).unwrap_or(name.len()),
+        None => 0,
+    };
+    match rest[name..].chars().next() {
+        _ if name > LONGEST => Match::No,
+        None => Match::Partial,
+        Some('>') => Match::Full(stem.len() + name + 1),
+        Some(_) => Match::Full(stem.len() + name),
     }
 }
 
@@ -774,26 +911,26 @@ mod tests {
         ),
         // Closers in values.
         (&QWEN, "<parameter=s>\nUse </parameter> to close\n</parameter>\n</function>", {
-            r#"{"s":"Use </parameter> to close"} | </function>"#.into()
+            r#"{"s":"Use </parameter> to close"<value holds a marker of its own dialect>} | </function>"#.into()
         }),
         (&MIMO, "<parameter=s>a</parameter> </param</parameter></function>", {
-            r#"{"s":"a</parameter> </param"} | </function>"#.into()
+            r#"{"s":"a</parameter> </param"<value holds a marker of its own dialect>} | </function>"#.into()
         }),
         (&MIMO, "<parameter=s>a </function> b<parameter=n>1</tool_call></parameter></function>", {
-            r#"{"s":"a </function> b<parameter=n>1</tool_call>"} | </function>"#.into()
+            r#"{"s":"a </function> b<parameter=n>1</tool_call>"<value holds a marker of its own dialect>} | </function>"#.into()
         }),
         (&MIMO, "<parameter=s><<</parameter></parameter></parameter>\n</function>", {
-            r#"{"s":"<<</parameter></parameter>"} | </function>"#.into()
+            r#"{"s":"<<"<a repeated closing marker>} | </function>"#.into()
         }),
         (&MIMO, "<parameter=s>a</parameter> x <y>\n<parameter=s>\n</parameter></function>", {
-            r#"{"s":"a</parameter> x <y>\n<parameter=s>\n"} | </function>"#.into()
+            r#"{"s":"a</parameter> x <y>\n<parameter=s>\n"<value holds a marker of its own dialect>} | </function>"#.into()
         }),
         // Closers that are missing.
         (&QWEN, "<parameter=s>\na\n<parameter=n>\n1\n</parameter>\n</function>", {
             r#"{"s":"a","n":1} | </function>"#.into()
         }),
         (&QWEN, "<parameter=s>\na\n<parameter=zz>\n1\n</parameter>\n</function>", {
-            r#"{"s":"a\n<parameter=zz>\n1"} | </function>"#.into()
+            r#"{"s":"a\n<parameter=zz>\n1"<value holds a marker of its own dialect>} | </function>"#.into()
         }),
         (&QWEN, "<parameter=n>\n1\n</function>", r#"{"n":1} | </function>"#.into()),
         (&QWEN, "<parameter=s>\na", r#"{"s":"a …"#.into()),
@@ -805,7 +942,7 @@ mod tests {
             r#"{"s":"a","n":1} | </invoke>"#.into()
         }),
         (&INVOKE, "<atem:parameter name=\"s\">a</parameter></atem:parameter>\n</atem:invoke>", {
-            r#"{"s":"a</parameter>"} | </atem:invoke>"#.into()
+            r#"{"s":"a"<a malformed closing marker><a repeated closing marker>} | </atem:invoke>"#.into()
         }),
         (&INVOKE, "<parameter name=\"a&lt;b\">&lt;</parameter></invoke>", r#"{"a<b":"&lt;"} | </invoke>"#.into()),
         (&INVOKE, "<parameter name=\"s\"/>\n<parameter name=\"s2\"></parameter></invoke>", {
@@ -849,7 +986,7 @@ mod tests {
             r#"{"s":"1\n","n":1} | </tool_call>"#.into()
         }),
         (&GLM, "<arg_key>s</arg_key><arg_value>a</arg_value><arg_key>x</arg_value></tool_call>", {
-            "{\"s\":\"a</arg_value><arg_key>x\"} | </tool_call>".into()
+            "{\"s\":\"a</arg_value><arg_key>x\"<value holds a marker of its own dialect>} | </tool_call>".into()
         }),
         (
             &IFM,
@@ -865,10 +1002,33 @@ mod tests {
         (&BRACKETS, "[[s]]\na\n[[n]]1[[/n]][[/call]]", r#"{"s":"a","n":1} | [[/call]]"#.into()),
         (&BRACKETS, "[[/s]]a[[//s]][[/call]]", format!(" {not}")),
         (&BRACKETS, "[[]]a[[/]][[/call]]", format!(" {not}")),
+        // Closers too many, of another spelling and malformed ones, and markers that are missing.
+        (&QWEN, "<parameter=s>\na\n</parameter>\n</parameter>\n<parameter=n>\n1\n</parameter>\n</function>", {
+            r#"{"s":"a"<a repeated closing marker>,"n":1} | </function>"#.into()
+        }),
+        (&QWEN, "<parameter=s>\n<parameter=x>\n1\n</parameter>\n</parameter>\n</function>", {
+            r#"{"s":"<parameter=x>\n1\n</parameter>"} | </function>"#.into()
+        }),
+        (&QWEN, "<parameter=s>\na\n</parameter\n<parameter=n>\n1\n</parameter=n>\n</function>", {
+            r#"{"s":"a"<a malformed closing marker>,"n":1<a malformed closing marker>} | </function>"#.into()
+        }),
+        (&QWEN, "<parameter=s>\na </parameter=x> b\n</parameter>\n</function>", {
+            r#"{"s":"a </parameter=x> b"} | </function>"#.into()
+        }),
+        (&GLM, "<arg_key>s</arg_key>a b</arg_value>\n<arg_key>n</arg_key>1</arg_value></tool_call>", {
+            r#"<a value without the marker before it>{"s":"a b"<a value without the marker before it>,"n":1} | </tool_call>"#.into()
+        }),
+        (&GLM, "<arg_key>s<arg_value>a</arg_value></tool_call>", {
+            r#"<a value without the marker before it>{"s":"a"} | </tool_call>"#.into()
+        }),
+        (&GLM, "<arg_key>s</arg_key><arg_value>a<arg_key>n</arg_key><arg_value>1</arg_value></tool_call>", {
+            r#"{"s":"a"<a value without the marker after it>,"n":1} | </tool_call>"#.into()
+        }),
+        (&GLM, "<arg_key>s</arg_key></tool_call>", format!(" {not}")),
         // Elements.
         (&ELEMENTS, "\n<s>a<b>1</b></s>\n<n>1</n>\n</parameters>", r#"{"s":"a<b>1</b>","n":1} | </parameters>"#.into()),
         (&ELEMENTS, "<s><p>x</s><p>y</p></s><n>1</n></parameters>", {
-            r#"{"s":"<p>x</s><p>y</p>","n":1} | </parameters>"#.into()
+            r#"{"s":"<p>x</s><p>y</p>"<value holds a marker of its own dialect>,"n":1} | </parameters>"#.into()
         }),
         (&ELEMENTS, "<o>\n<x>1</x>\n<t> <x>2</x></t>\n</o>\n<l><item>1</item><item>2</item></l></parameters>", {
             r#"{"o":{"x":1,"t":" <x>2</x>"},"l":[1,2]} | </parameters>"#.into()
@@ -942,7 +1102,7 @@ mod tests {
             "<parameter=s>a</parameter><parameter name=\"{long}\n<parameter={long}</parameter></function>"
         );
         let expected = format!(
-            "{{\"s\":\"a</parameter><parameter name=\\\"{long}\\n<parameter={long}\"}} | </function>"
+            "{{\"s\":\"a</parameter><parameter name=\\\"{long}\\n<parameter={long}\"<value holds a marker of its own dialect>}} | </function>"
         );
         let tools = tools();
         for pieces in [text.len(), 4096, 997, 64] {

@@ -19,6 +19,8 @@ pub(super) struct ParamHead {
     pub closer: Cow<'static, str>,
     /// The parameter has no text: `<a/>`.
     pub is_empty: bool,
+    /// A marker between the name and the value is missing.
+    pub lacks_marker: bool,
 }
 
 /// The type of a value by its head.
@@ -41,7 +43,7 @@ impl ParamForm {
             let close = self.close.get(n).copied().unwrap_or_default();
             let head = match self.style {
                 TagStyle::Plain { end, kind, value } => {
-                    from.plain((open, end), kind, (value, close))
+                    from.plain((open, end), kind, (value, close), self.call_closers)
                 }
                 TagStyle::Attribute { end, name } => {
                     from.attribute(open, end, close, name, self.typing)
@@ -82,6 +84,7 @@ impl<'t> HeadReader<'t> {
             hint,
             closer: closer.into(),
             is_empty: false,
+            lacks_marker: false,
         }
     }
 
@@ -123,6 +126,7 @@ impl<'t> HeadReader<'t> {
         key: (&str, &str),
         kind: Option<(&str, &str)>,
         value: (&str, &'static str),
+        call_closers: &[&str],
     ) -> HeadRead<ParamHead> {
         let stem = key.0.strip_suffix('=').unwrap_or(key.0);
         self.take(stem)?;
@@ -135,7 +139,15 @@ impl<'t> HeadReader<'t> {
                 .find_map(|q| name.strip_prefix(*q)?.strip_suffix(*q));
             return Ok(self.head(quoted.unwrap_or(name), TypeHint::Unknown, value.1));
         }
-        let name = self.word(key.1, &[])?.trim();
+        let begun = self.at;
+        let name = match self.word(key.1, &[]) {
+            Ok(name) => name.trim(),
+            Err(Match::No) => {
+                self.at = begun;
+                return self.unclosed_name(value);
+            }
+            Err(found) => return Err(found),
+        };
         self.space()?;
         let mut hint = TypeHint::Unknown;
         if let Some((open, close)) = kind {
@@ -150,8 +162,41 @@ impl<'t> HeadReader<'t> {
                 Match::No => {}
             }
         }
-        self.take(value.0)?;
-        Ok(self.head(name, hint, value.1))
+        // Busy servers lose the marker before the value
+        // (<https://github.com/vllm-project/vllm/issues/49249>).
+        let lacks_marker = match starts(value.0, self.rest()) {
+            Match::Full(length) => {
+                self.at += length;
+                false
+            }
+            Match::Partial => return Err(Match::Partial),
+            Match::No => true,
+        };
+        if lacks_marker {
+            let others = call_closers.iter().copied().chain([key.0]);
+            let mut perhaps = false;
+            for other in others {
+                if starts(other, self.rest()).full_or(&mut perhaps).is_some() {
+                    return Err(Match::No);
+                }
+            }
+            if perhaps {
+                return Err(Match::Partial);
+            }
+        }
+        Ok(ParamHead {
+            lacks_marker,
+            ..self.head(name, hint, value.1)
+        })
+    }
+
+    /// A name without the marker after it, directly before the one of the value.
+    fn unclosed_name(&mut self, value: (&str, &'static str)) -> HeadRead<ParamHead> {
+        let name = self.word(value.0, &['\n'])?.trim();
+        Ok(ParamHead {
+            lacks_marker: true,
+            ..self.head(name, TypeHint::Unknown, value.1)
+        })
     }
 
     fn attribute(
@@ -179,12 +224,10 @@ impl<'t> HeadReader<'t> {
         let attributes = short.unwrap_or(attributes);
         let name = attribute(attributes, name).ok_or(Match::No)?;
         let hint = match typing {
-            Typing::Schema => TypeHint::Unknown,
-            Typing::Flag(flag) => match attribute(attributes, flag).as_deref().map(str::trim) {
-                Some("true" | "True" | "1") => TypeHint::String,
-                Some("false" | "False" | "0") => TypeHint::Json,
-                _ => TypeHint::Unknown,
-            },
+            // DeepSeek keeps its flag where it leaves out the prefix of its tags
+            // (<https://github.com/anomalyco/opencode/issues/34676>).
+            Typing::Schema => flag_hint(attributes, "string"),
+            Typing::Flag(flag) => flag_hint(attributes, flag),
             Typing::Named(kind) => kind_hint(&attribute(attributes, kind).unwrap_or_default()),
         };
         self.at += length + end.len();
@@ -235,6 +278,15 @@ pub(crate) fn element_name(text: &str) -> &str {
         .find(|c: char| !c.is_alphanumeric() && !"_-.:$@".contains(c))
         .unwrap_or(text.len());
     &text[..end]
+}
+
+/// The type of a value by the attribute that says whether it is a string.
+fn flag_hint(attributes: &str, flag: &str) -> TypeHint {
+    match attribute(attributes, flag).as_deref().map(str::trim) {
+        Some("true" | "True" | "1") => TypeHint::String,
+        Some("false" | "False" | "0") => TypeHint::Json,
+        _ => TypeHint::Unknown,
+    }
 }
 
 /// The type of a value by the name of a JSON type.
