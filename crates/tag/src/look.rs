@@ -22,6 +22,8 @@ pub(crate) enum MarkerMeaning {
     DroppedFirst,
     /// The same, for a word such as a role. It is left out only once; later occurrences are text.
     DroppedWord,
+    /// It is the opening tag of a wrapper of another dialect, if a call follows at once.
+    Wrapper,
     /// It begins the header of a message.
     Message,
     /// It begins a turn of the user or the result of a tool, which only a template writes: the
@@ -29,6 +31,19 @@ pub(crate) enum MarkerMeaning {
     /// the beginning of a line only.
     Foreign(bool),
 }
+
+/// Opening tags that models of any dialect write before a call of their own
+/// (<https://github.com/ollama/ollama/issues/16383>).
+const WRAPPERS: [&str; 8] = [
+    "<tool_calls>",
+    "<tool_call>",
+    "<function_calls>",
+    "<function_call>",
+    "<tool_use>",
+    "<tools>",
+    "<functions>",
+    "<invocations>",
+];
 
 impl MarkerMeaning {
     /// The form whose calls it begins.
@@ -144,6 +159,9 @@ impl Look {
             look.add_forms(dialect, reads_prose(dialect));
             look.add_framing(dialect.framing, many);
             look.has_bare_headers |= dialect.framing.messages && reads_prose(dialect);
+        }
+        if !look.markers.is_empty() {
+            look.add(&WRAPPERS, MarkerMeaning::Wrapper);
         }
         if look.has_messages {
             look.add(&["<|start|>", "<|channel|>"], MarkerMeaning::Message);

@@ -72,6 +72,82 @@ pub(crate) fn find_in(marks: &[&str], text: &str, last: bool) -> Match {
     here
 }
 
+/// The words that the names of tags around calls consist of, in any dialect; the first half of them
+/// alone makes no such name.
+const CALL_WORDS: [&str; 22] = [
+    "antml",
+    "atem",
+    "dsml",
+    "minimax",
+    "seed",
+    "use",
+    "uses",
+    "block",
+    "blocks",
+    "request",
+    "requests",
+    "tool",
+    "tools",
+    "function",
+    "functions",
+    "call",
+    "calls",
+    "invoke",
+    "invocation",
+    "invocations",
+    "parameter",
+    "parameters",
+];
+
+/// The closing tag around calls that `text` begins with, of any dialect or of none, such as
+/// `</tool_calls>` or `</function_invocation>`. Directly after a call it belongs to no text.
+pub(crate) fn call_closer(text: &str) -> Match {
+    const OPEN: &str = "</";
+    let Some(tag) = text.strip_prefix(OPEN) else {
+        return if OPEN.starts_with(text) {
+            Match::Partial
+        } else {
+            Match::No
+        };
+    };
+    let is_joint = |c: char| matches!(c, '_' | '-' | ':' | '|' | '｜');
+    let end = tag.find(|c: char| !(c.is_ascii_alphabetic() || is_joint(c)));
+    let name = &tag[..end.unwrap_or(tag.len())];
+    let mut words: Vec<&str> = name
+        .split(is_joint)
+        .filter(|word| !word.is_empty())
+        .collect();
+    let place = |word: &str| {
+        CALL_WORDS
+            .iter()
+            .position(|known| known.eq_ignore_ascii_case(word))
+    };
+    let Some(end) = end else {
+        let last = words.pop().unwrap_or_default();
+        let begins = |known: &&str| {
+            known
+                .get(..last.len())
+                .is_some_and(|k| k.eq_ignore_ascii_case(last))
+        };
+        let may_be =
+            words.iter().all(|word| place(word).is_some()) && CALL_WORDS.iter().any(begins);
+        return if may_be && words.len() < 8 {
+            Match::Partial
+        } else {
+            Match::No
+        };
+    };
+    let places: Option<Vec<usize>> = words.iter().map(|word| place(word)).collect();
+    if !places.is_some_and(|places| places.iter().any(|place| *place >= CALL_WORDS.len() / 2)) {
+        return Match::No;
+    }
+    match starts(&format!("{OPEN}{name}>"), text) {
+        Match::Full(length) => Match::Full(length),
+        _ if text.len() <= OPEN.len() + end => Match::Partial,
+        found => found,
+    }
+}
+
 /// How much white space a text begins with.
 pub(crate) fn space(text: &str) -> usize {
     text.len() - text.trim_ascii_start().len()

@@ -38,6 +38,8 @@ enum FormPlace {
     Tail(usize),
     /// After a call.
     Between,
+    /// After the end of the section.
+    Closed,
 }
 
 /// The engine of the part at hand.
@@ -70,6 +72,8 @@ pub(crate) struct Run {
     in_section: bool,
     /// How many calls are complete.
     whole: usize,
+    /// The first part that may still follow the last complete call.
+    tail: usize,
     /// How many bytes of white space, or of text before the first call, were read at this place.
     waited: usize,
     /// An argument was read: its text must not be read as something else.
@@ -91,6 +95,7 @@ impl Run {
             has_begun: false,
             in_section: false,
             whole: 0,
+            tail: 0,
             waited: 0,
             is_deep: false,
             is_last: false,

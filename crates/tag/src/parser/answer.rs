@@ -1,13 +1,16 @@
 //! The answer's text, in which calls, reasoning and what is left out are searched for.
 
 use crate::calls::ReadStep;
-use crate::dialect::{Form, Scope, ends_itself, is_fence};
+use crate::dialect::{Form, KnownTool, Scope, ends_itself, is_fence};
 use crate::look::{Look, MarkerMeaning};
 use crate::mark::{Match, ceil, space};
 use crate::outlet::{DROPPED, Outlet, Prose};
 use crate::parser::contest::{CallReading, Contest, Exclusion};
 use crate::parser::router::{Mode, OpenHeader, Position, Router, Transition};
 use std::rc::Rc;
+
+/// The most white space after a wrapper, in bytes.
+const GAP: usize = 256;
 
 impl Router {
     /// The answer.
@@ -87,7 +90,19 @@ impl Router {
         exclusion: Exclusion,
         out: &mut dyn Outlet,
     ) -> Option<Transition> {
-        let found = look.find(&text[at..], |t| self.counts(t, exclusion));
+        let mut found = look.find(&text[at..], |t| self.counts(t, exclusion));
+        if let Match::Full((_, meanings)) = &found
+            && meanings.iter().all(|t| matches!(t, MarkerMeaning::Wrapper))
+        {
+            match self.wrapped(look, &text[at..]) {
+                Match::Full((call, length)) => {
+                    self.emitter.text(&text[..at], out);
+                    return Some((Mode::Call(call), ReadStep::On(at + length)));
+                }
+                Match::Partial => found = Match::Partial,
+                Match::No => found = Match::No,
+            }
+        }
         if !matches!(found, Match::No) {
             self.emitter.text(&text[..at], out);
         }
@@ -98,6 +113,40 @@ impl Router {
             }
             Match::Partial => Some((Mode::Answer(exclusion), ReadStep::More(at))),
             Match::No => None,
+        }
+    }
+
+    /// The call behind the wrappers that `text` begins with, and their length.
+    fn wrapped(&mut self, look: &Look, text: &str) -> Match<(Box<CallReading>, usize)> {
+        let mut at = 0;
+        loop {
+            let rest = &text[at..];
+            let counts = |t: MarkerMeaning| match t {
+                MarkerMeaning::Wrapper => true,
+                MarkerMeaning::Form(form) => {
+                    at > 0 && form.scope == Scope::Anywhere && form.needs == KnownTool::Listed
+                }
+                _ => false,
+            };
+            let (marker, meanings) = match look.find(rest, counts) {
+                Match::Full(found) => found,
+                Match::Partial => return Match::Partial,
+                Match::No => return Match::No,
+            };
+            let forms: Vec<_> = meanings.iter().filter_map(MarkerMeaning::form).collect();
+            if !forms.is_empty() {
+                let contest = Contest::new(forms, self.last);
+                let mut call = CallReading::new(contest, Prose::Answer, false, Exclusion::Wrapped);
+                call.wrap(&text[..at]);
+                return Match::Full((call, at));
+            }
+            let gap = space(&rest[marker.len()..]);
+            at += marker.len() + gap;
+            match at == text.len() {
+                _ if gap > GAP => return Match::No,
+                true => return Match::Partial,
+                false => {}
+            }
         }
     }
 
@@ -113,7 +162,10 @@ impl Router {
             // A marker that does not begin a call here may still be left out: Inkling's calls begin
             // like its other messages.
             MarkerMeaning::Dropped => !quote.is_quoted(),
-            _ if exclusion == Exclusion::All => false,
+            MarkerMeaning::Wrapper => {
+                exclusion != Exclusion::Wrapped && !quote.is_quoted() && self.has_tools()
+            }
+            _ if exclusion >= Exclusion::All => false,
             MarkerMeaning::Form(form) => self.may_begin(form),
             MarkerMeaning::Reasoning => *is_first,
             MarkerMeaning::DroppedFirst => *is_first || (*is_framed && !quote.is_data()),
@@ -267,7 +319,7 @@ impl Router {
                 .reasoning
                 .iter()
                 .any(|(_, close)| close.starts_with(rest));
-            let is_excluded = at == 0 && exclusion == Exclusion::All;
+            let is_excluded = at == 0 && exclusion >= Exclusion::All;
             let call = match is_excluded {
                 true => Match::No,
                 false => self.ending_call(&look, rest),

@@ -323,6 +323,12 @@ impl Router {
     /// Passes text in which calls were read: the text is left out; if the tool is not listed, the
     /// text is released, with one warning.
     fn pass_call(&mut self, call: &mut CallReading, text: &str, out: &mut dyn Outlet) {
+        let wrapper = std::mem::take(&mut call.wrapper);
+        if wrapper > 0 && !call.status.is_withheld() {
+            let message = "dropped the tag of another dialect around a call";
+            self.emitter
+                .warn(DROPPED, message, text[..wrapper].trim_ascii_end(), out);
+        }
         match call.status {
             CallStatus::Quoted => {
                 call.within = self.literal(call.within, text, out);
@@ -392,7 +398,9 @@ impl Router {
         let is_shallow = run.is_none_or(|run| run.is_shallow());
         let is_marked = is_open || run.is_some_and(|run| run.is_marked(Some(why)));
         let mut raw = call.contest.raw;
-        if is_marked && !is_quoted {
+        // The call in a wrapper is read again without it, and warns then.
+        let is_again = is_shallow && call.wrapper > 0;
+        if is_marked && !is_quoted && !is_again {
             self.emitter.warn(
                 "tag_unparsed",
                 &format!("not a call: {why}"),

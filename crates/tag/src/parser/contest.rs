@@ -89,6 +89,12 @@ impl Contest {
         }
     }
 
+    /// Begins after this text, which no candidate reads.
+    fn skip(&mut self, text: &str) {
+        self.raw.push_str(text);
+        self.candidates.iter_mut().for_each(|c| c.at = text.len());
+    }
+
     /// Whether the text is more than the beginning of an answer: a candidate has read a marker that
     /// does not occur in ordinary text, or all that came after the last complete call is white
     /// space.
@@ -272,8 +278,10 @@ pub(super) enum Exclusion {
     Nothing,
     /// Forms without a marker, which may begin a message.
     Unmarked,
-    /// Markers, too: the byte is text.
+    /// Markers, too.
     All,
+    /// Wrappers, too: the byte is text.
+    Wrapped,
 }
 
 // A call from its first marker to the end of its last one.
@@ -287,6 +295,8 @@ pub(super) struct CallReading {
     pub exclusion: Exclusion,
     pub status: CallStatus,
     pub contest: Contest,
+    /// How many bytes before the first marker are a wrapper of another dialect.
+    pub wrapper: usize,
 }
 
 /// What has been emitted of the text that [`Contest`] keeps.
@@ -335,7 +345,14 @@ impl CallReading {
             exclusion,
             status,
             contest,
+            wrapper: 0,
         })
+    }
+
+    /// The call is in this wrapper, which no form reads.
+    pub(super) fn wrap(&mut self, wrapper: &str) {
+        self.wrapper = wrapper.len();
+        self.contest.skip(wrapper);
     }
 
     /// Whether another event may come before the rest of the call: a part of it was emitted, or its

@@ -198,7 +198,7 @@ impl Mode {
     /// Makes the next byte text.
     pub(super) fn exclude_all(&mut self) {
         if let Mode::Answer(excluded) | Mode::Reasoning(excluded) | Mode::Body(_, excluded) = self {
-            *excluded = Exclusion::All;
+            *excluded = Exclusion::Wrapped;
         }
     }
 }

@@ -48,12 +48,13 @@ impl Run {
                 FormPlace::Part(n) if n >= self.form.call.len() => {
                     // All parts were read, and none of them completed the call before.
                     self.whole(calls);
-                    self.place = FormPlace::Between;
+                    (self.place, self.tail) = (FormPlace::Between, n);
                     ReadStep::Whole(0)
                 }
                 FormPlace::Part(n) => self.part(n, rest, &context, is_alone, calls),
                 FormPlace::Tail(n) => self.tail(n, rest),
                 FormPlace::Between => self.between(rest, calls),
+                FormPlace::Closed => self.closed(rest, calls),
             };
             match step {
                 ReadStep::On(n) => i += n,
@@ -113,7 +114,7 @@ impl Run {
     ) -> Result<(), Why> {
         let context = Run::context(self.form, tools);
         match self.place {
-            FormPlace::Tail(_) | FormPlace::Between => Ok(()),
+            FormPlace::Tail(_) | FormPlace::Between | FormPlace::Closed => Ok(()),
             FormPlace::Part(n) => {
                 match &mut self.engine {
                     Engine::Free(free) if !cut => free.finish(&self.name, &context, calls)?,
@@ -460,7 +461,7 @@ impl Run {
         if empty {
             calls.arguments("{}");
             self.whole(calls);
-            self.place = FormPlace::Between;
+            (self.place, self.tail) = (FormPlace::Between, self.form.call.len());
             return ReadStep::Whole(after);
         }
         self.on(n + 1, after)

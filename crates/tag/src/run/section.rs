@@ -2,8 +2,10 @@
 
 use crate::calls::{FoundCalls, ReadStep, Why};
 use crate::dialect::{CallPart, first};
-use crate::mark::{Match, find, space};
+use crate::mark::{Match, call_closer, find, space};
 use crate::run::{FormPlace, GAP, Run};
+
+const REPEATED: &str = "dropped a closing marker too many";
 
 impl Run {
     pub(super) fn open(&mut self, text: &str) -> ReadStep {
@@ -88,6 +90,7 @@ impl Run {
     /// The markers that may follow a complete call: each may be missing.
     pub(super) fn tail(&mut self, n: usize, text: &str) -> ReadStep {
         let at = space(text);
+        self.tail = n;
         if at > GAP {
             self.place = FormPlace::Between;
             return ReadStep::On(0);
@@ -120,7 +123,8 @@ impl Run {
         if let Some(section) = section {
             if let Some(length) = self.find(section.close, rest).full_or(&mut perhaps) {
                 // It closes a call without the section's opening marker, too.
-                return ReadStep::Done(at + length);
+                self.place = FormPlace::Closed;
+                return ReadStep::On(at + length);
             }
             if self.in_section {
                 let between = section.between.trim();
@@ -138,21 +142,46 @@ impl Run {
                 }
             }
         }
-        // A closing marker that the model wrote twice. A fence that opens the next call is not one.
+        // A closing marker that the model wrote twice, or that of another dialect. A fence that opens
+        // the next call is not one.
         let another = find(first(self.form.call), rest);
         perhaps |= another == Match::Partial;
-        if let Some(marks) = self.form.call.last().and_then(CallPart::marks)
-            && self.form.call.len() > 1
-            && another == Match::No
-            && let Some(length) = self.find(marks, rest).full_or(&mut perhaps)
-        {
-            calls.note("dropped a repeated closing marker");
+        let own = self.form.call.last().and_then(CallPart::marks);
+        let own = own.filter(|_| self.form.call.len() > 1 && another == Match::No);
+        let own = self.find(own.unwrap_or_default(), rest);
+        if let Some(length) = own.full_or(&mut perhaps) {
+            calls.note_of(REPEATED, &rest[..length]);
             return ReadStep::Done(at + length);
+        }
+        if let Some(length) = call_closer(rest).full_or(&mut perhaps) {
+            calls.note_of(REPEATED, &rest[..length]);
+            self.place = FormPlace::Tail(self.tail);
+            return ReadStep::On(at + length);
         }
         if perhaps {
             ReadStep::More(0)
         } else {
             ReadStep::Done(0)
+        }
+    }
+    /// After the end of the section: markers too many that close it again.
+    pub(super) fn closed(&mut self, text: &str, calls: &mut FoundCalls) -> ReadStep {
+        let at = space(text);
+        if at > GAP {
+            return ReadStep::Done(0);
+        }
+        let rest = &text[at..];
+        let close = self.form.section.as_ref().map_or(&[][..], |s| s.close);
+        let mut perhaps = rest.is_empty();
+        let own = self.find(close, rest).full_or(&mut perhaps);
+        let length = own.or_else(|| call_closer(rest).full_or(&mut perhaps));
+        match length {
+            Some(length) => {
+                calls.note_of(REPEATED, &rest[..length]);
+                ReadStep::On(at + length)
+            }
+            None if perhaps => ReadStep::More(0),
+            None => ReadStep::Done(0),
         }
     }
 }

@@ -171,7 +171,10 @@ impl Outlet for Found {
         let ends_gigachat =
             text == "</s>" && GIGACHAT.iter().any(|mark| self.left_out.contains(mark));
         let ends_turn = TURN_ENDS.contains(&text) && !ends_gigachat;
-        let ends_calls = self.items.last().is_some_and(is_call) && !ends_turn;
+        // The wrapper around a call is named after it.
+        let is_wrapper = |i: &&Item| matches!(i, Item::Warning("tag_dropped", message, _) if message.ends_with("around a call"));
+        let last = self.items.iter().rev().find(|item| !is_wrapper(item));
+        let ends_calls = last.is_some_and(is_call) && !ends_turn;
         if !has_call && !ends_calls && !is_framing(text) && !self.items.last().is_some_and(is_named)
         {
             self.lost.push(text.to_owned());
