@@ -105,7 +105,12 @@ fn what_a_provider_cannot_get_is_in_a_header_of_the_answer() {
             json!({"n": 2, "stop": ["END"]}),
             &["n", "stop"],
         ),
-        ("openai-chat", chat("c"), json!({"n": 2, "stop": ["END"]}), &[]),
+        (
+            "openai-chat",
+            chat("c"),
+            json!({"n": 2, "stop": ["END"]}),
+            &[],
+        ),
     ] {
         let provider =
             service::provider(move |_, _, stream| answer(stream, "200 OK", SSE, &answered, None));

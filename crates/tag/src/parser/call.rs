@@ -169,9 +169,7 @@ impl Router {
                 | Op::Id(to)
                 | Op::Written(to)
                 | Op::Arguments(to, _)
-                | Op::Note(to, _) => {
-                    &calls.text[std::mem::replace(&mut from, to)..to]
-                }
+                | Op::Note(to, _) => &calls.text[std::mem::replace(&mut from, to)..to],
                 Op::Done => "",
             };
             if let Op::Name(_) | Op::Note(..) | Op::Written(_) = op
