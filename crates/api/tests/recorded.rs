@@ -41,6 +41,7 @@ impl Meaning {
         let mut meaning = Meaning::default();
         let mut has_error = false;
         let mut ids = Vec::new();
+        let mut api = String::new();
         for line in lines {
             let event = Raw::parse(line).unwrap();
             if event.get("choice").is_some() {
@@ -48,13 +49,17 @@ impl Meaning {
             }
             let text = |key: &str| event.get_str(key).unwrap_or_default().into_owned();
             match text("type").as_str() {
+                "stream_start" => api = text("api"),
                 "content_delta" => {
                     meaning.text += &text("text");
                     meaning.both += &text("text");
                 }
                 "refusal_delta" => {
                     meaning.refusal += &text("text");
-                    meaning.both += &text("text");
+                    // An explanation of the same API is a member beside the content of Messages.
+                    if api != "anthropic" {
+                        meaning.both += &text("text");
+                    }
                 }
                 "tool_call" => match event
                     .get("error")
