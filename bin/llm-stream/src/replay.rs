@@ -9,7 +9,7 @@ use ::ask::{
 };
 use anyhow::{Context, Result, bail};
 use api::tape::{Tape, TapeExchange};
-use api::{Api, LOOKED_AT, RecordingForm, Stream, StreamOptions, recognise};
+use api::{Api, LOOKED_AT, RecordingForm, Stream, StreamOptions, recognise, unrecognised};
 use client::{Body, FileBody, RecordedAnswer};
 use json::ToolList;
 use redact::Redactor;
@@ -115,22 +115,19 @@ impl ReplayRun<'_> {
         else {
             return Ok(());
         };
-        if RecordingForm::of(start) != RecordingForm::Body {
+        let named = self.args.request.provider.api;
+        if RecordingForm::of_named(start, named) != RecordingForm::Body {
             return self.tape(&mut body, path, &name).await;
         }
         let known = |bytes: &[u8]| bytes.len() >= LOOKED_AT || recognise(bytes, false).is_some();
-        let api = match self.args.request.provider.api {
+        let api = match named {
             Some(api) => api,
             None => {
                 let Some(start) = self.ahead(&mut body, path, known).await? else {
                     return Ok(());
                 };
-                recognise(start, true).with_context(|| {
-                    format!(
-                        "{}: the body does not show its API, name it with --api",
-                        path.display()
-                    )
-                })?
+                recognise(start, true)
+                    .with_context(|| format!("{}: {}", path.display(), unrecognised(start)))?
             }
         };
         self.out
@@ -144,8 +141,9 @@ impl ReplayRun<'_> {
         } else {
             Body::of_file(body)
         };
-        self.write(body, Stream::new(api, self.options.clone()), &name)
-            .await
+        let mut stream = Stream::new(api, self.options.clone());
+        stream.read_several();
+        self.write(body, stream, &name).await
     }
 
     /// All exchanges of a tape.
@@ -157,6 +155,10 @@ impl ReplayRun<'_> {
         let text = std::str::from_utf8(bytes)
             .with_context(|| format!("{file}: not UTF-8, a tape is text"))?;
         let tape = Tape::read(text).with_context(|| file.to_string())?;
+        if tape.exchanges.is_empty() {
+            let what = if tape.is_log() { "log" } else { "tape" };
+            bail!("{file}: the {what} holds no answer of a model, so there is nothing to replay");
+        }
         for exchange in &tape.exchanges {
             let status = exchange.head.as_ref().map_or(0, |head| head.status);
             self.out.messages().verbose(format_args!(

@@ -354,11 +354,42 @@ fn bodies_replay_one_after_the_other_under_their_paths() {
         run(command(&["--api", "anthropic", "--replay", one.path()])).event("stream_start")["api"],
         "anthropic"
     );
-    let other = File::new("other", "\n\n");
+    let other = File::new("other", "{\"a\":1}");
     assert!(
         run(command(&["--replay", other.path()]))
             .refusal()
             .contains("--api")
+    );
+    // Two answers in one file are two streams.
+    let both = File::new("both.sse", [chat(&["a"]), chat(&["b"])].concat());
+    let ran = run(command(&["--replay", both.path()]));
+    let begun = ran.events();
+    let begun = begun.iter().filter(|e| e["type"] == "stream_start").count();
+    assert_eq!((ran.status, ran.text().as_str(), begun), (0, "ab", 2));
+    // A log without an answer is no success, and a file that is not read is named.
+    let asked = File::new(
+        "asked.ndjson",
+        "{\"type\":\"message\",\"message\":{\"role\":\"user\",\"content\":\"Hi\"}}\n",
+    );
+    let ran = run(command(&["--replay", asked.path()]));
+    assert!(ran.refusal().contains("no answer of a model"), "{ran:?}");
+    let har = File::new("x.har", "{\"log\":{\"version\":\"1.2\",\"entries\":[]}}");
+    let ran = run(command(&["--replay", har.path()]));
+    let refusal = ran.refusal();
+    assert!(
+        refusal.contains("a HAR file, which is not read"),
+        "{refusal}"
+    );
+    let named = ["--api", "openai-chat", "--replay", har.path()];
+    let error = run(command(&named)).event("error")["message"].to_string();
+    assert!(error.contains("a HAR file"), "{error}");
+    // The name of an API makes a body of what one line of ours makes a log.
+    let line = "{\"type\":\"tool_result\",\"tool_id\":\"a\"}\n";
+    let line = File::new("line.json", line);
+    let ran = run(command(&["--api", "ollama", "--replay", line.path()]));
+    assert_eq!(
+        (ran.status, ran.event("stream_start")["api"].clone()),
+        (2, "ollama".into())
     );
     // An error in a stream makes the status 2, and the other streams are there.
     let bad = File::new("bad.sse", "data: {\"error\":{\"message\":\"no\"}}\n\n");

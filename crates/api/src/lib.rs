@@ -64,7 +64,7 @@ pub use crate::models::{ListedModel, listed_models, models_request};
 pub use crate::openai_responses::listing::response_items;
 pub use crate::passed::passed_request;
 pub use crate::price::Price;
-pub use crate::recognise::{LOOKED_AT, RecordingForm, recognise};
+pub use crate::recognise::{LOOKED_AT, RecordingForm, recognise, unrecognised};
 pub use crate::refusal::refuses_tools;
 pub use crate::request::{Request, RequestError, RequestOptions, request};
 pub use crate::stream::{End, Stream, StreamOptions};

@@ -106,6 +106,46 @@ fn by_frame(name: Option<&str>, data: Raw<'_>) -> Option<Api> {
     }
 }
 
+/// Whether an answer may begin with this frame, and if so, whether a frame of its kind comes at a
+/// beginning alone. `is_behind`: the one before has its end mark.
+pub(crate) fn begins(name: Option<&str>, data: Raw<'_>, is_behind: bool) -> Option<bool> {
+    let kind = data.get_str("type");
+    let kind = kind.as_deref().or(name);
+    let only_here = |is: bool| is.then_some(true);
+    match by_frame(name, data)? {
+        Api::OpenaiChat | Api::Mistral => {
+            let may = |choice: Raw<'_>| {
+                // Counts may come behind all finish reasons, with a role and the reason again.
+                let has_ended = choice.get("finish_reason").is_some_and(Raw::is_str);
+                is_behind
+                    || choice.get("message").is_some()
+                    || choice.at(&["delta", "role"]).is_some() && !has_ended
+            };
+            data.list("choices").any(may).then_some(false)
+        }
+        Api::Gemini | Api::Ollama => Some(false),
+        Api::Anthropic => only_here(
+            matches!(kind, Some("message_start" | "message")) || data.get("messageStart").is_some(),
+        ),
+        Api::OpenaiResponses => {
+            only_here(data.get("object").is_some() || kind == Some("response.created"))
+        }
+        Api::Cohere => only_here(kind.is_none_or(|kind| kind == "message-start")),
+    }
+}
+
+/// The id of the answer that a frame belongs to, where the frame has it.
+pub(crate) fn answer_id(data: Raw<'_>) -> Option<std::borrow::Cow<'_, str>> {
+    let paths: [&[&str]; 4] = [
+        &["id"],
+        &["responseId"],
+        &["response", "id"],
+        &["message", "id"],
+    ];
+    let mut ids = paths.into_iter().filter_map(|path| data.at(path)?.str());
+    ids.next()
+}
+
 /// Why a body of `api` gave no event, judged from its first frame: an error without a common
 /// envelope (Cohere's, FastAPI's), or a frame of another API. `None` if the frame is of this API,
 /// so that the body was cut.
@@ -140,6 +180,10 @@ pub(crate) fn mismatch(
             .any(|key| data.get(key).is_some_and(|v| v.is_str() || v.is_array())) =>
         {
             Some(StreamFailure::of(data, None))
+        }
+        None if let Some(what) = unread(text.as_bytes()) => {
+            let message = format!("the provider answered with {what}, which is not read");
+            Some(StreamFailure::new("not_a_stream", message, false))
         }
         None => {
             let message = format!(
@@ -413,28 +457,65 @@ impl RecordingForm {
         let start = &start[..start.len().min(LOOKED_AT)];
         if is_tape(start) {
             RecordingForm::Tape
-        } else if has_event(start) {
+        } else if LineCount::of(start).is_log() {
             RecordingForm::Log
         } else {
             RecordingForm::Body
         }
     }
+
+    /// Judges a file as [`RecordingForm::of`] does, unless its API is named: that decides, but for
+    /// the log of a stream.
+    pub fn of_named(start: &[u8], api: Option<Api>) -> RecordingForm {
+        let form = RecordingForm::of(start);
+        let is_stream = || LineCount::of(&start[..start.len().min(LOOKED_AT)]).has_start;
+        if form == RecordingForm::Log && api.is_some() && !is_stream() {
+            return RecordingForm::Body;
+        }
+        form
+    }
 }
 
-/// Whether any line is an event of ours: a provider's lines may have a `type` too.
-fn has_event(start: &[u8]) -> bool {
-    let mut scanner = Scanner::default();
-    // An event is an object, and a body of server-sent events has none at the beginning of a line.
-    let mut objects = start
-        .split(|byte| *byte == b'\n')
-        .filter(|line| line.trim_ascii_start().starts_with(b"{"));
-    objects.any(
-        |line| match std::str::from_utf8(line).map(|line| scanner.read(line)) {
-            Ok(Ok(event)) => is_ours(&event),
-            // The line is longer than the part that was read; commands write the type first.
-            _ => begins_as_ours(&String::from_utf8_lossy(line)),
-        },
-    )
+/// What the lines are that hold objects. A body of server-sent events has none.
+#[derive(Debug, Default)]
+struct LineCount {
+    /// Events of ours.
+    ours: usize,
+    /// Whether one of them begins a stream.
+    has_start: bool,
+    others: usize,
+}
+
+impl LineCount {
+    fn of(start: &[u8]) -> LineCount {
+        let mut count = LineCount::default();
+        let mut scanner = Scanner::default();
+        for line in start.split(|byte| *byte == b'\n') {
+            if !line.trim_ascii_start().starts_with(b"{") {
+                continue;
+            }
+            let is_ours = match std::str::from_utf8(line).map(|line| scanner.read(line)) {
+                Ok(Ok(event)) => {
+                    count.has_start |= event.kind() == Kind::StreamStart;
+                    is_ours(&event)
+                }
+                // The line is longer than the part that was read; commands write the type first.
+                _ => begins_as_ours(&String::from_utf8_lossy(line)),
+            };
+            *(if is_ours {
+                &mut count.ours
+            } else {
+                &mut count.others
+            }) += 1;
+        }
+        count
+    }
+
+    /// One line of ours makes no log of a provider's lines, which may have a `type` too, and one
+    /// line of another program leaves a log what it is.
+    fn is_log(&self) -> bool {
+        self.ours > 0 && self.ours >= self.others
+    }
 }
 
 fn is_ours(event: &Event<'_>) -> bool {
@@ -459,6 +540,83 @@ fn begins_as_ours(line: &str) -> bool {
         Some(Kind::Message) => line.starts_with("{\"type\":\"message\",\"message\""),
         Some(_) => true,
     }
+}
+
+/// Why no API was found in a body that begins with `start`, and what to do, for a message.
+pub fn unrecognised(start: &[u8]) -> String {
+    let start = &start[..start.len().min(LOOKED_AT)];
+    if start.trim_ascii().is_empty() {
+        return "the body is empty".to_owned();
+    }
+    if let Some(what) = unread(start) {
+        return format!("this is {what}, which is not read; give the body of one response");
+    }
+    let mut is_json = false;
+    let mut framing = Framing::new(usize::MAX);
+    let mut on = |frame: Frame<'_>| {
+        is_json |= matches!(
+            frame,
+            Frame::Event { .. } | Frame::Value(_) | Frame::Broken(_)
+        );
+    };
+    framing.push(start, &mut on);
+    framing.finish(&mut on);
+    if is_json {
+        "the body does not show its API, name it with --api".to_owned()
+    } else {
+        "this is neither an event stream nor JSON; give the body of one response".to_owned()
+    }
+}
+
+/// What a file or a body is that holds answers in a form that is not read; `None` for all others.
+pub(crate) fn unread(start: &[u8]) -> Option<&'static str> {
+    let has = |text: &str| {
+        start
+            .windows(text.len())
+            .any(|part| part == text.as_bytes())
+    };
+    let first = |text: &str| start.trim_ascii_start().starts_with(text.as_bytes());
+    // docs.aws.amazon.com/AmazonS3/latest/API/RESTSelectObjectAppendix.html has the frames.
+    if start.first() == Some(&0) && (has(":event-type") || has(":exception-type")) {
+        return Some("Amazon's binary event stream, as Bedrock sends it");
+    }
+    if first("{") {
+        if has("\"log\"") && has("\"entries\"") {
+            return Some("a HAR file");
+        }
+        if has("\"http_interactions\"") || has("\"interactions\"") && has("\"request\"") {
+            return Some("a cassette of VCR");
+        }
+        if has("\"custom_id\"") {
+            return Some("the result of a batch");
+        }
+    }
+    if first("interactions:") || has("\ninteractions:") || has("http_interactions:") {
+        return Some("a cassette of VCR");
+    }
+    if first("<") {
+        return Some("a page of HTML or a file of XML");
+    }
+    let mut found = None;
+    let mut framing = Framing::new(usize::MAX);
+    framing.push(start, &mut |frame| {
+        let (Frame::Event { data: text, .. } | Frame::Value(text)) = frame else {
+            return;
+        };
+        let Ok(data) = Raw::parse(text) else { return };
+        let kind = data.get_str("type");
+        found = found.or(match kind.as_deref() {
+            Some("RUN_STARTED") => Some("a stream of AG-UI"),
+            Some("start" | "start-step") => Some("a UI message stream of the AI SDK"),
+            _ if data.get("request_id").is_some()
+                && data.get("output").is_some_and(Raw::is_object) =>
+            {
+                Some("an answer of DashScope's own API")
+            }
+            _ => None,
+        });
+    });
+    found
 }
 
 #[cfg(test)]
@@ -491,8 +649,80 @@ mod recording_tests {
                 RecordingForm::Body,
             ),
             ("", RecordingForm::Body),
+            // One line of ours among those of a provider, and one of another program in a log.
+            (
+                "{\"model\":\"m\",\"done\":false}\n{\"type\":\"warning\",\"code\":\"x\"}\n{\"model\":\"m\",\"done\":true}\n",
+                RecordingForm::Body,
+            ),
+            (
+                "{\"level\":\"info\"}\n{\"type\":\"stream_start\",\"v\":1}\n",
+                RecordingForm::Log,
+            ),
         ] {
             assert_eq!(RecordingForm::of(start.as_bytes()), form, "{start}");
+        }
+    }
+
+    #[test]
+    fn a_named_api_decides_but_for_the_log_of_a_stream() {
+        let api = Some(Api::Ollama);
+        for (start, form) in [
+            (
+                "{\"type\":\"tool_result\",\"output\":\"x\"}\n",
+                RecordingForm::Body,
+            ),
+            ("{\"type\":\"stream_start\",\"v\":1}\n", RecordingForm::Log),
+            ("{\"tape\":1}\n", RecordingForm::Tape),
+        ] {
+            assert_eq!(RecordingForm::of_named(start.as_bytes(), api), form);
+            let unnamed = RecordingForm::of_named(start.as_bytes(), None);
+            assert_eq!(unnamed, RecordingForm::of(start.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_not_read_is_named_and_a_name_is_asked_for_where_it_helps() {
+        for (start, says) in [
+            (
+                &b"\0\0\0\x7b\0\0\0\x45\0\0\0\0\x0b:event-type\x07\0\x05chunk"[..],
+                "Bedrock",
+            ),
+            (
+                b"{\"log\":{\"version\":\"1.2\",\"creator\":{},\"entries\":[]}}",
+                "HAR",
+            ),
+            (b"---\nhttp_interactions:\n- request:\n", "VCR"),
+            (b"interactions:\n- request:\n    body: x\n", "VCR"),
+            (
+                b"{\"version\": 1, \"interactions\": [{\"request\": {}}]}",
+                "VCR",
+            ),
+            (
+                b"data:{\"output\":{\"text\":\"x\"},\"request_id\":\"r\"}\n\n",
+                "DashScope",
+            ),
+            (
+                b"{\"id\":\"b\",\"custom_id\":\"c\",\"response\":{}}\n",
+                "batch",
+            ),
+            (
+                b"data: {\"type\":\"RUN_STARTED\",\"runId\":\"r\"}\n\n",
+                "AG-UI",
+            ),
+            (
+                b"data: {\"type\":\"start\",\"messageId\":\"r\"}\n\n",
+                "AI SDK",
+            ),
+            (b"<!doctype html>", "HTML"),
+            (b"Internal Server Error", "neither"),
+            (b"\n\n", "empty"),
+        ] {
+            let why = unrecognised(start);
+            assert!(why.contains(says) && !why.contains("--api"), "{why}");
+        }
+        for start in ["{\"a\":1}", "data: {\"a\":1}\n\n", "{\"message\":\"no\"}"] {
+            let why = unrecognised(start.as_bytes());
+            assert!(why.contains("name it with --api"), "{why}");
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::Api;
 use crate::failure::StreamFailure;
 use crate::framing::{Frame, Framing};
 use crate::no_data::is_no_data;
-use crate::recognise::mismatch;
+use crate::recognise::{answer_id, begins, mismatch, unread};
 use crate::tape::LogDecoder;
 use crate::turn::{Decoder, EventWriter, TurnState};
 use event::payload::{FinishReason, SessionStats};
@@ -34,6 +34,10 @@ struct Reader {
     first: Option<(Option<String>, String)>,
     /// The body ended inside a frame.
     is_cut: bool,
+    /// A response of the endpoint without streaming came.
+    is_whole: bool,
+    /// The settings of each answer, where the body may hold several.
+    several: Option<StreamOptions>,
     max_frame: usize,
     decoder: Box<dyn Decoder>,
     index: Index,
@@ -49,6 +53,8 @@ impl Stream {
                 api,
                 first: None,
                 is_cut: false,
+                is_whole: false,
+                several: None,
                 max_frame,
                 decoder: (api.provider().decoder)(),
                 index: Index::default(),
@@ -63,6 +69,12 @@ impl Stream {
         self.reader.decoder = Box::new(LogDecoder::default());
     }
 
+    /// Reads each answer of the body as a stream of its own: a recording may hold several, one behind
+    /// the other. The stream is done with the body's end then.
+    pub fn read_several(&mut self) {
+        self.reader.several = Some(self.turn.options.clone());
+    }
+
     /// Takes the next bytes of the body. Its form (server-sent events, JSON lines, a JSON array,
     /// one JSON value) follows from the first of them. After [`Stream::is_done`] it reads nothing.
     pub fn push(&mut self, bytes: &[u8], out: &mut dyn Sink) {
@@ -71,7 +83,7 @@ impl Stream {
             reader,
             turn,
         } = self;
-        if !turn.ended {
+        if !turn.ended || reader.several.is_some() {
             let turn = &mut EventWriter { state: turn, out };
             framing.push(bytes, &mut |frame| reader.frame(frame, turn));
         }
@@ -116,11 +128,12 @@ impl Stream {
             reader,
             turn,
         } = self;
-        if turn.ended {
+        if turn.ended && reader.several.is_none() {
             return;
         }
         let turn = &mut EventWriter { state: turn, out };
         framing.finish(&mut |frame| reader.last_frame(frame, &end, turn));
+        reader.several = None;
         if !turn.ended {
             reader.end(&end, turn);
         }
@@ -129,7 +142,7 @@ impl Stream {
     /// Whether `stream_end` is written: the provider's end mark came, and nothing that follows
     /// matters.
     pub fn is_done(&self) -> bool {
-        self.turn.ended
+        self.turn.ended && self.reader.several.is_none()
     }
 
     /// Whether the first event is written, so that the request must not be tried again.
@@ -199,6 +212,9 @@ fn is_done(data: &str) -> bool {
 
 impl Reader {
     fn frame(&mut self, frame: Frame<'_>, turn: &mut EventWriter<'_>) {
+        if self.is_another(frame, turn) {
+            self.next(turn);
+        }
         if turn.ended {
             return;
         }
@@ -230,6 +246,7 @@ impl Reader {
         if let Some(failure) = failure {
             turn.error(&failure);
         } else if matches!(frame, Frame::Value(_)) && self.decoder.is_whole(data) {
+            self.is_whole = true;
             self.decoder.whole(data, turn);
         } else {
             self.decoder.frame(name, data, turn);
@@ -237,6 +254,41 @@ impl Reader {
         if turn.marked {
             self.end(&End::Eof, turn);
         }
+    }
+
+    /// Whether another answer begins with a frame: behind the end of one, behind a whole response, or
+    /// behind all finish reasons with a frame that is a beginning or has another id. What follows an
+    /// error may be the rest of the same answer.
+    fn is_another(&self, frame: Frame<'_>, turn: &TurnState) -> bool {
+        let may_be = turn.ended || self.is_whole || turn.is_whole();
+        if self.several.is_none() || !may_be || turn.error.is_some() {
+            return false;
+        }
+        let (name, text) = match frame {
+            Frame::Event { name, data } => (name, data),
+            Frame::Value(text) => (None, text),
+            _ => return false,
+        };
+        let Ok(data) = Raw::parse(text) else {
+            return false;
+        };
+        let is_other = || {
+            let id = answer_id(data);
+            id.is_some() && turn.id.is_some() && id.as_deref() != turn.id.as_deref()
+        };
+        begins(name, data, turn.ended)
+            .is_some_and(|only_here| only_here || turn.ended || self.is_whole || is_other())
+    }
+
+    /// Begins the stream of the next answer of the body.
+    fn next(&mut self, turn: &mut EventWriter<'_>) {
+        if !turn.ended {
+            self.end(&End::Eof, turn);
+        }
+        let options = self.several.clone().unwrap_or_default();
+        *turn.state = TurnState::new(self.api.name(), options);
+        self.decoder = (self.api.provider().decoder)();
+        (self.first, self.is_whole) = (None, false);
     }
 
     /// The frame that the end of the body leaves.
@@ -291,7 +343,7 @@ impl Reader {
         let what = if html {
             "an HTML page"
         } else {
-            "something that is no event stream and no JSON"
+            unread(text.as_bytes()).unwrap_or("something that is no event stream and no JSON")
         };
         let said = crate::failure::sentence(&turn.redacted(text));
         let message = format!("the provider answered with {what}: {said}");

@@ -94,6 +94,11 @@ impl TurnState {
         self.kept + self.choices.len() * size_of::<TurnChoice>()
     }
 
+    /// Whether at least one choice appeared and every one has its finish reason.
+    pub(crate) fn is_whole(&self) -> bool {
+        !self.choices.is_empty() && self.choices.iter().all(|c| c.finish.is_some())
+    }
+
     /// A provider's text without credentials.
     pub(crate) fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.options.redactor.text(text)
@@ -461,11 +466,6 @@ impl EventWriter<'_> {
         {
             *finish = Some((reason, word.to_owned()));
         }
-    }
-
-    /// Whether at least one choice appeared and every one has its finish reason.
-    pub(crate) fn is_whole(&self) -> bool {
-        !self.choices.is_empty() && self.choices.iter().all(|c| c.finish.is_some())
     }
 
     /// Whether any choice was seen.

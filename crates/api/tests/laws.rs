@@ -292,6 +292,47 @@ fn a_timeout_and_a_cancellation_say_what_they_are() {
     );
 }
 
+/// A recording that holds the body of an answer twice, one behind the other.
+#[test]
+fn each_answer_of_a_recording_is_a_stream_of_its_own() {
+    let mut tried = 0;
+    for f in FIXTURES.iter() {
+        let read = |body: &[u8], step: usize| {
+            let mut out = Collect::default();
+            let mut stream = Stream::new(f.api, StreamOptions::default());
+            stream.read_several();
+            for piece in body.chunks(step) {
+                stream.push(piece, &mut out);
+            }
+            stream.finish(End::Eof, &mut out);
+            assert!(stream.is_done());
+            out.lines
+        };
+        let once = read(&f.body, f.body.len().max(1));
+        let alone = self::read(f.api, [f.body.as_slice()], End::Eof);
+        assert_eq!(once, alone, "{}", f.name);
+        let is_whole = !kinds(&once).contains(&Kind::Error);
+        // Compressed bodies, arrays and marks at the beginning are not joined as they are.
+        let is_plain = f.body.starts_with(b"data:")
+            || f.body.starts_with(b"event:")
+            || f.body.starts_with(b"{");
+        let has_mark = String::from_utf8_lossy(&f.body).contains("[DONE]")
+            || matches!(f.api, Api::Anthropic | Api::Ollama)
+            || f.name.ends_with(".json") && f.api != Api::Gemini;
+        if !is_whole || !is_plain || !has_mark {
+            continue;
+        }
+        tried += 1;
+        let body = [&f.body[..], b"\n\n", &f.body[..]].concat();
+        for step in [body.len(), 7] {
+            same(&read(&body, step), &[&once[..], &once[..]].concat(), || {
+                format!("{} twice, by {step}", f.name)
+            });
+        }
+    }
+    assert!(tried > 100, "{tried}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, anyhow, bail};
 use api::tape::{Head, Tape};
-use api::{Api, RecordingForm, recognise};
+use api::{Api, RecordingForm, recognise, unrecognised};
 use client::{RecordedAnswer, ReplayFaults};
 use std::cell::Cell;
 use std::io::Read;
@@ -91,12 +91,9 @@ fn read(
     path: &Path,
     answers: &mut Vec<PlayedAnswer>,
 ) -> Result<()> {
-    if RecordingForm::of(bytes) == RecordingForm::Body {
+    if RecordingForm::of_named(bytes, api) == RecordingForm::Body {
         let Some(api) = api.or_else(|| recognise(bytes, true)) else {
-            bail!(
-                "{}: the body does not show its API, name it with --api",
-                path.display()
-            );
+            bail!("{}: {}", path.display(), unrecognised(bytes));
         };
         let head = Head {
             status: 200,
