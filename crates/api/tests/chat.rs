@@ -499,3 +499,42 @@ fn a_refusal_of_tools_names_what_to_do_where_tools_were_asked_with() {
         );
     }
 }
+
+#[test]
+fn what_is_said_aloud_is_text_and_its_sound_an_item() {
+    let whole = r#"{"id":"c","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":null,"audio":{"id":"a","data":"UklGRg==","transcript":"Hi there","expires_at":1}},"finish_reason":"stop"}]}"#;
+    let pieces = r#"data: {"id":"c","choices":[{"index":0,"delta":{"role":"assistant","audio":{"id":"a","transcript":"Hi "}}}]}
+
+data: {"id":"c","choices":[{"index":0,"delta":{"audio":{"transcript":"there"}}}]}
+
+data: {"id":"c","choices":[{"index":0,"delta":{"audio":{"data":"UklGRg=="}}}]}
+
+data: {"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}
+
+"#;
+    let responses = r#"data: {"type":"response.created","response":{"id":"c"}}
+
+data: {"type":"response.audio.transcript.delta","delta":"Hi there"}
+
+data: {"type":"response.audio.delta","delta":"UklGRg=="}
+
+data: {"type":"response.completed","response":{"id":"c","status":"completed","output":[]}}
+
+"#;
+    for (api, body) in [
+        (Api::OpenaiChat, whole),
+        (Api::OpenaiChat, pieces),
+        (Api::OpenaiResponses, responses),
+    ] {
+        let out = events(api, body);
+        let of = |kind: &'static str| out.iter().filter(move |l| field(l, "type") == kind);
+        let text: String = of("content_delta").map(|l| field(l, "text")).collect();
+        assert_eq!(text, "Hi there", "{out:?}");
+        let item = of("server_item").next().unwrap();
+        assert!(
+            field(item, "kind") == "audio" && item.contains("UklGRg=="),
+            "{item}"
+        );
+        assert_eq!(of("error").count(), 0, "{out:?}");
+    }
+}

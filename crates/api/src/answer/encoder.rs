@@ -225,16 +225,19 @@ impl Encoder {
                 let kind = item.kind.str();
                 let is_own = page.api == front;
                 let data = item.data.text();
-                // A client would run it: xAI writes its own searches so.
-                let is_like_a_call = matches!(&*kind, "function_call" | "custom_tool_call");
+                // A client would run it (xAI writes its own searches so), or it is a piece of sound,
+                // which is no item of an answer.
+                let is_no_item = matches!(&*kind, "function_call" | "custom_tool_call" | "audio");
                 let found;
-                if is_own && page.front != Front::Chat && !is_like_a_call {
+                if is_own && page.front != Front::Chat && !is_no_item {
                     let has_come = page.front == Front::Messages
                         && Raw::parse(&data).is_ok_and(|data| comes_as_reasoning(&kind, data));
                     found = (!has_come).then(|| (DetailsPlace::Item, members(data.as_bytes())));
                 } else {
                     found = image_for(&page.api, front, &kind, &data);
-                    if found.is_none() && (!is_own || is_like_a_call) {
+                    // A client of chat completions gets the sound as the member that it came in.
+                    let has_come = is_own && page.front == Front::Chat && kind == "audio";
+                    if found.is_none() && (!is_own || is_no_item) && !has_come {
                         turn.dropped.member(&kind);
                     }
                 }

@@ -147,12 +147,13 @@ impl OpenaiChat {
     /// A delta, or a whole message. Reasoning goes before text and text before calls, whatever the
     /// order of the members.
     fn delta(&mut self, index: u32, delta: Raw<'_>, whole: bool, turn: &mut EventWriter<'_>) {
-        let [content, refusal, calls, legacy, ran] = delta.fields([
+        let [content, refusal, calls, legacy, ran, audio] = delta.fields([
             "content",
             "refusal",
             "tool_calls",
             "function_call",
             "executed_tools",
+            "audio",
         ]);
         let [reasoning_content, reasoning, details] =
             delta.fields(["reasoning_content", "reasoning", "reasoning_details"]);
@@ -173,6 +174,15 @@ impl OpenaiChat {
         turn.with_call = legacy.is_some() || calls().next().is_some();
         if let Some(content) = content {
             self.content(index, content, turn);
+        }
+        // What the model says aloud: its words are the text, and the sound is an item.
+        if let Some(audio) = audio.filter(|audio| audio.is_object()) {
+            if let Some(words) = audio.get("transcript").filter(|words| words.is_str()) {
+                self.content(index, words, turn);
+            }
+            if audio.get("data").is_some() {
+                turn.server_item(index, "audio", audio);
+            }
         }
         if let Some(refusal) = refusal {
             self.refusal(index, refusal, turn);

@@ -66,7 +66,13 @@ impl Decoder for OpenaiResponses {
                     turn.member(0, "text", "logprobs", list.text());
                 }
             }
-            "audio.delta" | "audio.transcript.delta" => turn.member(0, "call", "audio", "true"),
+            // What the model says aloud: its words are the text, and the sound is an item.
+            "audio.delta" => turn.server_item(0, "audio", data),
+            "audio.transcript.delta" => {
+                if let Some(words) = data.get("delta") {
+                    turn.text(0, words);
+                }
+            }
             "output_text.annotation.added" => {
                 let at = self.items.locate(data, ItemKind::Message);
                 if let Some(annotation) = data.get("annotation") {
