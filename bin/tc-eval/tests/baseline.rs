@@ -96,7 +96,7 @@ fn a_stream_that_was_right_fails_the_run_by_its_name() {
     let change = &report["baseline"]["checkers"][0];
     let broken = change["broken"].as_u64().unwrap();
     assert!(broken > 20, "{change}");
-    assert!(change["p"].as_f64().unwrap() < 1e-3, "{change}");
+    assert!(change["p"].as_f64().unwrap() < 1e-2, "{change}");
     let named = change["broken_streams"].as_array().unwrap();
     assert_eq!(named.len(), 3, "--show 3");
     // Standard error names them as well, for who reads no JSON.
