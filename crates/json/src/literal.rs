@@ -766,6 +766,19 @@ impl Literal {
 
     /// Reads a word that is a string or a key.
     fn bare(&mut self, text: &str, at: usize, out: &mut String) -> StepOutcome {
+        let limit = match self.notation {
+            Notation::Gemma { quote } => at + before_quote(&text[at..], quote),
+            Notation::Python => text.len(),
+        };
+        if limit == at && at < text.len() {
+            let is_whole =
+                matches!(self.notation, Notation::Gemma { quote } if text[at..].starts_with(quote));
+            return match is_whole {
+                true => Err("a string lacks one of its quotes"),
+                false => Ok(Advance::Hold(at)),
+            };
+        }
+        let text = &text[..limit];
         let at = self.run(
             text,
             at,
@@ -824,6 +837,14 @@ fn opening(rest: &str, quote: &'static str) -> Option<(StringForm, usize)> {
         Some(_) => Some((StringForm::Between(quote), quote.len())),
         None => rest.starts_with('"').then_some((StringForm::Json, 1)),
     }
+}
+
+/// How much of a text comes before the first quote, or before what may be the beginning of one.
+fn before_quote(text: &str, quote: &str) -> usize {
+    let first = quote.chars().next().unwrap_or('<');
+    let is_quote = |at: &usize| text[*at..].starts_with(quote) || quote.starts_with(&text[*at..]);
+    let mut starts = text.match_indices(first).map(|(at, _)| at);
+    starts.find(is_quote).unwrap_or(text.len())
 }
 
 const WHITE: [char; 4] = [' ', '\t', '\n', '\r'];

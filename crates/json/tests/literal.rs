@@ -322,9 +322,10 @@ fn values_and_arguments_of_gemma() {
                 r#"{"a":"inf","b":"007","c":"+1","d":"1.","e":"nul","f":"trues","g":"-","h":1e5}"#,
             ),
             (
-                "a:<b>x,c:x<|\"|>y,d:http://h:80/[}",
-                r#"{"a":"<b>x","c":"x<|\"|>y","d":"http://h:80/["}"#,
+                "a:<b>x,d:http://h:80/[}",
+                r#"{"a":"<b>x","d":"http://h:80/["}"#,
             ),
+            ("a:x<|\"|>y}", "! a string lacks one of its quotes"),
             ("a:\"q,\\\"}\\/\\u00e9\\n\"}", r#"{"a":"q,\"}/é\n"}"#),
             (
                 " a b : 1 ,<|\"|>c:<|\"|>:2,\"d\":3}",

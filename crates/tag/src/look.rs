@@ -1,7 +1,8 @@
 //! The dialects that are searched for in a stream, compiled into one list of markers.
 
 use crate::dialect::{
-    Dialect, Form, KnownTool, PromptReasoning, ReasoningEnd, TextFraming, beginnings, first,
+    CallPart, Dialect, Form, KnownTool, PromptReasoning, ReasoningEnd, TextFraming, beginnings,
+    first,
 };
 use crate::mark::Match;
 use crate::table::{Dialects, UnknownDialect};
@@ -24,6 +25,8 @@ pub(crate) enum MarkerMeaning {
     DroppedWord,
     /// It is the opening tag of a wrapper of another dialect, if a call follows at once.
     Wrapper,
+    /// It is a marker of calls, or one without its last character, at a place where no call has it.
+    Residue,
     /// It begins the header of a message.
     Message,
     /// It begins a turn of the user or the result of a tool, which only a template writes: the
@@ -31,6 +34,9 @@ pub(crate) enum MarkerMeaning {
     /// the beginning of a line only.
     Foreign(bool),
 }
+
+/// The tokens in and around the headers of messages, without their last characters.
+const HEADERS: [&str; 4] = ["<|channel|", "<|constrain|", "<|message|", "<|call|"];
 
 /// Opening tags that models of any dialect write before a call of their own
 /// (<https://github.com/ollama/ollama/issues/16383>).
@@ -162,6 +168,15 @@ impl Look {
         }
         if !look.markers.is_empty() {
             look.add(&WRAPPERS, MarkerMeaning::Wrapper);
+        }
+        let calls: BTreeSet<&str> = dialects
+            .iter()
+            .flat_map(|d| d.forms)
+            .flat_map(residue)
+            .collect();
+        look.add(&calls, MarkerMeaning::Residue);
+        if look.has_messages {
+            look.add(&HEADERS, MarkerMeaning::Residue);
         }
         if look.has_messages {
             look.add(&["<|start|>", "<|channel|>"], MarkerMeaning::Message);
@@ -384,6 +399,44 @@ impl Look {
     pub fn texts(&self) -> impl Iterator<Item = &'static str> {
         self.markers.iter().map(|m| m.text)
     }
+}
+
+/// The markers of a form's calls that no prose has, without their last characters, which models
+/// lose; and the tokens that longer markers begin and end with.
+fn residue(form: &'static Form) -> impl Iterator<Item = &'static str> {
+    let parts = form.call.iter().flat_map(|part| match part {
+        CallPart::Mark(marks) | CallPart::Maybe { marks, .. } => *marks,
+        CallPart::Tag(tag) => tag.open,
+        CallPart::Params(params) => params.call_closers,
+        _ => &[],
+    });
+    let section = form.section.iter();
+    let marks = parts.chain(section.flat_map(|s| s.open.iter().chain(s.close)));
+    let tokens = marks.flat_map(|mark| {
+        let first = mark.find("|>").map(|at| &mark[..at + 2]);
+        let last = mark.rfind("<|").map(|at| &mark[at..]);
+        let prefix = mark.rfind('<').filter(|_| mark.starts_with(']'));
+        [
+            Some(*mark),
+            first,
+            last,
+            prefix.map(|at| &mark[..at]),
+            prefix.map(|at| &mark[at..]),
+        ]
+    });
+    let tokens = tokens.flatten().filter(|mark| is_of_calls(mark));
+    tokens.map(|mark| mark.strip_suffix(['>', ']']).unwrap_or(mark))
+}
+
+/// Whether a marker names calls or is a control token.
+fn is_of_calls(mark: &str) -> bool {
+    let names_calls = |mark: String| {
+        let words = ["tool", "function", "invoke", "call"];
+        words.iter().any(|word| mark.contains(word))
+    };
+    mark.len() > 5
+        && mark.starts_with(['<', '[', ']'])
+        && (mark.contains(['|', '｜', ']']) || names_calls(mark.to_ascii_lowercase()))
 }
 
 /// What a token means that is left out; `is_first`: only at the beginning of a message.

@@ -157,9 +157,12 @@ impl Params {
     /// Whether this parameter ends a value that has no closer, where it does not begin a line: its
     /// name and its value have markers of their own, which no prose has.
     fn may_cut_line(&self, head: &ParamHead, context: &Context<'_>) -> bool {
-        matches!(self.form.style, TagStyle::Plain { value, .. } if !value.is_empty())
-            && !head.lacks_marker
-            && self.is_due(head, &self.parameters(context))
+        let is_marked = match self.form.style {
+            TagStyle::Plain { value, .. } => !value.is_empty(),
+            TagStyle::Element { prefix } => !prefix.is_empty() && self.is_flat,
+            TagStyle::Attribute { .. } | TagStyle::Repeated { .. } => false,
+        };
+        is_marked && !head.lacks_marker && self.is_due(head, &self.parameters(context))
     }
 
     fn is_due(&self, head: &ParamHead, parameters: &ValueType<'_>) -> bool {
@@ -169,6 +172,9 @@ impl Params {
     fn begin(&mut self, head: ParamHead, context: &Context<'_>, calls: &mut FoundCalls) {
         if self.given.contains(&head.name) {
             calls.note("a parameter is given twice");
+        }
+        if head.has_signs {
+            calls.note_of("the name of a parameter holds signs of its tag", &head.name);
         }
         if head.lacks_marker {
             calls.note("read a value without the marker before it");
@@ -272,7 +278,7 @@ impl Params {
                 ParamsState::Done => ReadStep::Done(0),
                 _ if rest.is_empty() => ReadStep::More(0),
                 ParamsState::Between => self.between(rest, context, calls),
-                ParamsState::Start => self.start(rest),
+                ParamsState::Start => self.start(rest, calls),
                 ParamsState::Inside => self.inside(rest, context, calls),
                 ParamsState::Data => self.data(rest, calls),
                 ParamsState::Closed => self.closed(rest, context, calls),
@@ -317,7 +323,22 @@ impl Params {
         }
     }
 
-    fn start(&mut self, text: &str) -> ReadStep {
+    fn start(&mut self, text: &str, calls: &mut FoundCalls) -> ReadStep {
+        let marker = match self.form.style {
+            TagStyle::Plain { end, value: "", .. } | TagStyle::Attribute { end, .. } => end,
+            TagStyle::Plain { value, .. } => value,
+            TagStyle::Element { .. } | TagStyle::Repeated { .. } => "",
+        };
+        if marker.len() > 1 {
+            match starts(marker, text) {
+                Match::Full(length) => {
+                    calls.note("dropped a repeated marker before a value");
+                    return ReadStep::On(length);
+                }
+                Match::Partial => return ReadStep::More(0),
+                Match::No => {}
+            }
+        }
         let length = match text {
             _ if !self.form.is_on_lines => 0,
             "\r" => return ReadStep::More(0),
@@ -369,6 +390,18 @@ impl Params {
             self.closers = 1;
             return self.hold(ParamsState::Ending, &text[..length]);
         }
+        // The first token of a closer of several, twice.
+        let token = self
+            .closer
+            .find("|>")
+            .map_or("", |at| &self.closer[..at + 2]);
+        if !token.is_empty()
+            && let Some(rest) = text.strip_prefix(token)
+            && starts(&self.closer, rest).full_or(&mut perhaps).is_some()
+        {
+            calls.note("dropped a repeated token before a closing marker");
+            return ReadStep::On(token.len());
+        }
         if self.form.is_xml {
             if let Some(length) = starts(DATA.0, text).full_or(&mut perhaps) {
                 self.raw(DATA.0, calls);
@@ -390,20 +423,20 @@ impl Params {
             return self.end_at_closers(context, calls);
         }
         // Where each name is a tag, a value may hold any of them.
-        let is_element = matches!(
-            self.form.style,
-            TagStyle::Element { .. } | TagStyle::Repeated { .. }
-        );
+        let is_element = match self.form.style {
+            TagStyle::Element { prefix } => prefix.is_empty() || !self.is_flat,
+            TagStyle::Repeated { .. } => true,
+            TagStyle::Plain { .. } | TagStyle::Attribute { .. } => false,
+        };
         if (self.is_line_start || !is_element)
             && let Some(head) = self.form.head(text).full_or(&mut perhaps)
         {
-            let is_line_start = self.is_line_start;
-            if is_line_start && self.may_cut(&head, context) || self.may_cut_line(&head, context) {
+            if self.is_line_start && self.may_cut(&head, context)
+                || self.may_cut_line(&head, context)
+            {
                 let length = head.length;
                 self.end_value(context, calls);
-                if !is_line_start {
-                    calls.note("read a value without the marker after it");
-                }
+                calls.note("read a value without the marker after it");
                 self.begin(head, context, calls);
                 return ReadStep::On(length);
             }
@@ -927,7 +960,7 @@ mod tests {
         }),
         // Closers that are missing.
         (&QWEN, "<parameter=s>\na\n<parameter=n>\n1\n</parameter>\n</function>", {
-            r#"{"s":"a","n":1} | </function>"#.into()
+            r#"{"s":"a"<a value without the marker after it>,"n":1} | </function>"#.into()
         }),
         (&QWEN, "<parameter=s>\na\n<parameter=zz>\n1\n</parameter>\n</function>", {
             r#"{"s":"a\n<parameter=zz>\n1"<value holds a marker of its own dialect>} | </function>"#.into()
@@ -999,7 +1032,7 @@ mod tests {
             r#"{"s":"x [[n]] [[/n]]","n":1} | [[/call]]x"#.into()
         }),
         (&BRACKETS, "[[s]]a[[/s2]] [[/call]][[/s]][[/call]]", r#"{"s":"a[[/s2]] [[/call]]"} | [[/call]]"#.into()),
-        (&BRACKETS, "[[s]]\na\n[[n]]1[[/n]][[/call]]", r#"{"s":"a","n":1} | [[/call]]"#.into()),
+        (&BRACKETS, "[[s]]\na\n[[n]]1[[/n]][[/call]]", r#"{"s":"a"<a value without the marker after it>,"n":1} | [[/call]]"#.into()),
         (&BRACKETS, "[[/s]]a[[//s]][[/call]]", format!(" {not}")),
         (&BRACKETS, "[[]]a[[/]][[/call]]", format!(" {not}")),
         // Closers too many, of another spelling and malformed ones, and markers that are missing.
@@ -1034,7 +1067,7 @@ mod tests {
             r#"{"o":{"x":1,"t":" <x>2</x>"},"l":[1,2]} | </parameters>"#.into()
         }),
         (&ELEMENTS, "<o>{\"x\": 1}</o><l></l></parameters>", r#"{"o":{"x": 1},"l":[]} | </parameters>"#.into()),
-        (&ELEMENTS, "<s>a\n<n>1</n></parameters>", r#"{"s":"a\n","n":1} | </parameters>"#.into()),
+        (&ELEMENTS, "<s>a\n<n>1</n></parameters>", r#"{"s":"a\n"<a value without the marker after it>,"n":1} | </parameters>"#.into()),
         (
             &MINIMAX,
             "]<]minimax[>[<lo>]<]minimax[>[<item>]<]minimax[>[<x>1]<]minimax[>[</x>]<]minimax[>[</item>\
@@ -1052,7 +1085,7 @@ mod tests {
             (
                 &QWEN,
                 "<parameter=a>\n1\n<parameter=b>\nnull\n</function>",
-                r#"{"a":"1","b":"null"} | </function>"#,
+                r#"{"a":"1"<a value without the marker after it>,"b":"null"} | </function>"#,
             ),
             (
                 &DSML,

@@ -99,6 +99,7 @@ impl Parser {
             position: Position::new(),
             emitter,
             last: None,
+            residue: None,
         };
         Parser {
             mode: mode.unwrap_or_default(),
@@ -262,7 +263,18 @@ impl Parser {
             }
         };
         let held = std::mem::take(&mut self.held);
+        if let Mode::Answer(_) = mode {
+            self.router.find_residue(&held);
+        }
         self.router.finish_text(&mode, &held, end, out);
+        if let Some(mark) = self.router.residue
+            && end != TextEnd::Native
+            && !self.router.emitter.has_warned()
+        {
+            let message =
+                "not a call: a marker of calls stays text, without those that belong to it";
+            self.router.emitter.warn("tag_unparsed", message, mark, out);
+        }
         self.router.emitter.finish(end != TextEnd::Whole, out);
     }
 

@@ -44,6 +44,8 @@ pub(crate) struct Quote {
     in_block_quote: bool,
     /// The last character is a quotation mark.
     is_after_mark: bool,
+    /// The last character was a space, as it is before a word of prose.
+    is_after_space: bool,
     /// Whether the message is JSON so far.
     data: Data,
 }
@@ -60,6 +62,7 @@ impl Default for Quote {
             is_line_start: true,
             in_block_quote: false,
             is_after_mark: false,
+            is_after_space: false,
             data: Data::default(),
         }
     }
@@ -113,6 +116,7 @@ impl Quote {
         {
             (self.is_line_start, self.in_block_quote) = (false, *first == b'>');
         }
+        self.is_after_space = *last == b' ';
         self.is_after_mark = match last {
             b'"' | b'\'' => true,
             // The last byte of a character of several bytes.
@@ -132,7 +136,7 @@ impl Quote {
             self.settle();
         }
         self.run = (c, self.run.1 + 1);
-        self.is_after_mark = false;
+        (self.is_after_mark, self.is_after_space) = (false, false);
         self.data.push(if c == b'`' { "`" } else { "~" });
     }
 
@@ -178,6 +182,11 @@ impl Quote {
     pub(crate) fn is_cited(&self) -> bool {
         // The quotation mark ended any run of backticks before it.
         self.is_after_mark && !self.is_inside()
+    }
+
+    /// Whether a marker that comes next is mentioned: it is quoted, or a word of a sentence.
+    pub(crate) fn is_mentioned(&mut self) -> bool {
+        self.is_after_space || self.is_quoted()
     }
 
     fn is_inside(&self) -> bool {

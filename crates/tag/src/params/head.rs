@@ -1,7 +1,7 @@
 //! The text before a value: a start tag, or elements with the name and the type.
 
 use crate::dialect::{ParamForm, TagStyle, Typing};
-use crate::mark::{Match, attribute, starts, tag_end};
+use crate::mark::{Match, attribute, may_be_attributes, starts, tag_end};
 use event::cut;
 use std::borrow::Cow;
 
@@ -19,6 +19,8 @@ pub(super) struct ParamHead {
     pub closer: Cow<'static, str>,
     /// The parameter has no text: `<a/>`.
     pub is_empty: bool,
+    /// The name holds signs of its tag, which is damaged.
+    pub has_signs: bool,
     /// A marker between the name and the value is missing.
     pub lacks_marker: bool,
 }
@@ -84,6 +86,7 @@ impl<'t> HeadReader<'t> {
             hint,
             closer: closer.into(),
             is_empty: false,
+            has_signs: false,
             lacks_marker: false,
         }
     }
@@ -219,7 +222,15 @@ impl<'t> HeadReader<'t> {
         if attributes.contains(open) {
             return Err(Match::No);
         }
+        // What is not attributes may hold the value and the next tag.
+        if !may_be_attributes(attributes, end) {
+            return Err(Match::No);
+        }
         let length = length.ok_or(Match::Partial)?;
+        let is_tag = |(more, _)| may_be_attributes(&self.rest()[..length + more], end);
+        if !end.char_indices().all(is_tag) {
+            return Err(Match::No);
+        }
         let short = attributes.strip_suffix('/');
         let attributes = short.unwrap_or(attributes);
         let name = attribute(attributes, name).ok_or(Match::No)?;
@@ -233,6 +244,7 @@ impl<'t> HeadReader<'t> {
         self.at += length + end.len();
         Ok(ParamHead {
             is_empty: short.is_some(),
+            has_signs: name.contains(['"', '=']) && !attributes.contains("&quot;"),
             ..self.head(name.trim(), hint, close)
         })
     }

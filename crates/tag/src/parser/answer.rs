@@ -90,9 +90,25 @@ impl Router {
         exclusion: Exclusion,
         out: &mut dyn Outlet,
     ) -> Option<Transition> {
+        let is_residue = |t: MarkerMeaning| matches!(t, MarkerMeaning::Residue);
+        if self.position.quote.is_cited() && look.longest(&text[at..], is_residue).is_some() {
+            self.position.is_example = true;
+        }
         let mut found = look.find(&text[at..], |t| self.counts(t, exclusion));
+        if let Match::Full((mark, meanings)) = &found
+            && meanings.iter().all(|t| matches!(t, MarkerMeaning::Residue))
+        {
+            if mark.len() == text.len() - at {
+                self.emitter.text(&text[..at], out);
+                return Some((Mode::Answer(exclusion), ReadStep::More(at)));
+            }
+            self.find_residue(&text[at..]);
+            return None;
+        }
         if let Match::Full((_, meanings)) = &found
-            && meanings.iter().all(|t| matches!(t, MarkerMeaning::Wrapper))
+            && meanings
+                .iter()
+                .all(|t| matches!(t, MarkerMeaning::Wrapper | MarkerMeaning::Residue))
         {
             match self.wrapped(look, &text[at..]) {
                 Match::Full((call, length)) => {
@@ -100,7 +116,10 @@ impl Router {
                     return Some((Mode::Call(call), ReadStep::On(at + length)));
                 }
                 Match::Partial => found = Match::Partial,
-                Match::No => found = Match::No,
+                Match::No => {
+                    self.find_residue(&text[at..]);
+                    found = Match::No;
+                }
             }
         }
         if !matches!(found, Match::No) {
@@ -114,6 +133,22 @@ impl Router {
             Match::Partial => Some((Mode::Answer(exclusion), ReadStep::More(at))),
             Match::No => None,
         }
+    }
+
+    /// Notes that a text begins with a marker of calls, which stays text.
+    pub(super) fn find_residue(&mut self, text: &str) {
+        let Position {
+            is_example, quote, ..
+        } = &mut self.position;
+        if self.residue.is_some() || text.is_empty() || *is_example || quote.is_mentioned() {
+            return;
+        }
+        let look = Rc::clone(&self.look);
+        let marker = look.longest(text, |t| matches!(t, MarkerMeaning::Residue));
+        // `<toolbox>` is not `<tool>`.
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        let marker = marker.filter(|marker| !text[marker.text.len()..].starts_with(is_word));
+        self.residue = marker.map(|marker| marker.text);
     }
 
     /// The call behind the wrappers that `text` begins with, and their length.
@@ -162,6 +197,9 @@ impl Router {
             // A marker that does not begin a call here may still be left out: Inkling's calls begin
             // like its other messages.
             MarkerMeaning::Dropped => !quote.is_quoted(),
+            MarkerMeaning::Residue => {
+                self.residue.is_none() && (quote.is_cited() || !quote.is_mentioned())
+            }
             MarkerMeaning::Wrapper => {
                 exclusion != Exclusion::Wrapped && !quote.is_quoted() && self.has_tools()
             }
@@ -216,6 +254,11 @@ impl Router {
         out: &mut dyn Outlet,
     ) -> (Mode, usize) {
         let is_quoted = self.position.quote.is_cited();
+        let meanings: Vec<MarkerMeaning> = meanings
+            .iter()
+            .copied()
+            .filter(|t| !matches!(t, MarkerMeaning::Wrapper | MarkerMeaning::Residue))
+            .collect();
         let forms: Vec<_> = meanings.iter().filter_map(MarkerMeaning::form).collect();
         if !forms.is_empty() {
             let contest = Contest::new(forms, self.last);

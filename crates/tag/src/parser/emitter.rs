@@ -26,6 +26,8 @@ pub(super) struct Emitter {
     /// The bytes of ids, names and arguments that were emitted since the last text was added to the
     /// beginning.
     emitted: usize,
+    /// A warning says that text is not a call.
+    has_warned: bool,
     /// The ids that the model has written.
     ids: HashSet<String>,
     /// Complete calls that may be retracted: their indexes, and the end of their arguments, which
@@ -59,6 +61,7 @@ impl Emitter {
             unclosed,
             calls: 0,
             emitted: 0,
+            has_warned: false,
             ids: HashSet::new(),
             whole: Vec::new(),
         }
@@ -196,7 +199,13 @@ impl Emitter {
         raw: &str,
         out: &mut dyn Outlet,
     ) {
+        self.has_warned |= code == "tag_unparsed";
         self.outlet(out).warning(code, message, raw);
+    }
+
+    /// Whether a warning says that text is not a call.
+    pub(super) fn has_warned(&self) -> bool {
+        self.has_warned
     }
 
     /// Decides that the message begins with the answer, once the beginning with these bytes of a

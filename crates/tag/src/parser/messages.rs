@@ -13,6 +13,7 @@
 
 use crate::calls::{ReadStep, is_name_char};
 use crate::dialect::{CallPart, Form, KnownTool, Scope};
+use crate::look::MarkerMeaning;
 use crate::mark::{Match, find, space};
 use crate::outlet::{DROPPED, Outlet, Prose};
 use crate::parser::call::NAME_REPAIRED;
@@ -71,6 +72,9 @@ impl Router {
         let end = cut(text, LONGEST + MESSAGE.len()).find(MESSAGE);
         let fields = &text[..end.unwrap_or(text.len())];
         if !is_header(fields, end.is_some()) {
+            if !header.is_quoted && fields.contains("to=") {
+                self.residue.get_or_insert("to=");
+            }
             // It is text of the state that it came from.
             let mode = match header.body {
                 Some(prose) => Mode::Body(prose, Exclusion::All),
@@ -87,6 +91,7 @@ impl Router {
         self.position.skips_space = fields.contains("|> ");
         if header.is_quoted {
             let prose = self.literal(Prose::Answer, &text[..length], out);
+            self.position.is_example = true;
             // The body is quoted as its header is.
             self.position.quote.cite();
             return (prose.into(), ReadStep::On(length));
@@ -105,7 +110,10 @@ impl Router {
             _ => None,
         };
         if let Some(message) = refusal {
-            out.warning("tag_unparsed", message, fields);
+            self.emitter.warn("tag_unparsed", message, fields, out);
+        } else if fields.contains(['=', '.']) && !fields.contains("to=") {
+            let message = "dropped the header of a message, whose recipient is malformed";
+            out.warning(DROPPED, message, fields);
         }
         out.left_out(&text[..length]);
         let mode = match recipient {
@@ -227,6 +235,21 @@ impl Router {
             Some(b'<') => Mode::default(),
             Some(_) => Mode::body(Prose::Answer),
         };
+        let is_read = match mode {
+            Mode::Answer(_) => {
+                let is_form = |t: MarkerMeaning| t.form().is_some();
+                match self.look.find(&text[at..], is_form) {
+                    Match::Partial => return (Mode::ToolBody(name), ReadStep::More(0)),
+                    found => !matches!(found, Match::No),
+                }
+            }
+            Mode::Body(..) => false,
+            _ => true,
+        };
+        if !is_read {
+            let message = "not a call: the body of a message to this tool is not its arguments";
+            self.emitter.warn("tag_unparsed", message, &name, out);
+        }
         (mode, ReadStep::On(0))
     }
 

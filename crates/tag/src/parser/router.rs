@@ -23,6 +23,8 @@ pub(super) struct Router {
     pub emitter: Emitter,
     /// The form of the last call.
     pub last: Option<&'static Form>,
+    /// The first marker of calls that stayed text, outside quotations.
+    pub residue: Option<&'static str>,
 }
 
 /// Where in the message the next byte is.
@@ -34,6 +36,8 @@ pub(super) struct Position {
     pub is_framed: bool,
     /// A space that comes next belongs to the frame.
     pub skips_space: bool,
+    /// A quoted header or marker came, so that the markers after it are an example.
+    pub is_example: bool,
     pub quote: Quote,
 }
 
@@ -44,13 +48,14 @@ impl Position {
             is_first: true,
             is_framed: false,
             skips_space: false,
+            is_example: false,
             quote: Quote::default(),
         }
     }
 
     /// Another message begins: after reasoning, and after a header.
     pub(super) fn restart(&mut self) {
-        (self.is_first, self.quote) = (true, Quote::default());
+        (self.is_first, self.is_example, self.quote) = (true, false, Quote::default());
     }
 
     /// Passes text without backticks and tildes.
