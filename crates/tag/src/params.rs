@@ -440,9 +440,10 @@ impl Params {
                 self.begin(head, context, calls);
                 return ReadStep::On(length);
             }
-            self.open += usize::from(!is_element);
+            // Where the closer has the name of its opener, only that one counts: see below.
+            self.open += usize::from(self.opener.is_empty());
         }
-        if is_element && starts(&self.opener, text).full_or(&mut perhaps).is_some() {
+        if !self.opener.is_empty() && starts(&self.opener, text).full_or(&mut perhaps).is_some() {
             self.open += 1;
         }
         if perhaps {
