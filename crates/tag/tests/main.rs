@@ -4,6 +4,7 @@ mod damage;
 mod dialects_md;
 mod generated;
 mod laws;
+mod names;
 mod neutral;
 mod reading;
 mod written;

@@ -565,7 +565,7 @@ fn taker<'a>(arguments: &str, context: &Context<'a>) -> Option<&'a str> {
 /// form stays as it is.
 fn counted<'t>(word: &'t str, context: &Context<'_>) -> &'t str {
     let name = word.rsplit_once(':').map_or(word, |(name, _)| name);
-    let short = name.rsplit_once('.').map_or(name, |(_, short)| short);
+    let short = name.strip_prefix("functions.").unwrap_or(name);
     if context.lists(name) || (context.tools.is_none() && context.known(name).is_some()) {
         name
     } else if context.lists(short) || context.tools.is_none() {
