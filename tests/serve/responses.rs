@@ -206,9 +206,10 @@ impl Responses {
                 item["input"] == "",
                 format!("an input at the start: {data}"),
             ),
+            kind if own_tool(kind).is_some() => {}
             _ => r.rule(false, format!("an item of another type: {data}")),
         }
-        let name = text(item, "name").to_owned();
+        let name = own_tool(&kind).unwrap_or(text(item, "name")).to_owned();
         let call_id = text(item, "call_id").to_owned();
         if kind.ends_with("_call") {
             r.choice(0).calls.push(Call {
@@ -471,7 +472,14 @@ impl Responses {
             completed || item["status"] == "incomplete" || open.kind == "reasoning",
             format!("no status: {data}"),
         );
-        if open.kind.ends_with("_call") {
+        if own_tool(&open.kind).is_some() {
+            r.rule(
+                item["call_id"] == open.call_id.as_str(),
+                format!("another call: {data}"),
+            );
+            let call = r.choice(0).calls.last_mut().expect("its item began");
+            (call.arguments, call.is_finished) = (own_arguments(item), completed);
+        } else if open.kind.ends_with("_call") {
             let all = if open.kind == "function_call" {
                 text(item, "arguments")
             } else {
@@ -635,7 +643,22 @@ fn is_of_provider(kind: &str) -> bool {
     !matches!(
         kind,
         "message" | "reasoning" | "function_call" | "custom_tool_call"
-    )
+    ) && own_tool(kind).is_none()
+}
+
+/// The name of the tool of the API that the client runs for an item of this type.
+fn own_tool(kind: &str) -> Option<&str> {
+    let name = kind.strip_suffix("_call")?;
+    ["shell", "local_shell", "apply_patch", "computer"]
+        .contains(&name)
+        .then_some(name)
+}
+
+/// What a call of such a tool is called with: the members that not every item has.
+fn own_arguments(item: &Value) -> String {
+    let mut members = item.as_object().cloned().unwrap_or_default();
+    members.retain(|name, _| !["type", "id", "call_id", "status"].contains(&name.as_str()));
+    Value::from(members).to_string()
 }
 
 fn part_text(part: &Value) -> &str {
@@ -647,7 +670,10 @@ fn part_text(part: &Value) -> &str {
 }
 
 fn finish(response: &Value) -> Option<Finish> {
-    let is_call = |item: &Value| matches!(text(item, "type"), "function_call" | "custom_tool_call");
+    let is_call = |item: &Value| {
+        let kind = text(item, "type");
+        matches!(kind, "function_call" | "custom_tool_call") || own_tool(kind).is_some()
+    };
     Some(
         match (
             text(response, "status"),
@@ -737,8 +763,17 @@ pub(crate) fn whole(bytes: &[u8]) -> Reading {
                     is_finished: item["status"] == "completed",
                 });
             }
-            // The provider ran it.
-            _ => {}
+            kind => {
+                // Any other the provider ran.
+                if let Some(name) = own_tool(kind) {
+                    choice.calls.push(Call {
+                        id: text(item, "call_id").to_owned(),
+                        name: name.to_owned(),
+                        arguments: own_arguments(item),
+                        is_finished: item["status"] == "completed",
+                    });
+                }
+            }
         }
     }
     r.check();
