@@ -346,7 +346,7 @@ fn output_text(text: &str) -> Value {
 
 /// A message of the assistant. `phase` says whether it was a comment or the answer, and models
 /// that have it answer worse without it
-/// (<https://developers.openai.com/api/docs/guides/prompt-guidance>).
+/// (`response_output_message.py` in openai-python).
 fn said(content: Vec<Value>, data: Option<&Value>) -> Value {
     let mut item = Map::new();
     item.put("type", "message");
