@@ -275,3 +275,54 @@ fn a_request_with_the_same_idempotency_key_gets_the_same_bytes() {
     });
     assert!(replays > count(300, 1500), "{replays}");
 }
+
+/// The deltas of a session may lack the last piece of a call, which clients get once it is whole.
+#[test]
+fn the_tape_of_a_session_has_each_call_that_is_whole() {
+    let calls = each_body(|recorder, body| {
+        let headers = format!("{JSON}x-session-id: {}\r\n", body.name);
+        let request = r#"{"model":"m","messages":[{"role":"user","content":"Hi"}]}"#;
+        let first = recorder
+            .service
+            .ask("POST", "/v1/events", &headers, request);
+        let Some(session) = first.header("x-session-id") else {
+            return 0;
+        };
+        let log = recorder.get(&format!("/v1/sessions/{}/events", session.trim()));
+        let tape = api::tape::Tape::read(&log.body).expect("a log");
+        let reads = tape.exchanges.iter().flat_map(|exchange| &exchange.reads);
+        let played: Vec<Value> = reads
+            .map(|read| serde_json::from_slice(&read.bytes).expect("an event"))
+            .collect();
+        let events = testkit::events(&log.body).into_iter();
+        let calls = events.filter(|event| event["type"] == "tool_call" && event["error"].is_null());
+        let mut count = 0;
+        for call in calls {
+            let of_call = |event: &&Value| {
+                event["type"] == "tool_call_delta"
+                    && ["tool_id", "choice"].map(|name| &event[name])
+                        == ["tool_id", "choice"].map(|name| &call[name])
+            };
+            let pieces = played.iter().filter(of_call);
+            let pieces: String = pieces
+                .filter_map(|event| event["arguments"].as_str())
+                .collect();
+            // What is not an object is read again as it was, and so are no arguments.
+            let whole = match pieces.as_str() {
+                "" => Ok(Value::Object(serde_json::Map::new())),
+                pieces => serde_json::from_str(pieces),
+            };
+            match whole {
+                Ok(arguments) if !arguments.is_object() => {}
+                arguments => {
+                    let arguments = arguments.ok();
+                    let want = Some(&call["arguments"]);
+                    assert_eq!(arguments.as_ref(), want, "{}: {pieces}", body.name);
+                }
+            }
+            count += 1;
+        }
+        count
+    });
+    assert!(calls > 100, "{calls}");
+}

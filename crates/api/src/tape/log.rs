@@ -13,7 +13,7 @@ use event::payload::{
     Error, Retract, RetractReason, SessionStats, StreamEnd, StreamStart, ToolCall, ToolCallDelta,
     Warning,
 };
-use event::{Event, Kind, Payload, Raw, Scanner, Text};
+use event::{Event, Json, Kind, Payload, Raw, Scanner, Text};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -220,6 +220,8 @@ struct LogReading {
     done: Vec<LoggedStream>,
     /// The warnings of the stream that is about to begin.
     before: Vec<String>,
+    /// Whether the log is a session of `tc-serve`.
+    is_session: bool,
 }
 
 /// A stream of a log.
@@ -229,8 +231,18 @@ struct LoggedStream {
     /// Its lines, with their times, and whether a line is a whole call.
     lines: Vec<(Option<f64>, bool, String)>,
     has_deltas: bool,
+    /// Of a session, whose deltas all name their calls, the calls by their choices and their ids.
+    calls: Option<HashMap<(u32, String), LoggedCall>>,
     first_event: Duration,
     last: Option<Duration>,
+}
+
+/// A call so far.
+#[derive(Default)]
+struct LoggedCall {
+    arguments: String,
+    /// Its deltas, as places in [`LoggedStream::lines`].
+    lines: Vec<usize>,
 }
 
 impl LogReading {
@@ -243,6 +255,7 @@ impl LogReading {
 
     fn event(&mut self, event: &Event<'_>, line: usize) {
         let name: Option<Box<str>> = event.stream().map(|name| name.text().into());
+        self.is_session |= event.kind() == Kind::Session;
         if event.kind() == Kind::StreamStart {
             self.done.extend(self.open.remove(&name));
             let start = StreamStart::read(event);
@@ -259,6 +272,7 @@ impl LogReading {
                 }),
                 ..TapeExchange::default()
             };
+            stream.calls = self.is_session.then(HashMap::new);
             let before = std::mem::take(&mut self.before).into_iter();
             stream.lines.extend(before.map(|line| (None, false, line)));
         }
@@ -287,6 +301,14 @@ impl LoggedStream {
             | Kind::Details => (false, event.raw().into_owned()),
             Kind::ToolCallDelta => {
                 self.has_deltas = true;
+                let delta = ToolCallDelta::read(event);
+                if let (Some(id), Some(calls)) = (delta.tool_id, &mut self.calls) {
+                    let call = (event.choice(), id.str().into_owned());
+                    let call = calls.entry(call).or_default();
+                    call.lines.push(self.lines.len());
+                    call.arguments
+                        .push_str(&delta.arguments.unwrap_or_default().str());
+                }
                 (false, event.raw().into_owned())
             }
             Kind::SessionStats => {
@@ -300,7 +322,7 @@ impl LoggedStream {
                 self.last = Some(time(at).unwrap_or_default());
                 (false, event.raw().into_owned())
             }
-            Kind::ToolCall => (true, delta(event)),
+            Kind::ToolCall => self.whole_call(event),
             Kind::Retract
                 if Retract::read(event).reason.str() != RetractReason::StreamFailed.name() =>
             {
@@ -316,6 +338,33 @@ impl LoggedStream {
             .push((event.t().and_then(Raw::f64), is_call, line));
     }
 
+    /// The line of a call that is over, and whether it is one that deltas have already. A session of
+    /// `tc-serve` has the last piece of a call in the call alone: its clients get no call that may
+    /// still be taken back.
+    fn whole_call(&mut self, event: &Event<'_>) -> (bool, String) {
+        let call = ToolCall::read(event);
+        let id = call.tool_id.str().into_owned();
+        let arguments = call.arguments.filter(|_| call.error.is_none());
+        let (Some(calls), Some(whole)) = (&mut self.calls, arguments.map(Json::text)) else {
+            return (true, delta(event, None));
+        };
+        let Some(known) = calls.remove(&(event.choice(), id)) else {
+            return (false, delta(event, None));
+        };
+        let sent = known.arguments.as_str();
+        match whole.strip_prefix(sent) {
+            Some(rest) if !rest.is_empty() && !sent.is_empty() => (false, delta(event, Some(rest))),
+            // The provider has begun the arguments anew.
+            None if Raw::parse(sent).is_err() => {
+                for at in known.lines {
+                    self.lines[at].2.clear();
+                }
+                (false, delta(event, None))
+            }
+            _ => (true, delta(event, None)),
+        }
+    }
+
     fn exchange(self) -> TapeExchange {
         let LoggedStream {
             mut exchange,
@@ -323,6 +372,7 @@ impl LoggedStream {
             has_deltas,
             first_event,
             last,
+            ..
         } = self;
         exchange.head = Some(Head {
             after: first_event,
@@ -331,7 +381,7 @@ impl LoggedStream {
         });
         let mut now = Duration::ZERO;
         for (at, is_call, mut line) in lines {
-            if is_call && has_deltas {
+            if is_call && has_deltas || line.is_empty() {
                 continue;
             }
             let at = time(at).unwrap_or(now).max(now);
@@ -358,8 +408,9 @@ fn time(ms: Option<f64>) -> Option<Duration> {
     Some(Duration::from_micros((ms * 1000.0).round() as u64))
 }
 
-/// A `tool_call` of a log without deltas, as the delta that it was made of.
-fn delta(event: &Event<'_>) -> String {
+/// A `tool_call` as the delta that it was made of, in a log without deltas, or as the last of its
+/// deltas, which has the `rest` of the arguments.
+fn delta(event: &Event<'_>, rest: Option<&str>) -> String {
     let call = ToolCall::read(event);
     let object = call
         .arguments
@@ -371,8 +422,8 @@ fn delta(event: &Event<'_>) -> String {
     let delta = ToolCallDelta {
         index: call.index,
         tool_id: Some(call.tool_id),
-        tool_name: Some(call.tool_name),
-        arguments: arguments.as_deref().map(Into::into),
+        tool_name: rest.is_none().then_some(call.tool_name),
+        arguments: rest.or(arguments.as_deref()).map(Into::into),
         done: true,
         ..ToolCallDelta::default()
     };
