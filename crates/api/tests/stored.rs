@@ -357,7 +357,7 @@ fn a_failed_answer_is_an_http_error_or_an_object_with_the_error() {
     assert_eq!(response["status"], "failed");
     assert_eq!(
         response["error"],
-        json!({"code": "server_error", "message": "the service stopped"})
+        json!({"code": "interrupted", "message": "the service stopped"})
     );
     assert_eq!(items(&response).len(), 3);
     // One that ends well is the same in both forms.
