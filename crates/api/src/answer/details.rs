@@ -59,7 +59,8 @@ const MESSAGES: &str = "anthropic";
 /// <https://platform.openai.com/docs/api-reference/chat/object>,
 /// <https://platform.openai.com/docs/api-reference/responses/object>,
 /// <https://platform.claude.com/docs/en/api/messages>; `stop_reason` of a choice:
-/// <https://docs.vllm.ai/en/latest/api/vllm/entrypoints/openai/chat_completion/protocol/>.
+/// <https://docs.vllm.ai/en/latest/api/vllm/entrypoints/openai/chat_completion/protocol/>;
+/// `cache_write_tokens`: <https://openrouter.ai/docs/use-cases/usage-accounting>.
 #[rustfmt::skip]
 const MAPPED: &[Mapping] = &[
     Mapping { from: (CHAT, DetailsPlace::Choice, "logprobs"), to: (RESPONSES, DetailsPlace::Text, "logprobs"), convert: |value| value.get("content").filter(|list| list.is_array()).cloned() },
@@ -73,9 +74,27 @@ const MAPPED: &[Mapping] = &[
     Mapping { from: (CHAT, DetailsPlace::Message, "images"), to: (RESPONSES, DetailsPlace::Item, ""), convert: |list| each(list, image_item) },
     Mapping { from: (CHAT, DetailsPlace::Answer, "service_tier"), to: (RESPONSES, DetailsPlace::Answer, "service_tier"), convert: Some },
     Mapping { from: (RESPONSES, DetailsPlace::Answer, "service_tier"), to: (CHAT, DetailsPlace::Answer, "service_tier"), convert: Some },
+    Mapping { from: (MESSAGES, DetailsPlace::Usage, CREATION), to: (CHAT, DetailsPlace::Usage, "prompt_tokens_details"), convert: written_to_cache },
+    Mapping { from: (MESSAGES, DetailsPlace::Usage, CREATION), to: (RESPONSES, DetailsPlace::Usage, "input_tokens_details"), convert: written_to_cache },
+    Mapping { from: (CHAT, DetailsPlace::Usage, "prompt_tokens_details"), to: (MESSAGES, DetailsPlace::Usage, CREATION), convert: cache_writes },
+    Mapping { from: (RESPONSES, DetailsPlace::Usage, "input_tokens_details"), to: (MESSAGES, DetailsPlace::Usage, CREATION), convert: cache_writes },
     Mapping { from: (CHAT, DetailsPlace::Choice, "stop_reason"), to: (MESSAGES, DetailsPlace::Choice, "stop_sequence"), convert: |stop| Some(stop).filter(Value::is_string) },
     Mapping { from: (MESSAGES, DetailsPlace::Choice, "stop_sequence"), to: (CHAT, DetailsPlace::Choice, "stop_reason"), convert: Some },
 ];
+
+/// The tokens that a request of Messages has written to the cache.
+pub(crate) const CREATION: &str = "cache_creation_input_tokens";
+
+/// The count of tokens that were written to the cache, as servers of OpenAI's APIs have it.
+fn written_to_cache(count: Value) -> Option<Value> {
+    (count.as_u64()? > 0).then(|| json!({"cache_write_tokens": count}))
+}
+
+/// The tokens that were written to the cache, of the details of the tokens of a request.
+fn cache_writes(details: Value) -> Option<Value> {
+    let count = details.get("cache_write_tokens")?;
+    (count.as_u64()? > 0).then(|| count.clone())
+}
 
 /// The elements of a list that `convert` converts; `None` where one of them is lost.
 fn each(list: Value, convert: fn(Value) -> Option<Value>) -> Option<Value> {
@@ -391,4 +410,55 @@ pub(crate) fn comes_as_reasoning(kind: &str, data: Raw<'_>) -> bool {
     data.get("type").is_some()
         && (matches!(kind, "server_tool_use" | "mcp_tool_use" | "compaction")
             || kind.ends_with("_tool_result"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use event::Scanner;
+    use event::payload::Payload;
+
+    #[test]
+    fn what_was_written_to_a_cache_has_its_place_in_each_api() {
+        let counts = |from: &str, to: &str, usage: Value| {
+            let line = json!({"type": "details", "place": "usage", "data": usage}).to_string();
+            let mut scanner = Scanner::default();
+            let event = scanner.read(&line).unwrap();
+            let Some(Payload::Details(details)) = event.payload() else {
+                panic!("{line}");
+            };
+            let mut lost = Vec::new();
+            let places = details_for(from, to, &details, &mut |name| lost.push(name.to_owned()));
+            assert!(lost.is_empty(), "{lost:?}");
+            let members = places.into_iter().map(|(_, members)| Value::from(members));
+            members.collect::<Vec<_>>()
+        };
+        let written = json!({"cache_creation_input_tokens": 7, "input_tokens": 9});
+        let details = json!({"cache_write_tokens": 7});
+        for (to, name) in [
+            (CHAT, "prompt_tokens_details"),
+            (RESPONSES, "input_tokens_details"),
+        ] {
+            assert_eq!(
+                counts(MESSAGES, to, written.clone()),
+                [json!({ name: details })]
+            );
+            let theirs = json!({ name: {"cached_tokens": 1, "cache_write_tokens": 7} });
+            assert_eq!(counts(to, MESSAGES, theirs), [json!({ CREATION: 7 })]);
+            // Nothing was written.
+            assert!(counts(MESSAGES, to, json!({ CREATION: 0 })).is_empty());
+            assert!(counts(to, MESSAGES, json!({ name: {"cached_tokens": 1} })).is_empty());
+        }
+        // The three parts of a request of Messages add up to it.
+        let usage = crate::answer::step::ReportedUsage {
+            input: 10,
+            cached: 2,
+            ..Default::default()
+        };
+        let theirs = Map::from_iter([(CREATION.to_owned(), json!(7))]);
+        let text = event::object(|o| crate::anthropic::whole::usage(o, &usage, Some(&theirs)));
+        let all: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(all["usage"]["input_tokens"], 1, "{all}");
+        assert_eq!(all["usage"][CREATION], 7);
+    }
 }

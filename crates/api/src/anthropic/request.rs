@@ -519,7 +519,7 @@ mod tests {
         };
         let high = json!({"reasoning_effort": "high"});
         let (adaptive, budget) = (
-            json!({"type": "adaptive"}),
+            json!({"type": "adaptive", "display": "summarized"}),
             |n: u64| json!({"type": "enabled", "budget_tokens": n}),
         );
         for (model, thinking, most) in [

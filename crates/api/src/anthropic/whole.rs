@@ -189,9 +189,12 @@ pub(crate) fn usage(o: &mut Object<'_>, counts: &ReportedUsage, theirs: Option<&
     // A provider was seen to count more tokens from the cache than in the request; the two counts
     // add up to the request here.
     let cached = counts.cached.min(counts.input);
+    // Of a provider of another API, whose count of the request holds them.
+    let written = theirs.and_then(|theirs| theirs.get(details::CREATION)?.as_u64());
+    let written = written.unwrap_or(0).min(counts.input - cached);
     let ours = |o: &mut Object<'_>| {
-        o.int("input_tokens", counts.input - cached)
-            .int("cache_creation_input_tokens", 0)
+        o.int("input_tokens", counts.input - cached - written)
+            .int("cache_creation_input_tokens", written)
             .int("cache_read_input_tokens", cached)
             .int("output_tokens", counts.output);
     };

@@ -150,7 +150,9 @@ impl ReasoningRequest {
                     let thinking = json!({"type": "enabled", "budget_tokens": budget});
                     members.push(("thinking", thinking));
                 } else if is_model(&["claude-"]) && !members.is_empty() {
-                    members.push(("thinking", json!({"type": "adaptive"})));
+                    // Newer models leave the text out unless it is asked for.
+                    let thinking = json!({"type": "adaptive", "display": "summarized"});
+                    members.push(("thinking", thinking));
                 }
                 match members.is_empty() {
                     true => Err(WhyDropped::Model),
