@@ -271,10 +271,7 @@ impl Gemini {
             "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" => {
                 FinishReason::ContentFilter
             }
-            "MALFORMED_FUNCTION_CALL"
-            | "UNEXPECTED_TOOL_CALL"
-            | "MALFORMED_RESPONSE"
-            | "MISSING_THOUGHT_SIGNATURE" => {
+            "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "MISSING_THOUGHT_SIGNATURE" => {
                 let message = if said.is_empty() {
                     "the provider could not read what the model wrote"
                 } else {
@@ -284,13 +281,13 @@ impl Gemini {
                 let failure = StreamFailure::new(
                     &word.to_ascii_lowercase(),
                     message,
-                    word != "MISSING_THOUGHT_SIGNATURE",
+                    word.starts_with("MALFORMED"),
                 );
                 turn.error(&failure);
                 FinishReason::Error
             }
-            // The answer was dropped for another reason (`LANGUAGE`, `OTHER`, …): what came is not
-            // whole.
+            // The answer was dropped for another reason (`UNEXPECTED_TOOL_CALL`, `LANGUAGE`,
+            // `OTHER`, …): what came is not whole.
             _ => {
                 let message = format!(
                     "the provider dropped the answer: {}",
@@ -490,19 +487,15 @@ mod tests {
         assert_eq!(end("1"), ["end stop 1"]);
         assert_eq!(end("\"SPII\""), ["end content_filter SPII"]);
         assert_eq!(
-            end("\"LANGUAGE\""),
-            ["warning abnormal_finish", "end content_filter LANGUAGE"]
+            end("\"UNEXPECTED_TOOL_CALL\""),
+            [
+                "warning abnormal_finish",
+                "end content_filter UNEXPECTED_TOOL_CALL"
+            ]
         );
         assert_eq!(
             end("\"MALFORMED_FUNCTION_CALL\"")[0],
             "error malformed_function_call"
-        );
-        assert_eq!(
-            end("\"UNEXPECTED_TOOL_CALL\""),
-            [
-                "error unexpected_tool_call",
-                "end error UNEXPECTED_TOOL_CALL"
-            ]
         );
         let blocked =
             r#"{"promptFeedback":{"blockReason":"SAFETY"},"usageMetadata":{"promptTokenCount":3}}"#;

@@ -84,7 +84,6 @@ pub(super) const ERRORS: &[&str] = &[
     "server_error",
     "timeout_error",
     "tool_use_failed",
-    "unexpected_tool_call",
 ];
 
 /// The codes of warnings.
