@@ -64,6 +64,7 @@ fn bare(events: Vec<Value>) -> Vec<Value> {
         "request",
         "response_end",
         "tool_call_delta",
+        "details",
     ];
     let runs = ["tool_use", "tool_progress", "tool_result", "session_stats"];
     let mut turns = vec![(Vec::new(), Vec::<Value>::new())];

@@ -41,8 +41,9 @@ fn each_recording_shows_its_deviations_and_no_others() {
 }
 
 /// The deviations that no recording in `fixtures/` shows.
-const MADE_UP: [&str; 5] = [
+const MADE_UP: [&str; 6] = [
     "id_twice",
+    "name_framed",
     "extra_text",
     "invalid_arguments",
     "no_finish",
@@ -52,7 +53,7 @@ const MADE_UP: [&str; 5] = [
 #[test]
 fn deviations_without_a_recording_show_in_a_made_up_log() {
     let folder = Folder::new();
-    let warnings = ["id_twice", "extra_text", "bad_json_path"]
+    let warnings = ["id_twice", "name_repaired", "extra_text", "bad_json_path"]
         .map(|code| format!("{{\"type\":\"warning\",\"code\":\"{code}\",\"message\":\"x\"}}\n"))
         .concat();
     let call = r#"{"type":"tool_call_delta","index":0,"tool_id":"a","tool_name":"f","arguments":"oops","done":true}"#;

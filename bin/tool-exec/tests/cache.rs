@@ -213,12 +213,13 @@ fn a_full_disk_stops_no_call() {
     let dir = Dir::new();
     std::fs::create_dir(dir.path("kept")).unwrap();
     std::fs::set_permissions(dir.path("kept"), PermissionsExt::from_mode(0o700)).unwrap();
-    // No file may grow: as on a disk that is full.
-    let tools = [script("get", "echo x", json!({"cache": "1h"}))];
+    // No file may grow, but the one in memory with the arguments: as on a disk that is full.
+    let print = "head -c 4000 /dev/zero | tr '\\0' x";
+    let tools = [script("get", print, json!({"cache": "1h"}))];
     let exec = command(&dir, &tools, &["--cache", "kept"]);
     let mut limited = std::process::Command::new("sh");
     limited
-        .args(["-c", "ulimit -f 0; trap '' XFSZ; exec \"$@\"", "sh"])
+        .args(["-c", "ulimit -f 1; trap '' XFSZ; exec \"$@\"", "sh"])
         .arg(exec.get_program())
         .args(exec.get_args());
     limited
@@ -227,7 +228,10 @@ fn a_full_disk_stops_no_call() {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let out = run_command(limited, &input("get"));
-    assert_eq!((out.outcome("i"), out.status), (("success", "x\n"), 0));
+    assert_eq!(
+        (out.outcome("i"), out.status),
+        (("success", &*"x".repeat(4000)), 0)
+    );
     assert!(
         out.errors.contains("the cache cannot be written")
             && out.errors.contains("going on without"),

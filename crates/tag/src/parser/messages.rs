@@ -72,7 +72,7 @@ impl Router {
         let end = cut(text, LONGEST + MESSAGE.len()).find(MESSAGE);
         let fields = &text[..end.unwrap_or(text.len())];
         if !is_header(fields, end.is_some()) {
-            if !header.is_quoted && fields.contains("to=") {
+            if !header.is_quoted && cut(fields, LONGEST).contains("to=") {
                 self.residue.get_or_insert("to=");
             }
             // It is text of the state that it came from.
@@ -111,7 +111,10 @@ impl Router {
         };
         if let Some(message) = refusal {
             self.emitter.warn("tag_unparsed", message, fields, out);
-        } else if fields.contains(['=', '.']) && !fields.contains("to=") {
+        } else if !matches!(recipient, Recipient::Tool(..))
+            && fields.contains(['=', '.'])
+            && !fields.contains("to=")
+        {
             let message = "dropped the header of a message, whose recipient is malformed";
             out.warning(DROPPED, message, fields);
         }
