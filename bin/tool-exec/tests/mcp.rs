@@ -225,6 +225,11 @@ fn structured_content_reaches_the_model_once() {
         ),
         (json!([text("x")]), json!({"result": "x"}), "x"),
         (
+            json!([text("a file")]),
+            json!({"content": "a file"}),
+            "a file",
+        ),
+        (
             json!([text("1"), text("b")]),
             json!({"result": [1, "b"]}),
             "1\nb",

@@ -61,15 +61,15 @@ pub(super) fn answer(result: &Value, terms: &Terms<'_>) -> Result<ToolAnswer, St
 }
 
 /// Whether the texts have all of a structured content: one is its JSON, or they are the value of its
-/// only member `result`, or the items of that, as the official library for Python wraps values that
-/// are not objects.
+/// only member, or the items of that. The official library for Python wraps values that are not
+/// objects as `result`, and the official server of files has its texts as `content`.
 fn is_text(structured: &Value, texts: &[String]) -> bool {
     let is_of = |text: &String, value: &Value| {
         value.as_str() == Some(text)
             || serde_json::from_str::<Value>(text).is_ok_and(|read| read == *value)
     };
     let members = structured.as_object().filter(|members| members.len() == 1);
-    let wrapped = members.and_then(|members| members.get("result"));
+    let wrapped = members.and_then(|members| members.values().next());
     let is_any = |value: &Value| texts.iter().any(|text| is_of(text, value));
     is_any(structured)
         || wrapped.is_some_and(|value| {
