@@ -181,16 +181,15 @@ pub(crate) fn mismatch(
         {
             Some(StreamFailure::of(data, None))
         }
-        None if let Some(what) = unread(text.as_bytes()) => {
-            let message = format!("the provider answered with {what}, which is not read");
-            Some(StreamFailure::new("not_a_stream", message, false))
-        }
         None => {
-            let message = format!(
-                "the provider answered with JSON that is nothing of {}: {}",
-                api.name(),
-                sentence(text)
-            );
+            let message = match unread(text.as_bytes()) {
+                Some(what) => format!("the provider answered with {what}, which is not read"),
+                None => format!(
+                    "the provider answered with JSON that is nothing of {}: {}",
+                    api.name(),
+                    sentence(text)
+                ),
+            };
             Some(StreamFailure::new("not_a_stream", message, false))
         }
     }
