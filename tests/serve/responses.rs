@@ -649,7 +649,7 @@ fn is_of_provider(kind: &str) -> bool {
 /// The name of the tool of the API that the client runs for an item of this type.
 fn own_tool(kind: &str) -> Option<&str> {
     let name = kind.strip_suffix("_call")?;
-    ["shell", "local_shell", "apply_patch", "computer"]
+    ["shell", "apply_patch", "computer"]
         .contains(&name)
         .then_some(name)
 }

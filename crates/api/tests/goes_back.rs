@@ -159,7 +159,7 @@ fn responses(frames: &[Value]) -> Vec<Part> {
             "reasoning" => vec![text(item, "/encrypted_content").to_owned()],
             "function_call" | "custom_tool_call" => Vec::new(),
             // The client runs these, and names them by the id of the call.
-            "shell_call" | "local_shell_call" | "apply_patch_call" | "computer_call"
+            "shell_call" | "apply_patch_call" | "computer_call"
                 if !text(item, "/environment/type").starts_with("container") =>
             {
                 vec![kind.to_owned(), text(item, "/call_id").to_owned()]

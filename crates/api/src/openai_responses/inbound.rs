@@ -268,7 +268,8 @@ impl Items {
         };
         let name = full_name(get("namespace").unwrap_or_default(), name);
         let id = get("call_id").or(get("id")).unwrap_or_default();
-        if let Some(kind) = get("type").filter(|kind| own_call(kind).is_some()) {
+        let is_own = |kind: &&str| own_call(kind).is_some() || *kind == "local_shell_call";
+        if let Some(kind) = get("type").filter(is_own) {
             let data = json!({"openai-responses": {"kind": kind}});
             self.answer
                 .call(id, &name, &members_of_call(item), Some(data));

@@ -309,10 +309,11 @@ fn texts(item: Raw<'_>) -> impl Iterator<Item = Raw<'_>> {
 /// The tool's name for the calls of the API's own tools that the client runs, by the type of the
 /// item: what goes before `_call`. Sources: `response_input_item_param.py` in openai-python;
 /// <https://platform.openai.com/docs/guides/tools-shell>,
-/// <https://platform.openai.com/docs/guides/tools-apply-patch>.
+/// <https://platform.openai.com/docs/guides/tools-apply-patch>. `local_shell_call` is none: it is of
+/// one model that OpenAI has replaced, and stays an item of the provider.
 pub(crate) fn own_call(kind: &str) -> Option<&str> {
     let name = kind.strip_suffix("_call")?;
-    ["shell", "local_shell", "apply_patch", "computer"]
+    ["shell", "apply_patch", "computer"]
         .contains(&name)
         .then_some(name)
 }
