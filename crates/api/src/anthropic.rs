@@ -4,6 +4,7 @@ pub(crate) mod cache;
 pub(crate) mod converse;
 pub(crate) mod inbound;
 pub(crate) mod message;
+pub(crate) mod models;
 pub(crate) mod request;
 pub(crate) mod stream;
 pub(crate) mod whole;

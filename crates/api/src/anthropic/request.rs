@@ -6,6 +6,7 @@
 //! thinking" (platform.claude.com/docs/en/build-with-claude/extended-thinking).
 
 use crate::anthropic::cache;
+use crate::anthropic::models::claude;
 use crate::anthropic::stream::Anthropic;
 use crate::conversation::{Conversation, Message, PastBlock};
 use crate::members::Put;
@@ -23,36 +24,9 @@ const API: &str = "anthropic";
 /// API, may be able to write more, and nobody knows which of them.
 const MAX_TOKENS: u64 = 8192;
 
-/// How much each family of Claude may write, by the beginning of its name; what is not listed is newer
-/// (<https://platform.claude.com/docs/en/about-claude/models/overview>).
-const MOST_TOKENS: [(&str, u64); 10] = [
-    ("claude-instant", 4096),
-    ("claude-2", 4096),
-    ("claude-3-5-", 8192),
-    ("claude-3-7-", 64_000),
-    ("claude-3-", 4096),
-    ("claude-opus-4-0", 32_000),
-    ("claude-opus-4-1", 32_000),
-    ("claude-opus-4-2025", 32_000),
-    ("claude-opus-4-6", 128_000),
-    ("claude-", 64_000),
-];
-
-/// The name of a model without what gateways put before it (`us.anthropic.`, `anthropic/`).
-fn claude(model: &str) -> Option<&str> {
-    model.find("claude-").map(|at| &model[at..])
-}
-
 /// How much the model may write.
 pub(crate) fn max_tokens(model: &str) -> u64 {
-    let of = |name: &str| {
-        MOST_TOKENS
-            .iter()
-            .find(|(start, _)| name.starts_with(start))
-    };
-    claude(model)
-        .and_then(of)
-        .map_or(MAX_TOKENS, |(_, most)| *most)
+    claude(model).map_or(MAX_TOKENS, |family| family.max_tokens)
 }
 
 /// This API in the table.

@@ -10,6 +10,7 @@
 //! | cohere | `thinking` | <https://docs.cohere.com/docs/reasoning> |
 
 use crate::Api;
+use crate::anthropic::models::{Thinking, claude};
 use crate::anthropic::request::max_tokens;
 use crate::conversation::{Conversation, PastBlock};
 use crate::inbound::parameters::table::{LeftOut, TargetServer, WhyDropped, put, take};
@@ -140,20 +141,23 @@ impl ReasoningRequest {
             Api::Anthropic if self.is_off() => Ok(vec![]),
             Api::Anthropic => {
                 let mut members = Vec::new();
-                if !is_model(&WITHOUT_EFFORT) {
+                let family = claude(to.model);
+                if family.is_none_or(|family| family.takes_effort) {
                     let level = self.level(&["low", "medium", "high", "xhigh", "max"]);
                     members.push(("output_config.effort", level.into()));
                 }
-                // Without it the effort is that of an answer without reasoning.
-                if is_model(&WITH_BUDGET) {
-                    let budget = self.tokens();
-                    let thinking = json!({"type": "enabled", "budget_tokens": budget});
-                    members.push(("thinking", thinking));
-                } else if is_model(&["claude-"]) && !members.is_empty() {
+                // Without `thinking` the effort is that of an answer without reasoning.
+                let thinking = match family.map_or(Thinking::Never, |family| family.thinking) {
+                    Thinking::Never => None,
+                    Thinking::Budget => {
+                        Some(json!({"type": "enabled", "budget_tokens": self.tokens()}))
+                    }
                     // Newer models leave the text out unless it is asked for.
-                    let thinking = json!({"type": "adaptive", "display": "summarized"});
-                    members.push(("thinking", thinking));
-                }
+                    Thinking::Adaptive => {
+                        Some(json!({"type": "adaptive", "display": "summarized"}))
+                    }
+                };
+                members.extend(thinking.map(|thinking| ("thinking", thinking)));
                 match members.is_empty() {
                     true => Err(WhyDropped::Model),
                     false => Ok(members),
@@ -205,7 +209,7 @@ impl ReasoningRequest {
         }
     }
 
-    /// The tokens of reasoning that its effort stands for.
+    /// The budget of tokens for the effort.
     fn tokens(&self) -> u64 {
         match self.level(&["low", "medium", "high"]) {
             "low" => LEAST_BUDGET,
@@ -298,30 +302,3 @@ fn is_turn_without_reasoning(talk: &Conversation) -> bool {
         message.role() == "assistant" && !message.blocks().iter().any(is_signed)
     })
 }
-
-/// The beginnings of the names of models that think by a budget.
-const WITH_BUDGET: [&str; 9] = [
-    "claude-3-7",
-    "claude-haiku-4-5",
-    "claude-sonnet-4-5",
-    "claude-sonnet-4-0",
-    "claude-sonnet-4-2025",
-    "claude-opus-4-0",
-    "claude-opus-4-1",
-    "claude-opus-4-2025",
-    "claude-opus-4-5",
-];
-
-/// The beginnings of the names of models that reject an effort.
-const WITHOUT_EFFORT: [&str; 10] = [
-    "claude-2",
-    "claude-3",
-    "claude-haiku-4-5",
-    "claude-sonnet-4-5",
-    "claude-sonnet-4-0",
-    "claude-sonnet-4-2025",
-    "claude-opus-4-0",
-    "claude-opus-4-1",
-    "claude-opus-4-2025",
-    "claude-instant",
-];
