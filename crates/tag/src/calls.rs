@@ -194,6 +194,10 @@ pub(crate) fn is_name_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/')
 }
 
+/// What the warning says that has a name as the model wrote it.
+pub(crate) const NAME_REPAIRED: &str =
+    "the name of the call is not a tool's, and is read as the one tool that it can mean";
+
 /// A part of a call that an engine found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
@@ -201,15 +205,13 @@ pub(crate) enum Op {
     Name(usize),
     /// Its id ends here.
     Id(usize),
-    /// The name that the model wrote ends here, where it is not the tool's own.
-    Written(usize),
     /// A piece of its arguments ends here, and this is what the engine could see of their end.
     Arguments(usize, ArgumentsEnd),
     /// The call is complete.
     Done,
-    /// What is wrong with a call that can be read nevertheless, for a warning. The text that it is
-    /// about ends here.
-    Note(usize, &'static str),
+    /// What is wrong with a call that can be read nevertheless: the code and the message of a
+    /// warning. The text that it is about ends here.
+    Note(usize, &'static str, &'static str),
 }
 
 /// Where the arguments end, as far as the engine can see.
@@ -260,7 +262,8 @@ impl FoundCalls {
         }
         if let Some(written) = self.written.take() {
             self.text.push_str(&written);
-            self.ops.push(Op::Written(self.text.len()));
+            let note = Op::Note(self.text.len(), "name_repaired", NAME_REPAIRED);
+            self.ops.push(note);
         }
     }
 
@@ -313,7 +316,7 @@ impl FoundCalls {
     /// Something is wrong with this text of the call, for a warning that shows it.
     pub(crate) fn note_of(&mut self, what: &'static str, text: &str) {
         self.text.push_str(text);
-        self.ops.push(Op::Note(self.text.len(), what));
+        self.ops.push(Op::Note(self.text.len(), "tag_note", what));
     }
 
     /// All calls were emitted.

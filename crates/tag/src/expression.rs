@@ -330,7 +330,7 @@ mod tests {
                     .unwrap()
                     .push_str(&calls.text[std::mem::replace(&mut at, to)..to]),
                 Op::Done => found.last_mut().unwrap().push('\0'),
-                Op::Written(to) => at = to,
+                Op::Note(to, "name_repaired", _) => at = to,
                 Op::Id(_) | Op::Note(..) => panic!("{op:?}"),
             }
         }

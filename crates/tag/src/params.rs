@@ -864,7 +864,7 @@ mod tests {
                     said.push_str(&calls.text[at..*end]);
                     at = *end;
                 }
-                Op::Note(end, note) => {
+                Op::Note(end, _, note) => {
                     said.push_str(&format!("<{}>", note.split_once(' ').unwrap().1));
                     at = *end;
                 }

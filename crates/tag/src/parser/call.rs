@@ -12,10 +12,6 @@ use event::cut;
 /// the end of the call.
 const STEP: usize = 4096;
 
-/// What the warning says that has a name as the model wrote it.
-pub(super) const NAME_REPAIRED: &str =
-    "the name of the call is not a tool's, and is read as the one tool that it can mean";
-
 impl Router {
     /// Reads the next piece of an open call. While several forms compete, the call reads one
     /// character at a time, so that the winner depends on the text and not on its splits. After
@@ -165,14 +161,12 @@ impl Router {
         let mut piece: Option<CallPiece<'_>> = None;
         for (n, op) in calls.ops.iter().enumerate() {
             let text = match *op {
-                Op::Name(to)
-                | Op::Id(to)
-                | Op::Written(to)
-                | Op::Arguments(to, _)
-                | Op::Note(to, _) => &calls.text[std::mem::replace(&mut from, to)..to],
+                Op::Name(to) | Op::Id(to) | Op::Arguments(to, _) | Op::Note(to, ..) => {
+                    &calls.text[std::mem::replace(&mut from, to)..to]
+                }
                 Op::Done => "",
             };
-            if let Op::Name(_) | Op::Note(..) | Op::Written(_) = op
+            if let Op::Name(_) | Op::Note(..) = op
                 && let Some(piece) = piece.take()
             {
                 self.emitter.call(piece, out);
@@ -183,12 +177,8 @@ impl Router {
             if call.status.is_withheld() {
                 continue;
             }
-            if let Op::Note(_, what) = op {
-                self.emitter.warn("tag_note", what, text, out);
-                continue;
-            }
-            if let Op::Written(_) = op {
-                self.emitter.warn("name_repaired", NAME_REPAIRED, text, out);
+            if let Op::Note(_, code, message) = op {
+                self.emitter.warn(code, message, text, out);
                 continue;
             }
             let piece = piece.get_or_insert_with(|| self.emitter.piece());
@@ -210,7 +200,7 @@ impl Router {
                         *piece = self.emitter.piece();
                     }
                 }
-                (Op::Note(..) | Op::Written(_), _) => {}
+                (Op::Note(..), _) => {}
             }
         }
         if let Some(piece) = piece {

@@ -11,12 +11,12 @@
 //! [parser for
 //! Muse](https://github.com/vllm-project/vllm/blob/9c13dbc473d2f247c7278a764d7c751af90e8111/vllm/tool_parsers/muse_glimmer_tool_parser.py).
 
+use crate::calls::NAME_REPAIRED;
 use crate::calls::{ReadStep, is_name_char};
 use crate::dialect::{CallPart, Form, KnownTool, Scope};
 use crate::look::MarkerMeaning;
 use crate::mark::{Match, find, space};
 use crate::outlet::{DROPPED, Outlet, Prose};
-use crate::parser::call::NAME_REPAIRED;
 use crate::parser::contest::Exclusion;
 use crate::parser::router::{Mode, OpenHeader, Router, TextEnd, Transition};
 use event::cut;
