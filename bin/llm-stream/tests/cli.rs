@@ -366,7 +366,7 @@ fn bodies_replay_one_after_the_other_under_their_paths() {
     let begun = ran.events();
     let begun = begun.iter().filter(|e| e["type"] == "stream_start").count();
     assert_eq!((ran.status, ran.text().as_str(), begun), (0, "ab", 2));
-    // A log without an answer is no success, and a file that is not read is named.
+    // A log without an answer is an error, and the message names the format of a file that cannot be read.
     let asked = File::new(
         "asked.ndjson",
         "{\"type\":\"message\",\"message\":{\"role\":\"user\",\"content\":\"Hi\"}}\n",

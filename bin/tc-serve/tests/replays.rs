@@ -307,7 +307,7 @@ fn the_tape_of_a_session_has_each_call_that_is_whole() {
             let pieces: String = pieces
                 .filter_map(|event| event["arguments"].as_str())
                 .collect();
-            // What is not an object is read again as it was, and so are no arguments.
+            // Arguments that are not a JSON object come back unchanged; no arguments are an empty object.
             let whole = match pieces.as_str() {
                 "" => Ok(Value::Object(serde_json::Map::new())),
                 pieces => serde_json::from_str(pieces),

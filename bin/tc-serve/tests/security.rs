@@ -5,6 +5,7 @@ use crate::service::{Client, Service, Upstream, chunk, request, streamed};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use testkit::Scratch;
 
 const CHAT: &str = "/v1/chat/completions";
@@ -189,18 +190,26 @@ fn bearer(key: &str) -> String {
     format!("{JSON}authorization: Bearer {key}\r\n")
 }
 
+/// A file with all keys, and the options of a service that has it and keeps sessions.
+fn keys_and_sessions(scratch: &Scratch) -> (PathBuf, [String; 4]) {
+    let file = scratch.write("keys", KEYS.join("\n"));
+    let text = |path: &Path| path.to_str().expect("UTF-8").to_owned();
+    let sessions = scratch.path("sessions");
+    let options = [
+        "--key-file".to_owned(),
+        text(&file),
+        "--sessions".to_owned(),
+        text(&sessions),
+    ];
+    (file, options)
+}
+
 /// The file of keys changes while the service waits for the body of a request.
 #[test]
 fn a_client_is_its_key_whatever_becomes_of_the_list_while_its_body_is_read() {
     let scratch = Scratch::new();
-    let file = scratch.write("keys", KEYS.join("\n"));
-    let sessions = scratch.path("sessions");
-    let options = [
-        "--key-file",
-        file.to_str().expect("UTF-8"),
-        "--sessions",
-        sessions.to_str().expect("UTF-8"),
-    ];
+    let (file, options) = keys_and_sessions(&scratch);
+    let options = options.each_ref().map(String::as_str);
     let mut service = Service::of(&Upstream::always(streamed("warm")), &options);
     let input = r#"{"model":"m","input":"a secret"}"#;
     let theirs = service.ask("POST", RESPONSES, &bearer(KEYS[1]), input);
@@ -240,14 +249,8 @@ fn a_client_is_its_key_whatever_becomes_of_the_list_while_its_body_is_read() {
 #[test]
 fn a_key_that_is_taken_out_ends_its_open_streams() {
     let scratch = Scratch::new();
-    let file = scratch.write("keys", KEYS.join("\n"));
-    let sessions = scratch.path("sessions");
-    let options = [
-        "--key-file",
-        file.to_str().expect("UTF-8"),
-        "--sessions",
-        sessions.to_str().expect("UTF-8"),
-    ];
+    let (file, options) = keys_and_sessions(&scratch);
+    let options = options.each_ref().map(String::as_str);
     let upstream = Upstream::new();
     let mut service = Service::of(&upstream.url(), &options);
     let begun = |service: &Service, key: &str, path: &str, body: &str| {

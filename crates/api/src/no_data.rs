@@ -9,16 +9,17 @@
 pub(crate) fn is_no_data(name: Option<&str>, data: &str) -> bool {
     let data = data.trim();
     // `event: ping` with the time, as sse-starlette sent it before it sent comments.
-    name.is_some_and(is_sign_of_life)
+    name.is_some_and(is_keep_alive)
         || data.is_empty()
         // A comment as the data of an event: Vertex's partner models. The rest of a frame may begin
         // so, too, and then ends as JSON does.
         || data.starts_with(':') && !data.contains(['"', '{', '}', '[', ']'])
-        || is_sign_of_life(data)
+        || is_keep_alive(data)
 }
 
-/// The words that stand for a sign of life, in any case, perhaps in brackets as `[DONE]` is.
-fn is_sign_of_life(word: &str) -> bool {
+/// Whether this is a keep-alive: one of these words, in upper or lower case, with or without
+/// brackets.
+fn is_keep_alive(word: &str) -> bool {
     let bare = word
         .strip_prefix('[')
         .and_then(|rest| rest.strip_suffix(']'))
@@ -33,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signs_of_life_are_no_data_and_other_text_is_a_lost_frame() {
+    fn keep_alives_are_no_data_and_other_text_is_a_lost_frame() {
         for (name, data) in [
             (None, ""),
             (None, ": keepalive"),

@@ -47,10 +47,10 @@ impl Outlines {
         self.known.borrow_mut().remove(&id);
     }
 
-    /// Keeps an outline. Others are forgotten where it finds no room.
+    /// Keeps an outline, and forgets others to make room for it.
     ///
     /// # Errors
-    /// [`StoreError::Io`] where there is no room even so.
+    /// [`StoreError::Io`] if it does not fit even when all others are forgotten.
     fn keep(&self, id: SessionId, outline: Rc<Outline>) -> Result<(), StoreError> {
         let mut known = self.known.borrow_mut();
         let before = known.remove(&id).map(|known| known.share);

@@ -225,8 +225,8 @@ impl Encoder {
                 let kind = item.kind.str();
                 let is_own = page.api == front;
                 let data = item.data.text();
-                // A client would run it (xAI writes its own searches so), or it is a piece of sound,
-                // which is no item of an answer.
+                // A client would run a call (xAI writes its own searches as calls), and a piece of
+                // audio is not an item of an answer.
                 let is_no_item = matches!(&*kind, "function_call" | "custom_tool_call" | "audio");
                 let found;
                 if is_own && page.front != Front::Chat && !is_no_item {
