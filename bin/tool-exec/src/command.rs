@@ -8,7 +8,8 @@ pub(crate) mod program;
 pub(crate) mod scratch;
 pub(crate) mod supervisor;
 
-use super::call::{ProgressMark, Task};
+use super::progress::ProgressMark;
+use super::task::Task;
 use answer::{Capture, EndCause, answer};
 use confine::Sandboxes;
 use confine::groups::GroupLimits;

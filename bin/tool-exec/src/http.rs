@@ -4,8 +4,9 @@ mod sender;
 
 pub(crate) use sender::Sender;
 
-use super::call::{ProgressMark, Task, Terms};
+use super::progress::ProgressMark;
 use super::store::Outputs;
+use super::task::{Task, Terms};
 use anyhow::Context;
 use client::{Body, Error, ErrorKind, Head, PieceContent, TimeLimits};
 use sender::SendError;

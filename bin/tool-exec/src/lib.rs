@@ -11,11 +11,13 @@ mod doctor;
 mod http;
 mod mcp;
 mod policy;
+mod progress;
 mod replay;
 mod run;
 mod secrets;
 mod store;
 mod stream;
+mod task;
 mod turn;
 
 use anyhow::Context;

@@ -11,8 +11,8 @@ mod setup;
 
 pub(crate) use setup::{Setup, Unlocked};
 
-use super::call::{Task, Terms};
 use super::command::confine::sandboxes::ProtectedFile;
+use super::task::{Task, Terms};
 use answer::{answer, of_text};
 use hub::{HubCall, HubClient};
 use pool::Pool;

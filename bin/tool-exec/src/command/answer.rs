@@ -1,7 +1,7 @@
 //! The answer to a call whose command has ended.
 
 use super::supervisor::Ended;
-use crate::call::Terms;
+use crate::task::Terms;
 use std::pin::Pin;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tool::{CallStep, ProgressLines, Status, ToolAnswer};

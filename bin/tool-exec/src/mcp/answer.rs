@@ -1,7 +1,7 @@
 //! The result of a tool of a server as the answer to a call.
 
-use crate::call::Terms;
 use crate::store::Outputs;
+use crate::task::Terms;
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};

@@ -8,9 +8,11 @@
 //! ([`Calls::take`]), goes into [`Plan::done`], and leaves by [`Calls::settle`] as `tool_result`.
 
 use crate::approve::Asker;
-use crate::call::{CallProgress, CallReport, Handle, ProgressReporter, Runners};
+use crate::call::Runners;
 use crate::command::program;
+use crate::progress::{CallProgress, CallReport, ProgressReporter};
 use crate::store::{Cache, Records};
+use crate::task::Handle;
 use crate::{approve, stream};
 use event::payload::{
     Approval, Error, Message, Millis, SessionStats, ToolProgress, ToolUse, Verdict, Warning,

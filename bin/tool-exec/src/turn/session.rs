@@ -2,7 +2,7 @@
 
 use super::calls::Calls;
 use crate::approve::Answered;
-use crate::call::CallReport;
+use crate::progress::CallReport;
 use crate::stream;
 use crate::stream::{Cancels, OutputThread, SignalsSeen};
 use signal_hook::consts::SIGINT;
