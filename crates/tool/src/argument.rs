@@ -81,11 +81,11 @@ impl Arguments {
             out.push_str(&key);
             out.push('=');
             out.push_str(&plain(value));
-            if out.len() > 4 * super::result::SUMMARY {
+            if out.len() > 4 * super::visible::SUMMARY {
                 break;
             }
         }
-        super::result::one_line(&out)
+        super::visible::one_line(&out)
     }
 
     fn raw(&self) -> Option<Raw<'_>> {

@@ -5,7 +5,7 @@ use super::argument::ArgumentRefusal;
 use super::call::RequestedCall;
 use super::canonical::Hash;
 use super::exec::Work;
-use super::policy::{Effect, Policy};
+use super::policy::{Effect, Policy, lets_through};
 use super::reference::{CallHash, CallReference, Continuation, call_hash};
 use super::result::{Status, ToolAnswer};
 use super::tools::{Tool, Tools};
@@ -309,13 +309,6 @@ pub struct Rules {
     pub always: HashSet<(String, Hash)>,
     /// The command that continues the run, for the texts of pending calls.
     pub continuation: Continuation,
-}
-
-/// Whether tools of that name may run: it matches none of `deny`, and one of `allow` if there are
-/// any.
-pub(crate) fn lets_through(allow: &[Glob], deny: &[Glob], name: &str) -> bool {
-    let matches = |globs: &[Glob]| globs.iter().any(|glob| glob.matches(name));
-    !matches(deny) && (allow.is_empty() || matches(allow))
 }
 
 #[cfg(test)]

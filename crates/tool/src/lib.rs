@@ -46,7 +46,7 @@ pub use reference::{
     CallAnswer, CallHash, CallReference, Continuation, PastAnswer, ReferenceError, UnusedAnswer,
     call_hash,
 };
-pub use result::{CallFailure, MayHaveRun, Status, ToolAnswer, message, one_line, text};
+pub use result::{CallFailure, MayHaveRun, Status, ToolAnswer, message, text};
 pub use tools::{FileError, Tool, Tools};
 pub use variables::{CALL_ID, MissingVariable, VariableError, VariableText, fill};
-pub use visible::{is_unclear, visible_json};
+pub use visible::{is_unclear, one_line, visible_json};

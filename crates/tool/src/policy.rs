@@ -7,7 +7,6 @@ pub(crate) mod counts;
 use super::approval::ApprovalLevel;
 use super::argument::Arguments;
 use super::exec::RunnerKind;
-use super::judge::lets_through;
 use super::tools::Tools;
 use super::visible::visible_text;
 use condition::{Condition, Quantity};
@@ -294,6 +293,13 @@ fn rules<'d, D: Deserializer<'d>>(rules: D) -> Result<Vec<Rule>, D::Error> {
         ..rule.into_inner()
     };
     Ok(rules.into_iter().map(placed).collect())
+}
+
+/// Whether tools of that name may run: it matches none of `deny`, and one of `allow` if there are
+/// any.
+pub(crate) fn lets_through(allow: &[Glob], deny: &[Glob], name: &str) -> bool {
+    let matches = |globs: &[Glob]| globs.iter().any(|glob| glob.matches(name));
+    !matches(deny) && (allow.is_empty() || matches(allow))
 }
 
 #[cfg(test)]

@@ -9,9 +9,6 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// The longest summary, in characters.
-pub(crate) const SUMMARY: usize = 120;
-
 /// The answer to a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolAnswer {
@@ -86,7 +83,7 @@ impl ToolAnswer {
         })
     }
 
-    /// The event that reports it. `summary` is [`one_line`] of the output; `timestamp`, in
+    /// The event that reports it. `summary` is [`one_line`](crate::one_line) of the output; `timestamp`, in
     /// milliseconds since 1970, is `None` under `--no-time`, which leaves out the duration too.
     pub fn event<'a>(
         &'a self,
@@ -143,31 +140,6 @@ pub fn text(bytes: &[u8]) -> (String, bool) {
 /// Whether [`text`] replaces a character of `text`.
 pub(crate) fn is_replaced(text: &str) -> bool {
     text.contains('\0')
-}
-
-/// The first line of `text` that is not blank, for people, with the number of lines that follow: at
-/// most [`SUMMARY`] characters, with spaces for control characters.
-pub fn one_line(text: &str) -> String {
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let first = lines.next().unwrap_or_default();
-    let more = lines.count();
-    let more = if more > 0 {
-        format!(" (+{more} lines)")
-    } else {
-        String::new()
-    };
-    let room = SUMMARY - more.len();
-    let plain = |c: char| if c.is_control() { ' ' } else { c };
-    if first.chars().nth(room).is_none() {
-        return first.chars().map(plain).collect::<String>() + &more;
-    }
-    first
-        .chars()
-        .take(room - 1)
-        .map(plain)
-        .chain(['…'])
-        .collect::<String>()
-        + &more
 }
 
 /// The chat message that answers a call, as JSON on one line.
@@ -257,19 +229,6 @@ impl CallFailure {
 mod tests {
     use super::*;
     use event::Scanner;
-
-    #[test]
-    fn summaries_are_one_short_line() {
-        assert_eq!(
-            one_line("\n  a\tb\u{1b}[2J\nc\n\nd\n"),
-            "a b [2J (+2 lines)"
-        );
-        assert_eq!(one_line(""), "");
-        let long = one_line(&format!("{}\nx", "é".repeat(500)));
-        assert_eq!(long.chars().count(), SUMMARY);
-        assert!(long.ends_with("é… (+1 lines)"));
-        assert_eq!(one_line(&"x".repeat(SUMMARY)), "x".repeat(SUMMARY));
-    }
 
     #[test]
     fn bytes_that_are_no_text_are_replaced_and_flagged() {

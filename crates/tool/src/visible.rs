@@ -1,4 +1,4 @@
-//! JSON for a person who decides about it: every character can be seen.
+//! Texts for a person: JSON in which every character can be seen, and a summary in one line.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -57,12 +57,53 @@ pub fn visible_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// The longest summary, in characters.
+pub(crate) const SUMMARY: usize = 120;
+
+/// The first line of `text` that is not blank, for people, with the number of lines that follow: at
+/// most [`SUMMARY`] characters, with spaces for control characters.
+pub fn one_line(text: &str) -> String {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default();
+    let more = lines.count();
+    let more = if more > 0 {
+        format!(" (+{more} lines)")
+    } else {
+        String::new()
+    };
+    let room = SUMMARY - more.len();
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    if first.chars().nth(room).is_none() {
+        return first.chars().map(plain).collect::<String>() + &more;
+    }
+    first
+        .chars()
+        .take(room - 1)
+        .map(plain)
+        .chain(['…'])
+        .collect::<String>()
+        + &more
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// Every character that Unicode 16 says is drawn as nothing (`Default_Ignorable_Code_Point`) or
     /// as white space, and those that are drawn as a blank.
+    #[test]
+    fn summaries_are_one_short_line() {
+        assert_eq!(
+            one_line("\n  a\tb\u{1b}[2J\nc\n\nd\n"),
+            "a b [2J (+2 lines)"
+        );
+        assert_eq!(one_line(""), "");
+        let long = one_line(&format!("{}\nx", "é".repeat(500)));
+        assert_eq!(long.chars().count(), SUMMARY);
+        assert!(long.ends_with("é… (+1 lines)"));
+        assert_eq!(one_line(&"x".repeat(SUMMARY)), "x".repeat(SUMMARY));
+    }
+
     #[test]
     fn no_character_without_a_picture_is_shown_as_it_is() {
         let ranges: [(u32, u32); 34] = [
