@@ -43,10 +43,10 @@ mod ui;
 mod verbatim;
 
 pub use crate::answer::details::REPEATED;
-pub use crate::answer::encoder::{AnswerForm, Encoder, Front, RunningStatus};
+pub use crate::answer::encoder::{AnswerForm, Encoder, Front};
 pub use crate::answer::failure::FailedAnswer;
 pub use crate::answer::response::WholeResponse;
-pub use crate::answer::step::{AnswerOptions, Clock, Dropped};
+pub use crate::answer::step::{AnswerOptions, Clock, Dropped, RunningStatus};
 pub use crate::api::Api;
 pub use crate::attachment::{AttachmentError, attachment};
 pub use crate::capability::{

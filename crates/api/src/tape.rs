@@ -20,9 +20,26 @@ mod format;
 mod log;
 mod lookup;
 
+use crate::recognise::RecordingForm;
+
 pub use crate::tape::format::{
-    Head, RecordedRequest, Tape, TapeEnding, TapeError, TapeExchange, TapeRead, is_tape,
+    Head, LoggedRequest, RecordedRequest, Tape, TapeEnding, TapeError, TapeExchange, TapeRead,
+    is_tape,
 };
 pub(crate) use crate::tape::log::LogDecoder;
-pub use crate::tape::log::{AskedOfLog, LoggedRequest, NextOfLog};
+pub use crate::tape::log::{AskedOfLog, NextOfLog};
 pub use crate::tape::lookup::{Canonical, Miss};
+
+impl Tape {
+    /// Reads the text of a tape, or a log of events.
+    ///
+    /// # Errors
+    /// The line that is not a tape line, has a time that is negative, not a number or longer than a
+    /// day, or holds the shape of a credential.
+    pub fn read(text: &str) -> Result<Tape, TapeError> {
+        if RecordingForm::of(text.as_bytes()) == RecordingForm::Log {
+            return Ok(Tape::of_log(text));
+        }
+        Tape::of_lines(text)
+    }
+}

@@ -1,6 +1,5 @@
 //! What all decoders share: the stream that they write.
 
-use crate::Api;
 use crate::failure::{StreamFailure, Words};
 use crate::members::minified;
 use crate::price::Price;
@@ -613,15 +612,16 @@ impl EventWriter<'_> {
     }
 
     /// Writes the `stream_start` of a log, whose fields take the place of those of the request.
-    pub(crate) fn start_as(&mut self, start: &StreamStart<'_>) {
+    /// `api` is the name of its API, if that is known.
+    pub(crate) fn start_as(&mut self, start: &StreamStart<'_>, api: Option<&'static str>) {
         if std::mem::replace(&mut self.started, true) {
             return;
         }
         let text = |text: Option<Text<'_>>| text.map(|text| text.str().into_owned());
         let state = &mut *self.state;
         (state.id, state.model) = (text(start.id), text(start.model));
-        if let Some(api) = text(start.api).and_then(|name| Api::from_name(&name)) {
-            state.api = api.name();
+        if let Some(api) = api {
+            state.api = api;
         }
         state.offered = start.tools_offered;
         state.options = StreamOptions {

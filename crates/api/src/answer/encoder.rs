@@ -5,7 +5,7 @@ use crate::answer::details::{
 };
 use crate::answer::draft::AnswerDraft;
 use crate::answer::failure::FailedAnswer;
-use crate::answer::step::{AnswerOptions, Dropped, Step};
+use crate::answer::step::{AnswerOptions, Dropped, RunningStatus, Step};
 use crate::answer::turn::{AnswerSteps, TakeStep};
 use crate::answer::writer::{AnswerFormat, StreamWriter};
 use crate::api::Api;
@@ -23,15 +23,6 @@ pub enum AnswerForm {
     /// One JSON object at the end, also of an answer that failed: what `GET /v1/responses/{id}`
     /// returns.
     Object,
-}
-
-/// The status of a response that has not ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RunningStatus {
-    /// It waits for its turn.
-    Queued,
-    /// The model writes.
-    InProgress,
 }
 
 /// Writes the answer of one front. Feed it with [`Encoder::push`], then call [`Encoder::finish`]

@@ -8,6 +8,15 @@ use event::{Event, Json, Kind, Text};
 use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 
+/// The status of a response that has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunningStatus {
+    /// It waits for its turn.
+    Queued,
+    /// The model writes.
+    InProgress,
+}
+
 /// One step of an answer. For each choice the steps are in this order: `Begin`; then reasoning,
 /// text, refusals and calls, one after the other, in which no step comes between `CallBegin` and
 /// the `CallEnd` of the same call; then `End`. `Usage` follows the last `End`. `Failed` may take

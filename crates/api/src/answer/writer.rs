@@ -1,8 +1,8 @@
 //! What the `writer.rs` of an API gives: the writer of a stream, and how it writes answers.
 
 use crate::answer::draft::AnswerDraft;
-use crate::answer::encoder::RunningStatus;
 use crate::answer::failure::{FailedAnswer, OPENAI};
+use crate::answer::step::RunningStatus;
 use crate::answer::step::{AnswerOptions, ReportedUsage, Step};
 use event::Object;
 

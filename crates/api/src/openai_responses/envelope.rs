@@ -2,8 +2,8 @@
 
 use crate::answer::details;
 use crate::answer::details::DetailMembers;
-use crate::answer::encoder::RunningStatus;
 use crate::answer::failure::{FailedAnswer, OPENAI};
+use crate::answer::step::RunningStatus;
 use crate::answer::step::{AnswerOptions, Clock, ReportedUsage};
 use event::{Object, Raw};
 

@@ -15,8 +15,8 @@
 
 use crate::answer::details::{DetailMembers, DetailsPlace, merge};
 use crate::answer::draft::AnswerDraft;
-use crate::answer::encoder::RunningStatus;
 use crate::answer::failure::FailedAnswer;
+use crate::answer::step::RunningStatus;
 use crate::answer::step::{AnswerOptions, ReportedUsage, ServiceStep, Step};
 use crate::answer::writer::{AnswerFormat, StreamWriter, frame, openai_error};
 use crate::carried::carry;

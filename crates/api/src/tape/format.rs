@@ -1,7 +1,5 @@
 //! The text of a tape, read and written.
 
-use crate::recognise::RecordingForm;
-use crate::tape::log::LoggedRequest;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use event::{Object, Raw};
@@ -28,15 +26,8 @@ pub fn is_tape(text: &[u8]) -> bool {
 }
 
 impl Tape {
-    /// Reads the text of a tape, or a log of events.
-    ///
-    /// # Errors
-    /// The line that is not a tape line, has a time that is negative, not a number or longer than a
-    /// day, or holds the shape of a credential.
-    pub fn read(text: &str) -> Result<Tape, TapeError> {
-        if RecordingForm::of(text.as_bytes()) == RecordingForm::Log {
-            return Ok(Tape::of_log(text));
-        }
+    /// Reads the lines of a tape, as [`Tape::read`] does.
+    pub(super) fn of_lines(text: &str) -> Result<Tape, TapeError> {
         let mut exchanges: Vec<TapeExchange> = vec![];
         for (number, line) in text.lines().enumerate() {
             let at = |what: String| TapeError {
@@ -368,6 +359,17 @@ pub struct TapeExchange {
     pub end: Option<(Duration, TapeEnding)>,
     /// What a log has of the request; `None` on a tape.
     pub logged: Option<LoggedRequest>,
+}
+
+/// What the log has of the request that an answer belongs to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LoggedRequest {
+    /// How many messages of the log come before the answer.
+    pub(super) messages: usize,
+    /// The system prompt beside the messages.
+    pub(super) system: Option<Value>,
+    /// The tools, in OpenAI's shape.
+    pub(super) tools: Option<Value>,
 }
 
 /// A request as a tape has it: without headers, since those carry the key.

@@ -5,8 +5,9 @@
 //! and `tag-parse`); the stages behind them write theirs again. A fault counts the bytes of these
 //! lines.
 
+use crate::Api;
 use crate::conversation::{Message, message};
-use crate::tape::format::{Head, Tape, TapeEnding, TapeExchange, TapeRead};
+use crate::tape::format::{Head, LoggedRequest, Tape, TapeEnding, TapeExchange, TapeRead};
 use crate::tape::lookup::Miss;
 use crate::turn::{Decoder, EventWriter};
 use event::payload::{
@@ -23,17 +24,6 @@ const LATER_STAGES: [&str; 3] = ["tc-accumulate", "tc-detect", "tool-exec"];
 
 /// The warnings of `llm-stream` that come before the stream that they are about.
 const BEFORE: [&str; 2] = ["retry_wait", "tools_refused"];
-
-/// What the log has of the request that an answer belongs to.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct LoggedRequest {
-    /// How many messages of the log come before the answer.
-    messages: usize,
-    /// The system prompt beside the messages.
-    system: Option<Value>,
-    /// The tools, in OpenAI's shape.
-    tools: Option<Value>,
-}
 
 /// What a turn asks, in the words of a log, whatever API the request would be made for.
 #[derive(Clone, Copy, Debug)]
@@ -448,7 +438,11 @@ impl Decoder for LogDecoder {
         };
         let choice = event.choice();
         match (event.kind(), event.payload()) {
-            (Kind::StreamStart, _) => turn.start_as(&StreamStart::read(&event)),
+            (Kind::StreamStart, _) => {
+                let start = StreamStart::read(&event);
+                let api = start.api.and_then(|name| Api::from_name(&name.str()));
+                turn.start_as(&start, api.map(Api::name));
+            }
             (Kind::SessionStats, _) => {
                 self.has_counts = true;
                 // The times are those of this replay.
