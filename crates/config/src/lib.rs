@@ -15,5 +15,5 @@ mod show;
 
 pub use file::{ConfigFile, Model};
 pub use options::is_merged;
-pub use resolve::Configured;
-pub use run::{ShowArgs, Spec, run};
+pub use resolve::{Configured, Spec};
+pub use run::{ShowArgs, run};

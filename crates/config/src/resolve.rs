@@ -3,13 +3,28 @@
 
 use crate::file::{ConfigFile, Model, Table};
 use crate::options::{KnownOption, Values};
-use crate::run::Spec;
 use anyhow::{Result, anyhow};
 use args::DefaultOption;
 use clap::{ArgMatches, Command};
 
 /// The variables of the options that say what to ask of a model begin so.
 const ASK: &str = "LLM";
+
+/// How a command uses the file.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// Its table in the file.
+    pub section: &'static str,
+    /// How the variables of its options begin.
+    pub variables: &'static str,
+    /// The options by which a model is asked, where the command asks itself.
+    pub model: Option<Command>,
+    /// Options that another command reads from the file and the environment, where this one is not
+    /// given them.
+    pub shared: Vec<&'static str>,
+    /// Whether each request names its model, so that the file's default is not that of all.
+    pub routes: bool,
+}
 
 /// Where a value is from.
 #[derive(Clone, Debug, PartialEq, Eq)]

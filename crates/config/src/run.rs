@@ -1,27 +1,11 @@
 //! Runs a command whose options have defaults in the file and in the environment.
 
-use crate::resolve::Configured;
+use crate::resolve::{Configured, Spec};
 use crate::show;
 use anyhow::Result;
 use clap::{Command, Parser};
 use std::process::ExitCode;
 use stdio::Status;
-
-/// How a command uses the file.
-#[derive(Clone, Debug)]
-pub struct Spec {
-    /// Its table in the file.
-    pub section: &'static str,
-    /// How the variables of its options begin.
-    pub variables: &'static str,
-    /// The options by which a model is asked, where the command asks itself.
-    pub model: Option<Command>,
-    /// Options that another command reads from the file and the environment, where this one is not
-    /// given them.
-    pub shared: Vec<&'static str>,
-    /// Whether each request names its model, so that the file's default is not that of all.
-    pub routes: bool,
-}
 
 /// The option that shows what is configured.
 #[derive(Clone, Copy, Debug, clap::Args)]
