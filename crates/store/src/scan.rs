@@ -3,8 +3,8 @@
 use crate::files::{is_locked, lock};
 use crate::folder::PrivateFolder;
 use crate::session::{
-    APPENDED, SessionId, StoreError, StoredSession, folder_number, read_at, read_lines, session_of,
-    stored_sessions,
+    APPENDED, SessionId, StoreError, StoredSession, first_line, folder_number, read_lines,
+    session_of, stored_sessions,
 };
 use rustix::fs::OFlags;
 use std::ffi::OsString;
@@ -129,27 +129,5 @@ impl SessionScan {
         let folder = folder.map_err(|_| StoreError::Unknown)?;
         folder.remove(&id.file());
         Ok(())
-    }
-}
-
-/// See [`SessionScan::first_line`].
-pub(crate) fn first_line(file: &File, most: usize) -> Result<Vec<u8>, StoreError> {
-    /// What holds most first lines.
-    const FIRST: usize = 1024;
-    let mut bytes = Vec::new();
-    let mut room = FIRST.min(most);
-    loop {
-        let before = bytes.len();
-        bytes.resize(room, 0);
-        let count = read_at(file, &mut bytes[before..], before as u64)?;
-        bytes.truncate(before + count);
-        if let Some(feed) = bytes.iter().position(|byte| *byte == b'\n') {
-            bytes.truncate(feed);
-            return Ok(bytes);
-        }
-        if bytes.len() < room || room >= most {
-            return Ok(Vec::new());
-        }
-        room = room.saturating_mul(8).min(most);
     }
 }

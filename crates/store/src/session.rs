@@ -6,7 +6,6 @@
 
 use crate::files::{AppendedFile, FileId, is_locked, lock};
 use crate::folder::PrivateFolder;
-use crate::scan::first_line;
 use rustix::fs::{FlockOperation, OFlags, flock, inotify};
 use rustix::io::Errno;
 use std::cell::RefCell;
@@ -534,6 +533,28 @@ fn end_of_lines(file: &File) -> io::Result<u64> {
         end = from;
     }
     Ok(0)
+}
+
+/// See [`crate::SessionScan::first_line`].
+pub(crate) fn first_line(file: &File, most: usize) -> Result<Vec<u8>, StoreError> {
+    /// What holds most first lines.
+    const FIRST: usize = 1024;
+    let mut bytes = Vec::new();
+    let mut room = FIRST.min(most);
+    loop {
+        let before = bytes.len();
+        bytes.resize(room, 0);
+        let count = read_at(file, &mut bytes[before..], before as u64)?;
+        bytes.truncate(before + count);
+        if let Some(feed) = bytes.iter().position(|byte| *byte == b'\n') {
+            bytes.truncate(feed);
+            return Ok(bytes);
+        }
+        if bytes.len() < room || room >= most {
+            return Ok(Vec::new());
+        }
+        room = room.saturating_mul(8).min(most);
+    }
 }
 
 /// Reads until `into` is full or the file ends.
