@@ -1,6 +1,5 @@
 //! The options that name a provider, and how it is asked.
 
-use super::form::ToolsModeChoice;
 use api::{Api, Price};
 use clap::ValueEnum;
 use client::{BodySplit, Speed, Stall};
@@ -83,6 +82,17 @@ impl ProviderArgs {
             .filter_map(|(name, value)| Some((name.to_owned(), value?)))
             .collect()
     }
+}
+
+/// What the user asks for. The comments are those of `--help`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ToolsModeChoice {
+    /// In the request's own field
+    Native,
+    /// In the system prompt, in a dialect's form
+    Tag,
+    /// Whichever the model takes: see 'Tools mode auto'
+    Auto,
 }
 
 /// How the model learns of its tools.

@@ -2,7 +2,6 @@
 
 use super::args::ToolsModeArgs;
 use anyhow::{Context, Result, bail};
-use clap::ValueEnum;
 use std::path::Path;
 use tag::{Dialect, Dialects};
 
@@ -24,17 +23,6 @@ pub enum ToolsForm {
     Tag(&'static Dialect),
     /// Not at all; earlier calls are text of this dialect.
     Nothing(&'static Dialect),
-}
-
-/// What the user asks for. The comments are those of `--help`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ToolsModeChoice {
-    /// In the request's own field
-    Native,
-    /// In the system prompt, in a dialect's form
-    Tag,
-    /// Whichever the model takes: see 'Tools mode auto'
-    Auto,
 }
 
 // The dialect of tools in the prompt.

@@ -23,9 +23,10 @@ mod words;
 
 pub use args::{
     AutoArgs, ConnectionArgs, Fallback, ProviderArgs, ReplayArgs, TapeModeArg, ToolsModeArgs,
+    ToolsModeChoice,
 };
 pub use auto::FormDecision;
-pub use form::{RequestForm, ToolsForm, ToolsModeChoice, dialects, named_dialect};
+pub use form::{RequestForm, ToolsForm, dialects, named_dialect};
 pub use host::{Host, Note};
 pub use playlist::{PlayedAnswer, Playlist};
 pub use provider::ReadyProvider;

@@ -1,6 +1,7 @@
 //! What a turn asks: the conversation, the tools and the options, before anything is sent.
 
-use super::form::{RequestForm, ToolsForm, ToolsModeChoice};
+use super::args::ToolsModeChoice;
+use super::form::{RequestForm, ToolsForm};
 use super::provider::ReadyProvider;
 use anyhow::{Result, bail};
 use api::tape::AskedOfLog;
