@@ -7,8 +7,9 @@ mod running;
 
 use crate::args::ServeSettings;
 use crate::budget::FULL_MS;
+use crate::client_request::ClientRequest;
 use crate::log::Notices;
-use crate::pipe::{ClientRequest, Pipe};
+use crate::pipe::Pipe;
 use crate::places::AnswerSlots;
 use anyhow::{Result, bail};
 use output::CommandOutput;

@@ -5,7 +5,9 @@ mod calls;
 mod chat;
 mod conversations;
 mod gate;
+mod headers;
 mod kept;
+mod kept_request;
 mod kept_turn;
 mod page;
 mod pass;
@@ -20,8 +22,6 @@ mod stored;
 mod tool_loop;
 mod turn;
 
-pub(crate) use chat::ChatPath;
-pub(crate) use kept::KeptPath;
 pub(crate) use response::ResponseBody;
 pub(crate) use service::{Reports, Service};
 

@@ -11,6 +11,9 @@ use tokio::sync::Notify;
 /// its own, so that it means the same client whatever becomes of the list of keys.
 pub(crate) type ClientKey = Option<KeyHash>;
 
+/// Who cancels the responses of a key that is taken out, and the code of streams that end with it.
+pub(crate) const KEY_REMOVED: &str = "key_removed";
+
 /// The SHA-256 hash of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct KeyHash([u8; 32]);

@@ -2,6 +2,7 @@
 
 mod args;
 mod budget;
+mod client_request;
 mod command;
 mod front;
 mod http;

@@ -1,8 +1,9 @@
 //! Which provider answers a request: that of the model that it names.
 
 use crate::args::Args;
+use crate::client_request::ClientRequest;
 use crate::log::Notices;
-use crate::pipe::{ClientRequest, Pipe};
+use crate::pipe::Pipe;
 use crate::upstream::Upstream;
 use anyhow::Result;
 use api::{Api, FailedAnswer, InboundError, InboundRequest, ListedModel};

@@ -4,12 +4,11 @@
 mod observers;
 
 use crate::budget::{FULL_MS, MEMORY, MemoryBudget, Share};
-use crate::keys::ClientKey;
 use crate::metrics::ServiceMetrics;
 use crate::traces::AnswerTrace;
 use crate::turns::{TurnEvent, Turns};
 use accumulate::Accumulate;
-use api::{AnswerForm, AnswerOptions, Api, Dropped, Encoder, FailedAnswer, Front, InboundRequest};
+use api::{AnswerForm, AnswerOptions, Dropped, Encoder, FailedAnswer, Front};
 use api::{RunningStatus, UiFront, UiOptions, UiStream};
 use event::payload::Millis;
 use event::payload::{Error, FinishReason, StreamEnd, StreamStart};
@@ -21,30 +20,6 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
-use trace::TraceContext;
-
-/// What a client asks for.
-#[derive(Debug)]
-pub(crate) struct ClientRequest {
-    /// The share of the memory budget (`--max-memory`) that the conversation uses.
-    pub share: Share,
-    /// The client's key.
-    pub key: ClientKey,
-    /// The id of the request, which the client sees as `x-request-id`: 32 hexadecimal digits.
-    pub id: String,
-    /// The API that the client speaks; `request.params` holds members of a request body of this
-    /// API.
-    pub api: Api,
-    /// The body of the request, read.
-    pub request: InboundRequest,
-    /// Whether the client sends a failed request again by itself.
-    pub retries: bool,
-    /// The client's headers that a provider of the same API may get (`anthropic-beta`, …), names in
-    /// lower case.
-    pub headers: Vec<(String, String)>,
-    /// The span of the answer, if there is a trace.
-    pub trace: Option<TraceContext>,
-}
 
 /// How many bytes of an answer wait for a slow client before its source has to wait, too.
 const ROOM: usize = 64 << 10;

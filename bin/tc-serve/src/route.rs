@@ -1,7 +1,6 @@
 //! What a path is for, and which paths are passed to the provider as they are.
 
 use crate::front::AnyFront;
-pub(crate) use crate::http::{ChatPath, KeptPath};
 use anyhow::{Result, bail};
 use api::Front;
 use hyper::{HeaderMap, Method};
@@ -44,6 +43,122 @@ pub(crate) enum Endpoint {
     Kept(KeptPath),
     /// None of these.
     Unknown,
+}
+
+/// A path of a chat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChatPath {
+    /// `/api/chat/ID/stream`
+    Stream,
+    /// `/api/chat/ID/stop`
+    Stop,
+}
+
+impl ChatPath {
+    /// The path whose last segment this is.
+    pub(crate) fn of(verb: &str) -> Option<ChatPath> {
+        match verb {
+            "stream" => Some(ChatPath::Stream),
+            "stop" => Some(ChatPath::Stop),
+            _ => None,
+        }
+    }
+
+    /// The methods that it has.
+    pub(crate) fn methods(self) -> &'static [Method] {
+        match self {
+            ChatPath::Stream => &[Method::GET],
+            ChatPath::Stop => &[Method::POST],
+        }
+    }
+}
+
+/// A path of what is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeptPath {
+    /// `/v1/responses/ID`
+    Response,
+    /// `/v1/responses/ID/cancel`
+    Cancel,
+    /// `/v1/responses/ID/input_items`
+    InputItems,
+    /// `/v1/conversations`
+    Conversations,
+    /// `/v1/conversations/ID`
+    Conversation,
+    /// `/v1/conversations/ID/items`
+    Items,
+    /// `/v1/conversations/ID/items/ITEM`
+    Item,
+    /// `/v1/sessions/ID/calls/CALL/VERB`
+    Call(CallVerb),
+    /// `/v1/sessions/ID/messages`
+    Say,
+    /// `/v1/sessions/ID/cancel`
+    CancelSession,
+}
+
+impl KeptPath {
+    /// What the path of these segments, without a version, is for.
+    pub(crate) fn of(segments: &[&str]) -> Option<KeptPath> {
+        Some(match *segments {
+            // Of these the service has none of its own.
+            ["responses", "compact" | "input_tokens"] => return None,
+            ["responses", _] => KeptPath::Response,
+            ["responses", _, "cancel"] => KeptPath::Cancel,
+            ["responses", _, "input_items"] => KeptPath::InputItems,
+            ["conversations"] => KeptPath::Conversations,
+            ["conversations", _] => KeptPath::Conversation,
+            ["conversations", _, "items"] => KeptPath::Items,
+            ["conversations", _, "items", _] => KeptPath::Item,
+            ["sessions", _, "calls", _, verb] => KeptPath::Call(CallVerb::of(verb)?),
+            ["sessions", _, "messages"] => KeptPath::Say,
+            ["sessions", _, "cancel"] => KeptPath::CancelSession,
+            _ => return None,
+        })
+    }
+
+    /// The methods that it has.
+    pub(crate) fn methods(self) -> &'static [Method] {
+        match self {
+            KeptPath::Response => &[Method::GET, Method::DELETE],
+            KeptPath::Cancel
+            | KeptPath::Conversations
+            | KeptPath::Call(_)
+            | KeptPath::Say
+            | KeptPath::CancelSession => &[Method::POST],
+            KeptPath::InputItems => &[Method::GET],
+            KeptPath::Item => &[Method::GET, Method::DELETE],
+            KeptPath::Items => &[Method::GET, Method::POST],
+            KeptPath::Conversation => &[Method::GET, Method::POST, Method::DELETE],
+        }
+    }
+}
+
+/// What a person does with a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallVerb {
+    /// Lets it run.
+    Approve,
+    /// Refuses it.
+    Deny,
+    /// Gives the result of a call that may have run before a crash.
+    Answer,
+    /// Stops it while it runs.
+    Cancel,
+}
+
+impl CallVerb {
+    /// The verb of a path.
+    pub(crate) fn of(word: &str) -> Option<CallVerb> {
+        Some(match word {
+            "approve" => CallVerb::Approve,
+            "deny" => CallVerb::Deny,
+            "answer" => CallVerb::Answer,
+            "cancel" => CallVerb::Cancel,
+            _ => return None,
+        })
+    }
 }
 
 impl Endpoint {

@@ -20,11 +20,13 @@ mod view;
 
 pub(crate) use digest::{summary, whole};
 pub(crate) use index::{IndexedSession, forget, sessions as indexed_sessions};
-pub(crate) use lines::event as event_of_line;
-pub(crate) use outline::{CONTENT, Outline, PendingCall, REASONING, ResponseId, ResponseOutline};
-pub(crate) use place::{PlaceError, SessionPlace, WantedPlace, WantedSession, line};
+pub(crate) use lines::{event as event_of_line, line};
+pub(crate) use outline::{
+    CONTENT, LEFT, Outline, PendingCall, REASONING, ResponseId, ResponseOutline, status_of,
+};
+pub(crate) use place::{PlaceError, SessionPlace, WantedPlace, WantedSession};
 pub(crate) use producer::{
-    Made, RunningResponse, SessionWriter, WaitingClient, not_written, one_turn, produce, status_of,
+    Made, RunningResponse, SessionWriter, WaitingClient, not_written, one_turn, produce,
 };
 pub(crate) use quota::{FollowerPlace, SessionLimits};
 pub(crate) use retain::Retain;

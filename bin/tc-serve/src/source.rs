@@ -1,8 +1,9 @@
 //! Where the events of an answer come from: a provider, or a command.
 
+use crate::client_request::ClientRequest;
 use crate::command::AnsweringCommand;
 use crate::models::Providers;
-use crate::pipe::{ClientRequest, Pipe};
+use crate::pipe::Pipe;
 use crate::turns::Turns;
 use crate::upstream::Upstream;
 use api::FailedAnswer;

@@ -5,8 +5,9 @@
 mod by_model;
 mod host;
 
+use crate::client_request::ClientRequest;
 use crate::log::Notices;
-use crate::pipe::{ClientRequest, Pipe};
+use crate::pipe::Pipe;
 use anyhow::{Result, bail};
 use api::FailedAnswer;
 use api::{

@@ -1,14 +1,13 @@
 //! What a person does with a session over HTTP: answers the calls that wait, cancels a call or the
 //! response, and says something meanwhile.
 
-use super::kept::{KeptPath, object};
-use super::kept_turn::other_call;
-use super::refusals::Named;
+use super::kept::object;
+use super::refusals::{Named, other_call};
 use super::response::{Refusal, ResponseBody, whole};
 use super::service::{Admitted, Service};
 use super::stored::StoredResponse;
 use crate::pipe::JSON;
-use crate::route::segment;
+use crate::route::{CallVerb, KeptPath, segment};
 use crate::sessions::{
     InboxFull, LiveSession, Outline, PendingCall, PlaceError, ResponseId, RunFile, RunningResponse,
     Sessions, line,
@@ -22,32 +21,6 @@ use std::ffi::OsString;
 use std::rc::Rc;
 use std::sync::Arc;
 use store::{SessionId, Store};
-
-/// What a person does with a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CallVerb {
-    /// Lets it run.
-    Approve,
-    /// Refuses it.
-    Deny,
-    /// Gives the result of a call that may have run before a crash.
-    Answer,
-    /// Stops it while it runs.
-    Cancel,
-}
-
-impl CallVerb {
-    /// The verb of a path.
-    pub(crate) fn of(word: &str) -> Option<CallVerb> {
-        Some(match word {
-            "approve" => CallVerb::Approve,
-            "deny" => CallVerb::Deny,
-            "answer" => CallVerb::Answer,
-            "cancel" => CallVerb::Cancel,
-            _ => return None,
-        })
-    }
-}
 
 /// A request of a person about one session.
 struct PersonAsks {

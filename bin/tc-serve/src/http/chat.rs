@@ -9,41 +9,13 @@ use super::refusals::Named;
 use super::response::{Refusal, RequestRecord, ResponseBody, no_content};
 use super::service::{Admitted, Service};
 use super::stored::StoredResponse;
-use crate::route::segment;
+use crate::route::{ChatPath, segment};
 use crate::sessions::{LiveSession, Outline, PlaceError, ResponseId, Sessions, WaitingClient};
 use api::AnswerForm;
 use hyper::body::Incoming;
-use hyper::{Method, Request, Response};
+use hyper::{Request, Response};
 use serde_json::{Map, Value, json};
 use std::rc::Rc;
-
-/// A path of a chat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ChatPath {
-    /// `/api/chat/ID/stream`
-    Stream,
-    /// `/api/chat/ID/stop`
-    Stop,
-}
-
-impl ChatPath {
-    /// The path whose last segment this is.
-    pub(crate) fn of(verb: &str) -> Option<ChatPath> {
-        match verb {
-            "stream" => Some(ChatPath::Stream),
-            "stop" => Some(ChatPath::Stop),
-            _ => None,
-        }
-    }
-
-    /// The methods that it has.
-    pub(crate) fn methods(self) -> &'static [Method] {
-        match self {
-            ChatPath::Stream => &[Method::GET],
-            ChatPath::Stop => &[Method::POST],
-        }
-    }
-}
 
 impl Service {
     /// Answers a request about a chat.

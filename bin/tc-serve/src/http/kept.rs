@@ -3,7 +3,6 @@
 //! <https://platform.openai.com/docs/api-reference/responses>.
 
 use super::body;
-use super::calls::CallVerb;
 use super::query::Query;
 use super::refusals::{Named, member};
 use super::response::{Refusal, RequestRecord, ResponseBody, whole};
@@ -11,7 +10,7 @@ use super::service::{Admitted, Service};
 use super::stored::{StoredResponse, with_session};
 use crate::front::AnyFront;
 use crate::pipe::{JSON, Pipe, PipeOutput, TextSearch};
-use crate::route::segment;
+use crate::route::{KeptPath, segment};
 use crate::sessions::{PlaceError, ResponseId, ResponseOutline, Sessions, WaitingClient};
 use api::{AnswerForm, AnswerOptions, Conversation, Encoder, Front, RunningStatus, response_items};
 use event::payload::{ResponseEnd, ResponseStatus};
@@ -21,68 +20,6 @@ use hyper::{Method, Request, Response, StatusCode, Uri};
 use serde_json::{Map, Value, json};
 use std::rc::Rc;
 use store::{SessionId, StoreError};
-
-/// A path of what is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum KeptPath {
-    /// `/v1/responses/ID`
-    Response,
-    /// `/v1/responses/ID/cancel`
-    Cancel,
-    /// `/v1/responses/ID/input_items`
-    InputItems,
-    /// `/v1/conversations`
-    Conversations,
-    /// `/v1/conversations/ID`
-    Conversation,
-    /// `/v1/conversations/ID/items`
-    Items,
-    /// `/v1/conversations/ID/items/ITEM`
-    Item,
-    /// `/v1/sessions/ID/calls/CALL/VERB`
-    Call(CallVerb),
-    /// `/v1/sessions/ID/messages`
-    Say,
-    /// `/v1/sessions/ID/cancel`
-    CancelSession,
-}
-
-impl KeptPath {
-    /// What the path of these segments, without a version, is for.
-    pub(crate) fn of(segments: &[&str]) -> Option<KeptPath> {
-        Some(match *segments {
-            // Of these the service has none of its own.
-            ["responses", "compact" | "input_tokens"] => return None,
-            ["responses", _] => KeptPath::Response,
-            ["responses", _, "cancel"] => KeptPath::Cancel,
-            ["responses", _, "input_items"] => KeptPath::InputItems,
-            ["conversations"] => KeptPath::Conversations,
-            ["conversations", _] => KeptPath::Conversation,
-            ["conversations", _, "items"] => KeptPath::Items,
-            ["conversations", _, "items", _] => KeptPath::Item,
-            ["sessions", _, "calls", _, verb] => KeptPath::Call(CallVerb::of(verb)?),
-            ["sessions", _, "messages"] => KeptPath::Say,
-            ["sessions", _, "cancel"] => KeptPath::CancelSession,
-            _ => return None,
-        })
-    }
-
-    /// The methods that it has.
-    pub(crate) fn methods(self) -> &'static [Method] {
-        match self {
-            KeptPath::Response => &[Method::GET, Method::DELETE],
-            KeptPath::Cancel
-            | KeptPath::Conversations
-            | KeptPath::Call(_)
-            | KeptPath::Say
-            | KeptPath::CancelSession => &[Method::POST],
-            KeptPath::InputItems => &[Method::GET],
-            KeptPath::Item => &[Method::GET, Method::DELETE],
-            KeptPath::Items => &[Method::GET, Method::POST],
-            KeptPath::Conversation => &[Method::GET, Method::POST, Method::DELETE],
-        }
-    }
-}
 
 /// A request about what is kept.
 pub(super) struct AskedFor {

@@ -3,7 +3,9 @@
 
 use super::body;
 use super::calls::verdict_options;
-use super::refusals::{Named, member};
+use super::headers::{accepts_sse, client_retries, forwarded};
+use super::kept_request::{KeptRequest, OwnTools};
+use super::refusals::{Named, member, other_call};
 use super::response::{Refusal, RequestRecord, ResponseBody, whole};
 use super::sent_before::{IDEMPOTENCY, SentBefore, sent_before};
 use super::service::{Admitted, Service};
@@ -11,11 +13,10 @@ use super::stored::{
     SESSION, StoredOptions, StoredResponse, StoredUi, conversation_id, with_session,
 };
 use super::tool_loop::{LoopStep, ToolLoop, TurnRequest};
-use super::turn::{accepts_sse, client_retries, forwarded};
-use crate::budget::Share;
+use crate::client_request::ClientRequest;
 use crate::front::AnyFront;
 use crate::keys::{ClientKey, KeyHash, hex};
-use crate::pipe::{ClientRequest, EventLines, JSON, PipeOutput};
+use crate::pipe::{EventLines, JSON, PipeOutput};
 use crate::sessions::{
     PendingCall, ResponseId, RunningResponse, SessionPlace, SessionWriter, Sessions, WaitingClient,
     WantedPlace, WantedSession, id_of_name, line, not_written, one_turn, produce, random_id,
@@ -25,7 +26,6 @@ use crate::traces::client_trace;
 use api::{AnswerForm, AnswerOptions, Front, InboundRequest, RunningStatus};
 use event::Json;
 use event::payload::Response as ResponseEvent;
-use hyper::body::Bytes;
 use hyper::{HeaderMap, Response, StatusCode};
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
@@ -34,41 +34,12 @@ use std::sync::Arc;
 use store::SessionId;
 use trace::TraceContext;
 
-/// What the service needs to answer a request with its own tools.
-pub(super) struct OwnTools {
-    /// The tools.
-    pub tools: Rc<ServiceTools>,
-    /// The names of the client's tools.
-    pub leave: Vec<String>,
-    /// The options with which `tool-exec` runs the calls of the last turn before the model is asked;
-    /// `None` where the last turn has no open calls.
-    pub decides: Option<Vec<OsString>>,
-    /// Whether the response ends where a call waits for a person.
-    pub ends_for_a_person: bool,
-}
-
 /// The client's answers to calls that wait.
 struct PersonAnswers {
     /// As options of `tool-exec`.
     words: Vec<OsString>,
     /// The offsets of the calls.
     calls: Vec<u64>,
-}
-
-/// A request whose answer is kept.
-pub(super) struct KeptRequest<'r> {
-    /// What is known of its head.
-    pub admitted: &'r Admitted,
-    /// What the client speaks.
-    pub front: AnyFront,
-    /// The headers.
-    pub headers: &'r HeaderMap,
-    /// What the body says.
-    pub inbound: InboundRequest,
-    /// The bytes of the body.
-    pub body: Bytes,
-    /// What the service keeps of it in memory.
-    pub share: Share,
 }
 
 /// The header in which a client says what it wants to see of calls that the service runs.
@@ -562,14 +533,6 @@ impl KeptRequest<'_> {
             new,
         })
     }
-}
-
-/// The refusal of an answer to another call than the one that waits under this id. It does not name
-/// the right hash: who answers has to have seen the call.
-pub(super) fn other_call() -> Refusal {
-    let message =
-        "the call that waits under this id has another hash; look at it again, in its session";
-    Refusal::new(409, "hash_differs", message)
 }
 
 /// Whether a client takes this segment of a path away, encoded or not. Source:

@@ -2,9 +2,9 @@
 //! that do not ask for an answer.
 
 use super::body;
+use super::headers::forwarded;
 use super::response::{Content, PassedBody, Refusal, RequestRecord, ResponseBody};
 use super::service::{Admitted, Service};
-use super::turn::forwarded;
 use crate::route::Endpoint;
 use crate::traces::client_trace;
 use crate::upstream::{Passed, model_of, with_model};

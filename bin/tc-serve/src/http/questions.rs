@@ -7,11 +7,12 @@
 //! <https://docs.anthropic.com/en/api/messages-count-tokens>.
 
 use super::body::{ONLY_JSON, inbound, read, refused};
+use super::headers::forwarded;
 use super::response::{Refusal, ResponseBody, text, whole};
 use super::service::{Admitted, Service};
-use super::turn::forwarded;
+use crate::client_request::ClientRequest;
 use crate::front::AnyFront;
-use crate::pipe::{ClientRequest, JSON};
+use crate::pipe::JSON;
 use crate::sessions::Sessions;
 use api::{Api, Front, ListedModel};
 use event::Object;

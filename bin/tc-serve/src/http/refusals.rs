@@ -84,3 +84,11 @@ pub(super) fn member(name: &str, why: &str) -> Refusal {
     refusal.failure.param = Some(name.into());
     refusal
 }
+
+/// The refusal of an answer to another call than the one that waits under this id. It does not name
+/// the right hash: who answers has to have seen the call.
+pub(super) fn other_call() -> Refusal {
+    let message =
+        "the call that waits under this id has another hash; look at it again, in its session";
+    Refusal::new(409, "hash_differs", message)
+}

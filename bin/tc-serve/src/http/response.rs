@@ -1,9 +1,10 @@
 //! A response and its body, and why a request is refused. While an answer streams, the body is what
 //! drives it: dropping the body ends the source of its events.
 
-use super::service::KEY_REMOVED;
 use super::sessions::FollowBody;
 use crate::budget::{FULL_MS, MEMORY, Share};
+use crate::front::AnyFront;
+use crate::keys::KEY_REMOVED;
 use crate::life::ConnectionPhase;
 use crate::log::{AccessLine, LogLines};
 use crate::panics::{self, Panicked, caught_now};
@@ -13,7 +14,7 @@ use api::{FailedAnswer, Front};
 use client::{Error, PieceContent};
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use hyper::header::{ALLOW, CONNECTION, HeaderName, HeaderValue};
-use hyper::{Method, Response, StatusCode};
+use hyper::{HeaderMap, Method, Response, StatusCode};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -575,6 +576,45 @@ async fn next(mut body: client::Body) -> (client::Body, NextBytes) {
         PieceContent::Lost(error) => Err(error),
     };
     (body, came)
+}
+
+/// The response to a request whose status is known.
+pub(super) fn respond(
+    answering: Box<Answering>,
+    is_stream: bool,
+    kind: &'static str,
+    front: AnyFront,
+) -> Response<ResponseBody> {
+    let limits = answering.pipe.limits();
+    let mut response = if is_stream {
+        answering.pipe.begin();
+        let mut response = Response::new(ResponseBody::new(Content::Stream(answering)));
+        stream_headers(response.headers_mut(), kind);
+        for (name, value) in front.headers() {
+            let value = HeaderValue::from_static(value);
+            response.headers_mut().insert(*name, value);
+        }
+        response
+    } else {
+        let (bytes, share) = answering.pipe.take_whole();
+        whole(
+            StatusCode::OK,
+            kind,
+            Bytes::from_owner(KeptBytes {
+                bytes,
+                _share: share,
+            }),
+        )
+    };
+    response.headers_mut().extend(limits);
+    response
+}
+
+/// Adds the headers of an answer that is sent piece by piece: no proxy may hold its pieces back.
+pub(super) fn stream_headers(headers: &mut HeaderMap, kind: &'static str) {
+    headers.insert("content-type", HeaderValue::from_static(kind));
+    headers.insert("cache-control", HeaderValue::from_static("no-cache"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! A request that its client has sent before: by its `Idempotency-Key`, or as the SDKs send a request
 //! again.
 
-use super::kept_turn::KeptRequest;
+use super::kept_request::KeptRequest;
 use super::refusals::Named;
 use super::response::Refusal;
 use crate::sessions::{

@@ -3,7 +3,7 @@
 use super::gate::Gate;
 use crate::args::{LimitArgs, ServeSettings};
 use crate::budget::MemoryBudget;
-use crate::keys::{ClientKey, CurrentKeys, KeyHash, Keys};
+use crate::keys::{ClientKey, CurrentKeys, KEY_REMOVED, KeyHash, Keys};
 use crate::life::ServiceEnd;
 use crate::log::{LogLines, Notices};
 use crate::metrics::ServiceMetrics;
@@ -23,9 +23,6 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
 use trace::TraceContext;
-
-/// Who cancels the responses of a key that is taken out, and the code of streams that end with it.
-pub(super) const KEY_REMOVED: &str = "key_removed";
 
 /// What all requests share.
 pub(crate) struct Service {

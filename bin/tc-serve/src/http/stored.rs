@@ -1,9 +1,8 @@
 //! A stored answer: what its session holds of it, and how a client sees it.
 
 use super::refusals::Named;
-use super::response::{Answering, Refusal, RequestRecord, ResponseBody};
+use super::response::{Answering, Refusal, RequestRecord, ResponseBody, respond};
 use super::service::Service;
-use super::turn::respond;
 use crate::front::AnyFront;
 use crate::pipe::{Pipe, PipeOutput, TextSearch};
 use crate::sessions::{

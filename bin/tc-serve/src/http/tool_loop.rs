@@ -1,13 +1,14 @@
 //! A request that the service answers with tools of its own: the model is asked, its calls run, and
 //! it is asked again with their results, until it answers without a call of the service's.
 
-use super::kept_turn::OwnTools;
+use super::kept_request::OwnTools;
 use super::refusals::Named;
 use super::response::Refusal;
 use super::service::Service;
 use super::stored::StoredResponse;
+use crate::client_request::ClientRequest;
 use crate::keys::{ClientKey, KeyHash};
-use crate::pipe::{ClientRequest, EventLines, PipeOutput};
+use crate::pipe::{EventLines, PipeOutput};
 use crate::sessions::{
     Made, Outline, ResponseId, RunFile, RunningResponse, SessionWriter, Sessions,
 };

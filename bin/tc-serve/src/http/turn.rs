@@ -1,19 +1,20 @@
 //! A request for an answer, or for its events.
 
 use super::body;
-use super::kept_turn::KeptRequest;
-use super::response::{Answering, Content, KeptBytes, Refusal, RequestRecord, ResponseBody, whole};
+use super::headers::{accepts_sse, client_retries, forwarded};
+use super::kept_request::KeptRequest;
+use super::response::{Answering, Refusal, RequestRecord, ResponseBody, respond};
 use super::service::{Admitted, Service};
 use crate::budget::FULL_MS;
+use crate::client_request::ClientRequest;
 use crate::front::AnyFront;
-use crate::pipe::{ClientRequest, Pipe, PipeOutput, TextSearch};
+use crate::pipe::{Pipe, PipeOutput, TextSearch};
 use crate::traces::{AnswerTrace, client_trace};
 use crate::turns::Turns;
-use api::{AnswerForm, AnswerOptions, Api, Clock, Front, InboundRequest, Message, REPEATED};
+use api::{AnswerForm, AnswerOptions, Clock, Front, InboundRequest, Message, REPEATED};
 use api::{UiOptions, UiRunner};
 use hyper::body::{Bytes, Incoming};
-use hyper::header::HeaderValue;
-use hyper::{HeaderMap, Request, Response, StatusCode};
+use hyper::{HeaderMap, Request, Response};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -240,74 +241,11 @@ impl Service {
     }
 }
 
-/// The response to a request whose status is known.
-pub(super) fn respond(
-    answering: Box<Answering>,
-    is_stream: bool,
-    kind: &'static str,
-    front: AnyFront,
-) -> Response<ResponseBody> {
-    let limits = answering.pipe.limits();
-    let mut response = if is_stream {
-        answering.pipe.begin();
-        let mut response = Response::new(ResponseBody::new(Content::Stream(answering)));
-        stream_headers(response.headers_mut(), kind);
-        for (name, value) in front.headers() {
-            let value = HeaderValue::from_static(value);
-            response.headers_mut().insert(*name, value);
-        }
-        response
-    } else {
-        let (bytes, share) = answering.pipe.take_whole();
-        whole(
-            StatusCode::OK,
-            kind,
-            Bytes::from_owner(KeptBytes {
-                bytes,
-                _share: share,
-            }),
-        )
-    };
-    response.headers_mut().extend(limits);
-    response
-}
-
 /// The seconds since 1970.
 fn now() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs())
-}
-
-/// Adds the headers of an answer that is sent piece by piece: no proxy may hold its pieces back.
-pub(super) fn stream_headers(headers: &mut HeaderMap, kind: &'static str) {
-    headers.insert("content-type", HeaderValue::from_static(kind));
-    headers.insert("cache-control", HeaderValue::from_static("no-cache"));
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-}
-
-/// Whether a client wants server-sent events.
-pub(super) fn accepts_sse(headers: &HeaderMap) -> bool {
-    let accept = headers
-        .get("accept")
-        .and_then(|accept| accept.to_str().ok());
-    accept.is_some_and(|accept| accept.contains("text/event-stream"))
-}
-
-/// The headers that a provider of the client's own API may get.
-pub(super) fn forwarded(api: Api, headers: &HeaderMap) -> Vec<(String, String)> {
-    let values = |name: &&'static str| {
-        let values: Vec<&str> = headers
-            .get_all(*name)
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-            .collect();
-        (!values.is_empty()).then(|| ((*name).to_owned(), values.join(",")))
-    };
-    api::forwarded_headers(api)
-        .iter()
-        .filter_map(values)
-        .collect()
 }
 
 /// The members of a request that an answer of OpenAI Responses repeats, and their JSON.
@@ -320,39 +258,4 @@ fn echo(body: &Bytes) -> Vec<(String, String)> {
         .filter(|(_, json)| *json != "null")
         .map(|(name, json)| (name.to_owned(), json.to_owned()))
         .collect()
-}
-
-/// How the `user-agent` of clients begins that try again by themselves: Codex, Claude Code,
-/// opencode, and `llm-stream` or another `tc-serve`. Codex has several names (`codex_cli_rs`,
-/// `codex_exec`, `codex-tui`, `codex_vscode`): <https://github.com/openai/codex>,
-/// `codex-rs/login/src/auth/default_client.rs`.
-const AGENTS: [&str; 5] = [
-    "codex",
-    "claude-cli/",
-    "claude-code/",
-    "opencode/",
-    "toolpipe/",
-];
-
-/// How the product begins that the AI SDK adds to the `user-agent` of its caller
-/// (`@ai-sdk/provider-utils`, `withUserAgentSuffix`): `ai-sdk/provider-utils/4.0.40`, and
-/// `ai-sdk-provider-utils/5.0.81` since version 7.
-const AI_SDK: &str = "ai-sdk";
-
-/// What each header of the official SDKs of OpenAI and Anthropic begins with,
-/// `x-stainless-retry-count` among them.
-const SDK: &str = "x-stainless-";
-
-/// Whether a client with these headers sends a failed request again by itself. Two layers that do
-/// multiply: three attempts of a client, each of which is made three times, are nine requests to a
-/// provider that is overloaded already.
-pub(super) fn client_retries(headers: &HeaderMap) -> bool {
-    let agent = headers
-        .get("user-agent")
-        .and_then(|agent| agent.to_str().ok())
-        .unwrap_or_default();
-    let agent = agent.to_ascii_lowercase();
-    headers.keys().any(|name| name.as_str().starts_with(SDK))
-        || AGENTS.iter().any(|begin| agent.starts_with(begin))
-        || agent.split(' ').any(|product| product.starts_with(AI_SDK))
 }

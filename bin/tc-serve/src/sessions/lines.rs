@@ -1,5 +1,6 @@
 //! The lines of a session, one after the other.
 
+use event::payload::{self, Payload};
 use event::{Event, Scanner};
 use std::ops::Range;
 use store::StoreError;
@@ -37,4 +38,12 @@ pub(crate) fn event(scanner: &mut Scanner, line: &[u8], take: impl FnOnce(&Event
     if let Some(event) = line.and_then(|line| scanner.read(line).ok()) {
         take(&event);
     }
+}
+
+/// An event as a line.
+pub(crate) fn line(payload: &Payload<'_>) -> Vec<u8> {
+    let mut line = Vec::new();
+    payload::line(&mut line, payload, None, 0, None);
+    line.push(b'\n');
+    line
 }

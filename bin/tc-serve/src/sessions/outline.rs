@@ -1,7 +1,6 @@
 //! What a session holds, as far as the service has to know: who began it, its responses, and the
 //! calls that wait for a person.
 
-use super::producer::LEFT;
 use api::Conversation;
 use event::payload::{
     self, Approval, Cancel, FinishReason, Response, ResponseEnd, ResponseStatus, Status, StreamEnd,
@@ -12,6 +11,9 @@ use serde_json::Value;
 use std::fmt;
 use std::ops::Range;
 use store::SessionId;
+
+/// Who cancels a response whose last client has left.
+pub(crate) const LEFT: &str = "disconnect";
 
 /// The id of a response: the session that holds it, and the offset of its `response` line there. So
 /// an id finds its file, and its place in it, without an index.
@@ -454,5 +456,15 @@ fn response(event: &Event<'_>, offset: u64) -> ResponseOutline {
             })
         }),
         ..ResponseOutline::default()
+    }
+}
+
+/// How a response ended whose last stream ended for this reason.
+pub(crate) fn status_of(reason: Option<FinishReason>) -> ResponseStatus {
+    match reason {
+        Some(FinishReason::Stop | FinishReason::ToolCalls) => ResponseStatus::Completed,
+        Some(FinishReason::Length | FinishReason::ContentFilter) => ResponseStatus::Incomplete,
+        Some(FinishReason::Cancelled) => ResponseStatus::Cancelled,
+        Some(FinishReason::Error | FinishReason::Cut) | None => ResponseStatus::Failed,
     }
 }

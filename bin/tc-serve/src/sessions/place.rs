@@ -1,9 +1,11 @@
 //! Where the answer to a request goes: which session, from which message on, and with what history.
 
-use super::{LiveSession, Outline, PendingCall, ResponseId, RunFile, SessionWriter, Sessions};
+use super::{
+    LiveSession, Outline, PendingCall, ResponseId, RunFile, SessionWriter, Sessions, line,
+};
 use api::InboundRequest;
-use event::payload::{self, Session};
-use event::{Json, Payload};
+use event::Json;
+use event::payload::Session;
 use std::rc::Rc;
 use store::{Lease, SessionId, Store, StoreError};
 
@@ -349,12 +351,4 @@ impl Sessions {
             continued: None,
         })
     }
-}
-
-/// An event as a line.
-pub(crate) fn line(payload: &Payload<'_>) -> Vec<u8> {
-    let mut line = Vec::new();
-    payload::line(&mut line, payload, None, 0, None);
-    line.push(b'\n');
-    line
 }

@@ -1,6 +1,6 @@
 //! One response while it is made: its events go into the session's file, whoever reads them there.
 
-use super::{LiveSession, Outline, ResponseId, ResponseOutline, Sessions, line};
+use super::{LEFT, LiveSession, Outline, ResponseId, ResponseOutline, Sessions, line, status_of};
 use crate::panics::{self, Panicked, caught};
 use crate::pipe::Pipe;
 use crate::tools::next_lines;
@@ -182,9 +182,6 @@ impl Sessions {
         }
     }
 }
-
-/// Who cancels a response whose last client has left.
-pub(crate) const LEFT: &str = "disconnect";
 
 /// A session that a response is written to.
 pub(crate) struct SessionWriter {
@@ -534,16 +531,6 @@ fn cancelled<'a>(id: &'a str, by: &'a str) -> Cancel<'a> {
         id: Some(id.into()),
         by: by.into(),
         ..Cancel::default()
-    }
-}
-
-/// How a response ended whose last stream ended for this reason.
-pub(crate) fn status_of(reason: Option<FinishReason>) -> ResponseStatus {
-    match reason {
-        Some(FinishReason::Stop | FinishReason::ToolCalls) => ResponseStatus::Completed,
-        Some(FinishReason::Length | FinishReason::ContentFilter) => ResponseStatus::Incomplete,
-        Some(FinishReason::Cancelled) => ResponseStatus::Cancelled,
-        Some(FinishReason::Error | FinishReason::Cut) | None => ResponseStatus::Failed,
     }
 }
 

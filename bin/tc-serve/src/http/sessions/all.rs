@@ -3,9 +3,10 @@
 use super::follow::{FollowBody, Outlet, data};
 use super::list::{blocking, open};
 use super::{LINES, refused};
+use crate::http::headers::accepts_sse;
+use crate::http::response::stream_headers;
 use crate::http::response::{Content, Refusal, RequestRecord, ResponseBody};
 use crate::http::service::{Admitted, Service};
-use crate::http::turn::{accepts_sse, stream_headers};
 use crate::life::ServiceEnd;
 use crate::pipe::EVENT_STREAM;
 use crate::sessions::{FollowerPlace, PIECE, Sessions, indexed_sessions};

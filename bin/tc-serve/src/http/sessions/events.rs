@@ -3,11 +3,12 @@
 use super::durable;
 use super::follow::{FollowBody, Following, LineForm};
 use super::{LINES, refused};
+use crate::http::headers::accepts_sse;
 use crate::http::query::Query;
 use crate::http::refusals::too_many_followers;
+use crate::http::response::stream_headers;
 use crate::http::response::{Content, Refusal, RequestRecord, ResponseBody, no_content};
 use crate::http::service::{Admitted, Service};
-use crate::http::turn::{accepts_sse, stream_headers};
 use crate::pipe::EVENT_STREAM;
 use crate::sessions::{LiveSession, PIECE, SessionReader, Sessions};
 use hyper::body::{Bytes, Incoming};
