@@ -7,7 +7,6 @@ const SUBCOMMANDS: [&str; 6] = [
     "tc-eval label",
     "tc-eval explain",
     "tc-eval diff",
-    "tc-eval report-card",
     "tc-eval merge",
     "tc-eval fit",
 ];

@@ -109,7 +109,6 @@ const MISTAKES: [(&str, &str); 74] = [
     ("tc-eval merge bad.json", "run tc-eval --partial again"),
     ("tc-eval merge nowhere", "check the path"),
     ("tc-eval fit nowhere", "check the path"),
-    ("tc-eval report-card nowhere", "check the path"),
     ("tc-eval label nowhere", "check the path"),
     ("tc-eval label --confirm .", "make one with tc-eval label"),
     ("tc-eval label --output /nowhere/x bad.json", "make it"),

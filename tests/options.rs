@@ -16,7 +16,6 @@ const COMMANDS: [&str; 15] = [
     "tc-eval label",
     "tc-eval explain",
     "tc-eval diff",
-    "tc-eval report-card",
     "tc-eval merge",
     "tc-eval fit",
 ];

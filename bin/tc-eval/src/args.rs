@@ -35,8 +35,6 @@ pub(crate) enum EvalCommand {
     Explain(crate::explain::Args),
     /// Compare two recordings by their meaning
     Diff(crate::diff::Args),
-    /// Name the deviations of providers that recordings show
-    ReportCard(crate::report_card::Args),
     /// Join the counts of several runs of --partial
     Merge(crate::merge::Args),
     /// Learn the table of the checker auto from a corpus

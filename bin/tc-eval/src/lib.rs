@@ -13,7 +13,6 @@ mod merge;
 mod read;
 mod reading;
 mod recordings;
-mod report_card;
 mod split;
 
 use args::{Args, EvalCommand};
@@ -35,7 +34,6 @@ fn run(args: Args) -> anyhow::Result<Status> {
         Some(EvalCommand::Label(args)) => label::label(&args),
         Some(EvalCommand::Explain(options)) => explain::explain(&options, &args.common),
         Some(EvalCommand::Diff(args)) => diff::diff(&args),
-        Some(EvalCommand::ReportCard(args)) => report_card::report_card(&args),
         Some(EvalCommand::Merge(args)) => merge::merge(&args),
         Some(EvalCommand::Fit(options)) => fit::fit(&options, &args.common),
     }

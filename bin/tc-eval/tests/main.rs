@@ -11,6 +11,5 @@ mod label;
 mod memory;
 mod merge;
 mod output;
-mod report_card;
 mod run;
 mod shell;

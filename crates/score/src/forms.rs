@@ -11,7 +11,6 @@ mod words;
 pub use html::html;
 pub use junit::junit;
 pub use markdown::markdown;
-pub(crate) use markdown::text as markdown_text;
 pub use table::{Layout, table};
 pub use words::{counted, regressions};
 

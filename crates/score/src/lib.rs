@@ -10,7 +10,6 @@ mod baseline;
 mod clusters;
 pub mod command_line;
 mod counts;
-pub mod deviation;
 pub mod difference;
 pub mod forms;
 mod group;
