@@ -29,7 +29,6 @@ const PIECES: &[&str] = &[
 /// Commands that read text, and that read calls.
 const OF_TEXT: &[&str] = &[
     "tag-parse",
-    "tag-parse --dialect hermes --lint",
     "tc-detect --checker tag",
     "tc-accumulate --as anthropic",
     "tc-view --format term",

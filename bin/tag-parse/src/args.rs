@@ -41,19 +41,13 @@ pub(crate) struct Args {
     /// call is complete only at the end of the stream
     #[arg(long, value_name = "TEXT")]
     pub prefill: Option<String>,
-    /// Report markup that leaked into recorded text, and write nothing else
-    #[arg(long, conflicts_with_all = ["when", "tools", "prefill", "list_dialects", "strict"])]
-    pub lint: bool,
-    /// With --lint: write nothing; the status gives the answer
-    #[arg(short, long, requires = "lint")]
-    pub quiet: bool,
     /// List the dialects, one a line between tabs: name, other names, models, a call with \n for
     /// its line ends, and where it is defined
-    #[arg(long, conflicts_with_all = ["files", "when", "tools", "prefill", "quiet"])]
+    #[arg(long, conflicts_with_all = ["files", "when", "tools", "prefill"])]
     pub list_dialects: bool,
     /// Show one dialect as Markdown: calls, the prompt that asks for them, results, and what to
     /// know
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["files", "dialect", "when", "tools", "prefill", "lint", "quiet", "list_dialects"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["files", "dialect", "when", "tools", "prefill", "list_dialects"])]
     pub show_dialect: Option<String>,
     #[command(flatten)]
     pub common: args::Common,
@@ -67,10 +61,7 @@ Examples:
   tag-parse --list-dialects | cut -f 1,3
   tag-parse --show-dialect hermes
   tag-parse --dialect-file own.toml stream.ndjson
-  tag-parse --dialect-file checkpoint/tokenizer_config.json stream.ndjson
-  tag-parse --lint stream.ndjson answer.txt || echo 'markup leaked'
-
---lint reads events, logs of messages and any other text. It looks for the markers of --dialect (all, by default), tags of reasoning, frames of results such as <tool_response>, control tokens such as <|im_end|>, and calls written as JSON: in the answer, in reasoning, in messages and in results of tools. It prints FILE:LINE: MARKER (dialect NAME): EXCERPT, and ends with 1 if it found any, else with 0. What stands in code, in a block quote or right after a quotation mark is quoted, and has not leaked. The body of a provider's stream is turned into events first: llm-stream --replay FILE | tag-parse --lint.";
+  tag-parse --dialect-file checkpoint/tokenizer_config.json stream.ndjson";
 
 /// `--when`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -103,19 +94,6 @@ impl Args {
                 .map(Rc::new),
             prefill: self.prefill.clone(),
             eager: false,
-        })
-    }
-
-    /// The dialects to look for, all for `auto`.
-    ///
-    /// # Errors
-    /// A name that is not known, or none, or a file of dialects that cannot be read.
-    pub(crate) fn look(&self) -> anyhow::Result<Look> {
-        let dialects = self.dialects()?;
-        let chosen = self.chosen(&dialects)?;
-        Ok(match &chosen[..] {
-            [] => Look::of(dialects.all().collect()),
-            _ => Look::of(chosen),
         })
     }
 

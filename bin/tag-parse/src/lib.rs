@@ -1,7 +1,6 @@
 //! `tag-parse`: tool calls written as text, as tool-call events.
 
 mod args;
-mod lint;
 mod list;
 
 use args::Args;
@@ -26,9 +25,6 @@ fn work(args: Args) -> anyhow::Result<Status> {
     if let Some(name) = &args.show_dialect {
         list::show(args.dialects()?.find(name)?)?;
         return Ok(Status::Done);
-    }
-    if args.lint {
-        return lint::run(&args);
     }
     let streams = Streams::new(args.options()?);
     let outcome = stdio::filter(

@@ -224,15 +224,6 @@ fn mistakes_are_one_line_and_status_2() {
             &["no-such-file.ndjson"],
             "no-such-file.ndjson: No such file or directory",
         ),
-        (&["--lint", "--when", "always"], "cannot be used with"),
-        (
-            &["--lint", "no-such-file.txt"],
-            "no-such-file.txt: No such file or directory",
-        ),
-        (
-            &["--lint", "--dialect", "hermse"],
-            "unknown dialect 'hermse'",
-        ),
         (&["--list-dialects", "file"], "cannot be used with"),
         (&["--frobnicate"], "unexpected argument '--frobnicate'"),
         (&["--max-line", "many"], "not a number of bytes"),
@@ -377,11 +368,6 @@ fn a_dialect_of_a_file_is_read_by_name_in_auto_mode_and_by_itself() {
     let out = run(&["--list-dialects", "--dialect-file", &own], "");
     let first = text(&out.stdout).lines().nth(1).unwrap();
     assert!(first.starts_with("own\tmine\t\t<own_call>\\n{"), "{first}");
-    let out = run(&["--lint", "--dialect-file", &own], "a <own_call> b\n");
-    assert_eq!(
-        text(&out.stdout),
-        "standard input:1: <own_call> (dialect own): a <own_call> b\\n\n"
-    );
 }
 
 #[test]
@@ -457,82 +443,7 @@ fn a_mistake_in_a_file_of_dialects_has_a_line() {
     );
 }
 
-#[test]
-fn lint_tells_what_leaked_and_where() {
-    let scratch = Scratch::new("lint");
-    let stream = scratch.file(
-        "s.ndjson",
-        &lines(&[
-            TAG,
-            r#"{"type":"content_delta","text":"Done.</th"}"#,
-            r#"{"type":"content_delta","text":"ink> Yes `<think>`."}"#,
-            END,
-        ]),
-    );
-    let plain = scratch.file("answer.txt", "Fine.\r\n\nIt says \x1b[1m<|im_end|>\n");
-    let clean = scratch.file("clean.txt", "Fine, 1 < 2.");
-    let out = run(&["--lint", &stream, &clean, &plain], "");
-    let want = format!(
-        "{stream}:2: </think> (reasoning): Done.</think> Yes `<think>`.\n\
-         {plain}:3: <|im_end|> (control token): Fine.\\n\\nIt says \\u{{1b}}[1m<|im_end|>\\n\n"
-    );
-    assert_eq!(
-        (text(&out.stdout), out.status.code(), text(&out.stderr)),
-        (want.as_str(), Some(1), "")
-    );
-    let out = run(&["--lint", &clean], "");
-    assert_eq!((text(&out.stdout), out.status.code()), ("", Some(0)));
-    let out = run(
-        &["--lint", "--dialect", "hermes"],
-        "[TOOL_CALLS] <tool_call>\n",
-    );
-    assert_eq!(
-        text(&out.stdout),
-        "standard input:1: <tool_call> (dialect hermes): [TOOL_CALLS] <tool_call>\\n\n"
-    );
-    assert_eq!(out.status.code(), Some(1));
-    // What a parser took out has not leaked, and what it left has.
-    let parsed = run(&[], &lines(&[TAG, NAMED, REST, END]));
-    assert_eq!(
-        run(&["--lint"], text(&parsed.stdout)).status.code(),
-        Some(0)
-    );
-    assert_eq!(
-        run(&["--lint"], &lines(&[TAG, NAMED, REST, END]))
-            .status
-            .code(),
-        Some(1)
-    );
-}
-
 /// Every example of the help runs as it is written.
-#[test]
-fn a_quiet_lint_writes_nothing_and_stops_where_it_knows() {
-    let scratch = Scratch::new("lint-quiet");
-    let leaked = scratch.file("leaked.txt", "clean\n<tool_call>\n");
-    // Another input, which stays open, is not waited for.
-    let mut child = command(&["--lint", "-q", &leaked, "-"]).spawn().unwrap();
-    let stdin = child.stdin.take().unwrap();
-    let mut out = String::new();
-    child
-        .stdout
-        .take()
-        .unwrap()
-        .read_to_string(&mut out)
-        .unwrap();
-    assert_eq!((child.wait().unwrap().code(), out.as_str()), (Some(1), ""));
-    drop(stdin);
-    let out = run(&["--lint", "--quiet"], "clean\n");
-    assert_eq!((out.status.code(), text(&out.stdout)), (Some(0), ""));
-    assert_eq!(
-        run(&["--lint", "-q"], "the last line: <tool_call>")
-            .status
-            .code(),
-        Some(1)
-    );
-    assert!(text(&run(&["-q"], "").stderr).contains("--lint"));
-}
-
 #[test]
 fn the_examples_of_the_help_run() {
     let scratch = Scratch::new("help");

@@ -293,7 +293,7 @@ pub(crate) struct TextFraming {
     pub foreign: &'static [&'static str],
     /// The same at the beginning of a line, in streams of this dialect.
     pub foreign_lines: &'static [&'static str],
-    /// Other tokens of the template; `--lint` reports them in text of any dialect.
+    /// Other tokens of the template, which are markup in text of any dialect.
     pub tokens: &'static [&'static str],
     /// The answer comes in messages with headers that name a channel or a recipient (Harmony,
     /// Muse).

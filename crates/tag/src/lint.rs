@@ -1,37 +1,13 @@
 //! Markup that leaked into text that people read: markers of dialects, tags of reasoning, frames of
-//! results, control tokens, and calls as JSON.
-//!
-//! What it is: a search of whole texts ([`Lint`]), and the texts of recorded lines, each joined
-//! from its deltas ([`recorded::Recorded`]). Markup in code, in a block quote or right after a quotation mark
-//! is quoted and has not leaked.
+//! results, control tokens, and calls as JSON. Markup in code, in a block quote or right after a
+//! quotation mark is quoted and has not leaked.
 
 mod marks;
-pub mod recorded;
 
 use crate::lint::marks::{LintMark, control_token};
 use crate::look::Look;
 use crate::quote::Quote;
 use event::Raw;
-
-// The search of one text.
-
-/// The length of an excerpt before the marker and after it, in characters.
-const BEFORE: usize = 24;
-const AFTER: usize = 48;
-
-/// Markup that leaked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// Where it begins in the text, in bytes.
-    pub at: usize,
-    /// The markup as it is in the text; for a call that is written as JSON, `JSON call of NAME`.
-    pub marker: String,
-    /// What it belongs to: `dialect NAME`, `dialects NAME, NAME`, `reasoning`, `tool result`,
-    /// `control token` or `any dialect`.
-    pub meaning: String,
-    /// The text around it, its control characters escaped.
-    pub excerpt: String,
-}
 
 /// Searches for leaked markup; see the module. Built once for all texts.
 #[derive(Debug)]
@@ -55,13 +31,12 @@ impl Lint {
         Lint { marks, stops }
     }
 
-    /// All that leaked into this text, in its order. Takes time linear in the text.
-    pub fn search(&self, text: &str) -> Vec<Finding> {
+    /// Whether markup leaked into this text. Takes time linear in the text.
+    pub fn finds(&self, text: &str) -> bool {
         let b = text.as_bytes();
         let mut quote = Quote::markdown();
-        let mut found = Vec::new();
-        // Where the last finding ended, and where JSON that was looked at does.
-        let (mut last, mut json) = (0, 0);
+        // Where JSON that was looked at ends.
+        let mut json = 0;
         let mut i = 0;
         while let Some(at) = b[i..]
             .iter()
@@ -76,212 +51,113 @@ impl Lint {
             }
             let rest = &text[at..];
             let mut length = rest.chars().next().map_or(1, char::len_utf8);
-            if let Some((marker, meaning)) = self.marker(rest, quote.is_line_start()) {
+            if let Some(marker) = self.marker(rest, quote.is_line_start()) {
                 length = marker.len();
                 if !quote.is_quoted() {
-                    found.push(finding(text, at, marker.to_owned(), meaning));
-                    last = at + length;
+                    return true;
                 }
             } else if matches!(b[at], b'{' | b'[') && at >= json && quote.is_line_start() {
                 let value = Raw::parse_prefix(rest);
                 json = value.map_or(at, |value| at + value.text().len());
-                // After a marker it is the body of that call.
-                if let Some(name) = value.ok().and_then(call)
-                    && !quote.is_quoted()
-                    && (last == 0 || !text[last..at].trim_ascii().is_empty())
-                {
-                    found.push(finding(
-                        text,
-                        at,
-                        format!("JSON call of {name}"),
-                        "any dialect".to_owned(),
-                    ));
+                if value.is_ok_and(is_call) && !quote.is_quoted() {
+                    return true;
                 }
             }
             quote.plain(&text[at..at + length]);
             i = at + length;
         }
-        found
+        false
     }
 
-    /// The markup at the beginning of `rest`, and what it belongs to.
-    fn marker<'t>(&self, rest: &'t str, line_start: bool) -> Option<(&'t str, String)> {
+    /// The markup at the beginning of `rest`.
+    fn marker<'t>(&self, rest: &'t str, line_start: bool) -> Option<&'t str> {
         let first = *rest.as_bytes().first()?;
         let from = self.marks.partition_point(|m| m.text.as_bytes()[0] < first);
-        let here = self.marks[from..]
+        let mut here = self.marks[from..]
             .iter()
             .take_while(|m| m.text.as_bytes()[0] == first);
-        if let Some(mark) = here.into_iter().find(|m| m.begins(rest, line_start)) {
-            return Some((&rest[..mark.text.len()], mark.meaning.clone()));
-        }
-        control_token(rest).map(|token| (token, "control token".to_owned()))
+        here.find(|m| m.begins(rest, line_start))
+            .map(|mark| &rest[..mark.text.len()])
+            .or_else(|| control_token(rest))
     }
 }
 
-/// The name of the tool, if this JSON is a call or begins with one: an object, or an array of
-/// objects, that names a tool and has arguments. The description of a tool has none.
-fn call(value: Raw<'_>) -> Option<String> {
+/// Whether this JSON is a call or begins with one: an object, or an array of objects, that names a
+/// tool and has arguments. The description of a tool has none.
+fn is_call(value: Raw<'_>) -> bool {
     if value.is_array() {
-        return value
-            .items()
-            .next()
-            .filter(|first| first.is_object())
-            .and_then(call);
+        let first = value.items().next();
+        return first.is_some_and(|first| first.is_object() && is_call(first));
     }
     let inner = value
         .get("function")
         .filter(|f| f.is_object())
         .unwrap_or(value);
-    let name = ["name", "tool_name", "function"]
+    let has_name = ["name", "tool_name", "function"]
         .iter()
-        .find_map(|key| inner.get_str(key))?;
+        .any(|key| inner.get_str(key).is_some());
     let arguments = ["arguments", "parameters", "args", "input", "tool_input"]
         .iter()
-        .find_map(|key| inner.get(key))?;
-    let schema = arguments.get("properties").is_some_and(|p| p.is_object())
-        || inner.get("description").is_some();
-    ((arguments.is_object() || arguments.is_str()) && !schema).then(|| name.into_owned())
-}
-
-fn finding(text: &str, at: usize, marker: String, meaning: String) -> Finding {
-    let from = text[..at]
-        .char_indices()
-        .rev()
-        .take(BEFORE)
-        .last()
-        .map_or(at, |(from, _)| from);
-    let to = text[at..]
-        .char_indices()
-        .nth(AFTER)
-        .map_or(text.len(), |(n, _)| at + n);
-    Finding {
-        at,
-        marker: escaped(&marker),
-        meaning,
-        excerpt: escaped(&text[from..to]),
-    }
-}
-
-/// The text on one line, without a character that a terminal obeys.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() {
-            out.extend(c.escape_default())
-        } else {
-            out.push(c)
-        }
-    }
-    out
+        .find_map(|key| inner.get(key));
+    let is_schema = |arguments: Raw<'_>| {
+        arguments.get("properties").is_some_and(|p| p.is_object())
+            || inner.get("description").is_some()
+    };
+    has_name
+        && arguments.is_some_and(|arguments| {
+            (arguments.is_object() || arguments.is_str()) && !is_schema(arguments)
+        })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn found(dialects: &str, text: &str) -> Vec<String> {
-        let look = Look::new(dialects).expect("dialects of the table");
-        Lint::new(&look)
-            .search(text)
-            .into_iter()
-            .map(|f| format!("{} {} {}", f.at, f.marker, f.meaning))
-            .collect()
+    fn finds(dialects: &str, text: &str) -> bool {
+        Lint::new(&Look::new(dialects).expect("dialects of the table")).finds(text)
     }
 
     #[test]
-    fn what_leaked_is_found_once_where_it_begins() {
-        for (text, want) in [
-            ("All is well: a < b, [1, 2], {x}, <b>bold</b>.", &[][..]),
-            (
-                "Done.</think> Yes.<|im_end|>",
-                &["5 </think> reasoning", "18 <|im_end|> control token"],
-            ),
-            (
-                "a <|some_new_token|> b < | x |> <| no |>",
-                &["2 <|some_new_token|> control token"],
-            ),
-            (
-                "So: <tool_response>\n\"4\"\n</tool_response>",
-                &[
-                    "4 <tool_response> tool result",
-                    "24 </tool_response> tool result",
-                ],
-            ),
-            (
-                "<tool_result name=\"f\">4</tool_result> <tool_results>",
-                &[
-                    "0 <tool_result tool result",
-                    "23 </tool_result> tool result",
-                ],
-            ),
-            (
-                "[TOOL_RESULTS]4[/TOOL_RESULTS]",
-                &[
-                    "0 [TOOL_RESULTS] tool result",
-                    "15 [/TOOL_RESULTS] tool result",
-                ],
-            ),
-            ("<results>4</results> <result> <name>f</name>", &[]),
-            ("<result name=\"f\">4", &["0 <result tool result"]),
-            ("✿RESULT✿: 4", &["0 ✿RESULT✿ tool result"]),
-            (
-                "<toolbar> <tool kit> <tool name=\"f\">",
-                &["21 <tool dialect tool-name-tag"],
-            ),
-            (
-                "[TOOL_REQUEST]{}[END_TOOL_REQUEST]",
-                &[
-                    "0 [TOOL_REQUEST] dialect lmstudio",
-                    "16 [END_TOOL_REQUEST] dialect lmstudio",
-                ],
-            ),
-            ("Action: call the dentist\n", &[]),
-            (
-                "Action: f\nAction Input: x\n",
-                &["10 Action Input dialect react"],
-            ),
-            (
-                "functools are fine, functools[{\"name\"",
-                &["20 functools dialects phi4-mini, firefunction-v2"],
-            ),
-            (
-                "Let me.\n{\"name\": \"f\", \"arguments\": {}}",
-                &["8 JSON call of f any dialect"],
-            ),
-            (
-                "[{\"tool_name\":\"f\",\"parameters\":{}}]",
-                &["0 JSON call of f any dialect"],
-            ),
-            (
-                "{\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}",
-                &["0 JSON call of f any dialect"],
-            ),
-            ("{\"name\": \"Ada\", \"age\": 36}", &[]),
-            (
-                "{\"name\":\"f\",\"parameters\":{\"type\":\"object\",\"properties\":{}}}",
-                &[],
-            ),
-            (
-                "<|tool_call>call:f{}<tool_call|>",
-                &[
-                    "0 <|tool_call> dialect gemma4",
-                    "20 <tool_call|> dialect gemma4",
-                ],
-            ),
+    fn what_leaked_is_found() {
+        for text in [
+            "Done.</think> Yes.",
+            "Yes.<|im_end|>",
+            "a <|some_new_token|> b",
+            "So: <tool_response>\n\"4\"\n</tool_response>",
+            "<tool_result name=\"f\">4",
+            "4</tool_result> <tool_results>",
+            "[TOOL_RESULTS]4[/TOOL_RESULTS]",
+            "<result name=\"f\">4",
+            "✿RESULT✿: 4",
+            "<toolbar> <tool kit> <tool name=\"f\">",
+            "[TOOL_REQUEST]{}",
+            "{}[END_TOOL_REQUEST]",
+            "Action: f\nAction Input: x\n",
+            "functools are fine, functools[{\"name\"",
+            "Let me.\n{\"name\": \"f\", \"arguments\": {}}",
+            "[{\"tool_name\":\"f\",\"parameters\":{}}]",
+            "{\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}",
+            "<|tool_call>call:f{}",
+            "{}<tool_call|>",
         ] {
-            assert_eq!(found("auto", text), want, "{text:?}");
+            assert!(finds("auto", text), "{text:?}");
         }
-        let hermes = found(
-            "hermes",
-            "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>\n[THINK]",
-        );
-        assert_eq!(
-            hermes,
-            [
-                "0 <tool_call> dialect hermes",
-                "43 </tool_call> dialect hermes"
-            ]
-        );
+        assert!(finds("hermes", "<tool_call>\n{\"name\": \"f\""));
+        assert!(!finds("hermes", "[THINK] of it"));
+    }
+
+    #[test]
+    fn prose_and_data_are_no_markup() {
+        for text in [
+            "All is well: a < b, [1, 2], {x}, <b>bold</b>.",
+            "< | x |> <| no |>",
+            "<results>4</results> <result> <name>f</name>",
+            "Action: call the dentist\n",
+            "{\"name\": \"Ada\", \"age\": 36}",
+            "{\"name\":\"f\",\"parameters\":{\"type\":\"object\",\"properties\":{}}}",
+        ] {
+            assert!(!finds("auto", text), "{text:?}");
+        }
     }
 
     #[test]
@@ -292,7 +168,7 @@ mod tests {
             "> <think> he wrote\n",
             "the tag \"<|im_end|>\" ends it, \u{201c}</think>\u{201d} too",
         ] {
-            assert_eq!(found("auto", text), [""; 0], "{text:?}");
+            assert!(!finds("auto", text), "{text:?}");
         }
     }
 
@@ -310,9 +186,9 @@ mod tests {
         ];
         for dialect in crate::Dialect::all() {
             let example = dialect.example();
-            let all = found("auto", &format!("Let me see.\n{example}"));
             assert!(
-                !all.is_empty() || unmarked.contains(&dialect.name),
+                finds("auto", &format!("Let me see.\n{example}"))
+                    || unmarked.contains(&dialect.name),
                 "{}: {example}",
                 dialect.name
             );
@@ -343,71 +219,11 @@ mod tests {
                 name: "f",
                 text: "4 huts",
             }]);
-            let all = found("hermes", &format!("So it is.\n{results}\nGood."));
-            wrong.extend(
-                all.is_empty()
-                    .then(|| format!("{}: {results}", dialect.name)),
-            );
-        }
-        assert_eq!(wrong, [""; 0]);
-    }
-
-    #[test]
-    fn an_excerpt_is_one_short_line() {
-        let look = Look::new("auto").expect("all");
-        let text = format!("{}\n\u{1b}[2J<think>{}", "ä".repeat(99), "é".repeat(99));
-        let found = Lint::new(&look).search(&text);
-        assert_eq!(found.len(), 1);
-        assert_eq!(
-            found[0].excerpt,
-            format!("{}\\n\\u{{1b}}[2J<think>{}", "ä".repeat(19), "é".repeat(41))
-        );
-    }
-
-    proptest::proptest! {
-        /// For any text, findings are in order, are at the place that they name, and do not
-        /// overlap.
-        #[test]
-        fn findings_are_where_they_say(pieces in proptest::collection::vec(piece(), 0..24)) {
-            let text = pieces.concat();
-            let mut last = 0;
-            for finding in lint().search(&text) {
-                proptest::prop_assert!(finding.at >= last, "{finding:?} in {text:?}");
-                let json = finding.marker.starts_with("JSON call of ");
-                proptest::prop_assert!(json || escaped(&text[finding.at..]).starts_with(&finding.marker), "{finding:?}");
-                last = finding.at + if json { 1 } else { finding.marker.replace("\\n", "\n").len() };
+            if !finds("hermes", &format!("So it is.\n{results}\nGood.")) {
+                wrong.push(format!("{}: {results}", dialect.name));
             }
         }
-    }
-
-    fn lint() -> &'static Lint {
-        static LINT: std::sync::LazyLock<Lint> =
-            std::sync::LazyLock::new(|| Lint::new(&Look::new("auto").expect("all")));
-        &LINT
-    }
-
-    /// Markers, their beginnings, quotes, brackets, and any text.
-    fn piece() -> impl proptest::strategy::Strategy<Value = String> {
-        use proptest::prelude::*;
-        let marks: Vec<&str> = lint().marks.iter().map(|m| m.text).collect();
-        prop_oneof![
-            (proptest::sample::select(marks.clone()), 0..40_usize)
-                .prop_map(|(mark, n)| mark.chars().take(n.max(1)).collect()),
-            proptest::sample::select(marks).prop_map(str::to_owned),
-            proptest::sample::select(vec![
-                "\n",
-                "`",
-                "```",
-                "\"",
-                "> ",
-                "{\"name\":\"f\",\"arguments\":{}}",
-                "[",
-                "<|é|>",
-                "｜"
-            ])
-            .prop_map(str::to_owned),
-            "\\PC{0,6}",
-        ]
+        assert_eq!(wrong, [""; 0]);
     }
 
     #[test]
@@ -420,7 +236,7 @@ mod tests {
             "<".repeat(40_000),
             "<|a".repeat(20_000),
         ] {
-            assert_eq!(lint.search(&text), []);
+            assert!(!lint.finds(&text));
         }
     }
 }

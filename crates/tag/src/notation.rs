@@ -698,7 +698,7 @@ mod tests {
                     for text in [&text, &call, &format!("{call}{text}{call}"), &call.chars().take(9).collect()] {
                         read(&dialects, dialect, text);
                     }
-                    let _ = crate::lint::Lint::new(&Look::among(&dialects, "x").expect("a known name")).search(&call);
+                    let _ = crate::lint::Lint::new(&Look::among(&dialects, "x").expect("a known name")).finds(&call);
                 }
             }
         }

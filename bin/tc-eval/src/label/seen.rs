@@ -172,7 +172,7 @@ impl SeenCalls {
         let was_cut = self.flags.remove("cut-text").is_some();
         let is_native = self.tools_mode.as_deref() != Some("tag");
         let whole = format!("{}{}", self.before, self.after);
-        let is_marked = is_native && !lint.search(&whole).is_empty();
+        let is_marked = is_native && lint.finds(&whole);
         let cut_call = self
             .calls
             .iter()

@@ -4,28 +4,22 @@ use crate::calls::is_name_char;
 use crate::dialect::{CallPart, Dialect, Form, Prompt, is_fence};
 use crate::look::{Look, MarkerMeaning};
 use event::cut;
+use std::cmp::Reverse;
 
 /// Tags that models of any dialect put around reasoning.
 const THOUGHTS: [&str; 4] = ["<thought>", "</thought>", "<reasoning>", "</reasoning>"];
-const CONTROL: &str = "control token";
-const REASONING: &str = "reasoning";
-const RESULT: &str = "tool result";
 /// Elements in the results of some dialects that are found in any document.
 const PLAIN: [&str; 4] = ["result", "results", "name", "output"];
 /// The longest control token, in bytes without its first two characters.
 const TOKEN: usize = 48;
 /// How far the attribute that names the tool may be from the beginning of its tag, in bytes.
 const ATTRIBUTE: usize = 120;
-/// How many dialects are named.
-const NAMED: usize = 2;
 
 /// A marker.
 #[derive(Debug)]
 pub(super) struct LintMark {
     pub text: &'static str,
     after: After,
-    /// What it belongs to, as [`super::Finding::meaning`] has it.
-    pub meaning: String,
 }
 
 /// What must follow a marker, since its text alone is found in prose too.
@@ -81,33 +75,32 @@ pub(super) fn all(look: &Look) -> Vec<LintMark> {
     let mut marks = LintMarks::default();
     for marker in look.markers() {
         for meaning in &marker.meanings {
-            let what = match meaning {
-                MarkerMeaning::Reasoning | MarkerMeaning::Answer => REASONING,
-                MarkerMeaning::Message => CONTROL,
-                MarkerMeaning::Dropped | MarkerMeaning::DroppedFirst
-                    if marker.text.contains(['|', '｜']) =>
-                {
-                    CONTROL
+            let is_markup = match meaning {
+                MarkerMeaning::Reasoning | MarkerMeaning::Answer | MarkerMeaning::Message => true,
+                MarkerMeaning::Dropped | MarkerMeaning::DroppedFirst => {
+                    marker.text.contains(['|', '｜'])
                 }
                 // All others come with their dialects below.
-                _ => continue,
+                _ => false,
             };
-            marks.add([&marker.text], After::Anything, None, what);
+            if is_markup {
+                marks.add([&marker.text], After::Anything);
+            }
         }
     }
     // A model goes on with the turns and results that it expects, in the frame of any dialect that
     // it was trained on.
     for dialect in Dialect::all().iter().chain(look.dialects.iter().copied()) {
-        marks.add(dialect.framing.tokens, After::Anything, None, CONTROL);
+        marks.add(dialect.framing.tokens, After::Anything);
         marks.results(dialect.prompt);
     }
-    marks.add(&THOUGHTS, After::Anything, None, REASONING);
+    marks.add(&THOUGHTS, After::Anything);
     for dialect in &look.dialects {
         let framing = dialect.framing;
         let dropped = framing.dropped.iter().chain(framing.dropped_first);
-        marks.add(dropped, After::Anything, Some(dialect.name), "");
+        marks.add(dropped, After::Anything);
         for form in dialect.forms {
-            marks.form(form, dialect.name);
+            marks.form(form);
         }
     }
     marks.sorted()
@@ -115,31 +108,20 @@ pub(super) fn all(look: &Look) -> Vec<LintMark> {
 
 #[derive(Default)]
 struct LintMarks {
-    list: Vec<(&'static str, After, Vec<&'static str>, &'static str)>,
+    list: Vec<LintMark>,
 }
 
 impl LintMarks {
-    fn add<'m>(
-        &mut self,
-        texts: impl IntoIterator<Item = &'m &'static str>,
-        after: After,
-        dialect: Option<&'static str>,
-        what: &'static str,
-    ) {
+    fn add<'m>(&mut self, texts: impl IntoIterator<Item = &'m &'static str>, after: After) {
         for text in texts {
             let letters = text.starts_with(|c: char| c.is_alphanumeric() || c == '_');
             // A marker of letters alone is a word, and one of a few bytes is found anywhere.
             if text.contains('`') || (after == After::Anything && (letters || text.len() < 4)) {
                 continue;
             }
-            let mut known = self.list.iter_mut();
-            match known.find(|(t, a, _, _)| t == text && *a == after) {
-                Some((_, _, dialects, _)) => {
-                    dialects.extend(dialect.filter(|d| !dialects.contains(d)))
-                }
-                None => self
-                    .list
-                    .push((text, after, dialect.into_iter().collect(), what)),
+            let is_known = |known: &LintMark| known.text == *text && known.after == after;
+            if !self.list.iter().any(is_known) {
+                self.list.push(LintMark { text, after });
             }
         }
     }
@@ -165,9 +147,9 @@ impl LintMarks {
                 let mark = &rest[..end + closed];
                 let name = rest[first..end].trim_start_matches('/');
                 match (closed, PLAIN.contains(&name)) {
-                    (0, true) => self.add([&mark], After::Attribute("name"), None, RESULT),
-                    (0, false) => self.add([&mark], After::Tag, None, RESULT),
-                    (_, false) => self.add([&mark], After::Anything, None, RESULT),
+                    (0, true) => self.add([&mark], After::Attribute("name")),
+                    (0, false) => self.add([&mark], After::Tag),
+                    (_, false) => self.add([&mark], After::Anything),
                     (_, true) => {}
                 }
                 rest = &rest[end..];
@@ -176,15 +158,14 @@ impl LintMarks {
     }
 
     /// The markers around a form's calls, and those between the parts of one.
-    fn form(&mut self, form: &'static Form, dialect: &'static str) {
-        let name = Some(dialect);
+    fn form(&mut self, form: &'static Form) {
         // Text in a code fence is quoted.
         if is_fence(form) {
             return;
         }
         if let Some(section) = &form.section {
             let frame = section.open.iter().chain(section.close);
-            self.add(frame, After::Anything, name, "");
+            self.add(frame, After::Anything);
         }
         for (n, part) in form.call.iter().enumerate() {
             match part {
@@ -198,45 +179,19 @@ impl LintMarks {
                         _ if word && texts[0].contains(' ') => After::Colon,
                         _ => After::Anything,
                     };
-                    self.add(*texts, after, name, "");
+                    self.add(*texts, after);
                 }
-                CallPart::Maybe { marks, .. } => self.add(*marks, After::Anything, name, ""),
-                CallPart::Tag(tag) => self.add(tag.open, After::Attribute(tag.name), name, ""),
+                CallPart::Maybe { marks, .. } => self.add(*marks, After::Anything),
+                CallPart::Tag(tag) => self.add(tag.open, After::Attribute(tag.name)),
                 _ => {}
             }
         }
     }
 
-    fn sorted(self) -> Vec<LintMark> {
-        let mut marks: Vec<LintMark> = self
-            .list
-            .into_iter()
-            .map(|(text, after, mut dialects, what)| {
-                // The more names a dialect goes by, the more usual it is.
-                let names = |name: &&str| Dialect::named(name).map_or(0, |d| d.aliases.len());
-                dialects.sort_by_key(|name| std::cmp::Reverse(names(name)));
-                LintMark {
-                    text,
-                    after,
-                    meaning: meaning(&dialects, what),
-                }
-            })
-            .collect();
-        marks.sort_by_key(|m| (m.text.bytes().next(), std::cmp::Reverse(m.text.len())));
-        marks
-    }
-}
-
-fn meaning(dialects: &[&str], what: &str) -> String {
-    match dialects {
-        _ if !what.is_empty() => what.to_owned(),
-        [one] => format!("dialect {one}"),
-        few if few.len() <= NAMED => format!("dialects {}", few.join(", ")),
-        many => format!(
-            "dialects {} and {} more",
-            many[..NAMED].join(", "),
-            many.len() - NAMED
-        ),
+    fn sorted(mut self) -> Vec<LintMark> {
+        let key = |mark: &LintMark| (mark.text.bytes().next(), Reverse(mark.text.len()));
+        self.list.sort_by_key(key);
+        self.list
     }
 }
 
