@@ -1,6 +1,6 @@
 //! What was typed.
 
-use ask::{ConnectionArgs, ProviderArgs, ReplayArgs, ToolsModeArgs};
+use ask::{ConnectionArgs, FaultArgs, ProviderArgs, ReplayArgs, ToolsModeArgs};
 use clap::Parser;
 use std::path::PathBuf;
 
@@ -67,6 +67,8 @@ pub(crate) struct Args {
     pub connection: ConnectionArgs,
     #[command(flatten)]
     pub replay: ReplayArgs,
+    #[command(flatten)]
+    pub faults: FaultArgs,
     #[command(flatten)]
     show: config::ShowArgs,
     #[command(flatten)]

@@ -188,7 +188,7 @@ impl Opening {
         let settings = settings.of_model(configured.model());
         let mut recorder = tape.map(open_tape).transpose()?;
         if let Some(recorder) = &mut recorder {
-            recorder.set_faults(args.replay.faults_within(&args.connection));
+            recorder.set_faults(args.faults.faults(&args.connection));
         }
         let first = recorder.as_ref().and_then(Recorder::first);
         let provider = ReadyProvider::new(settings, first)?;

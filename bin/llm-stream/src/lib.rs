@@ -26,7 +26,7 @@ pub fn main() -> ExitCode {
             if !args.replay.files.is_empty() {
                 return replay::replay(&args);
             }
-            if args.replay.faults().any() && !args.replay.is_offline()? {
+            if args.faults.faults(&args.connection).any() && !args.replay.is_offline()? {
                 bail!(
                     "faults are put into recorded answers only, name some with --replay, or with --tape and without --tape-mode"
                 );

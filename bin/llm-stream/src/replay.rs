@@ -92,7 +92,6 @@ fn open(path: &Path) -> io::Result<FileBody> {
     if path != Path::new("-") {
         return FileBody::open(path);
     }
-    stdio::check_input().map_err(io::Error::other)?;
     FileBody::of_reader("-".to_owned(), || Ok(io::stdin()))
 }
 
@@ -133,7 +132,7 @@ impl ReplayRun<'_> {
         self.out
             .messages()
             .verbose(format_args!("{}: {}", path.display(), api.name()));
-        let body = if self.args.replay.faults().any() {
+        let body = if self.args.faults.faults(&self.args.connection).any() {
             let Some(bytes) = self.ahead(&mut body, path, |_| false).await? else {
                 return Ok(());
             };
@@ -251,7 +250,7 @@ impl ReplayRun<'_> {
     }
 
     fn recorded(&self, mut recording: RecordedAnswer) -> Body {
-        let faults = self.args.replay.faults_within(&self.args.connection);
+        let faults = self.args.faults.faults(&self.args.connection);
         faults.apply(&mut recording);
         Body::of_recording(recording, self.args.replay.speed)
     }

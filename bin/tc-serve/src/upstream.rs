@@ -72,22 +72,10 @@ impl Upstream {
         // In tag mode, too: if text could begin inside reasoning, its first 256 bytes would be held
         // back, and calls until the end.
         settings.tools.prefill.get_or_insert_default();
-        let connection = settings.connection;
-        let faults = replay.map(|replay| replay.faults_within(&connection));
-        let faults = faults.unwrap_or_default();
+        let connect_timeout = settings.connection.connect_timeout;
         let played = replay.filter(|replay| !replay.files.is_empty());
         let is_replay = played.is_some();
-        let is_recorded = match replay {
-            Some(replay) => is_replay || replay.is_offline()?,
-            None => false,
-        };
-        if faults.any() && !is_recorded {
-            bail!(
-                "faults are put into recorded answers only, name some with --replay, or with --tape and without --tape-mode"
-            );
-        }
-        let open =
-            |replay: &ReplayArgs| Playlist::open(&replay.files, settings.provider.api, &faults);
+        let open = |replay: &ReplayArgs| Playlist::open(&replay.files, settings.provider.api);
         let playlist = played.map(open).transpose()?;
         let tape = match replay {
             Some(replay) if !is_replay => replay.tape()?,
@@ -103,11 +91,10 @@ impl Upstream {
             // The address and the key are the same for every request, so a mistake in them is one
             // of the start.
             provider.check(&models_request(provider.api, &provider.options))?;
-            network = Some(Network::new(&provider.route, connection.connect_timeout)?);
+            network = Some(Network::new(&provider.route, connect_timeout)?);
         }
         let recorder = recorder.map(|mut recorder| {
             recorder.set_redactor(provider.redactor());
-            recorder.set_faults(faults);
             RefCell::new(recorder)
         });
         Ok(Upstream {

@@ -192,6 +192,18 @@ pub struct ReplayArgs {
     /// real: as fast as it was recorded, max: at once, N: N times as fast as it was recorded
     #[arg(long, value_name = "SPEED", default_value = "max", value_parser = speed)]
     pub speed: Speed,
+    /// A tape to answer from, or to record on (env LLM_TAPE)
+    #[arg(long, value_name = "FILE")]
+    pub tape: Option<PathBuf>,
+    /// How the tape is used (env LLM_TAPE_MODE; default replay)
+    #[arg(long, value_name = "MODE", value_enum)]
+    pub tape_mode: Option<TapeModeArg>,
+}
+
+/// Faults in the answers of a replay.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Replay and tapes")]
+pub struct FaultArgs {
     /// Split the body into reads of N bytes, or of random lengths
     #[arg(long, value_name = "N|random:SEED", value_parser = resplit)]
     pub resplit: Option<BodySplit>,
@@ -207,12 +219,6 @@ pub struct ReplayArgs {
     /// Send the event (or the line) that holds this byte twice
     #[arg(long, value_name = "BYTE")]
     pub dup_at: Option<usize>,
-    /// A tape to answer from, or to record on (env LLM_TAPE)
-    #[arg(long, value_name = "FILE")]
-    pub tape: Option<PathBuf>,
-    /// How the tape is used (env LLM_TAPE_MODE; default replay)
-    #[arg(long, value_name = "MODE", value_enum)]
-    pub tape_mode: Option<TapeModeArg>,
 }
 
 /// How to use a tape.

@@ -22,8 +22,8 @@ mod turn;
 mod words;
 
 pub use args::{
-    AutoArgs, ConnectionArgs, Fallback, ProviderArgs, ReplayArgs, TapeModeArg, ToolsModeArgs,
-    ToolsModeChoice,
+    AutoArgs, ConnectionArgs, Fallback, FaultArgs, ProviderArgs, ReplayArgs, TapeModeArg,
+    ToolsModeArgs, ToolsModeChoice,
 };
 pub use auto::FormDecision;
 pub use form::{RequestForm, ToolsForm, dialects, named_dialect};

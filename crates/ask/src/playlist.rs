@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, anyhow, bail};
 use api::tape::{Head, Tape};
 use api::{Api, RecordingForm, recognise, unrecognised};
-use client::{RecordedAnswer, ReplayFaults};
+use client::RecordedAnswer;
 use std::cell::Cell;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -32,12 +32,11 @@ pub struct PlayedAnswer {
 }
 
 impl Playlist {
-    /// Reads recorded bodies and tapes, and puts `faults` into each answer. `api` is that of
-    /// bodies; without it a body shows its own.
+    /// Reads recorded bodies and tapes. `api` is that of bodies; without it a body shows its own.
     ///
     /// # Errors
     /// One line that names the file: one that cannot be read, or whose API is unknown.
-    pub fn open(files: &[PathBuf], api: Option<Api>, faults: &ReplayFaults) -> Result<Playlist> {
+    pub fn open(files: &[PathBuf], api: Option<Api>) -> Result<Playlist> {
         let mut answers = vec![];
         for path in files {
             let bytes = if path == Path::new("-") {
@@ -53,9 +52,6 @@ impl Playlist {
                 )
             })?;
             read(&bytes, api, path, &mut answers)?;
-        }
-        for answer in &mut answers {
-            faults.apply(&mut answer.recording);
         }
         if answers.is_empty() {
             bail!("--replay: the files hold no answer");

@@ -1,6 +1,8 @@
 //! What was typed, with what the environment adds, as the settings of a provider.
 
-use super::args::{AutoArgs, ConnectionArgs, ProviderArgs, ReplayArgs, TapeModeArg, ToolsModeArgs};
+use super::args::{
+    AutoArgs, ConnectionArgs, FaultArgs, ProviderArgs, ReplayArgs, TapeModeArg, ToolsModeArgs,
+};
 use ::args::DefaultOption;
 use anyhow::{Result, anyhow, bail};
 use clap::{CommandFactory, Parser, ValueEnum};
@@ -141,35 +143,29 @@ pub fn open_tape((path, mode): TapeSettings) -> Result<Recorder> {
     })
 }
 
-impl ReplayArgs {
-    /// The same with the longest silence of a connection, which a longer stall does not wait for.
-    pub fn faults_within(&self, connection: &ConnectionArgs) -> ReplayFaults {
+impl FaultArgs {
+    /// What goes wrong in a replay. A stall that is not shorter than the longest silence of a
+    /// connection ends the answer at once.
+    pub fn faults(self, connection: &ConnectionArgs) -> ReplayFaults {
+        let FaultArgs {
+            resplit,
+            cut_at,
+            stall_at,
+            error_at,
+            dup_at,
+        } = self;
         ReplayFaults {
+            resplit,
+            cut_at,
+            stall_at,
+            error_at,
+            dup_at,
             idle: Some(connection.idle_timeout),
-            ..self.faults()
         }
     }
+}
 
-    /// What goes wrong in a replay.
-    pub fn faults(&self) -> ReplayFaults {
-        let ReplayArgs {
-            resplit,
-            cut_at,
-            stall_at,
-            error_at,
-            dup_at,
-            ..
-        } = *self;
-        ReplayFaults {
-            resplit,
-            cut_at,
-            stall_at,
-            error_at,
-            dup_at,
-            idle: None,
-        }
-    }
-
+impl ReplayArgs {
     /// Whether every answer comes from a tape.
     ///
     /// # Errors
