@@ -99,14 +99,6 @@ pub(crate) struct ServiceArgs {
     /// OpenTelemetry
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub otlp_file: Option<PathBuf>,
-    /// Add messages, arguments, results and error messages to the traces of sessions
-    #[arg(
-        long,
-        requires = "otlp_file",
-        requires = "sessions",
-        hide_short_help = true
-    )]
-    pub otlp_contents: bool,
 }
 
 /// Who may ask.

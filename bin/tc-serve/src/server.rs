@@ -148,7 +148,7 @@ async fn run(settings: &ServeSettings, configured: &Configured) -> Result<i32> {
 /// One line for a file that cannot be opened.
 fn traces(settings: &ServeSettings, notices: &Notices) -> Result<Option<TraceFile>> {
     let service = &settings.args.service;
-    let open = |path| TraceFile::open(path, service.otlp_contents, notices);
+    let open = |path| TraceFile::open(path, notices);
     service.otlp_file.as_deref().map(open).transpose()
 }
 

@@ -74,15 +74,10 @@ enum TraceItem {
 
 impl TraceFile {
     /// Creates the file at `path` if it does not exist, and starts the thread that appends to it.
-    /// `has_contents` adds messages, arguments and results of sessions.
     ///
     /// # Errors
     /// A file that cannot be opened, [`stdio::Failure::Limit`].
-    pub(crate) fn open(
-        path: &Path,
-        has_contents: bool,
-        notices: &Notices,
-    ) -> anyhow::Result<TraceFile> {
+    pub(crate) fn open(path: &Path, notices: &Notices) -> anyhow::Result<TraceFile> {
         open(path).map_err(|error| {
             anyhow::anyhow!(
                 "--otlp-file {}: {error}, check the path and its permissions",
@@ -104,8 +99,7 @@ impl TraceFile {
                         file: from,
                         lines,
                         session,
-                    } => derived(from, lines, &session, has_contents)
-                        .and_then(|line| file.append(&line)),
+                    } => derived(from, lines, &session).and_then(|line| file.append(&line)),
                     TraceItem::Flush(done) => {
                         // `flush` may have timed out.
                         let _ = done.send(());
@@ -191,14 +185,9 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Derives a trace from these lines of a session.
-fn derived(
-    mut file: File,
-    lines: Range<u64>,
-    session: &str,
-    has_contents: bool,
-) -> io::Result<Vec<u8>> {
+fn derived(mut file: File, lines: Range<u64>, session: &str) -> io::Result<Vec<u8>> {
     file.seek(SeekFrom::Start(lines.start))?;
-    let mut trace = begun(session, has_contents);
+    let mut trace = begun(session);
     let mut out = Vec::new();
     let mut scanner = Scanner::default();
     store::lines(file.take(lines.end - lines.start), |line| {
@@ -210,8 +199,8 @@ fn derived(
     Ok(out)
 }
 
-fn begun(session: &str, has_contents: bool) -> TraceView {
-    let mut trace = TraceView::new(has_contents);
+fn begun(session: &str) -> TraceView {
+    let mut trace = TraceView::new(false);
     let begin = Session {
         id: session.into(),
         ..Session::default()
