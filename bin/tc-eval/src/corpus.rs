@@ -37,7 +37,6 @@ pub(crate) struct CorpusEntry {
 pub(crate) fn entries(corpus: &Path) -> Result<Entries> {
     let name: Arc<str> = corpus.to_string_lossy().into();
     let (reader, folder): (Box<dyn Read + Send>, PathBuf) = if corpus == Path::new("-") {
-        stdio::check_input()?;
         (Box::new(std::io::stdin()), PathBuf::new())
     } else {
         let index = if corpus.is_dir() {

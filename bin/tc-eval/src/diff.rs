@@ -98,7 +98,6 @@ fn bytes(path: &Path) -> Result<Vec<u8>> {
     if path != Path::new("-") {
         return std::fs::read(path).map_err(unreadable(path));
     }
-    stdio::check_input()?;
     let mut bytes = Vec::new();
     std::io::stdin()
         .lock()

@@ -75,7 +75,6 @@ pub(crate) fn merge(args: &Args) -> Result<Status> {
 /// A file of parts, and its name in messages.
 fn open(path: &Path) -> Result<(String, Box<dyn Read>)> {
     if path == Path::new("-") {
-        stdio::check_input()?;
         return Ok((
             "standard input".to_owned(),
             Box::new(std::io::stdin().lock()),

@@ -105,7 +105,6 @@ fn start(tool: &Tool, arguments: std::env::ArgsOs) -> ExitCode {
 
 /// Prints a line for each command.
 fn list() -> anyhow::Result<Status> {
-    stdio::check_output()?;
     let mut out = stdio::Output::new();
     for tool in &TOOLS {
         out.put(format!("{:<14} {}\n", tool.name, tool.about).as_bytes())?;

@@ -169,9 +169,6 @@ pub fn run_with_defaults<A: Parser, D>(
         stdio::message(&command, text);
         ExitCode::from(Status::Error.code())
     };
-    if let Err(closed) = stdio::check_output() {
-        return refuse(&closed.to_string());
-    }
     let typed: Vec<_> = std::env::args_os().collect();
     if let Some(text) = single_dash(&known, &typed) {
         return refuse(&text);

@@ -1,7 +1,7 @@
 //! Lines from files and standard input, in blocks: whole lines at a time, in one buffer that is
 //! used again.
 
-use crate::{Failure, StopSignals, check_input};
+use crate::{Failure, StopSignals};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
 use std::fs::File;
@@ -74,13 +74,9 @@ impl Input {
     /// bytes, at most 2 GiB.
     ///
     /// # Errors
-    /// [`Failure::Read`] for the first file that cannot be opened, [`Failure::Closed`] for standard
-    /// input: nothing was read then.
+    /// [`Failure::Read`] for the first file that cannot be opened: nothing was read then.
     pub fn open(files: &[PathBuf], max_line: usize) -> Result<Self, Failure> {
         let mut todo = VecDeque::new();
-        if files.is_empty() || files.iter().any(|path| path == Path::new("-")) {
-            check_input()?;
-        }
         for path in files {
             let name = path.display().to_string();
             if path == Path::new("-") {

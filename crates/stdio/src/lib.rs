@@ -23,5 +23,5 @@ pub use output::{Output, reader_gone};
 pub use reader::{BadLine, BadLines, InputPiece, LineReader, read_in_thread};
 pub use signals::{StopSignals, each_signal, hangups, heeded};
 pub use status::{Errors, Failure, FilterEnd, Status, block, message};
-pub use system::{Patience, check_descriptors, check_input, check_output, terminal, thread};
+pub use system::{Patience, check_descriptors, terminal, thread};
 pub use writer::{Emit, Filter, LineHandler, LineWriter};

@@ -69,14 +69,6 @@ pub enum Failure {
     /// Standard output cannot be written (disk full, …).
     #[error("standard output: {0}, free some space or write elsewhere")]
     Write(std::io::Error),
-    /// A standard file was closed when the command started.
-    #[error("{file} is closed, {remedy}")]
-    Closed {
-        /// Which one.
-        file: &'static str,
-        /// What to do.
-        remedy: &'static str,
-    },
     /// The system allows no more files or threads.
     #[error("{what}: {error}, raise the limits (ulimit -n for files, ulimit -u for threads)")]
     Limit {
