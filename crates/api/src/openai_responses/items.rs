@@ -1,5 +1,6 @@
 //! The output items of a Responses stream: which one an event is about.
 
+use crate::failure::StreamFailure;
 use crate::members::minified;
 use crate::turn::EventWriter;
 use event::payload::{RetractReason, ToolCallDelta};
@@ -279,9 +280,33 @@ impl OutputItems {
         }
     }
 
-    /// Finishes the calls of the response that ended.
+    /// The arguments of a call are complete, which its item repeats. A call of which neither the id
+    /// nor the name is known waits for the item: what came behind its end would be another call.
+    pub(crate) fn end_arguments(
+        &mut self,
+        at: usize,
+        all: Option<Raw<'_>>,
+        turn: &mut EventWriter<'_>,
+    ) {
+        if self.list[at].is_unknown() {
+            self.list[at].wait(all, turn);
+        } else {
+            self.finish_call(at, all, turn);
+        }
+    }
+
+    /// Finishes the calls of the response that ended. One of which nothing but the beginning came is
+    /// no call without arguments: even that has an end, so its end is lost.
     pub(crate) fn finish_calls(&mut self, turn: &mut EventWriter<'_>) {
         for at in std::mem::replace(&mut self.finished, self.list.len())..self.list.len() {
+            if self.list[at].has_only_begun() {
+                let name = &self.list[at].name;
+                let message = format!(
+                    "the response ended without the end of the call of \"{name}\", so its arguments are lost"
+                );
+                turn.error(&StreamFailure::new("call_lost", message, true));
+                continue;
+            }
             self.finish_call(at, None, turn);
         }
     }
@@ -518,6 +543,28 @@ impl OutputItem {
         turn.end_call(0, Some(self.label), &arguments);
     }
 
+    /// Neither the id nor the name of the call came.
+    fn is_unknown(&self) -> bool {
+        self.call_id.is_empty() && self.name.is_empty()
+    }
+
+    /// It is a call that has begun, and neither arguments nor an end of it came.
+    fn has_only_begun(&self) -> bool {
+        let is_text = matches!(self.kind, ItemKind::Function | ItemKind::Custom);
+        let is_empty = self.start.is_empty() && self.sent.is_empty() && self.held.is_empty();
+        is_text && !self.done && is_empty
+    }
+
+    /// Holds the whole text of a call back, of which nothing was written.
+    fn wait(&mut self, all: Option<Raw<'_>>, turn: &mut EventWriter<'_>) {
+        let all = all.map(argument_text).unwrap_or_default();
+        if !all.is_empty() && !self.done {
+            turn.free(self.held.len());
+            turn.keep(all.len());
+            self.held = all;
+        }
+    }
+
     /// The next piece of a call's text.
     pub(crate) fn piece(&mut self, piece: Raw<'_>, turn: &mut EventWriter<'_>) {
         if self.done {
@@ -529,8 +576,7 @@ impl OutputItem {
             self.scanner.push(&text);
         }
         // An id that came behind the first piece would begin another call.
-        let is_unknown = self.call_id.is_empty() && self.name.is_empty();
-        if is_unknown || !self.held.is_empty() || self.scanner.is_balanced() {
+        if self.is_unknown() || !self.held.is_empty() || self.scanner.is_balanced() {
             turn.keep(text.len());
             self.held.push_str(&text);
             return;

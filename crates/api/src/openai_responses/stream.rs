@@ -110,7 +110,7 @@ impl Decoder for OpenaiResponses {
                 let all = data.get(if custom { "input" } else { "arguments" });
                 // xAI and others repeat the name here; a call that was never added has no other.
                 self.items[at].identify(None, data.get("name"), turn);
-                self.items.finish_call(at, all, turn);
+                self.items.end_arguments(at, all, turn);
             }
             "reasoning_summary_text.delta" | "reasoning_text.delta" => {
                 let at = self.items.locate(data, ItemKind::Reasoning);
@@ -338,6 +338,42 @@ mod tests {
             call(&[&done(r#""arguments":"""#)]),
             [want[0], want[2], want[3]]
         );
+    }
+
+    #[test]
+    fn a_call_whose_item_was_never_added_is_one_call() {
+        let all = r#""arguments":"{\"a\":1}""#;
+        let args =
+            format!(r#"{{"type":"response.function_call_arguments.done","item_id":"i",{all}}}"#);
+        let want = [
+            "#0 id:c f",
+            "#0 {\"a\":1}",
+            "#0 done",
+            "end tool_calls completed",
+        ];
+        let (first, second, item) = (piece("{\"a\":"), piece("1}"), done(all));
+        for pieces in [vec![first.as_str(), second.as_str()], vec![]] {
+            let frames = [&pieces[..], &[args.as_str(), item.as_str(), END]].concat();
+            assert_eq!(brief(OpenaiResponses, &frames), want);
+        }
+        let input = r#"{"type":"response.custom_tool_call_input.done","item_id":"i","input":"q"}"#;
+        let item = done(r#""input":"q""#).replace("function_call", "custom_tool_call");
+        assert_eq!(
+            brief(OpenaiResponses, &[input, &item, END])[1..3],
+            [r#"#0 {"input":"q"#, "#0 \"} done"]
+        );
+    }
+
+    #[test]
+    fn a_call_that_has_only_begun_when_the_response_ends_is_lost() {
+        for start in ["", r#","arguments":"""#] {
+            let start = added(
+                "function_call",
+                &format!(r#""call_id":"c","name":"f"{start}"#),
+            );
+            let want = ["#0 id:c f", "error call_lost", "end error completed"];
+            assert_eq!(brief(OpenaiResponses, &[&start, END]), want);
+        }
     }
 
     #[test]
