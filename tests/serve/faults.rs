@@ -131,8 +131,9 @@ fn a_frame_that_is_lost_on_its_way_never_ends_cleanly() {
                 }
                 let bytes = damage.of(&body.bytes, frame);
                 let lines = events(body.api, [&bytes[..]], End::Eof, None);
-                if lines == whole {
-                    continue; // The end had come.
+                // The end had come, or what is left of the first line is a comment of an event stream.
+                if lines == whole || bytes.starts_with(b":") {
+                    continue;
                 }
                 tried += 1;
                 let part = Part {

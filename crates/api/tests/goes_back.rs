@@ -1,6 +1,5 @@
 //! What a provider wants back goes back: for every recorded body of `fixtures/streams` the next
-//! request to the same provider holds each opaque member of the answer. `BODIES` names another
-//! folder of bodies, with a folder for each API.
+//! request to the same provider holds each opaque member of the answer.
 //!
 //! The members are found in the bodies by [`wanted`], which shares nothing with the decoders. The
 //! table with their sources: docs/protocol.md, "What goes back to the provider".
@@ -249,19 +248,19 @@ fn strings(value: &Value, out: &mut Vec<String>) {
 
 #[test]
 fn every_opaque_member_of_a_recording_is_in_the_next_request() {
-    let root = crate::recorded::root();
     let (mut wrong, mut count) = (Vec::new(), BTreeMap::new());
-    for (api, path) in crate::recorded::bodies(&root) {
+    for body in testkit::bodies() {
         let apis = [
             Api::Anthropic,
             Api::Gemini,
             Api::OpenaiChat,
             Api::OpenaiResponses,
         ];
-        let Some(api) = Api::from_name(&api).filter(|api| apis.contains(api)) else {
+        let Some(api) = Api::from_name(&body.api).filter(|api| apis.contains(api)) else {
             continue;
         };
-        let body = fs::read(&path).unwrap();
+        let name = body.name;
+        let body = fs::read(&body.path).unwrap();
         let members = wanted(api, &frames(&String::from_utf8_lossy(&body)));
         if members.is_empty() {
             continue;
@@ -277,8 +276,7 @@ fn every_opaque_member_of_a_recording_is_in_the_next_request() {
             if !rest.any(|sent| *sent == member) {
                 let is_out_of_order = sent.contains(&member);
                 wrong.push(format!(
-                    "{}: {} {}",
-                    path.display(),
+                    "{name}: {} {}",
                     event::cut(&member, 60),
                     if is_out_of_order {
                         "comes too early"
@@ -290,9 +288,6 @@ fn every_opaque_member_of_a_recording_is_in_the_next_request() {
             }
         }
     }
-    assert!(
-        count.len() == 4 || std::env::var_os("BODIES").is_some(),
-        "{count:?}"
-    );
+    assert!(count.len() == 4 || !testkit::bodies_are_ours(), "{count:?}");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

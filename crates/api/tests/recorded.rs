@@ -1,14 +1,12 @@
 //! Every recorded body of `fixtures/streams` as upstream of every front: the answer, read back by
 //! the decoder of its API, has the text, the calls and the end of the recording; its stream and its
-//! whole answer agree; a recording that failed never ends well. `BODIES` names another folder of
-//! bodies, with a folder for each API.
+//! whole answer agree; a recording that failed never ends well.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use accumulate::{Accumulate, AccumulateOptions};
 use event::{Chain, Collect, Event, Raw, Scanner};
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use toolpipe_api::{AnswerForm, AnswerOptions, Api, Encoder, End, Front, Stream, StreamOptions};
 
@@ -214,60 +212,17 @@ fn check(name: &str, body: &[u8], api: Api, wrong: &mut Vec<String>) {
     }
 }
 
-/// The folder of the bodies.
-pub(crate) fn root() -> PathBuf {
-    std::env::var_os("BODIES").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/streams"),
-        PathBuf::from,
-    )
-}
-
-/// The bodies of each folder of `root`, with its name.
-pub(crate) fn bodies(root: &Path) -> Vec<(String, PathBuf)> {
-    let list = |folder: &Path| {
-        let mut paths: Vec<_> = fs::read_dir(folder)
-            .into_iter()
-            .flatten()
-            .map(|entry| entry.unwrap().path())
-            .collect();
-        paths.sort();
-        paths
-    };
-    let mut out = Vec::new();
-    for folder in list(root) {
-        let api = folder.file_name().unwrap().to_string_lossy().into_owned();
-        for path in list(&folder) {
-            let name = path.to_string_lossy();
-            if !name.ends_with(".events.ndjson")
-                && [".sse", ".ndjson", ".json"]
-                    .iter()
-                    .any(|end| name.ends_with(end))
-            {
-                out.push((api.clone(), path));
-            }
-        }
-    }
-    out
-}
-
 #[test]
 fn every_front_says_what_was_recorded() {
-    let root = root();
     let mut wrong = Vec::new();
     let mut count = 0;
-    for (api, path) in bodies(&root) {
-        let Some(api) = Api::from_name(&api) else {
-            continue;
-        };
+    for body in testkit::bodies() {
+        let api = Api::from_name(&body.api).unwrap();
         count += 1;
-        check(
-            &path.to_string_lossy(),
-            &fs::read(&path).unwrap(),
-            api,
-            &mut wrong,
-        );
+        let bytes = fs::read(&body.path).unwrap();
+        check(&body.name, &bytes, api, &mut wrong);
     }
-    assert!(count > 100, "{count} bodies in {}", root.display());
+    assert!(count > 100, "{count} bodies");
     assert!(
         wrong.is_empty(),
         "{} of {count}:\n{}",

@@ -7,7 +7,7 @@
 use accumulate::{Accumulate, AccumulateOptions};
 use event::{Emitted, Event, Machine, Scanner, SinkOf};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use toolpipe_api::{
     AnswerForm, AnswerOptions, Api, Clock, Encoder, End, Front, NamespacedTool, RunningStatus,
@@ -16,27 +16,9 @@ use toolpipe_api::{
 
 /// Every recorded body with its API.
 fn bodies() -> Vec<(Api, PathBuf)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/streams");
-    let mut all = Vec::new();
-    for api in Api::ALL {
-        let folder = std::fs::read_dir(root.join(api.name()));
-        for path in folder
-            .into_iter()
-            .flatten()
-            .map(|entry| entry.unwrap().path())
-        {
-            let name = path.to_string_lossy();
-            let is_body = [".sse", ".ndjson", ".json"]
-                .iter()
-                .any(|end| name.ends_with(end));
-            if is_body && !name.ends_with(".events.ndjson") {
-                all.push((api, path));
-            }
-        }
-    }
-    all.sort_by(|a, b| a.1.cmp(&b.1));
-    assert!(all.len() > 100);
-    all
+    let all = testkit::bodies().into_iter();
+    all.map(|body| (Api::from_name(&body.api).unwrap(), body.path))
+        .collect()
 }
 
 /// The merged events of a body, as the machines of a process hand them on, to `take`.

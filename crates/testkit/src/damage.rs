@@ -3,16 +3,21 @@
 use std::ops::Range;
 
 /// Where the JSON of each frame lies that is one object on one line: the data of a server-sent
-/// event, or a line of JSON.
+/// event, or a line of JSON. A line without `data:` among such events is no frame once it is
+/// damaged, but a field that nobody knows.
 pub fn frames(body: &[u8]) -> Vec<Range<usize>> {
+    let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    let has_fields = body.split(is_end).any(|line| line.starts_with(b"data:"));
     let mut all = Vec::new();
     let mut at = 0;
-    for line in body.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
-        let data = line.strip_prefix(b"data:").unwrap_or(line);
+    for line in body.split_inclusive(is_end) {
+        let field = line.strip_prefix(b"data:");
+        let data = field.unwrap_or(line);
         let start = at + line.len() - data.trim_ascii_start().len();
         at += line.len();
         let json = data.trim_ascii();
-        if json.starts_with(b"{") && json.ends_with(b"}") {
+        let is_frame = field.is_some() || !has_fields;
+        if is_frame && json.starts_with(b"{") && json.ends_with(b"}") {
             all.push(start..start + json.len());
         }
     }
@@ -78,6 +83,7 @@ mod tests {
                 "data: {\"a\":1}\r\n\r\nevent: x\ndata:{\"b\":2}\n\ndata: [DONE]\n\n",
                 vec!["{\"a\":1}", "{\"b\":2}"],
             ),
+            ("data: {\"a\":1}\n\n{\"error\":1}\n", vec!["{\"a\":1}"]),
             ("{\"a\":1}\n{\"b\":2}\n", vec!["{\"a\":1}", "{\"b\":2}"]),
             ("[{\n\"a\": 1\n}]", vec![]),
         ] {

@@ -29,7 +29,7 @@ pub mod trials;
 
 pub use answers::{chat_chunk, chat_end};
 pub use emulator::Emulator;
-pub use fixtures::{Body, Random, bodies, cut, folders};
+pub use fixtures::{Body, Random, bodies, bodies_are_ours, cut, folders};
 pub use http::{JSON, QUESTIONS, Request, SSE, Server, Step, answer, gzip, gzip_run, sse_head};
 pub use process::{
     COMMANDS, Conversation, PATIENCE, Ran, bash, code, events, finish, kill, program, root, run,
