@@ -506,6 +506,9 @@ impl Params {
             Match::Partial => return ReadStep::More(at),
             Match::No => {}
         }
+        // `</parameters>` is not the closer without its end; a line's end or a tag behind it shows it.
+        self.has_stray_closer |=
+            self.is_malformed && (at > 0 || text.starts_with('<')) && !self.held.contains('>');
         self.release(calls);
         ReadStep::On(at)
     }
@@ -958,6 +961,12 @@ mod tests {
         }),
         (&MIMO, "<parameter=s>a</parameter> x <y>\n<parameter=s>\n</parameter></function>", {
             r#"{"s":"a</parameter> x <y>\n<parameter=s>\n"<value holds a marker of its own dialect>} | </function>"#.into()
+        }),
+        (&MIMO, "<parameter=s>a</parameter\n<paramete=n>1</parameter></function>", {
+            r#"{"s":"a</parameter\n<paramete=n>1"<value holds a marker of its own dialect>} | </function>"#.into()
+        }),
+        (&MIMO, "<parameter=s>a</parameters>b</parameter></function>", {
+            r#"{"s":"a</parameters>b"} | </function>"#.into()
         }),
         // Closers that are missing.
         (&QWEN, "<parameter=s>\na\n<parameter=n>\n1\n</parameter>\n</function>", {
