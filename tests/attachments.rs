@@ -4,8 +4,7 @@
 use crate::pipeline::scratch::Scratch;
 use serde_json::{Value, json};
 use std::fs;
-use std::io::Write;
-use testkit::Server;
+use testkit::{Server, Turn};
 
 /// The least that is an image and a PDF by its content, and their base64.
 const PNG: (&[u8], &str) = (b"\x89PNG\r\n\x1a\n", "iVBORw0KGgo=");
@@ -153,16 +152,7 @@ fn each_api_is_asked_for_the_schema_in_its_own_member() {
 
 /// A model that gives one answer after the other, and the last one again and again.
 fn model(answers: &'static [&'static str]) -> Server {
-    Server::answering(move |n, _, stream| {
-        let text = answers[n.min(answers.len() - 1)];
-        let chunk =
-            json!({"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": "stop"}]});
-        let head =
-            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-        // The reader may have left.
-        let _ = stream.write_all(format!("{head}data: {chunk}\n\ndata: [DONE]\n\n").as_bytes());
-        false
-    })
+    Server::of_turns(answers.iter().map(|text| Turn::says(text)).collect())
 }
 
 fn react(model: &Server, options: &str) -> String {

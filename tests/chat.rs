@@ -4,7 +4,7 @@ use crate::pipeline::scratch::{self, Scratch};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::process::{Child, Stdio};
-use testkit::{Server, kill};
+use testkit::{Protocol, SSE, Server, Turn, kill};
 
 /// A terminal with react in its foreground.
 struct Terminal {
@@ -76,20 +76,21 @@ fn model() -> Server {
             .unwrap_or_default();
         let text = format!("{} messages, {last}.", messages.len());
         let is_whole = !last.contains("wait");
-        let chunk = serde_json::json!({"choices": [{"index": 0, "delta": {"content": text},
-            "finish_reason": if is_whole { Some("stop") } else { None }}]});
-        let head =
-            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-        // The reader may have left.
-        let _ = stream.write_all(format!("{head}data: {chunk}\n\n").as_bytes());
-        if !is_whole {
-            // Until the client has closed.
-            let _ = stream.read(&mut [0]);
+        let turn = Turn::says(&text);
+        if is_whole {
+            stream.answer(request, &turn);
+            return false;
         }
+        let begun = turn.frames(Protocol::Chat)[..2].concat();
+        // The reader may have left.
+        let _ = stream.write_all(
+            format!("HTTP/1.1 200 OK\r\n{SSE}connection: close\r\n\r\n{begun}").as_bytes(),
+        );
+        // Until the client has closed.
+        let _ = stream.read(&mut [0]);
         false
     })
 }
-
 /// The end of the line that a person edits.
 const PROMPT: &str = "> ";
 

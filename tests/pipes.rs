@@ -5,8 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
-use testkit::Conversation;
-use testkit::bash;
+use testkit::{Conversation, Protocol, Turn, bash};
 
 const START: &str = "{\"type\":\"stream_start\",\"v\":1}\n";
 const TEXT: &str = "{\"type\":\"content_delta\",\"text\":\"Grüße\"}\n";
@@ -43,18 +42,11 @@ fn text(bytes: &[u8]) -> String {
 
 /// A body of chat completions: `frames` frames of text, and one call.
 fn body(frames: usize) -> String {
-    let frame = |delta: &str, finish: &str| {
-        format!(
-            "data: {{\"id\":\"c\",\"model\":\"m\",\"choices\":[{{\"index\":0,\"delta\":{delta},\"finish_reason\":{finish}}}]}}\n\n"
-        )
-    };
-    let mut out = String::new();
-    (0..frames).for_each(|n| out += &frame(&format!("{{\"content\":\"word{n} \"}}"), "null"));
-    out += &frame(
-        r#"{"tool_calls":[{"index":0,"id":"call_a","function":{"name":"read_file","arguments":"{\"path\":\"a\"}"}}]}"#,
-        "null",
-    );
-    out + &frame("{}", "\"tool_calls\"") + "data: [DONE]\n\n"
+    let turn = (0..frames).fold(Turn::default(), |turn, n| {
+        turn.then_says(&format!("word{n} "))
+    });
+    let turn = turn.calls("call_a", "read_file", &serde_json::json!({"path": "a"}));
+    turn.stream(Protocol::Chat)
 }
 
 #[test]
@@ -101,7 +93,9 @@ fn a_frame_of_the_provider_comes_out_before_the_next_one_is_sent() {
     let script = "llm-stream --no-time --api openai-chat --replay - | tc-detect --no-time | tc-accumulate --no-time";
     let mut pipe = Conversation::start(bash(script, testkit::root()));
     let body = body(50);
-    for (n, frame) in body.split_inclusive("\n\n").take(50).enumerate() {
+    let mut frames = body.split_inclusive("\n\n");
+    pipe.say(frames.next().expect("the role").as_bytes());
+    for (n, frame) in frames.by_ref().take(50).enumerate() {
         pipe.say(frame.as_bytes());
         if n == 0 {
             assert!(pipe.hear().starts_with("{\"type\":\"stream_start\""));
@@ -112,12 +106,9 @@ fn a_frame_of_the_provider_comes_out_before_the_next_one_is_sent() {
         );
     }
     // The call is emitted at the frame that closes its arguments, while the stream is still open.
-    pipe.say(
-        body.split_inclusive("\n\n")
-            .nth(50)
-            .expect("the call")
-            .as_bytes(),
-    );
+    for frame in frames.take(3) {
+        pipe.say(frame.as_bytes());
+    }
     let decision = pipe.hear();
     assert!(
         decision.contains("\"decision\"") && decision.contains("\"tool_call\":true"),

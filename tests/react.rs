@@ -7,8 +7,8 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use testkit::kill;
 use testkit::places::{is_full, is_named_tried};
+use testkit::{Turn, kill};
 
 /// Runs react on the log as it is until the answer is there.
 fn goes_on(scratch: &Scratch, what: &str) {
@@ -619,21 +619,6 @@ fn read_stat(process: &Path) -> Option<String> {
 /// turns.
 #[test]
 fn servers_of_tools_are_started_once_for_all_turns() {
-    const CALL: &str = r#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_1","function":{"name":"huts__beds","arguments":"{}"}}]}}]}
-
-data: {"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}
-
-"#;
-    const AGAIN: &str = r#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_2","function":{"name":"huts__beds","arguments":"{}"}}]}}]}
-
-data: {"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}
-
-"#;
-    const TEXT: &str = r#"data: {"choices":[{"index":0,"delta":{"content":"Four beds."}}]}
-
-data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}
-
-"#;
     const SERVER: &str = r#"echo started >>"$1"
 while read -r line; do
     id=${line##*\"id\":} id=${id%%[!0-9]*}
@@ -653,11 +638,9 @@ done
         r#"{{"mcpServers":{{"huts":{{"command":"sh","args":["{folder}/server.sh","{folder}/started"],"class":"read"}}}}}}"#
     );
     fs::write(scratch.0.join("tools.json"), tools).expect("a tools file");
-    let answers = [CALL, AGAIN, TEXT].map(|text| {
-        let body = format!("{text}data: [DONE]\n\n");
-        testkit::answer("200 OK", testkit::SSE, body)
-    });
-    let provider = testkit::Server::of_provider(answers.into());
+    let call = |id| Turn::calling(id, "huts__beds", &serde_json::json!({}));
+    let turns = vec![call("call_1"), call("call_2"), Turn::says("Four beds.")];
+    let provider = testkit::Server::of_turns(turns);
     let react = format!(
         "echo today | OPENAI_API_KEY=k react --base-url {} --api openai-chat -m demo -t $SCRATCH/tools.json --log $SCRATCH/log --plain {QUESTION}",
         provider.url

@@ -20,7 +20,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use crate::service;
-use crate::service::agent::{Agent, FRONTS, Turn, model, tool};
+use crate::service::agent::{Agent, FRONTS, TextCalls, Turn, model, tool};
 use serde_json::{Value, json};
 
 fn tools() -> Value {
@@ -42,15 +42,15 @@ fn turns() -> Vec<Turn> {
         Turn::default()
             .thinks("Hm, the lake.")
             .then_says("Let me see.")
-            .calls("c1", "look", "here"),
+            .calls_text("c1", "look", "here"),
         Turn::says("And then.")
-            .calls("c2", "put", "it")
-            .calls("c3", "fails", "x")
-            .calls("c4", "silent", "x"),
+            .calls_text("c2", "put", "it")
+            .calls_text("c3", "fails", "x")
+            .calls_text("c4", "silent", "x"),
         // One of the tools is not there.
         Turn::default()
-            .calls("c6", "look", "again")
-            .calls("c5", "nothing", "x"),
+            .calls_text("c6", "look", "again")
+            .calls_text("c5", "nothing", "x"),
         Turn::says("It is sunny."),
     ]
 }

@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use tag::{Dialect, PromptCall};
 use testkit::places::{count, is_named_tried};
-use testkit::{Request, Scratch, Server};
+use testkit::{Protocol, Request, Scratch, Server, Turn};
 
 /// A text of a model, and the request that it answers.
 #[derive(Clone, Debug)]
@@ -39,17 +39,12 @@ type RunCalls = Option<Vec<RunCall>>;
 
 /// The body of a stream of chat completions, whose text comes in pieces of some characters.
 fn body(case: &TextCase) -> String {
-    let chunk = |delta: Value, finish: Value| {
-        let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
-        let chunk = json!({"id": "c", "object": "chat.completion.chunk", "model": case.model, "choices": [choice]});
-        format!("data: {chunk}\n\n")
-    };
     let letters: Vec<char> = case.text.chars().collect();
-    let pieces = letters
-        .chunks(5)
-        .map(|piece| chunk(json!({"content": String::from_iter(piece)}), Value::Null));
-    let end = chunk(json!({}), case.finish.as_str().into()) + "data: [DONE]\n\n";
-    pieces.chain([end]).collect()
+    let pieces = letters.chunks(5).map(String::from_iter);
+    let turn = Turn::default().model(&case.model).finish(&case.finish);
+    pieces
+        .fold(turn, |turn, piece: String| turn.then_says(&piece))
+        .stream(Protocol::Chat)
 }
 
 /// The cases of the files, each for a model of the dialect's family and for another model.
@@ -230,38 +225,42 @@ fn provider(cases: Vec<TextCase>) -> Server {
 /// The same, with this answer at `/props`, as llama.cpp has it.
 fn provider_with(props: &'static str, cases: Vec<TextCase>) -> Server {
     let cases = Arc::new(cases);
-    Server::answering(move |_, request: &Request, stream: &mut TcpStream| {
-        let messages = request.body["messages"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
-        let question = messages.iter().rev().find_map(|message| {
-            message["content"]
-                .as_str()?
-                .strip_prefix(CASE)?
-                .parse::<usize>()
-                .ok()
-        });
-        let has_results = messages.iter().any(|message| message["role"] == "tool");
-        let (status, content) = match question.and_then(|n| cases.get(n)) {
-            Some(case) if has_results => {
-                let done = TextCase {
-                    text: "Done.".to_owned(),
-                    finish: "stop".to_owned(),
-                    ..case.clone()
-                };
-                ("200 OK", body(&done))
-            }
-            Some(case) => ("200 OK", body(case)),
-            None if request.path() == "/props" && !props.is_empty() => ("200 OK", props.to_owned()),
-            None => ("404 Not Found", String::new()),
-        };
-        let head = format!(
-            "HTTP/1.1 {status}\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n",
-            content.len()
-        );
-        stream.write_all((head + &content).as_bytes()).is_ok()
-    })
+    Server::answering(
+        move |_, request: &Request, stream: &mut testkit::Connection| {
+            let messages = request.body["messages"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default();
+            let question = messages.iter().rev().find_map(|message| {
+                message["content"]
+                    .as_str()?
+                    .strip_prefix(CASE)?
+                    .parse::<usize>()
+                    .ok()
+            });
+            let has_results = messages.iter().any(|message| message["role"] == "tool");
+            let (status, content) = match question.and_then(|n| cases.get(n)) {
+                Some(case) if has_results => {
+                    let done = TextCase {
+                        text: "Done.".to_owned(),
+                        finish: "stop".to_owned(),
+                        ..case.clone()
+                    };
+                    ("200 OK", body(&done))
+                }
+                Some(case) => ("200 OK", body(case)),
+                None if request.path() == "/props" && !props.is_empty() => {
+                    ("200 OK", props.to_owned())
+                }
+                None => ("404 Not Found", String::new()),
+            };
+            let head = format!(
+                "HTTP/1.1 {status}\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n",
+                content.len()
+            );
+            stream.write_all((head + &content).as_bytes()).is_ok()
+        },
+    )
 }
 
 /// A running `tc-serve`.

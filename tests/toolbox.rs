@@ -6,8 +6,7 @@
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use testkit::{Ran, Scratch, bash, root};
-use testkit::{Server, Step, sse_head};
+use testkit::{Ran, Scratch, Server, Turn, bash, root};
 
 /// A call of a tool, as `tc-accumulate` gets it.
 fn call(tool: &str, arguments: &Value) -> String {
@@ -179,24 +178,10 @@ fn a_program_that_cannot_be_a_tool_is_refused_with_the_remedy() {
 
 /// The two answers of a model that takes a note.
 fn note_taker() -> Server {
-    let chunk = |choice: Value| {
-        let data = json!({"id": "c", "object": "chat.completion.chunk", "model": "m", "choices": [choice]});
-        format!("data: {data}\n\n")
-    };
-    let call = json!({"index": 0, "id": "call_1", "type": "function", "function": {"name": "note", "arguments": "{\"text\":\"The hut is booked.\"}"}});
-    let turns = [
-        (
-            json!({"role": "assistant", "tool_calls": [call]}),
-            "tool_calls",
-        ),
-        (json!({"role": "assistant", "content": "Noted."}), "stop"),
-    ];
-    let script = turns.map(|(delta, finish)| {
-        let text = chunk(json!({"index": 0, "delta": delta}))
-            + &chunk(json!({"index": 0, "delta": {}, "finish_reason": finish}));
-        vec![sse_head(), Step::Send((text + "data: [DONE]\n\n").into())]
-    });
-    Server::of_provider(script.into_iter().collect())
+    Server::of_turns(vec![
+        Turn::calling("call_1", "note", &json!({"text": "The hut is booked."})),
+        Turn::says("Noted."),
+    ])
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use crate::service::agent::{Turn, model, tool};
+use crate::service::agent::{TextCalls, Turn, model, tool};
 use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 use testkit::Scratch;
@@ -58,8 +58,8 @@ fn a_run_of_react_has_the_spans_of_the_conventions() {
     folder.write("tools.json", tools.to_string());
     let server = model(vec![
         Turn::says("Both.")
-            .calls("a", "left", "x")
-            .calls("b", "right", "x"),
+            .calls_text("a", "left", "x")
+            .calls_text("b", "right", "x"),
         Turn::says("It is sunny."),
     ]);
     let script = format!(

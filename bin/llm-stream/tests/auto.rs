@@ -202,14 +202,13 @@ fn the_servers_own_words_decide() {
     );
     // A turn goes that way.
     for (capabilities, mode) in [("[\"tools\"]", "native"), ("[]", "tag")] {
-        let body = "{\"message\":{\"content\":\"ok\"},\"done\":true}\n";
         let scripts = vec![
             answer(
                 "200 OK",
                 JSON,
                 format!("{{\"capabilities\":{capabilities}}}"),
             ),
-            answer("200 OK", "content-type: application/x-ndjson\r\n", body),
+            vec![Step::Answers(Turn::says("ok"))],
         ];
         let server = Server::new(scripts);
         let ran = home.turn(&server.url, &["--api", "ollama"]);
@@ -477,11 +476,10 @@ fn another_error_stays_one_and_teaches_nothing() {
 #[test]
 fn a_stream_that_is_refused_with_tools_is_asked_for_at_once() {
     let home = Home::new();
-    let body = "{\"id\":\"r1\",\"choices\":[{\"index\":0,\"message\":{\"content\":\"whole\"},\"finish_reason\":\"stop\"}]}";
     let refusal = r#"{"message":"This model doesn't support tool use in streaming mode."}"#;
     let scripts = nothing(4).into_iter().chain([
         answer("400 Bad Request", JSON, refusal),
-        answer("200 OK", JSON, body),
+        answer("200 OK", JSON, turn(&["whole"]).whole(Protocol::Chat)),
     ]);
     let server = Server::new(scripts.collect());
     let ran = home.turn(&server.url, &[]);

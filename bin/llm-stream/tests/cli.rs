@@ -202,17 +202,17 @@ fn a_bad_line_of_the_log_is_told_and_lost_nowhere() {
     assert!(ran.refusal().contains("line 5"), "{ran:?}");
     // A message that is too long to be read is missed by the model: it is not asked. Any other
     // event is not.
-    let long = "x".repeat(300);
+    let long = "x".repeat(700);
     let server = Server::new(vec![answer("200 OK", SSE, chat(&["x"]))]);
     let log = format!("{LOG}{{\"role\":\"user\",\"content\":\"{long}\"}}\n");
-    let ran = run_with(asking(&server, &["--max-line", "300", "hi"]), &log);
+    let ran = run_with(asking(&server, &["--max-line", "700", "hi"]), &log);
     assert!(
         ran.refusal()
             .contains("longer than --max-line, so a message would be missing")
             && server.asked().is_empty()
     );
     let log = format!("{LOG}{{\"type\":\"tool_result\",\"output\":\"{long}\"}}\nplain {long}\n");
-    let ran = run_with(asking(&server, &["--max-line", "300", "hi"]), &log);
+    let ran = run_with(asking(&server, &["--max-line", "700", "hi"]), &log);
     assert_eq!(
         (ran.status, ran.types().matches("warning").count()),
         (0, 2),
@@ -329,10 +329,7 @@ fn help_names_every_option_of_the_design() {
 #[test]
 fn bodies_replay_one_after_the_other_under_their_paths() {
     let one = File::new("one.sse", chat(&["a", "b"]));
-    let two = File::new(
-        "two",
-        "{\"id\":\"r\",\"object\":\"chat.completion\",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"c\"},\"finish_reason\":\"stop\"}]}",
-    );
+    let two = File::new("two", turn(&["c"]).whole(Protocol::Chat));
     let ran = run(command(&["--replay", one.path(), "--replay", two.path()]));
     assert_eq!((ran.status, ran.text().as_str()), (0, "abc"));
     let of = |stream: &str| {
@@ -343,7 +340,7 @@ fn bodies_replay_one_after_the_other_under_their_paths() {
     };
     assert_eq!(
         (of(one.path()), of(two.path()), ran.stdout.lines().count()),
-        (4, 3, 7)
+        (5, 4, 9)
     );
     assert!(
         ran.events().iter().all(|e| e["t"].is_null()),
@@ -433,12 +430,12 @@ fn a_full_disk_is_told() {
 fn a_body_replays_from_standard_input_as_it_comes() {
     use std::io::{BufReader, Write};
     let body = chat(&["a", "b"]);
-    let (first, rest) = body.split_at(body.find("\n\n").unwrap() + 2);
+    let (begun, rest) = body.split_at(first(&body));
     let mut command = command(&["--replay", "-"]);
     let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
-    stdin.write_all(first.as_bytes()).unwrap();
+    stdin.write_all(begun.as_bytes()).unwrap();
     until(&mut stdout, "\"a\"");
     stdin.write_all(rest.as_bytes()).unwrap();
     drop(stdin);
@@ -463,7 +460,7 @@ fn faults_are_put_into_a_replay() {
             "{resplit}"
         );
     }
-    let second = body.find("\n\n").unwrap() + 2;
+    let second = first(&body);
     let at = second.to_string();
     for (args, code) in [
         (["--cut-at", &at], "ended before"),
@@ -485,7 +482,8 @@ fn faults_are_put_into_a_replay() {
                 .contains(code)
         );
     }
-    assert_eq!(replay(&["--dup-at", "3"]).text(), "GrüGrüße");
+    let inside = (second - 9).to_string();
+    assert_eq!(replay(&["--dup-at", &inside]).text(), "GrüGrüße");
     let began = std::time::Instant::now();
     let ran = replay(&["--stall-at", &format!("{second}:150")]);
     assert_eq!(ran.stdout, plain.stdout);

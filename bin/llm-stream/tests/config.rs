@@ -454,17 +454,14 @@ fn a_fallback_is_asked_where_the_server_fails_before_the_first_event() {
     assert_eq!((ran.status, ran.text().as_str()), (2, ""), "{ran:?}");
     // An answer that has begun is not begun again.
     let whole = chat(&["begun"]);
-    let cut = Server::new(vec![answer("200 OK", SSE, &whole[..whole.len() - 60])]);
+    let cut = Server::new(vec![answer("200 OK", SSE, &whole[..first(&whole)])]);
     let ran = run(home(&cut.url).command(&["-m", "fast", "hi"]));
     assert_eq!(ran.text(), "begun", "{ran:?}");
 }
 
 #[test]
 fn a_turn_has_its_cost_where_the_model_has_a_price() {
-    let counted = chat(&["hi"]).replace(
-        "data: [DONE]",
-        "data: {\"id\":\"r1\",\"choices\":[],\"usage\":{\"prompt_tokens\":1000,\"completion_tokens\":100,\"prompt_tokens_details\":{\"cached_tokens\":400}}}\n\ndata: [DONE]",
-    );
+    let counted = turn(&["hi"]).tokens(1000, 400, 100).stream(Protocol::Chat);
     let answers = (0..3).map(|_| answer("200 OK", SSE, &counted)).collect();
     let server = Server::new(answers);
     let home = Home::new(&format!(

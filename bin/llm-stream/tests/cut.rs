@@ -64,7 +64,8 @@ fn broken(api: Api, body: &[u8], length: usize, reset: bool) -> Ran {
         "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n",
         body.len() + 1
     );
-    let mut steps = vec![Step::Send([head.as_bytes(), &body[..length]].concat())];
+    let sent = Step::Send([head.as_bytes(), &body[..length]].concat());
+    let mut steps = vec![Step::WithoutUsage, sent];
     if reset {
         steps.push(Step::Reset);
     }

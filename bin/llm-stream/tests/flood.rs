@@ -18,7 +18,7 @@ fn flood(bytes: &str) -> (Step, Receiver<usize>) {
 
 fn first_piece() -> String {
     let body = chat(&["a"]);
-    body[..body.find("\n\n").unwrap() + 2].to_owned()
+    body[..first(&body)].to_owned()
 }
 
 /// What a stream may be made of without an event.

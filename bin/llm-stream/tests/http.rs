@@ -14,7 +14,7 @@ fn a_stream_becomes_events() {
     assert_eq!(ran.status, 0, "{ran:?}");
     assert_eq!(
         ran.types(),
-        "message stream_start content_delta content_delta stream_end"
+        "message stream_start content_delta content_delta session_stats stream_end"
     );
     assert_eq!((ran.text().as_str(), ran.stderr.as_str()), ("Hello", ""));
     let asked = &server.asked()[0];
@@ -32,9 +32,10 @@ fn a_stream_becomes_events() {
 
 #[test]
 fn a_response_without_an_id_is_named_by_its_request() {
-    let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let body = chat(&["x"]).replace("\"id\":\"r1\",", "");
+    let body = body.replace("\"created\":1,", "");
     let name = |question: &str| {
-        let server = Server::new(vec![answer("200 OK", SSE, body)]);
+        let server = Server::new(vec![answer("200 OK", SSE, &body)]);
         run(asking(&server, &[question])).event("stream_start")["id"].clone()
     };
     let one = name("Hi");
@@ -281,7 +282,7 @@ fn a_success_that_is_none_is_an_error() {
     let good = chat(&["a"]);
     let body = format!(
         "{}data: {{\"error\":{{\"message\":\"lost it\",\"code\":500}}}}\n\n",
-        &good[..good.find("\n\n").unwrap() + 2]
+        &good[..first(&good)]
     );
     let server = Server::new(vec![answer("200 OK", SSE, &body)]);
     let ran = run(asking(&server, &["Hi"]));
@@ -294,14 +295,9 @@ fn a_success_that_is_none_is_an_error() {
 
 #[test]
 fn a_stream_without_its_end_mark_was_cut() {
-    let body = chat(&["a", "b"]);
-    let server = Server::new(vec![answer(
-        "200 OK",
-        SSE,
-        &body[..body
-            .find("data: {\"id\":\"r1\",\"choices\":[{\"index\":0,\"delta\":{},")
-            .unwrap()],
-    )]);
+    // The role, and two pieces.
+    let body = turn(&["a", "b"]).frames(Protocol::Chat)[..3].concat();
+    let server = Server::new(vec![answer("200 OK", SSE, body)]);
     let ran = run(asking(&server, &["Hi"]));
     assert_eq!((ran.status, ran.text().as_str()), (2, "ab"));
     assert_eq!(ran.event("error")["code"], "disconnected");
@@ -310,13 +306,16 @@ fn a_stream_without_its_end_mark_was_cut() {
 
 #[test]
 fn a_whole_response_gives_the_same_events() {
-    let body = "{\"id\":\"r1\",\"model\":\"m1\",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"Hello\"},\"finish_reason\":\"stop\"}]}";
+    let body = &turn(&["Hello"]).whole(Protocol::Chat);
     // A server that ignores that a stream was asked for.
     let server = Server::new(vec![answer("200 OK", JSON, body)]);
     let ran = run(asking(&server, &["Hi"]));
     assert_eq!(
         (ran.status, ran.types().as_str()),
-        (0, "message stream_start content_delta stream_end"),
+        (
+            0,
+            "message stream_start content_delta session_stats stream_end"
+        ),
         "{ran:?}"
     );
     // --no-stream asks for it.
@@ -385,7 +384,7 @@ fn chunks_trailers_and_gzip_change_nothing() {
 #[test]
 fn silence_ends_a_stream_and_a_comment_breaks_it() {
     let body = chat(&["a", "b"]);
-    let first = body.find("\n\n").unwrap() + 2;
+    let first = first(&body);
     let start = body.as_bytes()[..first].to_vec();
     let rest = body.as_bytes()[first..].to_vec();
     let (closed, is_closed) = channel();
@@ -454,7 +453,7 @@ fn a_reader_that_leaves_ends_it_while_nothing_comes() {
     let (closed, is_closed) = channel();
     let server = Server::new(vec![vec![
         sse_head(),
-        Step::Send(body[..body.find("\n\n").unwrap() + 2].into()),
+        Step::Send(body[..first(&body)].into()),
         Step::UntilClosed(closed),
     ]]);
     let mut child = asking(&server, &["Hi"]).spawn().unwrap();
@@ -473,7 +472,7 @@ fn a_signal_closes_what_is_open() {
         let (closed, is_closed) = channel();
         let server = Server::new(vec![vec![
             sse_head(),
-            Step::Send(body[..body.find("\n\n").unwrap() + 2].into()),
+            Step::Send(body[..first(&body)].into()),
             Step::UntilClosed(closed),
         ]]);
         let mut child = asking(&server, &["Hi"]).spawn().unwrap();
@@ -489,18 +488,19 @@ fn a_signal_closes_what_is_open() {
 
 #[test]
 fn each_event_leaves_before_the_next_bytes_come() {
-    let body = chat(&["a", "b", "c"]);
+    let turn = turn(&["a", "b", "c"]);
     let mut steps = vec![sse_head()];
     let mut go = vec![];
-    for event in body.split_inclusive("\n\n") {
+    for frame in turn.frames(Protocol::Chat) {
         let (send, wait) = channel();
         go.push(send);
-        steps.extend([Step::Send(event.into()), Step::Wait(wait)]);
+        steps.extend([Step::Send(frame.into()), Step::Wait(wait)]);
     }
     let server = Server::new(vec![steps]);
     let mut child = asking(&server, &["Hi"]).spawn().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
-    for (text, go) in ["\"a\"", "\"b\"", "\"c\""].iter().zip(&go) {
+    go[0].send(()).unwrap();
+    for (text, go) in ["\"a\"", "\"b\"", "\"c\""].iter().zip(&go[1..]) {
         until(&mut stdout, text);
         go.send(()).unwrap();
     }

@@ -92,9 +92,7 @@ fn the_open_stream_is_closed_and_no_further_one_begins() {
     let tape = File::new("interrupt.tape", slow_tape(3));
     for (name, status) in SIGNALS {
         let (child, mut stdin, mut stdout) = start(&["--replay", "-", "--replay", next.path()]);
-        stdin
-            .write_all(&body.as_bytes()[..body.find("\n\n").unwrap() + 2])
-            .unwrap();
+        stdin.write_all(&body.as_bytes()[..first(&body)]).unwrap();
         until(&mut stdout, "content_delta");
         signal(&child, name);
         let ran = finish(child, Some(stdout));
@@ -130,8 +128,7 @@ fn the_open_stream_is_closed_and_no_further_one_begins() {
 /// the stream keeps its own end.
 #[test]
 fn a_signal_at_the_end_of_a_stream_begins_no_other() {
-    let pieces: Vec<&str> = vec!["x"; 600];
-    let body = chat(&pieces);
+    let body = turn(&["x"; 500]).stream(Protocol::Ollama);
     assert!(body.len() < 64 << 10, "it is read at once");
     let files =
         [1, 2, 3].map(|n| File::new(&format!("interrupt-{n}-{}.sse", "long".repeat(40)), &body));

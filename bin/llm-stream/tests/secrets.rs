@@ -91,7 +91,7 @@ fn an_error_of_any_kind_repeats_no_secret() {
             "{{\"error\":{{\"message\":\"{report}\",\"type\":\"auth\",\"echo\":{{\"{report}\":[\"{report}\"]}}}}}}"
         );
         let good = chat(&["a"]);
-        let good = &good[..good.find("\n\n").unwrap() + 2];
+        let good = &good[..first(&good)];
         for (status, headers, body) in [
             ("401 Unauthorized", JSON, json.clone()),
             (
@@ -175,9 +175,8 @@ fn a_key_in_pieces_is_a_key() {
 
 #[test]
 fn what_names_the_response_repeats_no_secret() {
-    let body = format!(
-        "data: {{\"id\":\"{KEY}\",\"model\":\"m {TENANT}\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"hi\"}},\"finish_reason\":\"{KEY}\"}}]}}\n\ndata: [DONE]\n\n"
-    );
+    let turn = turn(&["hi"]).id(KEY).model(&format!("m {TENANT}"));
+    let body = turn.finish(KEY).stream(Protocol::Chat);
     let ran = run(with_secrets(
         &Server::new(vec![answer("200 OK", SSE, &body)]),
         &[],

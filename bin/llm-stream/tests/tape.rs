@@ -54,9 +54,9 @@ fn what_was_recorded_plays_to_the_byte_times_included() {
         ),
         vec![
             sse_head(),
-            Step::Send(body.as_bytes()[..90].to_vec()),
+            Step::Send(body.as_bytes()[..first(&body) - 9].to_vec()),
             Step::Silence(std::time::Duration::from_millis(20)),
-            Step::Send(body.as_bytes()[90..].to_vec()),
+            Step::Send(body.as_bytes()[first(&body) - 9..].to_vec()),
         ],
     ]);
     let live = run(tape.with(Some(&server), "record", &["Hi"]));
@@ -152,7 +152,7 @@ fn a_turn_that_was_stopped_is_not_recorded() {
     let (closed, is_closed) = std::sync::mpsc::channel();
     let server = Server::new(vec![vec![
         sse_head(),
-        Step::Send(body.as_bytes()[..120].to_vec()),
+        Step::Send(body.as_bytes()[..first(&body)].to_vec()),
         Step::UntilClosed(closed),
     ]]);
     let mut child = tape.with(Some(&server), "record", &["Hi"]).spawn().unwrap();
@@ -168,7 +168,7 @@ fn a_turn_that_was_stopped_is_not_recorded() {
 fn failures_are_played_too() {
     let tape = Tape::new();
     let body = chat(&["a", "b"]);
-    let first = body.find("\n\n").unwrap() + 2;
+    let first = first(&body);
     let server = Server::new(vec![vec![Step::Send(
         format!(
             "HTTP/1.1 200 OK\r\n{SSE}content-length: 9999\r\n\r\n{}",
@@ -249,10 +249,9 @@ fn no_credential_gets_onto_a_tape() {
 #[test]
 fn a_turn_that_fell_back_plays_as_it_was() {
     let tape = Tape::new();
-    let body = "{\"id\":\"r\",\"choices\":[{\"index\":0,\"message\":{\"content\":\"whole\"},\"finish_reason\":\"stop\"}]}";
     let server = Server::new(vec![
         answer("405 Method Not Allowed", "", ""),
-        answer("200 OK", JSON, body),
+        answer("200 OK", JSON, turn(&["whole"]).whole(Protocol::Chat)),
     ]);
     let live = run(tape.with(Some(&server), "record", &["Hi"]));
     assert_eq!(

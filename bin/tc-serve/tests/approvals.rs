@@ -4,14 +4,14 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use crate::service;
-use crate::service::agent::{Agent, FRONTS, Turn, remove, tool};
+use crate::service::agent::{Agent, FRONTS, TextCalls, Turn, remove, tool};
 use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 use testkit::wait_until;
 
 fn turns() -> Vec<Turn> {
     vec![
-        Turn::says("Let me see.").calls("c1", "remove", "x"),
+        Turn::says("Let me see.").calls_text("c1", "remove", "x"),
         Turn::says("It is gone."),
     ]
 }
@@ -410,7 +410,7 @@ fn gone(agent: &Agent) {
 fn a_call_that_runs_is_cancelled_by_its_id_and_the_model_hears_of_it() {
     for class in ["read", "danger"] {
         let turns = vec![
-            Turn::says("Wait.").calls("c1", "slow", "x"),
+            Turn::says("Wait.").calls_text("c1", "slow", "x"),
             Turn::says("It was stopped."),
         ];
         let agent = Agent::new(&[slow(class)], turns, &[]);
@@ -440,7 +440,7 @@ fn a_call_that_runs_is_cancelled_by_its_id_and_the_model_hears_of_it() {
 fn a_cancelled_response_ends_its_tools_and_a_late_cancel_hits_nothing() {
     for class in ["read", "danger"] {
         let turns = vec![
-            Turn::says("Wait.").calls("c1", "slow", "x"),
+            Turn::says("Wait.").calls_text("c1", "slow", "x"),
             Turn::says("Later."),
         ];
         let agent = Agent::new(&[slow(class)], turns, &[]);
@@ -507,7 +507,7 @@ fn a_cancelled_response_ends_its_tools_and_a_late_cancel_hits_nothing() {
 #[test]
 fn a_client_that_leaves_ends_its_tool_and_one_in_the_background_does_not() {
     let turns = vec![
-        Turn::says("Wait.").calls("c1", "slow", "x"),
+        Turn::says("Wait.").calls_text("c1", "slow", "x"),
         Turn::says("Later."),
     ];
     let agent = Agent::new(&[slow("read")], turns, &[]);
@@ -543,7 +543,7 @@ fn what_a_person_says_in_a_running_turn_is_read_by_the_next() {
         &json!({"timeout": "100s"}),
     );
     let turns = vec![
-        Turn::says("Wait.").calls("c1", "gate", "x"),
+        Turn::says("Wait.").calls_text("c1", "gate", "x"),
         Turn::says("I heard it."),
         Turn::says("Indeed."),
     ];
@@ -589,7 +589,7 @@ fn what_a_person_says_in_a_running_turn_is_read_by_the_next() {
 fn calls_of_ids_that_no_path_can_have_get_others() {
     for id in [".", ".."] {
         let turns = vec![
-            Turn::says("Now.").calls(id, "remove", "x"),
+            Turn::says("Now.").calls_text(id, "remove", "x"),
             Turn::says("Done."),
         ];
         let agent = Agent::new(&[remove()], turns, &[]);
@@ -616,7 +616,7 @@ fn a_write_call_that_was_cut_waits_for_its_result_and_does_not_run_again() {
         &json!({"timeout": "2000s"}),
     );
     let turns = vec![
-        Turn::says("Put.").calls("c1", "put", "x"),
+        Turn::says("Put.").calls_text("c1", "put", "x"),
         Turn::says("It is there."),
     ];
     let mut agent = Agent::new(&[write], turns, &["--ask", "danger"]);

@@ -6,19 +6,13 @@
 use crate::service::{JSON, PATIENCE, SSE, Server, Service, answer, provider};
 use serde_json::Value;
 use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::sync::mpsc::channel;
-use testkit::{chat_chunk, chat_end};
+use testkit::{Connection, Protocol, Turn};
 
 const HI: &str = r#"{"model":"m","messages":[{"role":"user","content":"hi"}]}"#;
 
 fn text(text: &str) -> Vec<u8> {
-    let content = serde_json::to_string(text).unwrap();
-    let begin = chat_chunk(
-        &format!(r#"{{"role":"assistant","content":{content}}}"#),
-        "null",
-    );
-    (begin + &chat_chunk("{}", "\"stop\"") + &chat_end()).into_bytes()
+    Turn::says(text).stream(Protocol::Chat).into_bytes()
 }
 
 fn content(body: &str) -> String {
@@ -49,7 +43,7 @@ fn a_request_is_sent_again_until_something_of_an_answer_came() {
 /// the provider does: who sends a failed request again is one layer.
 #[test]
 fn a_client_that_retries_is_not_retried_for_and_any_other_once_after_a_lost_connection() {
-    type Case = (&'static str, fn(&mut TcpStream) -> bool);
+    type Case = (&'static str, fn(&mut Connection) -> bool);
     const FAILURES: [Case; 8] = [
         ("lost", |_| false),
         ("cut", |stream| {
@@ -138,9 +132,10 @@ fn a_client_that_retries_is_not_retried_for_and_any_other_once_after_a_lost_conn
 
 #[test]
 fn a_clients_model_is_one_segment_of_the_url_or_is_refused() {
-    let body =
-        br#"data: {"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}]}"#;
-    let provider = provider(|_, _, stream| answer(stream, "200 OK", SSE, body, None));
+    let provider = provider(|_, request, stream| {
+        stream.answer(request, &Turn::says("hi"));
+        false
+    });
     let service = Service::new(&[
         "--base-url",
         &provider.url,
@@ -182,12 +177,12 @@ fn a_clients_model_is_one_segment_of_the_url_or_is_refused() {
 
 #[test]
 fn nothing_is_sent_again_after_content() {
-    let begun = text("begun, and more");
-    let first = begun.windows(2).position(|two| two == b"\n\n").unwrap() + 2;
+    let frames = Turn::says("begun, and more").frames(Protocol::Chat);
+    let (begun, first) = (frames.concat(), frames[..2].concat().len());
     let (has_read, wait) = channel::<()>();
     let wait = std::sync::Mutex::new(wait);
     let provider = provider(move |_, _, stream| {
-        let is_open = answer(stream, "200 OK", SSE, &begun, Some(first));
+        let is_open = answer(stream, "200 OK", SSE, begun.as_bytes(), Some(first));
         let _ = wait.lock().unwrap().recv_timeout(PATIENCE);
         is_open
     });
@@ -839,12 +834,8 @@ fn a_failure_before_the_first_content_stays_a_status_whatever_else_has_come() {
 #[test]
 fn no_call_gets_an_id_that_the_conversation_has() {
     let written = text(r#"<tool_call>{"name":"f","arguments":{}}</tool_call>"#);
-    let native = br#"data: {"id":"c","choices":[{"index":0,"delta":{"role":"assistant","tool_calls":[{"index":0,"id":"call_0","type":"function","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}
-
-data: [DONE]
-
-"#;
-    for (body, is_provider_own) in [(written, false), (native.to_vec(), true)] {
+    let native = Turn::calling("call_0", "f", &serde_json::json!({})).stream(Protocol::Chat);
+    for (body, is_provider_own) in [(written, false), (native.into_bytes(), true)] {
         // Each answer has the same id, and so have the calls that the provider counts.
         let provider = provider(move |_, _, stream| answer(stream, "200 OK", SSE, &body, None));
         let service = Service::new(&["--base-url", &provider.url]);

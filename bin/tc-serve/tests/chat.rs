@@ -6,7 +6,7 @@
 #[path = "../../../crates/api/tests/ui/reader.rs"]
 mod reader;
 
-use crate::service::agent::{Agent, Turn, remove, session_of, tool};
+use crate::service::agent::{Agent, TextCalls, Turn, remove, session_of, tool};
 use crate::service::{self, JSON, Response, SSE, Server, Service, answer, provider};
 use reader::{Shown, read};
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ fn turns() -> Vec<Turn> {
     vec![
         Turn::thinks(Turn::default(), "Hm.")
             .then_says("Let me see.")
-            .calls("c1", "remove", "x"),
+            .calls_text("c1", "remove", "x"),
         Turn::says("It is gone."),
     ]
 }
@@ -181,7 +181,7 @@ fn somebody_else_may_answer_while_the_stream_waits_or_when_it_has_ended() {
 #[test]
 fn a_stop_ends_the_answer_that_it_names_and_a_disconnect_ends_none() {
     let turns = vec![
-        Turn::says("Wait.").calls("c1", "slow", "x"),
+        Turn::says("Wait.").calls_text("c1", "slow", "x"),
         Turn::says("Done."),
     ];
     let agent = Agent::new(&[slow()], turns, &[]);
@@ -304,7 +304,7 @@ fn a_chat_is_one_session_whatever_its_client_changes() {
 #[test]
 fn without_sessions_a_chat_is_a_plain_stream() {
     let model = service::agent::model(vec![
-        Turn::says("Hi.").calls("c1", "pick", "x"),
+        Turn::says("Hi.").calls_text("c1", "pick", "x"),
         Turn::says("Fine."),
     ]);
     let service = Service::of(&model.url, &[]);
@@ -420,13 +420,13 @@ const SPAN: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 fn model_that_hangs() -> Server {
     let asked = AtomicUsize::new(0);
     provider(move |_, _, stream| {
-        let whole = Turn::says("Whole.").body();
+        let whole = Turn::says("Whole.").stream(testkit::Protocol::Chat);
         if asked.fetch_add(1, Ordering::Relaxed) > 0 {
             return answer(stream, "200 OK", SSE, whole.as_bytes(), None);
         }
         let half = Turn::thinks(Turn::default(), "Hm.")
             .then_says("Half")
-            .body();
+            .stream(testkit::Protocol::Chat);
         let cut = half
             .find("finish_reason\":\"stop")
             .and_then(|at| half[..at].rfind("data: "));
@@ -553,7 +553,7 @@ fn a_run_of_ag_ui_is_interrupted_and_resumed() {
 #[test]
 fn another_service_on_the_folder_shows_an_answer_and_does_not_stop_it() {
     let turns = vec![
-        Turn::says("Wait.").calls("c1", "slow", "x"),
+        Turn::says("Wait.").calls_text("c1", "slow", "x"),
         Turn::says("Done."),
         Turn::says("Again."),
     ];

@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use crate::service::agent::{Agent, Turn, WaitingCall, model, tool, waiting};
+use crate::service::agent::{Agent, TextCalls, Turn, WaitingCall, model, tool, waiting};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::Read;
@@ -41,16 +41,16 @@ fn turns() -> Vec<Turn> {
         Turn::default()
             .thinks("A lake.")
             .then_says("Let me see.")
-            .calls("c1", "look", "a")
-            .calls("c2", "find", "b"),
+            .calls_text("c1", "look", "a")
+            .calls_text("c2", "find", "b"),
         Turn::says("Now.")
-            .calls("c3", "put", "c")
-            .calls("c4", "look", "d")
-            .calls("c5", "note", "e"),
+            .calls_text("c3", "put", "c")
+            .calls_text("c4", "look", "d")
+            .calls_text("c5", "note", "e"),
         Turn::says("And then.")
-            .calls("c6", "remove", "f")
-            .calls("c7", "put", "g"),
-        Turn::says("At last.").calls("c8", "note", "h"),
+            .calls_text("c6", "remove", "f")
+            .calls_text("c7", "put", "g"),
+        Turn::says("At last.").calls_text("c8", "note", "h"),
         Turn::says("All is done."),
     ]
 }
@@ -312,7 +312,7 @@ fn no_command_runs_with_a_part_of_its_arguments_when_the_service_is_killed() {
     let mut reads = tool("reads", "read", script, &Value::Null);
     reads["exec"]["command"] = json!(["sh", "-c", script]);
     let turns = vec![
-        Turn::default().calls_with("c1", "reads", &arguments),
+        Turn::default().calls("c1", "reads", &arguments),
         Turn::says("Done."),
     ];
     let agent = Agent::of(&json!([reads]), model(turns), &[]);

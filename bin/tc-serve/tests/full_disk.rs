@@ -1,7 +1,7 @@
 //! A disk that is full at any byte of a session: the client gets an error, and nothing that it was
 //! sent is lost.
 
-use crate::service::agent::{Agent, Turn, tool, waiting};
+use crate::service::agent::{Agent, TextCalls, Turn, tool, waiting};
 use crate::service::{Client, JSON, Response, Service, provider, streamed};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -163,11 +163,11 @@ fn agent() -> Agent {
         Turn::default()
             .thinks("A lake.")
             .then_says("Let me see.")
-            .calls("c1", "look", "a"),
+            .calls_text("c1", "look", "a"),
         Turn::says("Now.")
-            .calls("c2", "put", "b")
-            .calls("c3", "put", "c"),
-        Turn::says("And then.").calls("c4", "remove", "d"),
+            .calls_text("c2", "put", "b")
+            .calls_text("c3", "put", "c"),
+        Turn::says("And then.").calls_text("c4", "remove", "d"),
         Turn::says("All is done."),
         Turn::says("Yes."),
     ];

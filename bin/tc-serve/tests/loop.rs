@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use crate::service::agent::{Agent, Asking, FRONTS, Turn, session_of, tool};
+use crate::service::agent::{Agent, Asking, FRONTS, TextCalls, Turn, session_of, tool};
 use serde_json::{Value, json};
 use std::process::Stdio;
 
@@ -31,12 +31,12 @@ fn middle() -> (Vec<Value>, Vec<Turn>) {
         Turn::default()
             .thinks("midthought")
             .then_says("midtext")
-            .calls("call_a", "look", "midargument"),
+            .calls_text("call_a", "look", "midargument"),
         Turn::default()
             .thinks("midthought")
             .then_says("midtext")
-            .calls("call_b", "look", "midargument")
-            .calls("call_c", "look", "midargument"),
+            .calls_text("call_b", "look", "midargument")
+            .calls_text("call_c", "look", "midargument"),
         Turn::says("It is sunny."),
     ];
     (vec![look], turns)
@@ -90,7 +90,7 @@ fn standard_shows_each_step_where_the_api_has_a_form_for_it() {
 #[test]
 fn pass_hands_every_call_to_the_client_and_runs_none() {
     let ran = tool("look", "read", "echo ran >>@/ran", &Value::Null);
-    let turns = vec![Turn::says("Well.").calls("c1", "look", "x")];
+    let turns = vec![Turn::says("Well.").calls_text("c1", "look", "x")];
     let agent = Agent::new(&[ran], turns, &["--mode", "pass"]);
     for front in FRONTS {
         let body = front.body("Hi", &json!({"tools": front.tools("look")}));
@@ -122,8 +122,8 @@ fn calls_of_the_clients_tools_stay_the_clients_and_their_results_go_on() {
     let look = tool("look", "read", "echo \"looked $1\"", &Value::Null);
     let turns = vec![
         Turn::says("Both.")
-            .calls("c1", "look", "x")
-            .calls("c2", "paint", "red"),
+            .calls_text("c1", "look", "x")
+            .calls_text("c2", "paint", "red"),
         Turn::says("It is red."),
     ];
     for mode in ["standard", "auto"] {
@@ -178,7 +178,7 @@ fn a_result_may_be_the_answer_and_the_steps_have_an_end() {
         "echo \"the answer is $1\"",
         &json!({"return_directly": true}),
     );
-    let turns = vec![Turn::says("Well.").calls("c1", "answer", "42")];
+    let turns = vec![Turn::says("Well.").calls_text("c1", "answer", "42")];
     for mode in ["standard", "auto"] {
         let agent = Agent::new(
             std::slice::from_ref(&answer),
@@ -204,7 +204,7 @@ fn a_result_may_be_the_answer_and_the_steps_have_an_end() {
     }
     let look = tool("look", "read", "echo more", &Value::Null);
     let turns = (0..9)
-        .map(|at| Turn::says("More.").calls(&format!("c{at}"), "look", "x"))
+        .map(|at| Turn::says("More.").calls_text(&format!("c{at}"), "look", "x"))
         .collect();
     let agent = Agent::new(&[look], turns, &["--max-steps", "3"]);
     let answer = agent.ask(RESPONSES, "Hi");
@@ -226,9 +226,9 @@ fn tools_that_fail_or_say_nothing_have_results_that_the_model_reads() {
     let silent = tool("silent", "read", ":", &Value::Null);
     let turns = vec![
         Turn::says("Try.")
-            .calls("c1", "fails", "x")
-            .calls("c2", "silent", "x")
-            .calls("c3", "nothing", "x"),
+            .calls_text("c1", "fails", "x")
+            .calls_text("c2", "silent", "x")
+            .calls_text("c3", "nothing", "x"),
         Turn::says("Never mind."),
     ];
     let agent = Agent::new(&[fails, silent], turns, &[]);
@@ -284,7 +284,7 @@ fn tools_that_fail_or_say_nothing_have_results_that_the_model_reads() {
 fn a_large_result_is_whole_on_the_events_and_a_piece_for_the_model() {
     let large = tool("large", "read", "seq 1 40000", &json!({"max_result": "1K"}));
     let turns = vec![
-        Turn::says("Look.").calls("c1", "large", "x"),
+        Turn::says("Look.").calls_text("c1", "large", "x"),
         Turn::says("Long."),
     ];
     let agent = Agent::new(&[large], turns, &[]);
@@ -310,7 +310,7 @@ fn an_upstream_that_fails_in_a_later_turn_fails_the_answer() {
     // The model has one turn: the provider answers the second request with 500.
     let agent = Agent::new(
         &[look],
-        vec![Turn::says("Look.").calls("c1", "look", "x")],
+        vec![Turn::says("Look.").calls_text("c1", "look", "x")],
         &["--retries", "0"],
     );
     for mode in ["standard", "auto"] {
@@ -346,7 +346,7 @@ fn options_of_tool_exec_reach_it() {
         &Value::Null,
     );
     let turns = vec![
-        Turn::says("Look.").calls("c1", "look", "x"),
+        Turn::says("Look.").calls_text("c1", "look", "x"),
         Turn::says("Done."),
     ];
     let policy = testkit::File::new(

@@ -30,7 +30,7 @@ fn a_published_server_starts_once_for_all_requests_and_ends_with_the_service() {
         "class": "read",
     }}});
     let turns = vec![
-        Turn::default().calls_with("c1", "every__echo", &json!({"message": "over pipes"})),
+        Turn::default().calls("c1", "every__echo", &json!({"message": "over pipes"})),
         Turn::says("It echoes."),
     ];
     let agent = Agent::of(&tools, model(turns), &[]);

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use crate::service::agent::{Agent, Asking, FRONTS, Turn, model, session_of, tool};
+use crate::service::agent::{Agent, Asking, FRONTS, TextCalls, Turn, model, session_of, tool};
 use crate::service::{Client, JSON, SSE, Service, Upstream, answer, provider, streamed};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ fn sample(service: &Service, name: &str) -> f64 {
 
 #[test]
 fn an_answer_counts_once_on_each_front_in_each_form_kept_or_not() {
-    let call = Turn::says("SECRET-TEXT").calls("SECRET-ID", "SECRET-NAME", "SECRET-ARGUMENT");
+    let call = Turn::says("SECRET-TEXT").calls_text("SECRET-ID", "SECRET-NAME", "SECRET-ARGUMENT");
     let asked = model(vec![call.clone()]);
     let folder = Scratch::new();
     let sessions = folder.path("s").display().to_string();
@@ -93,9 +93,9 @@ fn tools_of_the_service_count_once_by_name_and_status() {
     let look = tool("look", "read", "echo \"looked $1\"", &Value::Null);
     let turns = vec![
         Turn::says("")
-            .calls("c1", "look", "a")
-            .calls("c2", "look", "b")
-            .calls("c3", "made_up_name", "c"),
+            .calls_text("c1", "look", "a")
+            .calls_text("c2", "look", "b")
+            .calls_text("c3", "made_up_name", "c"),
         Turn::says("done"),
     ];
     let agent = Agent::new(&[look], turns, &[]);
@@ -127,7 +127,7 @@ fn tools_of_the_service_count_once_by_name_and_status() {
 fn bytes_of_a_session_are_those_of_its_file_whoever_wrote_them() {
     let danger = tool("remove", "danger", "echo \"removed $1\"", &Value::Null);
     let turns = vec![
-        Turn::says("").calls("c1", "remove", "x"),
+        Turn::says("").calls_text("c1", "remove", "x"),
         Turn::says("It is gone."),
     ];
     let agent = Agent::new(&[danger], turns, &[]);
@@ -162,7 +162,7 @@ fn bytes_of_a_session_are_those_of_its_file_whoever_wrote_them() {
 #[test]
 fn a_decision_while_no_response_waits_counts_too() {
     let danger = tool("remove", "danger", "echo \"removed $1\"", &Value::Null);
-    let turns = vec![Turn::says("").calls("c1", "remove", "x")];
+    let turns = vec![Turn::says("").calls_text("c1", "remove", "x")];
     let agent = Agent::new(&[danger], turns, &[]);
     let headers = format!("{JSON}x-toolpipe-pending: end\r\n");
     let front = FRONTS[2];
@@ -281,7 +281,10 @@ fn promtool_has_nothing_to_say() {
         return;
     }
     let look = tool("look", "read", "echo \"looked $1\"", &Value::Null);
-    let turns = vec![Turn::says("").calls("c1", "look", "a"), Turn::says("done")];
+    let turns = vec![
+        Turn::says("").calls_text("c1", "look", "a"),
+        Turn::says("done"),
+    ];
     let agent = Agent::new(&[look], turns, &[]);
     for asked in [false, true] {
         if asked {

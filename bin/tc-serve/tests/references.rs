@@ -5,6 +5,7 @@
 
 use crate::service::{self, SSE, Service, answer};
 use serde_json::{Value, json};
+use testkit::{Protocol, Turn};
 
 const IDS: [&str; 4] = ["rs_up", "msg_up", "rs_bare", "fc_up"];
 
@@ -49,32 +50,13 @@ fn responses(id: &str) -> Vec<u8> {
 }
 
 fn chat(id: &str) -> Vec<u8> {
-    let delta = r#"{"role":"assistant","content":"Hi"}"#;
-    let frames = testkit::chat_chunk(delta, "\"stop\"") + &testkit::chat_end();
-    frames
-        .replace(r#""id":"c1""#, &format!(r#""id":"{id}""#))
-        .into_bytes()
+    Turn::says("Hi").id(id).stream(Protocol::Chat).into_bytes()
 }
 
 fn messages(id: &str) -> Vec<u8> {
-    let events = [
-        json!({"type": "message_start", "message": {"id": id, "type": "message", "role": "assistant", "content": [], "model": "m",
-            "usage": {"input_tokens": 1, "output_tokens": 1}}}),
-        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
-        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hi"}}),
-        json!({"type": "content_block_stop", "index": 0}),
-        json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}}),
-        json!({"type": "message_stop"}),
-    ];
-    events
-        .iter()
-        .map(|event| {
-            format!(
-                "event: {}\ndata: {event}\n\n",
-                event["type"].as_str().unwrap()
-            )
-        })
-        .collect::<String>()
+    Turn::says("Hi")
+        .id(id)
+        .stream(Protocol::Messages)
         .into_bytes()
 }
 

@@ -39,6 +39,8 @@ impl Recorder {
                 _ => "application/json",
             };
             let headers = format!("content-type: {kind}\r\n");
+            // A recording has what its server sent.
+            stream.without_usage();
             answer(stream, status, &headers, &bytes, None)
         });
         let folder = Scratch::new();

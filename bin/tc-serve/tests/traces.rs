@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 
-use crate::service::agent::{Agent, Turn, tool};
+use crate::service::agent::{Agent, TextCalls, Turn, tool};
 use crate::service::{JSON, Service, provider, streamed};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -136,8 +136,8 @@ fn a_session_has_the_trace_that_the_file_got() {
     ];
     let turns = vec![
         Turn::says("Both.")
-            .calls("a", "left", "x")
-            .calls("b", "right", "x"),
+            .calls_text("a", "left", "x")
+            .calls_text("b", "right", "x"),
         Turn::says("Done."),
     ];
     let traces_folder = Scratch::new();

@@ -4,7 +4,6 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use testkit::{Ran, Request, Scratch, Server};
@@ -461,7 +460,7 @@ fn a_session_that_was_never_there_was_not_removed() {
 #[test]
 fn hostile_bytes_are_shown_and_bounded() {
     let server = Server::answering(|number, _, stream| {
-        let send = |stream: &mut TcpStream, bytes: &[u8]| stream.write_all(bytes).is_ok();
+        let send = |stream: &mut testkit::Connection, bytes: &[u8]| stream.write_all(bytes).is_ok();
         if number > 0 {
             send(stream, GONE);
             return false;

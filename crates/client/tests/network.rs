@@ -5,7 +5,6 @@
 use api::tape::TapeEnding;
 use api::{Api, Request};
 use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -17,7 +16,7 @@ const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nhello";
 
 /// A server that hands each connection, once its request was read, to `serve` in a thread of its
 /// own.
-fn server(serve: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> String {
+fn server(serve: impl Fn(&mut testkit::Connection) + Send + Sync + 'static) -> String {
     let server = testkit::Server::answering(move |_, _, stream| {
         serve(stream);
         false

@@ -1,7 +1,8 @@
 //! A server on loopback that does what a test says, byte by byte.
 
-use crate::answers::{chat_chunk, chat_end};
+use crate::connection::Connection;
 use crate::process::PATIENCE;
+use crate::turn::Turn;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value;
@@ -87,6 +88,10 @@ impl fmt::Display for Request {
 
 /// One thing that the server does on a connection, after it has read the request.
 pub enum Step {
+    /// Answers the request with this turn, as its API does.
+    Answers(Turn),
+    /// From here on it is a server that sends no counts of tokens.
+    WithoutUsage,
     /// Sends these bytes.
     Send(Vec<u8>),
     /// Sends these bytes again and again, until the client has closed, and then reports how many
@@ -106,8 +111,10 @@ pub enum Step {
 
 impl Step {
     /// Returns whether the connection goes on.
-    fn take(self, stream: &mut TcpStream) -> bool {
+    fn take(self, request: &Request, stream: &mut Connection) -> bool {
         match self {
+            Step::Answers(turn) => return stream.answer(request, &turn),
+            Step::WithoutUsage => stream.without_usage(),
             Step::Send(bytes) => return stream.write_all(&bytes).is_ok(),
             Step::Flood(bytes, taken) => {
                 let block = bytes.repeat((64 * 1024 / bytes.len()).max(1));
@@ -120,7 +127,7 @@ impl Step {
             Step::Wait(go) => drop(go.recv_timeout(PATIENCE)),
             Step::Silence(time) => std::thread::sleep(time),
             Step::Reset => {
-                rustix::net::sockopt::set_socket_linger(&*stream, Some(Duration::ZERO)).unwrap();
+                rustix::net::sockopt::set_socket_linger(&**stream, Some(Duration::ZERO)).unwrap();
                 return false;
             }
             Step::Reached(reached) => drop(reached.send(())),
@@ -151,14 +158,19 @@ impl Server {
     /// Serves one connection for each script, in turn, and then no more.
     pub fn new(scripts: Vec<Vec<Step>>) -> Server {
         Server::listen(move |listener, send, _| {
+            let issued = Arc::default();
             for script in scripts {
                 let Ok((mut stream, _)) = listener.accept() else {
                     return;
                 };
                 stream.set_read_timeout(Some(PATIENCE)).unwrap();
                 if let Some(request) = Request::read(&mut stream) {
-                    let _ = send.send(request);
-                    let _ = script.into_iter().all(|step| step.take(&mut stream));
+                    let _ = send.send(request.clone());
+                    let mut stream = Connection::new(stream, &request, &issued);
+                    let _ = stream.refuses(&request)
+                        || script
+                            .into_iter()
+                            .all(|step| step.take(&request, &mut stream));
                 }
             }
         })
@@ -168,17 +180,18 @@ impl Server {
     /// status 404, and do not count.
     pub fn of_provider(scripts: Vec<Vec<Step>>) -> Server {
         let scripts = Mutex::new(scripts.into_iter());
-        Server::lacking(QUESTIONS, move |_, _, stream| {
+        Server::lacking(QUESTIONS, move |_, request, stream| {
             let script = scripts.lock().unwrap().next();
-            let _ = script.into_iter().flatten().all(|step| step.take(stream));
+            let mut steps = script.into_iter().flatten();
+            let _ = steps.all(|step| step.take(request, stream));
             false
         })
     }
 
     /// Lets `answer` answer each request, with its number from 0. `answer` returns whether the
-    /// connection stays open.
+    /// connection stays open. A request to a model that no real provider takes is refused.
     pub fn answering(
-        answer: impl Fn(usize, &Request, &mut TcpStream) -> bool + Send + Sync + 'static,
+        answer: impl Fn(usize, &Request, &mut Connection) -> bool + Send + Sync + 'static,
     ) -> Server {
         Server::lacking(&[], answer)
     }
@@ -186,10 +199,11 @@ impl Server {
     /// As [`Server::answering`], without these paths: they get the status 404, and do not count.
     pub fn lacking(
         paths: &'static [&'static str],
-        answer: impl Fn(usize, &Request, &mut TcpStream) -> bool + Send + Sync + 'static,
+        answer: impl Fn(usize, &Request, &mut Connection) -> bool + Send + Sync + 'static,
     ) -> Server {
         let answer = Arc::new(answer);
         let number = Arc::new(AtomicUsize::new(0));
+        let issued = Arc::default();
         Server::listen(move |listener, send, connections| {
             for mut stream in listener.incoming().map_while(Result::ok) {
                 connections.fetch_add(1, Ordering::SeqCst);
@@ -197,6 +211,7 @@ impl Server {
                 stream.set_nodelay(true).unwrap();
                 let (send, answer, number) =
                     (send.clone(), Arc::clone(&answer), Arc::clone(&number));
+                let issued = Arc::clone(&issued);
                 std::thread::spawn(move || {
                     let mut is_open = true;
                     while is_open && let Some(request) = Request::read(&mut stream) {
@@ -206,7 +221,10 @@ impl Server {
                         } else {
                             let _ = send.send(request.clone());
                             let number = number.fetch_add(1, Ordering::SeqCst);
-                            is_open = answer(number, &request, &mut stream);
+                            let Ok(same) = stream.try_clone() else { return };
+                            let mut sent = Connection::new(same, &request, &issued);
+                            is_open =
+                                !sent.refuses(&request) && answer(number, &request, &mut sent);
                         }
                     }
                 });
@@ -214,21 +232,20 @@ impl Server {
         })
     }
 
+    /// A model that writes one turn after the other, and the last one again and again.
+    pub fn of_turns(turns: Vec<Turn>) -> Server {
+        Server::lacking(QUESTIONS, move |number, request, stream| {
+            stream.answer(request, &turns[number.min(turns.len() - 1)]);
+            false
+        })
+    }
+
     /// A model that answers each request with the number of its messages.
     pub fn counting() -> Server {
         Server::lacking(QUESTIONS, |_, request, stream| {
             let count = request.body["messages"].as_array().map_or(0, Vec::len);
-            let delta = serde_json::json!({"content": format!("{count} messages.")});
-            let body = chat_chunk(&delta.to_string(), "\"stop\"") + &chat_end();
-            // A provider repeats the name that it was asked for.
-            let body = body.replace(
-                r#""model":"m""#,
-                &format!(r#""model":{}"#, request.body["model"]),
-            );
-            let head =
-                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-            // The reader may have left.
-            let _ = stream.write_all(format!("{head}{body}").as_bytes());
+            let turn = Turn::says(&format!("{count} messages."));
+            stream.answer(request, &turn);
             false
         })
     }

@@ -7,13 +7,14 @@
 //! `UPDATE=1` rewrites; [`trials`], a test for each fixture; [`places`], where laws are tried;
 //! [`damage`], what becomes of a frame on its way;
 //! [`same`], which shows the first difference; [`needs`], the programs that a machine may lack;
-//! [`chat_chunk`] and [`chat_end`], the frames that every provider of chat completions sends;
-//! [`start`], which makes every test binary start the same way. What it is not: it knows no other
-//! API, no event and no command.
+//! [`Turn`], what a model writes, as the API of each [`Protocol`] sends it; [`refusal`], what providers
+//! refuse of a request;
+//! [`start`], which makes every test binary start the same way. What it is not: it knows no event
+//! and no command.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-mod answers;
+mod connection;
 pub mod damage;
 mod emulator;
 mod fixtures;
@@ -22,12 +23,14 @@ mod http;
 pub mod needs;
 pub mod places;
 mod process;
+mod refusals;
 mod same;
 mod scratch;
 pub mod start;
 pub mod trials;
+mod turn;
 
-pub use answers::{chat_chunk, chat_end};
+pub use connection::Connection;
 pub use emulator::Emulator;
 pub use fixtures::{Body, Random, bodies, bodies_are_ours, cut, folders};
 pub use http::{JSON, QUESTIONS, Request, SSE, Server, Step, answer, gzip, gzip_run, sse_head};
@@ -35,5 +38,7 @@ pub use process::{
     COMMANDS, Conversation, PATIENCE, Ran, bash, code, events, finish, kill, program, root, run,
     run_with, runs, terminal, until, wait_until,
 };
+pub use refusals::refusal;
 pub use same::{Lines, same, short};
 pub use scratch::{File, Scratch};
+pub use turn::{Protocol, Turn, chat_chunk, chat_end};

@@ -2,20 +2,24 @@
 
 use std::process::{Command, Stdio};
 pub(crate) use testkit::{
-    File, JSON, PATIENCE as GUARD, Ran, Request, SSE, Scratch, Server, Step, answer, finish, gzip,
-    gzip_run, kill, run, run_with, sse_head, terminal, until,
+    File, JSON, PATIENCE as GUARD, Protocol, Ran, Request, SSE, Scratch, Server, Step, Turn,
+    answer, finish, gzip, gzip_run, kill, run, run_with, sse_head, terminal, until,
 };
 
-/// A whole stream of chat completions with these pieces of content.
+/// A model that writes these pieces of text.
+pub(crate) fn turn(pieces: &[&str]) -> Turn {
+    let turn = Turn::default().id("r1").model("m1");
+    pieces.iter().fold(turn, |turn, text| turn.then_says(text))
+}
+
+/// The stream of chat completions of [`turn`].
 pub(crate) fn chat(pieces: &[&str]) -> String {
-    let mut body = String::new();
-    for piece in pieces {
-        let text = serde_json::Value::from(*piece);
-        body += &format!(
-            "data: {{\"id\":\"r1\",\"model\":\"m1\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":{text}}}}}]}}\n\n"
-        );
-    }
-    body + "data: {\"id\":\"r1\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"
+    turn(pieces).stream(Protocol::Chat)
+}
+
+/// How much of [`chat`] is needed for its first piece of text: the first frame has only the role.
+pub(crate) fn first(body: &str) -> usize {
+    body.split_inclusive("\n\n").take(2).map(str::len).sum()
 }
 
 /// The command, with nothing of this process's environment.

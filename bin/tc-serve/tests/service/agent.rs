@@ -1,10 +1,11 @@
 //! A service with tools of its own: its tools file, the model that it asks, and its sessions.
 
-use super::{JSON, Response, SSE, Server, Service, answer, chat_end, chunk, provider};
+use super::{JSON, Response, SSE, Server, Service, answer, provider};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::Command;
 use testkit::Scratch;
+pub(crate) use testkit::Turn;
 
 /// A service that runs tools in a folder of its own.
 pub(crate) struct Agent {
@@ -92,55 +93,15 @@ pub(crate) fn remove() -> Value {
     )
 }
 
-/// What a model writes in one turn, in the order of the chunks.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Turn {
-    chunks: String,
-    calls: usize,
+/// The calls of [`tool`]s.
+pub(crate) trait TextCalls {
+    /// A call with this argument `text`.
+    fn calls_text(self, id: &str, name: &str, text: &str) -> Turn;
 }
 
-impl Turn {
-    /// A turn that begins with this text.
-    pub(crate) fn says(text: &str) -> Turn {
-        Turn::default().then_says(text)
-    }
-
-    /// Text.
-    pub(crate) fn then_says(self, text: &str) -> Turn {
-        self.delta(&json!({"role": "assistant", "content": text}))
-    }
-
-    /// Reasoning.
-    pub(crate) fn thinks(self, text: &str) -> Turn {
-        self.delta(&json!({"reasoning_content": text}))
-    }
-
-    /// A call of a tool of [`tool`].
-    pub(crate) fn calls(self, id: &str, name: &str, text: &str) -> Turn {
-        self.calls_with(id, name, &json!({"text": text}))
-    }
-
-    /// A call with these arguments.
-    pub(crate) fn calls_with(mut self, id: &str, name: &str, arguments: &Value) -> Turn {
-        let call = json!({"index": self.calls, "id": id, "type": "function",
-            "function": {"name": name, "arguments": arguments.to_string()}});
-        self.calls += 1;
-        self.delta(&json!({"tool_calls": [call]}))
-    }
-
-    fn delta(mut self, delta: &Value) -> Turn {
-        self.chunks += &chunk(&delta.to_string(), "null");
-        self
-    }
-
-    /// The body of the provider's answer.
-    pub(crate) fn body(&self) -> String {
-        let reason = if self.calls > 0 {
-            "\"tool_calls\""
-        } else {
-            "\"stop\""
-        };
-        format!("{}{}{}", self.chunks, chunk("{}", reason), chat_end())
+impl TextCalls for Turn {
+    fn calls_text(self, id: &str, name: &str, text: &str) -> Turn {
+        self.calls(id, name, &json!({"text": text}))
     }
 }
 
@@ -152,7 +113,7 @@ pub(crate) fn model(turns: Vec<Turn>) -> Server {
         let is_own = |message: &&Value| message["role"] == "assistant";
         let at = messages.iter().filter(is_own).count();
         match turns.get(at) {
-            Some(turn) => answer(stream, "200 OK", SSE, turn.body().as_bytes(), None),
+            Some(turn) => answer(stream, "200 OK", SSE, turn.to(request).1.as_bytes(), None),
             None => answer(
                 stream,
                 "500 Failed",

@@ -9,7 +9,7 @@ use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
-use testkit::Request;
+use testkit::{Connection, Protocol, Request, Turn};
 pub(crate) use testkit::{JSON, PATIENCE, SSE, Server, chat_chunk as chunk, chat_end};
 
 /// A running service; it ends when this is dropped.
@@ -355,14 +355,14 @@ fn joined(mut rest: &[u8]) -> Vec<u8> {
 
 /// A provider that answers each request as the test says, see [`Server::answering`].
 pub(crate) fn provider(
-    answer: impl Fn(usize, &Request, &mut TcpStream) -> bool + Send + Sync + 'static,
+    answer: impl Fn(usize, &Request, &mut Connection) -> bool + Send + Sync + 'static,
 ) -> Server {
     Server::lacking(testkit::QUESTIONS, answer)
 }
 
 /// Writes a whole answer, or the first `end` bytes of its body without the end of the body.
 pub(crate) fn answer(
-    stream: &mut TcpStream,
+    stream: &mut Connection,
     status: &str,
     headers: &str,
     body: &[u8],
@@ -480,10 +480,5 @@ const STREAM: &str =
 
 /// A whole answer of a provider: a stream with one text.
 pub(crate) fn streamed(text: &str) -> Vec<u8> {
-    let text = event::quoted(text);
-    let text = chunk(
-        &format!(r#"{{"role":"assistant","content":{text}}}"#),
-        "null",
-    );
-    format!("{STREAM}{text}{}{}", chunk("{}", "\"stop\""), chat_end()).into_bytes()
+    (STREAM.to_owned() + &Turn::says(text).stream(Protocol::Chat)).into_bytes()
 }
