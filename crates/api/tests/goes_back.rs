@@ -291,3 +291,42 @@ fn every_opaque_member_of_a_recording_is_in_the_next_request() {
     assert!(count.len() == 4 || !testkit::bodies_are_ours(), "{count:?}");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// What each API refuses of a conversation is in [`testkit::refusal`], with its sources.
+#[test]
+fn no_provider_refuses_the_next_request_after_a_recording() {
+    let root = crate::recorded::root();
+    let (mut wrong, mut count) = (Vec::new(), BTreeMap::new());
+    for (name, path) in crate::recorded::bodies(&root) {
+        let Some(api) = Api::from_name(&name) else {
+            continue;
+        };
+        let mut known = testkit::Protocol::ALL.into_iter();
+        let (_, protocol) = known.find(|(name, _)| *name == api.name()).unwrap();
+        let body = fs::read(&path).unwrap();
+        let Some(text) = next(api, &body) else {
+            continue;
+        };
+        let asked = testkit::Request {
+            line: String::new(),
+            headers: vec![("anthropic-version".to_owned(), "2023-06-01".to_owned())],
+            body: serde_json::from_str(&text).unwrap(),
+            text,
+        };
+        *count.entry(api.name()).or_insert(0) += 1;
+        if let Some((status, why)) =
+            testkit::refusal(protocol, &asked, &String::from_utf8_lossy(&body))
+        {
+            let shown = path.display();
+            wrong.push(format!(
+                "{shown}: {status} {why}\n    {}",
+                event::cut(&asked.text, 900)
+            ));
+        }
+    }
+    assert!(
+        count.len() == Api::ALL.len() || std::env::var_os("BODIES").is_some(),
+        "{count:?}"
+    );
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

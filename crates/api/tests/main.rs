@@ -11,4 +11,5 @@ mod kept;
 mod laws;
 mod recorded;
 mod stored;
+mod turns;
 mod ui;
