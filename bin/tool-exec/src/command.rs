@@ -3,7 +3,6 @@
 mod answer;
 pub(crate) mod confine;
 mod input;
-mod processes;
 pub(crate) mod program;
 pub(crate) mod scratch;
 pub(crate) mod supervisor;

@@ -5,18 +5,15 @@
 //! kills the group when the pipe closes. So the group ends even if this process is killed. No other
 //! group can get the number of this group until this process has waited for the guard.
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+pub mod descent;
+
+use descent::{GIVE_UP, Process, ROUND};
+use rustix::process::{Pid, Signal, child_subreaper, getpid, kill_process_group};
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-/// The variable by which processes are found that have left their group.
-const MARK: &str = "TOOLPIPE_GROUP";
-
-/// How often processes that have left the group are looked for, and the time between.
-const ROUNDS: u32 = 200;
-const ROUND: Duration = Duration::from_millis(5);
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 /// The script of the guard. The guard survives the signals that ask the group to end, and writes a
 /// line as soon as it ignores them.
@@ -27,8 +24,6 @@ const GUARD: &str = "trap '' HUP INT TERM; echo; read -r line; kill -9 0";
 pub struct ProcessGroup {
     guard: Child,
     number: Pid,
-    /// The time of its start: numbers of processes are used again.
-    begun: u128,
 }
 
 impl ProcessGroup {
@@ -48,40 +43,12 @@ impl ProcessGroup {
         Ok(ProcessGroup {
             guard,
             number: number.ok_or_else(|| io::Error::other("the guard has no process id"))?,
-            begun: SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .map_or(0, |time| time.as_nanos()),
         })
     }
 
     /// The number of the group, for `process_group` of a command that is to be a member.
     pub fn number(&self) -> i32 {
         self.number.as_raw_nonzero().get()
-    }
-
-    /// A variable for the environment of a member, with which [`ProcessGroup::end_with_leavers`]
-    /// finds what the member has started.
-    pub fn mark(&self) -> (&'static str, String) {
-        (MARK, format!("{}-{}", self.number(), self.begun))
-    }
-
-    /// Kills all members, and the processes with the group's mark in their environment that have
-    /// left it (`setsid`). One that has cleared its environment stays.
-    pub fn end_with_leavers(self) {
-        let (name, value) = self.mark();
-        let mark = format!("{name}={value}");
-        drop(self);
-        for _ in 0..ROUNDS {
-            let left = marked(mark.as_bytes());
-            if left.is_empty() {
-                return;
-            }
-            for pid in left {
-                let _ = kill_process(pid, Signal::KILL); // fails where it has ended already
-            }
-            // What one of them has just started is found in the next round.
-            std::thread::sleep(ROUND);
-        }
     }
 
     /// Sends a signal to all members. The guard ends by SIGKILL alone.
@@ -104,14 +71,63 @@ impl Drop for ProcessGroup {
     }
 }
 
-/// The processes that began with this variable in their environment. None without /proc, and none of
-/// other users.
-fn marked(variable: &[u8]) -> Vec<Pid> {
-    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let is_marked = |environment: Vec<u8>| environment.split(|b| *b == 0).any(|v| v == variable);
-    all.filter(|process| std::fs::read(process.path().join("environ")).is_ok_and(is_marked))
-        .filter_map(|process| Pid::from_raw(process.file_name().to_str()?.parse().ok()?))
-        .collect()
+/// A process group of which nothing is left when it is dropped, not even a member that has left the
+/// group, or what a member has started and left behind: while it is there, this process adopts the
+/// orphans below it, and starts no child but the members.
+#[derive(Debug)]
+pub struct StrictGroup {
+    /// Dropped first.
+    group: Option<ProcessGroup>,
+    /// When it began, in ticks of the system.
+    since: u64,
+    /// Whether this process adopted orphans before.
+    adopted: bool,
+    /// Two groups would end each other's members.
+    _alone: MutexGuard<'static, ()>,
+}
+
+/// Held by the one strict group of this process.
+static ALONE: Mutex<()> = Mutex::new(());
+
+impl StrictGroup {
+    /// Starts a group, when no other one of this process is there.
+    ///
+    /// # Errors
+    /// As [`ProcessGroup::start`].
+    pub fn start() -> io::Result<StrictGroup> {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = getpid().as_raw_nonzero().get();
+        let children = descent::below().into_iter().filter(|p| p.parent == own);
+        for child in children.filter_map(|p| u32::try_from(p.pid).ok()) {
+            descent::spare(child);
+        }
+        let adopted = child_subreaper().is_ok_and(|reaper| reaper.is_some());
+        let group = ProcessGroup::start()?;
+        descent::adopt_orphans(true);
+        Ok(StrictGroup {
+            since: Process::of(group.number()).map_or(0, |guard| guard.start),
+            group: Some(group),
+            adopted,
+            _alone: alone,
+        })
+    }
+
+    /// As [`ProcessGroup::number`].
+    pub fn number(&self) -> i32 {
+        self.group.as_ref().map_or(0, ProcessGroup::number)
+    }
+}
+
+impl Drop for StrictGroup {
+    fn drop(&mut self) {
+        drop(self.group.take());
+        let until = Instant::now() + GIVE_UP;
+        // What one of them has just started is found in the next round.
+        while !descent::kill_orphans(self.since).is_empty() && Instant::now() < until {
+            std::thread::sleep(ROUND);
+        }
+        descent::adopt_orphans(self.adopted);
+    }
 }
 
 #[cfg(test)]
@@ -150,26 +166,6 @@ mod tests {
         // As if this process had been killed: its end of the pipe closes.
         drop(group.guard.stdin.take());
         assert_eq!(stubborn.wait().unwrap().signal(), Some(9));
-    }
-
-    #[test]
-    fn what_has_left_the_group_ends_with_it() {
-        let group = ProcessGroup::start().unwrap();
-        let (name, value) = group.mark();
-        // The shell is a child of this process, in a group of its own.
-        let mut left = Command::new("sh")
-            .args(["-c", "sh -c 'echo; sleep 1000' & wait"])
-            .env(name, value)
-            .process_group(0)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut out = BufReader::new(left.stdout.take().unwrap());
-        out.read_line(&mut String::new()).unwrap();
-        group.end_with_leavers();
-        assert_eq!(left.wait().unwrap().signal(), Some(9));
-        // The end of its output: nothing that it has started is left.
-        assert_eq!(out.read_line(&mut String::new()).unwrap(), 0);
     }
 
     #[test]

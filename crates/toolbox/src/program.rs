@@ -3,7 +3,7 @@
 use crate::notation::Header;
 use crate::{Access, ProgramTools, trust};
 use anyhow::{Context, anyhow, bail};
-use group::ProcessGroup;
+use group::StrictGroup;
 use serde_json::{Map, Value, json};
 use std::fs::File;
 use std::io::Read;
@@ -127,14 +127,13 @@ fn contains(path: &Path, wanted: &[u8]) -> std::io::Result<bool> {
 /// environment but what every command of a tool gets.
 fn ask(program: &str, option: &str) -> Result<String, String> {
     let failed = |e: std::io::Error| format!("it cannot be started: {e}");
-    let group = ProcessGroup::start().map_err(failed)?;
+    let group = StrictGroup::start().map_err(failed)?;
     let kept = ["PATH", "LANG"].into_iter();
     let mut command = Command::new(program);
     command
         .arg(option)
         .env_clear()
         .envs(kept.filter_map(|name| Some((name, std::env::var_os(name)?))))
-        .envs([group.mark()])
         .process_group(group.number())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -150,8 +149,8 @@ fn ask(program: &str, option: &str) -> Result<String, String> {
         let _ = send.send(ended.map(|status| (text, status)));
     });
     let printed = printed.recv_timeout(PATIENCE);
-    // Ends the program, and all that it has started, also in a session of its own.
-    group.end_with_leavers();
+    // Ends the program, and all that it has started, however that has left it.
+    drop(group);
     match printed {
         Err(_) => Err(format!("it did not end within {PATIENCE:?}")),
         Ok(Err(e)) => Err(format!("it cannot be read: {e}")),
@@ -275,11 +274,20 @@ mod tests {
     #[test]
     fn nothing_that_a_program_starts_outlives_its_description() {
         let folder = Scratch::new();
-        let script = "#!/bin/sh\ncd \"${0%/*}\"\nsetsid sh -c 'echo $$ >left; exec sleep 1000' </dev/null >/dev/null 2>&1 &\nuntil [ -s left ]; do :; done\necho '{}'\n";
-        let program = folder.write("program", script);
-        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
-        assert_eq!(ask(program.to_str().unwrap(), SCHEMA).unwrap(), "{}\n");
-        let left = folder.read("left");
-        wait_until("the end of what it has started", || !runs(left.trim()));
+        // Each leaves in its way: its group, its parent, and what its environment has.
+        for (name, leave) in [
+            ("session", "setsid"),
+            ("clean", "env -i setsid"),
+            ("orphan", "env -i setsid sh -c '\"$@\" &' -"),
+        ] {
+            let script = format!(
+                "#!/bin/sh\ncd \"${{0%/*}}\"\n{leave} sh -c 'echo $$ >left.{name}; exec sleep 1000' </dev/null >/dev/null 2>&1 &\nuntil [ -s left.{name} ]; do :; done\necho '{{}}'\n"
+            );
+            let program = folder.write(name, &script);
+            std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+            assert_eq!(ask(program.to_str().unwrap(), SCHEMA).unwrap(), "{}\n");
+            let left = folder.read(&format!("left.{name}"));
+            wait_until("the end of what it has started", || !runs(left.trim()));
+        }
     }
 }

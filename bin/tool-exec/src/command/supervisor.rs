@@ -22,9 +22,12 @@ mod wire;
 
 pub(crate) use isolation::{keep_private, map_user};
 pub(crate) use messages::{Containment, Ended, InForce, Job, ProcessLimits};
-pub(crate) use start::{Control, RunningCommand, StartError, Supervisor, prepare, spare, start};
+pub(crate) use start::{Control, RunningCommand, StartError, Supervisor, prepare, start};
 
 use std::process::ExitCode;
+
+/// How many processes that could not be ended are listed.
+const LISTED: usize = 20;
 
 /// Does the work of a supervisor or of a launch stage if this process was started for that, and
 /// returns the status to end with; else `None`.

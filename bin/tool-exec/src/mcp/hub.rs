@@ -9,7 +9,6 @@ pub(super) use client::{HubCall, HubClient};
 
 use super::pool::Pool;
 use crate::command::program::HUB;
-use crate::command::supervisor;
 use crate::stream::since_1970;
 use anyhow::Context;
 use rustix::process;
@@ -48,7 +47,7 @@ pub(super) async fn run(pool: Rc<Pool>, command: &[std::path::PathBuf]) -> anyho
         .spawn()
         .with_context(|| format!("{}: the command cannot be started", program.display()))?;
     let pid = child.id().unwrap_or_default();
-    supervisor::spare(pid);
+    group::descent::spare(pid);
     for (number, taken) in signals {
         forward(number, taken?, pid)?;
     }

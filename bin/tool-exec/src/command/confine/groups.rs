@@ -5,7 +5,7 @@
 //! To move a process into a group takes the system about ten milliseconds, so a call has one only
 //! if its tool asks for a limit.
 
-use crate::command::processes::Process;
+use group::descent::Process;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -1,23 +1,20 @@
 //! Starts a command under a supervisor, from the event loop of `tool-exec`.
 
+use super::LISTED;
 use super::messages::{
     EndOrder, Ended, InForce, Job, Notice, OWN_PROGRAM, PLAIN, SUPERVISE, read, to_bytes,
 };
 use super::wire;
 use super::wire::Frames;
-use crate::command::processes;
-use crate::command::processes::{GIVE_UP, LISTED, Process, ROUND};
 use crate::command::scratch::ScratchFolder;
+use group::descent::{GIVE_UP, ROUND, adopt_orphans, kill_orphans, spare};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, Signal, WaitOptions, getpid, waitpid};
-use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
@@ -67,7 +64,7 @@ pub(crate) struct RunningCommand {
 /// [`StartError`].
 pub(crate) async fn start(job: &Job, stdin: OwnedFd) -> Result<RunningCommand, StartError> {
     // What a supervisor that was killed leaves behind comes to this process.
-    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    adopt_orphans(true);
     let failed = |e: std::io::Error| StartError::NotStarted(e.to_string());
     let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|e| failed(e.into()));
     let ((out, stdout), (err, stderr)) = (pipe()?, pipe()?);
@@ -322,61 +319,16 @@ mod reserve {
     }
 }
 
-// What a supervisor leaves behind that was killed from outside: it comes to `tool-exec`, which
-// ends it.
-
-/// The children of this process that are not orphans.
-static SPARED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
-
-/// Keeps the child of that number, and all below it, from being ended as an orphan. Returns when it
-/// started, in ticks of the system.
-pub(crate) fn spare(child: u32) -> u64 {
-    let Ok(pid) = i32::try_from(child) else {
-        return 0;
-    };
-    SPARED
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .insert(pid);
-    Process::of(pid).map_or(0, |process| process.start)
-}
-
-/// Kills the children of this process that are not spared and started at `since` or later, and all
-/// below them, until none is left. Returns the first of those that could not be killed.
+/// Ends what a supervisor leaves behind that was killed from outside, and that has come to
+/// `tool-exec`: the orphans that started at `since` or later. Returns the first of those that could
+/// not be killed.
 pub(super) async fn end_all(since: u64) -> Vec<i32> {
     let until = tokio::time::Instant::now() + GIVE_UP;
     loop {
-        let all = orphans(since);
-        for zombie in all
-            .iter()
-            .filter(|p| p.is_zombie)
-            .filter_map(|p| Pid::from_raw(p.pid))
-        {
-            // Fails for those that are not this process's own children yet.
-            let _ = waitpid(Some(zombie), WaitOptions::NOHANG);
-        }
-        let left: Vec<Process> = all.into_iter().filter(|p| !p.is_zombie).collect();
+        let left = kill_orphans(since);
         if left.is_empty() || tokio::time::Instant::now() > until {
             return left.iter().map(|p| p.pid).take(LISTED).collect();
         }
-        processes::signal_all(&left, Signal::KILL);
         tokio::time::sleep(ROUND).await;
     }
-}
-
-fn orphans(since: u64) -> Vec<Process> {
-    let own = getpid().as_raw_nonzero().get();
-    let below = processes::descendants(own);
-    let mut spared = SPARED.lock().unwrap_or_else(PoisonError::into_inner);
-    spared.retain(|pid| below.iter().any(|p| p.pid == *pid && p.parent == own));
-    let mut found: Vec<Process> = Vec::new();
-    // Each process comes after its parent.
-    for process in below {
-        let is_orphan =
-            process.parent == own && process.start >= since && !spared.contains(&process.pid);
-        if is_orphan || found.iter().any(|p| p.pid == process.parent) {
-            found.push(process);
-        }
-    }
-    found
 }

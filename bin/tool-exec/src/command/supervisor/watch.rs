@@ -1,14 +1,14 @@
 //! The supervisor: the process that keeps the deadline of one command, and ends it and all that it
 //! started.
 
+use super::LISTED;
 use super::isolation::Namespaces;
 use super::messages::{EndOrder, Ended, INIT, InForce, Job, LAUNCH, Notice, OWN_PROGRAM};
 use super::wire::{ChildSignals, Frames};
 use super::{isolation, wire};
 use crate::command::confine::groups::{CallGroup, Controller};
-use crate::command::processes;
-use crate::command::processes::{GIVE_UP, LISTED, ROUND};
 use crate::command::scratch::ScratchFolder;
+use group::descent::{self, GIVE_UP, ROUND, adopt_orphans};
 use nix::sys::signal::{Signal as NixSignal, kill};
 use nix::unistd::Pid as NixPid;
 use rustix::io::Errno;
@@ -34,7 +34,7 @@ pub(super) fn supervise(is_plain: bool) -> ExitCode {
     // Leaves the terminal. Fails only for the leader of a process group, which a fresh child is
     // not.
     let _ = rustix::process::setsid();
-    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    adopt_orphans(true);
     let Ok(namespaces) = (if is_plain {
         Ok(Namespaces::None)
     } else {
@@ -196,7 +196,7 @@ impl CommandWatch {
                     Some(ROUND)
                 }
                 Some(_) => {
-                    let left = processes::below()
+                    let left = descent::below()
                         .into_iter()
                         .filter(|p| !p.is_zombie)
                         .map(|p| p.pid);
@@ -327,7 +327,7 @@ impl CommandWatch {
             // One call for the whole group: a process that forks cannot outrun it.
             let _ = kill_process_group(leader, Signal::TERM);
         }
-        processes::signal_all(&processes::below(), Signal::TERM);
+        descent::signal_all(&descent::below(), Signal::TERM);
     }
 
     /// Kills the command, and all that it started.
@@ -348,7 +348,7 @@ impl CommandWatch {
             if let Some(leader) = self.leader {
                 let _ = kill_process_group(leader, Signal::KILL);
             }
-            processes::signal_all(&processes::below(), Signal::KILL);
+            descent::signal_all(&descent::below(), Signal::KILL);
         }
     }
 }
