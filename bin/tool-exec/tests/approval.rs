@@ -368,6 +368,13 @@ fn an_approval_fits_neither_other_arguments_nor_another_definition_36() {
         out.text
     );
     assert_ne!(out.reference("a"), yes);
+    // Whoever answers with a wrong hash has to look at the call for the right one.
+    let right = out.result("a")["hash"].as_str().unwrap().to_owned();
+    let (_, text) = out.outcome("a");
+    assert!(
+        !text.contains(&right) && text.contains("--list-pending"),
+        "{text}"
+    );
     // So does the tool.
     dir.write("log", &waits.text);
     let other = tool(

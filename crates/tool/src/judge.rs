@@ -214,9 +214,27 @@ pub enum Consent {
 
 /// The answer to a call that waits for a person.
 pub(crate) fn pending(reason: &Reason, call: &CallReference, rules: &Rules) -> ToolAnswer {
+    let text = if let Some(other) = other_approval(rules, call) {
+        // Without the right hash: who answers with a wrong one has not seen this call.
+        format!(
+            "The call was not run: {reason}. It waits for a person. (Approved, but not this: the call that was approved under this id \
+             has the hash {other}. The arguments or the definition of the tool have changed since, or the call has been started since. \
+             Look at the call again: --list-pending prints it.)"
+        )
+    } else {
+        waiting(reason, call, rules)
+    };
+    ToolAnswer {
+        hash: Some(call.hash),
+        ..ToolAnswer::new(Status::Pending, text)
+    }
+}
+
+/// How a person answers a call that waits.
+fn waiting(reason: &Reason, call: &CallReference, rules: &Rules) -> String {
     let yes = rules.continuation.with("--approve-call", [call]);
     let no = rules.continuation.with("--deny-call", [call]);
-    let text = if *reason == Reason::Started {
+    if *reason == Reason::Started {
         let ran = rules.continuation.with_result(call);
         format!(
             "The call is not run again by itself: {reason}. It waits for a person, who looks what it did. If it ran, give its result with: {ran} ; \
@@ -226,17 +244,6 @@ pub(crate) fn pending(reason: &Reason, call: &CallReference, rules: &Rules) -> T
         format!(
             "The call was not run: {reason}. It waits for a person: run it with: {yes} ; or refuse it with: {no}"
         )
-    };
-    let changed = match other_approval(rules, call) {
-        Some(other) => format!(
-            " (Approved, but not this: the call that was approved under this id has the hash {other}. The arguments or the \
-             definition of the tool have changed since, or the call has been started since.)"
-        ),
-        None => String::new(),
-    };
-    ToolAnswer {
-        hash: Some(call.hash),
-        ..ToolAnswer::new(Status::Pending, text + &changed)
     }
 }
 
