@@ -289,6 +289,19 @@ fn an_answer_that_is_no_message_ends_the_wait() {
     }
 }
 
+/// A known mistake of servers, which the official clients of Python and TypeScript accept.
+#[test]
+fn an_id_that_comes_back_as_text_is_the_same_id() {
+    let dir = Dir::new();
+    let (_, file) = locked(&dir, &["text_id", "padded_id"], &json!({"timeout": "5s"}));
+    for (tool, want) in [("text_id", "a text"), ("padded_id", "right")] {
+        let call = ("a", &*format!("s__{tool}"), json!({}));
+        let out = run_calls(&dir, &file, &[call], &[]);
+        assert_eq!(out.outcome("a"), ("success", want), "{}", out.errors);
+        assert_eq!(out.errors.contains("which is not open"), want == "right");
+    }
+}
+
 #[test]
 fn what_a_server_says_of_a_failure_or_a_step_is_shortened() {
     let dir = Dir::new();

@@ -256,6 +256,35 @@ fn an_event_that_is_no_message_ends_the_wait() {
 }
 
 #[test]
+fn an_id_that_comes_back_as_text_is_the_same_id_over_http() {
+    let dir = Dir::new();
+    let folder = with_tools(&dir, "web", &["events", "json"]);
+    let http = HttpServer::new(&folder, |_, body| {
+        let is_stream = body["params"]["name"].as_str()? == "events";
+        let id = body["id"].to_string();
+        let message = json!({"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": "came"}]}});
+        let (kind, data) = match is_stream {
+            true => ("text/event-stream", format!("data: {message}\n\n")),
+            false => ("application/json", message.to_string()),
+        };
+        Some(format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n{data}",
+            data.len()
+        ))
+    });
+    let file = json!({"mcpServers": {"web": http.entry(&json!({"timeout": "5s"}))}});
+    lock(&dir, &file);
+    let calls = [
+        ("a", "web__events", json!({})),
+        ("b", "web__json", json!({})),
+    ];
+    let out = run_calls(&dir, &file, &calls, &[]);
+    for id in ["a", "b"] {
+        assert_eq!(out.outcome(id), ("success", "came"), "{}", out.errors);
+    }
+}
+
+#[test]
 fn a_call_that_a_server_got_is_never_said_not_to_have_been_sent() {
     let dir = Dir::new();
     let names = ["status", "moved", "refuse", "echo"];

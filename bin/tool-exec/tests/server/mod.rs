@@ -196,6 +196,21 @@ fn call(folder: &Path, request: &Value, say: &(dyn Fn(&Value) + Sync)) {
             );
             text("right");
         }
+        // The id is a text of the same digits.
+        "text_id" => {
+            let id = id.to_string();
+            say(
+                &json!({"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": "a text"}]}}),
+            );
+        }
+        // An id that only a reader of numbers takes for the same.
+        "padded_id" => {
+            let id = format!("0{id}");
+            say(
+                &json!({"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": "wrong"}]}}),
+            );
+            text("right");
+        }
         "twice" => {
             text("first");
             text("second");

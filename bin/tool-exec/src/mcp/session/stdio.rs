@@ -128,7 +128,7 @@ impl StdioTransport {
 
     /// The message of a line, if it is one that belongs here.
     fn message(&self, line: &[u8]) -> Option<ServerJsonRpcMessage> {
-        let Ok(message) = serde_json::from_slice::<ServerJsonRpcMessage>(line) else {
+        let Ok(mut message) = serde_json::from_slice::<ServerJsonRpcMessage>(line) else {
             let text: String = String::from_utf8_lossy(line).chars().take(80).collect();
             let what = format!(
                 "wrote a line that is not a message to its standard output: {text:?}; logs belong to standard error"
@@ -147,20 +147,21 @@ impl StdioTransport {
             });
             return Some(JsonRpcMessage::error(error.clone(), id));
         }
-        let id = match &message {
-            JsonRpcMessage::Response(response) => Some(&response.id),
-            JsonRpcMessage::Error(error) => error.id.as_ref(),
+        let id = match &mut message {
+            JsonRpcMessage::Response(response) => Some(&mut response.id),
+            JsonRpcMessage::Error(error) => error.id.as_mut(),
             JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
         };
-        match id {
-            Some(id) if !self.open.with(|open| open.remove(id)) => {
+        if let Some(id) = id {
+            *id = as_sent(id);
+            if !self.open.with(|open| open.remove(id)) {
                 let id: String = id.to_string().chars().take(80).collect();
                 self.faults
                     .report(&format!("answered the request {id:?}, which is not open"));
-                None
+                return None;
             }
-            _ => Some(message),
         }
+        Some(message)
     }
 }
 
@@ -170,8 +171,22 @@ impl StdioTransport {
     fn failed(&self, line: &[u8]) -> Option<ServerJsonRpcMessage> {
         let value: Value = serde_json::from_slice(line).ok()?;
         let id: RequestId = serde_json::from_value(value.get("id")?.clone()).ok()?;
+        let id = as_sent(&id);
         let is_open = self.open.with(|open| open.remove(&id));
         is_open.then(|| not_a_message(id))
+    }
+}
+
+/// The id of a request, of which its answer may have the digits as a text. JSON-RPC wants the same
+/// type, but our ids are all numbers, so none is meant by two texts, and the official clients of
+/// Python (modelcontextprotocol/python-sdk#1720) and TypeScript read such an answer too.
+fn as_sent(id: &RequestId) -> RequestId {
+    let RequestId::String(text) = id else {
+        return id.clone();
+    };
+    match text.parse() {
+        Ok(number) if text[..] == format!("{number}") => RequestId::Number(number),
+        _ => id.clone(),
     }
 }
 
