@@ -1,7 +1,7 @@
 //! The configurations of other clients of MCP, as tools files: those of VS Code
 //! (<https://code.visualstudio.com/docs/copilot/reference/mcp-configuration>), Zed
 //! (<https://zed.dev/docs/ai/mcp>) and opencode (<https://opencode.ai/docs/mcp-servers>), with the
-//! comments and the last commas that these have.
+//! comments and the last commas that these have, and that of Codex, which is TOML.
 
 use anyhow::{Context, bail};
 use serde_json::{Map, Value};
@@ -48,7 +48,13 @@ pub(crate) fn tools_file(text: &str) -> anyhow::Result<Cow<'_, str>> {
         true => Cow::Borrowed(text),
         false => match without_comments(start) {
             plain if is_json(&plain) => Cow::Owned(plain),
-            _ => return Ok(Cow::Borrowed(text)), // whose reader names the mistake
+            _ => match of_codex(start)? {
+                Some(file) => return Ok(Cow::Owned(file)),
+                None if is_yaml(start) => bail!(
+                    "that is YAML, which is not read; write the servers as JSON, {{\"mcpServers\":{{\"NAME\":{{\"command\":\"…\"}}}}}}"
+                ),
+                None => return Ok(Cow::Borrowed(text)), // whose reader names the mistake
+            },
         },
     };
     // What two parsers read differently is refused there, too.
@@ -76,6 +82,124 @@ pub(crate) fn tools_file(text: &str) -> anyhow::Result<Cow<'_, str>> {
         return Ok(Cow::Owned(Value::Object(file).to_string()));
     }
     Ok(plain)
+}
+
+/// The configuration of Codex (<https://developers.openai.com/codex/mcp>), which is TOML, as a tools
+/// file; `None` for what is not one.
+fn of_codex(text: &str) -> anyhow::Result<Option<String>> {
+    const PLACE: &str = "mcp_servers";
+    if !text.contains(PLACE) {
+        return Ok(None);
+    }
+    let is_table = |line: &str| {
+        let name = line.trim_start().strip_prefix('[');
+        name.is_some_and(|name| name.trim_start().starts_with(PLACE))
+    };
+    let mut root: Members = match toml::from_str(text) {
+        Ok(root) => root,
+        Err(e) if text.lines().any(is_table) => bail!("not TOML: {e}"),
+        Err(_) => return Ok(None),
+    };
+    let Some(Value::Object(servers)) = root.remove(PLACE) else {
+        return Ok(None);
+    };
+    let mut out = Map::new();
+    for (name, server) in servers {
+        let Value::Object(server) = server else {
+            bail!("{PLACE}.{name}: it must be a table with a command or a url");
+        };
+        let server = enabled(server)
+            .and_then(codex_server)
+            .with_context(|| format!("{PLACE}.{name}"))?;
+        out.insert(name, Value::Object(server));
+    }
+    let file = Map::from_iter([("mcpServers".to_owned(), Value::Object(out))]);
+    Ok(Some(Value::Object(file).to_string()))
+}
+
+/// A server of Codex. Its values are texts, in which nothing is filled in; variables are named in
+/// members of their own.
+fn codex_server(mut server: Members) -> anyhow::Result<Members> {
+    for (theirs, ours) in [("http_headers", "headers"), ("enabled_tools", "tools")] {
+        if let Some(value) = server.remove(theirs) {
+            server.insert(ours.to_owned(), value);
+        }
+    }
+    for key in ["env", "headers"] {
+        let values = server.get_mut(key).and_then(Value::as_object_mut);
+        for (_, value) in values.into_iter().flatten() {
+            if let Value::String(text) = value {
+                *text = text.replace('$', "$$");
+            }
+        }
+    }
+    let mut variables = Vec::new();
+    for name in take_list(&mut server, "env_vars")? {
+        variables.push(("env", name.clone(), format!("${{{name}}}")));
+    }
+    if let Some(headers) = server.remove("env_http_headers") {
+        let Value::Object(headers) = headers else {
+            bail!("env_http_headers must be a table of names of variables");
+        };
+        for (header, name) in headers {
+            let name = name.as_str().context("env_http_headers: not a text")?;
+            variables.push(("headers", header, format!("${{{name}}}")));
+        }
+    }
+    if let Some(name) = server.remove("bearer_token_env_var") {
+        let name = name.as_str().context("bearer_token_env_var: not a text")?;
+        let value = format!("Bearer ${{{name}}}");
+        variables.push(("headers", "Authorization".to_owned(), value));
+    }
+    for (key, name, value) in variables {
+        let members = server
+            .entry(key)
+            .or_insert_with(|| Value::Object(Map::new()));
+        let members = members
+            .as_object_mut()
+            .with_context(|| format!("{key} must be a table"))?;
+        members.insert(name, value.into());
+    }
+    if let Some(seconds) = server.remove("tool_timeout_sec") {
+        server.insert("timeout".to_owned(), format!("{seconds}s").into());
+    }
+    if !take_list(&mut server, "disabled_tools")?.is_empty() {
+        bail!("disabled_tools is not read, name those to offer in enabled_tools");
+    }
+    // What the wait for a start is, and whether Codex starts without the server.
+    for key in ["startup_timeout_sec", "startup_timeout_ms", "required"] {
+        server.remove(key);
+    }
+    Ok(server)
+}
+
+/// Removes a member that is a list of texts.
+fn take_list(server: &mut Members, key: &str) -> anyhow::Result<Vec<String>> {
+    let list = match server.remove(key) {
+        None => return Ok(Vec::new()),
+        Some(Value::Array(list)) => list,
+        Some(_) => bail!("{key} must be a list of texts"),
+    };
+    let text = |item: Value| Some(item.as_str()?.to_owned());
+    let texts: Option<_> = list.into_iter().map(text).collect();
+    texts.with_context(|| format!("{key} must be a list of texts"))
+}
+
+/// Whether a text that is not JSON begins as a mapping or a document of YAML, as the configuration
+/// of Goose (<https://block.github.io/goose/docs/guides/config-files>) does.
+fn is_yaml(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim_end);
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
+    first.is_some_and(|line| {
+        let key = line
+            .split_once(": ")
+            .map_or(line.strip_suffix(':'), |(key, _)| Some(key));
+        let is_key = |key: &str| {
+            let is_plain = |c: char| c.is_alphanumeric() || "_-.\"'".contains(c);
+            !key.is_empty() && key.chars().all(is_plain)
+        };
+        line == "---" || line.starts_with("%YAML") || key.is_some_and(is_key)
+    })
 }
 
 /// Whether a file has servers of tools.
@@ -231,6 +355,18 @@ mod tests {
             ),
             (r#"{"mcp":{"h":{"command":["s"],"enabled":false}}}"#, off),
             (
+                "model = \"gpt-5-codex\"\n[mcp_servers.h]\ncommand = \"./s\"\nargs = [\"-x\"]\nstartup_timeout_sec = 20\n[mcp_servers.h.env]\nA = \"$B\"\n",
+                r#"{"mcpServers":{"h":{"command":"./s","args":["-x"],"env":{"A":"$$B"}}}}"#,
+            ),
+            (
+                "[mcp_servers.h]\nurl = \"https://h/mcp\"\nenv_http_headers = { A = \"C\" }\nbearer_token_env_var = \"B\"\nenabled_tools = [\"x\"]\ntool_timeout_sec = 45\n",
+                r#"{"mcpServers":{"h":{"url":"https://h/mcp","tools":["x"],"headers":{"A":"${C}","Authorization":"Bearer ${B}"},"timeout":"45s"}}}"#,
+            ),
+            (
+                "mcp_servers = { h = { command = \"s\", enabled = false } }",
+                off,
+            ),
+            (
                 "// servers\n{\"servers\": {\"h\": {\"command\": \"./s\", /* \" */ \"args\": [\"-x\",], \"env\": {\"A\": \"${B}\"},},}, // https://x\n}",
                 usual,
             ),
@@ -268,6 +404,17 @@ mod tests {
                 r#"type must be "local""#,
             ),
             (r#"{"servers":{"h":1}}"#, r#"servers: "h": it must be"#),
+            (
+                "GOOSE_MODEL: x\nextensions:\n  h:\n    cmd: s\n",
+                "that is YAML",
+            ),
+            ("# servers\n---\nmcpServers: []\n", "that is YAML"),
+            ("[mcp_servers.h]\ncommand = s\n", "not TOML: "),
+            ("[mcp_servers]\nh = 1\n", "mcp_servers.h: it must be"),
+            (
+                "[mcp_servers.h]\ncommand = \"s\"\ndisabled_tools = [\"x\"]\n",
+                "disabled_tools is not read",
+            ),
         ] {
             let said = format!("{:#}", tools_file(text).unwrap_err());
             assert!(said.contains(want), "{said}");
