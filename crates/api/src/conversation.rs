@@ -26,6 +26,8 @@ pub struct Message {
     /// The calls of an assistant's message that the log has as started or answered, beside the tool
     /// messages.
     pub(crate) ran: Vec<RanCall>,
+    /// Whether its refusal is a provider's explanation, which the model did not write.
+    pub(crate) is_explained: bool,
 }
 
 /// A call that the log has as started or as answered.
@@ -55,6 +57,8 @@ struct StreamTurn {
     early: Vec<RanCall>,
     /// The place of the assistant's message, if it has come.
     message: Option<usize>,
+    /// Whether the API is Anthropic's, where a refusal is an explanation.
+    is_anthropic: bool,
 }
 
 /// One call of an assistant's message.
@@ -228,6 +232,8 @@ impl Conversation {
             match event.get_str("type").as_deref() {
                 Some("stream_start") => {
                     *turn = StreamTurn::default();
+                    let api = event.get_str("api");
+                    turn.is_anthropic = api.is_some_and(|api| api == "anthropic");
                     self.begun += 1;
                 }
                 Some("response") => reading.expired.append(&mut reading.once),
@@ -246,6 +252,7 @@ impl Conversation {
         };
         if message.role() == "assistant" {
             message.ran = std::mem::take(&mut turn.early);
+            message.is_explained = turn.is_anthropic;
             turn.message = Some(self.messages.len());
         }
         if event.get("once").and_then(Raw::bool) == Some(true) {
@@ -378,14 +385,17 @@ impl Conversation {
             .count()
     }
 
-    /// The same conversation with refusals as text.
-    pub(crate) fn with_refusals_as_text(self) -> Conversation {
-        Conversation::of(
-            self.messages
-                .into_iter()
-                .map(Message::with_refusal_as_text)
-                .collect(),
-        )
+    /// The same conversation with refusals as text, for a provider that has none in its messages.
+    /// What its classifiers explain is left out: the model did not write it, and it belongs to the
+    /// refused turn, which Anthropic wants removed
+    /// (<https://platform.claude.com/docs/en/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals>).
+    /// `are_explained`: all of them are explanations.
+    pub(crate) fn with_refusals_as_text(self, are_explained: bool) -> Conversation {
+        let as_text = |mut message: Message| {
+            message.is_explained |= are_explained;
+            message.with_refusal_as_text()
+        };
+        Conversation::of(self.messages.into_iter().map(as_text).collect())
     }
 }
 
@@ -463,6 +473,7 @@ impl Message {
         Message {
             fields,
             ran: Vec::new(),
+            is_explained: false,
         }
     }
 
@@ -528,7 +539,7 @@ impl Message {
     fn with_refusal_as_text(mut self) -> Message {
         let refusal = self.refusal();
         self.fields.shift_remove("refusal");
-        if refusal.is_empty() {
+        if refusal.is_empty() || self.is_explained {
             return self;
         }
         let content = match self.fields.get("content") {

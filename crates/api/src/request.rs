@@ -91,7 +91,8 @@ pub fn request(
     let mut body = made(if provider.has_refusals {
         talk
     } else {
-        talk.with_refusals_as_text()
+        // The answers of a client's conversation came from this provider.
+        talk.with_refusals_as_text(client.is_some() && provider.name == "anthropic")
     })?;
     if let Some(verbatim) = verbatim {
         verbatim.put(&mut body);

@@ -330,3 +330,45 @@ fn no_provider_refuses_the_next_request_after_a_recording() {
     );
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// A refusal of Anthropic's is a member beside the content; to write its explanation as the model's
+/// text would put words into the conversation that nobody wrote.
+#[test]
+fn an_explanation_of_a_refusal_does_not_go_back() {
+    let root = crate::recorded::root();
+    let mut count = 0;
+    for (api, path) in crate::recorded::bodies(&root) {
+        if Api::from_name(&api) != Some(Api::Anthropic) {
+            continue;
+        }
+        let body = fs::read(&path).unwrap();
+        let details = frames(&String::from_utf8_lossy(&body));
+        let paths = [
+            "/stop_details/explanation",
+            "/delta/stop_details/explanation",
+        ];
+        let found = details
+            .iter()
+            .flat_map(|frame| paths.map(|path| text(frame, path)));
+        let Some(explanation) = found.max_by_key(|text| text.len()) else {
+            continue;
+        };
+        let Some(next) = next(Api::Anthropic, &body).filter(|_| !explanation.is_empty()) else {
+            continue;
+        };
+        count += 1;
+        let mut sent = Vec::new();
+        let next: Value = serde_json::from_str(&next).unwrap();
+        strings(&next, &mut sent);
+        assert!(
+            !sent.iter().any(|sent| sent.contains(explanation)),
+            "{}: {next}",
+            path.display()
+        );
+        // The API refuses a message without content.
+        let messages = next["messages"].as_array().unwrap();
+        let is_empty = |message: &Value| message["content"].as_array().is_some_and(Vec::is_empty);
+        assert!(!messages.iter().any(is_empty), "{next}");
+    }
+    assert!(count > 0 || std::env::var_os("BODIES").is_some());
+}

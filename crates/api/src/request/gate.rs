@@ -134,6 +134,7 @@ fn with_valid_calls(message: &Message, position: usize) -> Message {
     Message {
         fields,
         ran: message.ran.clone(),
+        is_explained: message.is_explained,
     }
 }
 
