@@ -5,7 +5,8 @@
 use event::{Raw, Scanner, View};
 use std::fs;
 use std::path::{Path, PathBuf};
-use toolpipe_view::{self as view, JsonView};
+use testkit::Emulator;
+use toolpipe_view::{self as view, JsonView, Term, Terminal, TraceView};
 
 /// How much of the arguments is compared, in characters: some views cut them.
 const COMPARED: usize = 60;
@@ -73,6 +74,70 @@ fn of_report(report: &str, mark: &str, [begin, end]: [&str; 2]) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
+/// The names of the calls on a terminal that is large enough to keep all of them: each is bold
+/// behind the coloured sign of its state.
+fn of_terminal(log: &str) -> Vec<String> {
+    let lines = log.lines().count();
+    let (columns, rows) = (400, 40 + 4 * lines);
+    let mut screen = Emulator::new(columns, rows);
+    let terminal = Terminal {
+        columns,
+        rows,
+        colour: true,
+    };
+    screen.write(&shown(Term::new(terminal, true), log));
+    let text = screen.marked();
+    let names = text.lines().filter_map(|line| {
+        let (sign, card) = line.strip_prefix("  {")?.split_once("{} ")?;
+        let is_sign = sign.chars().skip_while(|c| *c != '}').count() == 2;
+        // A call without a name has nothing that is bold.
+        let name = card.strip_prefix("{1}").unwrap_or_default();
+        is_sign.then(|| {
+            name.split_once("{}")
+                .map_or(name, |(name, _)| name)
+                .to_owned()
+        })
+    });
+    names.collect()
+}
+
+/// The names of the calls in the messages of the model that a trace holds, of each answer.
+fn of_trace(log: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for line in shown(TraceView::new(true), log).lines() {
+        let trace = Raw::parse(line).unwrap();
+        let scopes = trace
+            .list("resourceSpans")
+            .flat_map(|r| r.list("scopeSpans"));
+        for span in scopes.flat_map(|scope| scope.list("spans")) {
+            let is_answer = span.list("attributes").any(|attribute| {
+                attribute.get_str("key").as_deref() == Some("gen_ai.operation.name")
+                    && attribute
+                        .at(&["value", "stringValue"])
+                        .and_then(Raw::str)
+                        .as_deref()
+                        == Some("chat")
+            });
+            for attribute in span.list("attributes").filter(|_| is_answer) {
+                if attribute.get_str("key").as_deref() != Some("gen_ai.output.messages") {
+                    continue;
+                }
+                let messages = attribute
+                    .at(&["value", "stringValue"])
+                    .unwrap()
+                    .str()
+                    .unwrap();
+                let messages = Raw::parse(&messages).unwrap();
+                let parts = messages.items().flat_map(|message| message.list("parts"));
+                let calls =
+                    parts.filter(|part| part.get_str("type").as_deref() == Some("tool_call"));
+                names.extend(calls.map(|call| call.get_str("name").unwrap().into_owned()));
+            }
+        }
+    }
+    names
+}
+
 /// Every file of events below a folder.
 fn logs(folder: &Path, all: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
@@ -112,10 +177,19 @@ fn difference(log: &str) -> Option<String> {
             "markdown",
             of_report(&markdown, "<summary>", ["<code>", "</code>"]),
         ),
+        ("term", of_terminal(log)),
     ] {
         let found = names(found);
         if found != want {
             return Some(format!("json {want:?}\n{form} {found:?}"));
+        }
+    }
+    // A trace has the calls of whole messages alone.
+    let mut left = want.clone();
+    for name in names(of_trace(log)) {
+        match left.iter().position(|known| *known == name) {
+            Some(at) => _ = left.remove(at),
+            None => return Some(format!("json {want:?}\notlp has another {name:?}")),
         }
     }
     None
