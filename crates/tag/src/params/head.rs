@@ -266,7 +266,7 @@ impl<'t> HeadReader<'t> {
         self.take(open)?;
         let name = element_name(self.rest());
         self.at += name.len();
-        if self.rest().is_empty() {
+        if self.rest().is_empty() || name.is_empty() && self.rest() == "-" {
             return Err(Match::Partial);
         }
         self.space()?;
@@ -281,9 +281,11 @@ impl<'t> HeadReader<'t> {
     }
 }
 
-/// The name of an element that a text begins with, or nothing.
+/// The name of an element that a text begins with, or nothing. It may begin with a hyphen, as
+/// options of programs do (<https://github.com/vllm-project/vllm-ascend/issues/12815>).
 pub(crate) fn element_name(text: &str) -> &str {
-    if !text.starts_with(|c: char| c.is_alphabetic() || c == '_') {
+    let word = text.strip_prefix('-').unwrap_or(text);
+    if !word.starts_with(|c: char| c.is_alphabetic() || c == '_') {
         return "";
     }
     let end = text
