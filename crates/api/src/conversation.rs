@@ -1,10 +1,12 @@
 //! The messages of a conversation, as a log holds them.
 
+use crate::inbound::inbound_size;
 use crate::members::{GetText, Put};
 use crate::verbatim::Verbatim;
 use event::Raw;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The messages of a conversation, in OpenAI's shape.
 #[derive(Clone, Debug, Default)]
@@ -19,13 +21,14 @@ pub struct Conversation {
     pub(crate) begun: usize,
 }
 
-/// One chat message in OpenAI's shape, plus `reasoning` and `provider` (see [`PastBlock`]).
+/// One chat message in OpenAI's shape, plus `reasoning` and `provider` (see [`PastBlock`]). Clones
+/// share its members.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    pub(crate) fields: Map<String, Value>,
+    pub(crate) fields: Arc<Map<String, Value>>,
     /// The calls of an assistant's message that the log has as started or answered, beside the tool
     /// messages.
-    pub(crate) ran: Vec<RanCall>,
+    pub(crate) ran: Arc<Vec<RanCall>>,
     /// Whether its refusal is a provider's explanation, which the model did not write.
     pub(crate) is_explained: bool,
 }
@@ -39,19 +42,24 @@ pub(crate) struct RanCall {
     pub(crate) output: Option<String>,
 }
 
-/// What is known of a log while it is read.
-#[derive(Debug, Default)]
-struct LogReading<'l> {
+/// Reads a log line by line. The conversation so far shares its messages with the reader, so that
+/// it costs the same whatever they say.
+#[derive(Clone, Debug, Default)]
+pub struct LogReader {
+    /// The messages that hold for the whole conversation.
+    talk: Conversation,
+    /// The messages that hold only for the latest response.
+    once: Vec<Message>,
     /// The open turn of each stream.
-    turns: HashMap<Option<&'l str>, StreamTurn>,
-    /// The places of the messages that hold only for the response that is being read.
-    once: Vec<usize>,
-    /// The places of the messages that held only for an earlier response, in ascending order.
-    expired: Vec<usize>,
+    turns: HashMap<Option<String>, StreamTurn>,
+    /// The bytes of the messages, about.
+    kept: usize,
+    /// Those of the messages that hold only for the latest response.
+    kept_once: usize,
 }
 
 /// The turn of a stream that is being read.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct StreamTurn {
     /// The calls that were started or answered before the assistant's message.
     early: Vec<RanCall>,
@@ -107,7 +115,6 @@ impl Conversation {
     pub fn read(log: &str) -> (Conversation, Vec<Problem>) {
         let mut talk = Conversation::default();
         let mut problems = Vec::new();
-        let mut reading = LogReading::default();
         if let Some(value) = Conversation::whole(log) {
             let line = 1;
             let read = match value.is_array() {
@@ -117,16 +124,16 @@ impl Conversation {
             problems.extend(read.err().map(|what| Problem { line, what }));
             return (talk, problems);
         }
+        let mut reader = LogReader::default();
         for (line, text) in (1..)
             .zip(log.split('\n'))
             .filter(|(_, text)| !text.trim().is_empty())
         {
-            if let Err(what) = talk.line(text, &mut reading) {
+            if let Err(what) = reader.push(text) {
                 problems.push(Problem { line, what });
             }
         }
-        talk.settle_once(&reading);
-        (talk, problems)
+        (reader.into_conversation(), problems)
     }
 
     /// Whether a text is one JSON value with messages, and not a log.
@@ -165,7 +172,7 @@ impl Conversation {
                 ));
             };
             // How much an answer counts in training.
-            found.fields.shift_remove("weight");
+            found.fields_mut().shift_remove("weight");
             self.messages.push(found);
         }
         Ok(())
@@ -198,69 +205,6 @@ impl Conversation {
             client: None,
             begun: 0,
         }
-    }
-
-    /// Removes the messages that held only for an earlier response, and moves those that hold only
-    /// for the latest one to the beginning: chat templates such as Qwen's refuse a system message
-    /// elsewhere.
-    fn settle_once(&mut self, reading: &LogReading<'_>) {
-        if reading.once.is_empty() && reading.expired.is_empty() {
-            return;
-        }
-        let mut leading = Vec::new();
-        let mut rest = Vec::new();
-        for (place, message) in std::mem::take(&mut self.messages).into_iter().enumerate() {
-            if reading.once.binary_search(&place).is_ok() {
-                leading.push(message);
-            } else if reading.expired.binary_search(&place).is_err() {
-                rest.push(message);
-            }
-        }
-        leading.append(&mut rest);
-        self.messages = leading;
-    }
-
-    /// Reads one line.
-    fn line<'l>(&mut self, line: &'l str, reading: &mut LogReading<'l>) -> Result<(), String> {
-        let event = Raw::parse(line).map_err(|why| format!("no JSON: {why}"))?;
-        if is_example(event) {
-            return self.example(event);
-        }
-        let stream = event.get("stream").map(Raw::text);
-        let turn = reading.turns.entry(stream).or_default();
-        if event.get("choice").and_then(Raw::i64).unwrap_or(0) == 0 {
-            match event.get_str("type").as_deref() {
-                Some("stream_start") => {
-                    *turn = StreamTurn::default();
-                    let api = event.get_str("api");
-                    turn.is_anthropic = api.is_some_and(|api| api == "anthropic");
-                    self.begun += 1;
-                }
-                Some("response") => reading.expired.append(&mut reading.once),
-                Some(kind @ ("tool_use" | "tool_result")) => {
-                    let ran = match turn.message {
-                        Some(message) => &mut self.messages[message].ran,
-                        None => &mut turn.early,
-                    };
-                    ran.extend(RanCall::read(event, kind == "tool_result"));
-                }
-                _ => {}
-            }
-        }
-        let Some(mut message) = message(event)? else {
-            return Ok(());
-        };
-        if message.role() == "assistant" {
-            message.ran = std::mem::take(&mut turn.early);
-            message.is_explained = turn.is_anthropic;
-            turn.message = Some(self.messages.len());
-        }
-        if event.get("once").and_then(Raw::bool) == Some(true) {
-            reading.once.push(self.messages.len());
-        }
-        self.begun = 0;
-        self.messages.push(message);
-        Ok(())
     }
 
     /// The same conversation, without the parts that only a provider of another API than `api`
@@ -399,7 +343,160 @@ impl Conversation {
     }
 }
 
+impl LogReader {
+    /// Takes the next line.
+    ///
+    /// # Errors
+    /// What is wrong with the line, as the end of a sentence.
+    pub fn push(&mut self, line: &str) -> Result<(), String> {
+        let event = Raw::parse(line).map_err(|why| format!("no JSON: {why}"))?;
+        if is_example(event) {
+            return self.talk.example(event);
+        }
+        if event.get("choice").and_then(Raw::i64).unwrap_or(0) == 0 {
+            match event.get_str("type").as_deref() {
+                Some("stream_start") => {
+                    let api = event.get_str("api");
+                    *self.turn(event) = StreamTurn {
+                        is_anthropic: api.is_some_and(|api| api == "anthropic"),
+                        ..StreamTurn::default()
+                    };
+                    self.talk.begun += 1;
+                }
+                Some("response") => {
+                    self.once.clear();
+                    self.kept_once = 0;
+                }
+                Some(kind @ ("tool_use" | "tool_result")) => {
+                    if let Some(ran) = RanCall::read(event, kind == "tool_result") {
+                        self.kept += ran.kept();
+                        self.ran(event, ran);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let Some(mut message) = message(event)? else {
+            return Ok(());
+        };
+        self.talk.begun = 0;
+        let size = inbound_size(line.as_bytes());
+        if event.get("once").and_then(Raw::bool) == Some(true) {
+            self.kept_once += size;
+            self.once.push(message);
+            return Ok(());
+        }
+        if message.role() == "assistant" {
+            let place = self.talk.messages.len();
+            let turn = self.turn(event);
+            turn.message = Some(place);
+            message.ran = std::mem::take(&mut turn.early).into();
+            message.is_explained = turn.is_anthropic;
+        }
+        self.kept += size;
+        self.talk.messages.push(message);
+        Ok(())
+    }
+
+    /// The turn of the event's stream.
+    fn turn(&mut self, event: Raw<'_>) -> &mut StreamTurn {
+        let stream = event.get("stream").map(|stream| stream.text().to_owned());
+        self.turns.entry(stream).or_default()
+    }
+
+    /// Notes a call that was started or answered.
+    fn ran(&mut self, event: Raw<'_>, ran: RanCall) {
+        let turn = self.turn(event);
+        match turn.message {
+            None => turn.early.push(ran),
+            Some(place) => {
+                if let Some(message) = self.talk.messages.get_mut(place) {
+                    Arc::make_mut(&mut message.ran).push(ran);
+                }
+            }
+        }
+    }
+
+    /// The messages that hold for the whole conversation, in order.
+    pub fn messages(&self) -> &[Message] {
+        &self.talk.messages
+    }
+
+    /// The conversation without the messages that hold only for the latest response.
+    pub fn lasting(&self) -> Conversation {
+        self.talk.clone()
+    }
+
+    /// The conversation as the latest response has it. Its own messages come first, as instructions
+    /// do: chat templates such as Qwen's refuse a system message elsewhere.
+    pub fn conversation(&self) -> Conversation {
+        self.clone().into_conversation()
+    }
+
+    /// As [`LogReader::conversation`].
+    pub fn into_conversation(mut self) -> Conversation {
+        self.talk.messages.splice(..0, self.once);
+        self.talk
+    }
+
+    /// Removes the message at `place` of [`LogReader::messages`].
+    pub fn remove(&mut self, place: usize) {
+        self.talk.messages.remove(place);
+        for turn in self.turns.values_mut() {
+            turn.message = match turn.message {
+                Some(message) if message == place => None,
+                Some(message) if message > place => Some(message - 1),
+                other => other,
+            };
+        }
+    }
+
+    /// Removes a member of the message at `place`, or one of its calls. Returns whether the message
+    /// still says anything.
+    pub fn remove_part(&mut self, place: usize, part: MessagePart<'_>) -> bool {
+        let message = &mut self.talk.messages[place];
+        match part {
+            MessagePart::Member(name) => _ = message.fields_mut().shift_remove(name),
+            MessagePart::Call(id) => {
+                let fields = message.fields_mut();
+                if let Some(Value::Array(calls)) = fields.get_mut("tool_calls") {
+                    calls.retain(|call| call.get("id").is_none_or(|known| known != id));
+                    if calls.is_empty() {
+                        fields.shift_remove("tool_calls");
+                    }
+                }
+            }
+        }
+        let parts = ["content", "reasoning", "tool_calls"];
+        parts.iter().any(|part| match message.get(part) {
+            None => false,
+            Some(Value::String(text)) => !text.is_empty(),
+            Some(_) => true,
+        })
+    }
+
+    /// The bytes that are kept, about.
+    pub fn kept(&self) -> usize {
+        self.kept + self.kept_once + self.turns.len() * size_of::<StreamTurn>()
+    }
+}
+
+/// A part of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessagePart<'a> {
+    /// The member of this name.
+    Member(&'a str),
+    /// The call of this id.
+    Call(&'a str),
+}
+
 impl RanCall {
+    /// The bytes that are kept of it.
+    fn kept(&self) -> usize {
+        let output = self.output.as_ref().map_or(0, String::len);
+        size_of::<RanCall>() + self.id.len() + output
+    }
+
     /// Reads a `tool_use` or a `tool_result`. `None` for the result of a call that waits for a
     /// person.
     fn read(event: Raw<'_>, is_result: bool) -> Option<RanCall> {
@@ -471,10 +568,15 @@ impl Message {
     /// A message of these members.
     pub(crate) fn new(fields: Map<String, Value>) -> Message {
         Message {
-            fields,
-            ran: Vec::new(),
+            fields: fields.into(),
+            ran: Arc::default(),
             is_explained: false,
         }
+    }
+
+    /// All members, to be changed: a message that has clones gets members of its own first.
+    pub(crate) fn fields_mut(&mut self) -> &mut Map<String, Value> {
+        Arc::make_mut(&mut self.fields)
     }
 
     /// A user's message.
@@ -538,7 +640,7 @@ impl Message {
     /// The same message with its refusal as text, for a provider that has no refusals.
     fn with_refusal_as_text(mut self) -> Message {
         let refusal = self.refusal();
-        self.fields.shift_remove("refusal");
+        self.fields_mut().shift_remove("refusal");
         if refusal.is_empty() || self.is_explained {
             return self;
         }
@@ -553,7 +655,7 @@ impl Message {
             }
             _ => Value::from(self.text() + &refusal),
         };
-        self.fields.insert("content".into(), content);
+        self.fields_mut().insert("content".into(), content);
         self
     }
 

@@ -53,11 +53,13 @@ pub use crate::capability::{
     ProbeAnswer, ProbeQuestion, ServerKind, ServerReport, capability_key, host_of, plain_url,
     questions, server_questions,
 };
-pub use crate::conversation::{Conversation, Message, PastBlock, PastCall, Problem};
+pub use crate::conversation::{
+    Conversation, LogReader, Message, MessagePart, PastBlock, PastCall, Problem,
+};
 pub use crate::failure::{Words, error_message, is_context_overflow};
 pub use crate::inbound::{
     ClientApproval, InboundError, InboundRequest, Instructions, NamespacedTool, Reference,
-    ReferenceKind, TargetServer, forwarded_headers, inbound, inbound_size, request_event,
+    ReferenceKind, TargetServer, forwarded_headers, inbound, inbound_size, message_lines, request_event,
     settings_for, ui_inbound, with_at_most,
 };
 pub use crate::models::{ListedModel, listed_models, models_request};

@@ -1,13 +1,12 @@
 //! What a session holds, as far as the service has to know: who began it, its responses, and the
 //! calls that wait for a person.
 
-use api::Conversation;
+use api::{Conversation, LogReader, Message, MessagePart};
 use event::payload::{
     self, Approval, Cancel, FinishReason, Response, ResponseEnd, ResponseStatus, Status, StreamEnd,
     ToolCall, ToolResult, ToolUse,
 };
 use event::{Event, Kind, Scanner, Text};
-use serde_json::Value;
 use std::fmt;
 use std::ops::Range;
 use store::SessionId;
@@ -186,23 +185,22 @@ pub(crate) struct Outline {
     pub deleted: Vec<String>,
     /// The offset behind the last event.
     pub end: u64,
-    /// The lines that `api::Conversation` reads: messages, and which calls have run.
-    pub talk: String,
-    /// The messages of `talk`: the offset of each in the session, and its place in `talk`.
-    messages: Vec<(u64, usize)>,
+    /// The messages, and which calls have run.
+    talk: LogReader,
+    /// The offset in the session of each message of `talk`.
+    messages: Vec<u64>,
 }
 
 impl Outline {
-    /// The conversation, without the messages that held for one response alone.
+    /// The conversation, without the messages that held for one response alone. It shares its
+    /// messages with the outline, so it costs little however long they are.
     pub(crate) fn conversation(&self) -> Conversation {
-        // Behind the beginning of another response nothing of an earlier one holds.
-        let talk = format!("{}{{\"type\":\"response\"}}\n", self.talk);
-        Conversation::read(&talk).0
+        self.talk.lasting()
     }
 
     /// The conversation as the open response has it.
     pub(crate) fn open_conversation(&self) -> Conversation {
-        Conversation::read(&self.talk).0
+        self.talk.conversation()
     }
 
     /// The bytes that are kept, about.
@@ -215,31 +213,17 @@ impl Outline {
             self.pending.iter().map(|call| call.line.len() + 200).sum(),
         ];
         let ids = self.called.len() + self.started.len() + self.deleted.len();
-        let rest = self.responses.len() * 500 + self.messages.len() * 16 + ids * 100;
-        self.talk.capacity() + answered + pending + rest + size_of::<Outline>()
+        let rest = self.responses.len() * 500 + self.messages.len() * 8 + ids * 100;
+        self.talk.kept() + answered + pending + rest + size_of::<Outline>()
     }
 
-    /// The same as far as the session had it at the offset `end`, behind the end of a response: its
-    /// conversation, without what was deleted since.
-    pub(crate) fn before(&self, end: u64) -> Outline {
-        let behind = self.messages.iter().find(|(offset, _)| *offset >= end);
-        let talk = behind.map_or(self.talk.len(), |(_, start)| *start);
-        Outline {
-            talk: self.talk[..talk].to_owned(),
-            ..Outline::default()
-        }
-    }
-
-    /// The lines of the first `count` messages of [`Outline::conversation`].
-    pub(crate) fn message_lines(&self, count: usize) -> String {
-        let mut scanner = Scanner::default();
-        let mut is_message = |line: &&str| {
-            scanner.read(line).is_ok_and(|event| {
-                event.kind() == Kind::Message && !payload::Message::read(&event).once
-            })
-        };
-        let lines = self.talk.split_inclusive('\n');
-        lines.filter(|line| is_message(line)).take(count).collect()
+    /// The conversation as far as the session had it at the offset `end`, behind the end of a
+    /// response, without what was deleted since.
+    pub(crate) fn conversation_before(&self, end: u64) -> Conversation {
+        let mut talk = self.conversation();
+        let count = self.messages.partition_point(|offset| *offset < end);
+        talk.messages.truncate(count);
+        talk
     }
 
     /// Takes the next event, which is at `place` of the session.
@@ -250,11 +234,9 @@ impl Outline {
             event.kind(),
             Kind::Message | Kind::StreamStart | Kind::ToolUse | Kind::ToolResult | Kind::Response
         ) {
-            if event.kind() == Kind::Message {
-                self.messages.push((offset, self.talk.len()));
-            }
-            self.talk.push_str(&event.raw());
-            self.talk.push('\n');
+            // A message that cannot be read is left out, as `api::Conversation` does.
+            let _ = self.talk.push(&event.raw());
+            self.messages.resize(self.talk.messages().len(), offset);
         }
         match event.kind() {
             Kind::Session if offset == 0 => self.head = SessionHead::read(event),
@@ -323,36 +305,27 @@ impl Outline {
 
     /// The offset of each message of [`Outline::conversation`], and whether the model wrote it.
     pub(super) fn places(&self) -> Vec<(u64, bool)> {
-        let mut scanner = Scanner::default();
-        let mut found = Vec::new();
-        for (offset, start) in &self.messages {
-            let line = self.talk[*start..].lines().next().unwrap_or_default();
-            if let Ok(event) = scanner.read(line) {
-                let message = payload::Message::read(&event);
-                if !message.once {
-                    found.push((*offset, message.is_of("assistant")));
-                }
-            }
-        }
-        found
+        let is_answer = |message: &Message| message.role() == "assistant";
+        let all = self.messages.iter().zip(self.talk.messages());
+        all.map(|(offset, message)| (*offset, is_answer(message)))
+            .collect()
     }
 
     /// Takes a message out of the conversation, or a part of it.
     pub(super) fn hide(&mut self, offset: u64, part: Option<&str>) {
-        let Some(at) = self.messages.iter().position(|message| message.0 == offset) else {
+        let Ok(at) = self.messages.binary_search(&offset) else {
             return;
         };
-        let start = self.messages[at].1;
-        let rest = &self.talk[start..];
-        let length = rest.find('\n').map_or(rest.len(), |feed| feed + 1);
-        let left = part.and_then(|part| without(&rest[..length], part));
-        let left = left.unwrap_or_default();
-        self.talk.replace_range(start..start + length, &left);
-        for (_, place) in &mut self.messages[at + 1..] {
-            *place = *place - length + left.len();
-        }
-        if left.is_empty() {
+        let is_left = part.is_some_and(|part| {
+            let part = match part {
+                CONTENT | REASONING => MessagePart::Member(part),
+                id => MessagePart::Call(id),
+            };
+            self.talk.remove_part(at, part)
+        });
+        if !is_left {
             self.messages.remove(at);
+            self.talk.remove(at);
         }
     }
 
@@ -409,29 +382,6 @@ impl Outline {
         let found = self.responses.iter().find(|response| response.id == id)?;
         (!self.deleted.iter().any(|deleted| deleted == id)).then_some(found)
     }
-}
-
-/// The line of a message without one of its parts; `None` where nothing of it is left.
-fn without(line: &str, part: &str) -> Option<String> {
-    let mut event: Value = serde_json::from_str(line).ok()?;
-    let message = event.get_mut("message")?.as_object_mut()?;
-    match part {
-        CONTENT | REASONING => _ = message.remove(part),
-        id => {
-            let calls = message.get_mut("tool_calls")?.as_array_mut()?;
-            calls.retain(|call| call.get("id").is_none_or(|known| known != id));
-            if calls.is_empty() {
-                message.remove("tool_calls");
-            }
-        }
-    }
-    let parts = [CONTENT, REASONING, "tool_calls"];
-    let is_left = parts.iter().any(|part| match message.get(*part) {
-        None | Some(Value::Null) => false,
-        Some(Value::String(text)) => !text.is_empty(),
-        Some(_) => true,
-    });
-    is_left.then(|| format!("{event}\n"))
 }
 
 /// The parts of a message that can be deleted, besides its calls.

@@ -3,7 +3,7 @@
 use super::{
     LiveSession, Outline, PendingCall, ResponseId, RunFile, SessionWriter, Sessions, line,
 };
-use api::InboundRequest;
+use api::{InboundRequest, message_lines};
 use event::Json;
 use event::payload::Session;
 use std::rc::Rc;
@@ -147,7 +147,7 @@ impl Sessions {
                 if known.end == 0 {
                     return Err(PlaceError::Busy(Some(name)));
                 }
-                Ok(outline.before(known.end).conversation())
+                Ok(outline.conversation_before(known.end))
             }
         }
     }
@@ -302,12 +302,12 @@ impl Sessions {
             drop(session);
             return Err(PlaceError::Busy(Some(name)));
         }
-        let before = outline.before(known.end);
-        let lines = before.message_lines(usize::MAX);
+        let before = outline.conversation_before(known.end);
+        let lines = message_lines(&before.messages);
         let fork = Some((id, known.end));
         let place = self.begin(fork_id, key, fork, &lines, 0)?;
         Ok(SessionPlace {
-            history: Some(before.conversation()),
+            history: Some(before),
             ..place
         })
     }
@@ -337,7 +337,7 @@ impl Sessions {
         if rest.iter().any(|message| message.role() != "system") {
             let end = writer.end;
             drop(writer);
-            let lines = outline.message_lines(known);
+            let lines = message_lines(&stored.messages[..known]);
             return self.begin(fork_id, key, Some((id, end)), &lines, first);
         }
         Ok(SessionPlace {

@@ -134,7 +134,7 @@ fn tool_result(block: &Value, at: usize, notes: &mut InboundNotes) -> Message {
     let id = block.text_of("tool_use_id").unwrap_or_default();
     let mut message = result(id, parts);
     if block.get("is_error").and_then(Value::as_bool) == Some(true) {
-        message.fields.put("is_error", true);
+        message.fields_mut().put("is_error", true);
     }
     message
 }

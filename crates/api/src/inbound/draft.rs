@@ -186,7 +186,7 @@ impl ConversationDraft {
         {
             // Templates of many models want the roles of a user and of an assistant in turn.
             Some(last) => {
-                let content = last.fields.entry("content").or_insert(Value::Null);
+                let content = last.fields_mut().entry("content").or_insert(Value::Null);
                 let mut parts = match content.take() {
                     Value::Array(parts) => parts,
                     Value::String(words) => vec![text(&words)],

@@ -16,11 +16,8 @@ impl InboundRequest {
     /// The `request` event, and a `message` event for each message: lines with a line feed each.
     /// `api` is the one that the client speaks; `model` takes the place of the model that it names.
     pub fn lines(&self, api: Api, model: Option<&str>) -> String {
-        let mut out = self.request_line(api, model, &[]);
-        for message in &self.conversation.messages {
-            message_line(&mut out, message, false);
-        }
-        String::from_utf8(out).unwrap_or_default()
+        let request = self.request_line(api, model, &[]);
+        String::from_utf8(request).unwrap_or_default() + &message_lines(&self.conversation.messages)
     }
 
     /// The lines that a session keeps of the request: the `request` event, and a `message` event
@@ -78,6 +75,15 @@ impl InboundRequest {
         push(&mut out, &request.into());
         out
     }
+}
+
+/// A `message` event for each of these messages: lines with a line feed each.
+pub fn message_lines(messages: &[Message]) -> String {
+    let mut out = Vec::new();
+    for message in messages {
+        message_line(&mut out, message, false);
+    }
+    String::from_utf8(out).unwrap_or_default()
 }
 
 /// Appends a `message` event as a line.

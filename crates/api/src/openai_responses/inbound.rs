@@ -165,7 +165,7 @@ impl Items {
         if let Some(output) = output.or_else(|| error.clone()) {
             let mut message = result(id, vec![text(&output)]);
             if error.is_some() {
-                message.fields.put("is_error", true);
+                message.fields_mut().put("is_error", true);
             }
             self.results.push(message);
         }

@@ -132,7 +132,7 @@ fn with_valid_calls(message: &Message, position: usize) -> Message {
         fields.put("tool_calls", calls);
     }
     Message {
-        fields,
+        fields: fields.into(),
         ran: message.ran.clone(),
         is_explained: message.is_explained,
     }
@@ -142,9 +142,9 @@ fn with_valid_calls(message: &Message, position: usize) -> Message {
 fn rename(message: &mut Message, tools: Option<&ToolList>) {
     let is_result = message.role() == "tool";
     let names: Vec<&mut Value> = if is_result {
-        message.fields.get_mut("name").into_iter().collect()
+        message.fields_mut().get_mut("name").into_iter().collect()
     } else {
-        let calls = message.fields.get_mut("tool_calls");
+        let calls = message.fields_mut().get_mut("tool_calls");
         let calls = calls.and_then(Value::as_array_mut).into_iter().flatten();
         calls
             .filter_map(|call| call.pointer_mut("/function/name"))
@@ -251,7 +251,7 @@ mod tests {
         gated(&talk, None)
             .messages
             .into_iter()
-            .map(|m| Value::Object(m.fields).to_string())
+            .map(|m| Value::Object(m.fields().clone()).to_string())
             .collect()
     }
 

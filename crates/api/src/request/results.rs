@@ -25,8 +25,8 @@ pub(crate) fn with_text_results(talk: Conversation) -> Conversation {
         } else if !media.is_empty() {
             // Templates of some models reject two messages of the user in a row.
             if message.role() == "user" {
-                media.extend(parts(message.fields.shift_remove("content")));
-                message.fields.put("content", std::mem::take(&mut media));
+                media.extend(parts(message.fields_mut().shift_remove("content")));
+                message.fields_mut().put("content", std::mem::take(&mut media));
             } else {
                 out.push(said(std::mem::take(&mut media)));
             }
@@ -61,7 +61,7 @@ fn split(result: &mut Message, name: Option<&str>) -> Vec<Value> {
     } else {
         texts.join("\n")
     };
-    result.fields.put("content", content);
+    result.fields_mut().put("content", content);
     if !media.is_empty() {
         let name = name.unwrap_or("a tool");
         let id = result.tool_call_id();

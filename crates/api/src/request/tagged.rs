@@ -95,7 +95,7 @@ fn append(prompt: &str, options: &mut RequestOptions, messages: &mut [Message]) 
         }
         _ => behind(&last.text(), prompt).into(),
     };
-    last.fields.insert("content".into(), content);
+    last.fields_mut().insert("content".into(), content);
 }
 
 /// `prompt` behind `text`, with a blank line between them if there is a text.
@@ -126,7 +126,7 @@ fn called(message: &Message, dialect: &Dialect) -> Message {
         text.push('\n');
     }
     text.push_str(&dialect.calls(&calls));
-    let mut fields = message.fields.clone();
+    let mut fields = message.fields().clone();
     for of_calls in ["tool_calls", "reasoning", "provider"] {
         fields.shift_remove(of_calls);
     }
