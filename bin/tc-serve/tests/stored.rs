@@ -946,6 +946,98 @@ fn pages(kept: &Kept, session: &str, items: &[Value]) {
     }
 }
 
+/// A conversation of these answers, and its items.
+fn answered(kept: &Kept, answers: &[&str]) -> (String, Vec<Value>) {
+    let conversation = value(&kept.post(CONVERSATIONS, "", &json!({})));
+    let id = conversation["id"].as_str().expect("an id").to_owned();
+    for answer in answers {
+        let mut body = input(answer);
+        body["conversation"] = id.as_str().into();
+        kept.respond(&body, answer);
+    }
+    let list = value(&kept.get(&format!("{CONVERSATIONS}/{id}/items?order=asc")));
+    (id, list["data"].as_array().expect("items").clone())
+}
+
+#[test]
+fn a_page_of_items_reads_only_what_it_shows() {
+    let kept = Kept::new();
+    let (id, items) = answered(&kept, &["one", "two", "three", "four"]);
+    assert_eq!(items.len(), 8);
+    // The second response cannot be read any more.
+    let (path, text) = kept.files().remove(0);
+    let second = text.match_indices("{\"type\":\"response\",").nth(1);
+    let (at, _) = second.expect("a second response");
+    let spoilt = text[at..].replacen("\"type\":\"response\"", "\"type\":\"rEsponse\"", 1);
+    std::fs::write(path, format!("{}{spoilt}", &text[..at])).expect("a write");
+    let page = |query: &str| kept.get(&format!("{CONVERSATIONS}/{id}/items{query}"));
+    assert_eq!(page("").status, 404, "the page has all of it");
+    let last = |number: usize| items[number]["id"].as_str().expect("an id");
+    for (query, shown) in [
+        ("?limit=3", vec![7, 6, 5]),
+        ("?order=asc&limit=1", vec![0]),
+        (
+            &format!("?order=asc&limit=3&after={}", last(4)),
+            vec![5, 6, 7],
+        ),
+        (&format!("?limit=1&after={}", last(6)), vec![5]),
+        (&format!("?limit=1&after={}", last(1)), vec![0]),
+        (&format!("/{}", last(5)), vec![5]),
+    ] {
+        let shown: Vec<Value> = shown
+            .into_iter()
+            .map(|at: usize| items[at].clone())
+            .collect();
+        let list = page(query);
+        assert_eq!(list.status, 200, "{query}: {}", list.body);
+        let list = value(&list);
+        match list.get("data") {
+            Some(data) => assert_eq!(*data, Value::from(shown), "{query}"),
+            None => assert_eq!(list, shown[0], "{query}"),
+        }
+    }
+}
+
+/// Many messages between two responses are read in parts, and are one list.
+#[test]
+fn items_that_were_added_are_one_list_however_many_they_are() {
+    let mut kept = Kept::new();
+    let (id, _) = answered(&kept, &[]);
+    let path = format!("{CONVERSATIONS}/{id}/items");
+    let mut items: Vec<Value> = (0..63)
+        .map(|number| json!({"role": "user", "content": format!("{number}")}))
+        .collect();
+    // A call is the last of a part, and its result the first of the next one.
+    items.push(json!({"type": "custom_tool_call", "call_id": "c", "name": "f", "input": "x"}));
+    items.push(json!({"type": "custom_tool_call_output", "call_id": "c", "output": "1"}));
+    items
+        .extend((0..70).map(|number| json!({"role": "user", "content": format!("more {number}")})));
+    let mut all = Vec::new();
+    for some in items.chunks(50) {
+        let added = value(&kept.post(&path, "", &json!({"items": some})));
+        let added = added["data"].as_array().expect("items").clone();
+        assert_eq!(added.len(), some.len());
+        all.extend(added);
+    }
+    let mut ids: Vec<&str> = all
+        .iter()
+        .map(|item| item["id"].as_str().expect("an id"))
+        .collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), items.len());
+    assert_eq!(all[64]["type"], "custom_tool_call_output");
+    let session = id.strip_prefix("conv_").expect("a conversation");
+    for _ in 0..2 {
+        pages(&kept, session, &all);
+        for item in [&all[0], &all[64], &all[130]] {
+            let id = item["id"].as_str().expect("an id");
+            assert_eq!(value(&kept.get(&format!("{path}/{id}"))), *item);
+        }
+        kept.restart();
+    }
+}
+
 #[test]
 fn a_deleted_item_is_in_no_list_and_reaches_no_model() {
     let mut kept = Kept::new();

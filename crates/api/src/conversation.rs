@@ -303,6 +303,16 @@ impl Conversation {
         notes
     }
 
+    /// Whether the texts of the messages have more than so many bytes. Looks at no more of them.
+    pub fn is_longer_than(&self, bytes: usize) -> bool {
+        let mut left = bytes;
+        let members = self
+            .messages
+            .iter()
+            .flat_map(|message| message.fields().values());
+        members.into_iter().any(|value| !fits(value, &mut left))
+    }
+
     /// Appends a user's message: a text, or a list of parts.
     pub fn push_user(&mut self, content: impl Into<Value>) {
         self.push(Message::user(content));
@@ -340,6 +350,20 @@ impl Conversation {
             message.with_refusal_as_text()
         };
         Conversation::of(self.messages.into_iter().map(as_text).collect())
+    }
+}
+
+/// Takes the length of a value from what is left. Returns whether there was room.
+fn fits(value: &Value, left: &mut usize) -> bool {
+    let own = value.as_str().map_or(1, str::len);
+    let Some(rest) = left.checked_sub(own) else {
+        return false;
+    };
+    *left = rest;
+    match value {
+        Value::Array(items) => items.iter().all(|item| fits(item, left)),
+        Value::Object(members) => members.values().all(|member| fits(member, left)),
+        _ => true,
     }
 }
 

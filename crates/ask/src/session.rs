@@ -2,7 +2,7 @@
 //! over or no further attempt is allowed.
 
 use super::args::{ConnectionArgs, Fallback};
-use super::form::ToolsForm;
+use super::form::{RequestForm, ToolsForm};
 use super::host::{Host, Note};
 use super::playlist::{PlayedAnswer, Playlist, head};
 use super::response::{ResponseEnd, now, write_events};
@@ -97,6 +97,16 @@ impl<H: Host> AskTurn<'_, H> {
         })
     }
 
+    /// The request in this form. That of a long conversation is made by another thread, so that
+    /// whoever shares this one does not wait.
+    async fn request(&self, form: RequestForm) -> Result<Request> {
+        if !self.turn.is_long() {
+            return self.turn.request(form);
+        }
+        let turn = self.turn.clone();
+        tokio::task::spawn_blocking(move || turn.request(form)).await?
+    }
+
     async fn attempts(&mut self, refusal: &mut Option<String>) -> Result<TurnEnd<H::Stop>> {
         let deadline = self.connection.timeout.map(|time| Instant::now() + time);
         let mut form = self.turn.form;
@@ -108,7 +118,7 @@ impl<H: Host> AskTurn<'_, H> {
         });
         let mut span = None;
         loop {
-            let mut request = self.turn.request(form)?;
+            let mut request = self.request(form).await?;
             let mut options = self.turn.stream_options(&request, attempts.number(), form);
             if let Some(caller) = &self.turn.trace {
                 // All attempts share one span.

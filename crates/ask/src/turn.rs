@@ -34,6 +34,9 @@ pub struct TurnDraft {
     conversation: Conversation,
 }
 
+/// The bytes of a conversation of which a request is made at once, which takes a millisecond at most.
+const LONG: usize = 64 << 10;
+
 impl TurnDraft {
     /// Puts the options together. The conversation comes later, and so may the model. The model of
     /// the provider's settings takes the place of that in `options`, and its params and headers
@@ -250,6 +253,11 @@ impl TurnDraft {
     /// What takes the secrets of this turn out of all that leaves.
     pub fn redactor(&self) -> &Redactor {
         self.provider.redactor()
+    }
+
+    /// Whether making the request takes long.
+    pub(crate) fn is_long(&self) -> bool {
+        self.conversation.is_longer_than(LONG)
     }
 
     /// The request in this form.

@@ -2,20 +2,22 @@
 //! <https://platform.openai.com/docs/api-reference/conversations>.
 
 use super::body;
-use super::kept::{AskedFor, input_prefix, is_once, object};
+use super::kept::{AskedFor, input_prefix, is_once, list, no_such_item, object};
 use super::refusals::Named;
 use super::response::{Refusal, ResponseBody};
 use super::service::{Admitted, Service};
 use super::stored::{StoredResponse, conversation_id};
+use crate::budget::Share;
 use crate::front::AnyFront;
-use crate::sessions::{CONTENT, REASONING, ResponseId, ResponseOutline, Sessions, line, random_id};
+use crate::sessions::{
+    CONTENT, ItemsPart, Outline, REASONING, ResponseId, ResponseOutline, Sessions, line, random_id,
+};
 use api::{Api, Conversation, Front, Message, RunningStatus, response_items};
 use event::payload::{ResponseEnd, ResponseStatus, Session};
 use event::{Json, Kind, Scanner};
 use hyper::Response;
 use hyper::body::Bytes;
 use serde_json::{Map, Value, json};
-use std::ops::Range;
 use std::rc::Rc;
 use store::{SessionId, StoreError};
 
@@ -96,7 +98,7 @@ impl AskedFor {
     fn append<T>(
         &self,
         id: SessionId,
-        lines: impl FnOnce(&crate::sessions::Outline) -> (Vec<u8>, T),
+        lines: impl FnOnce(&Outline) -> (Vec<u8>, T),
     ) -> Result<T, Refusal> {
         let written = self.sessions.write(id, self.key.as_deref());
         let (mut writer, outline) = written.map_err(|error| Named::Response.refuse(error))?;
@@ -124,17 +126,57 @@ impl AskedFor {
         body: &Map<String, Value>,
     ) -> Result<Response<ResponseBody>, Refusal> {
         let id = self.session()?;
-        let before = self.items(service).await?.len();
         let lines = item_lines(body)?;
-        self.append(id, |_| (lines.into_bytes(), ()))?;
-        let added = self.items(service).await?.split_off(before);
-        let added: Vec<Value> = added.into_iter().map(|item| item.item).collect();
-        let ends = (added.first().cloned(), added.last().cloned());
-        let [first, last] =
-            [ends.0, ends.1].map(|item| item.and_then(|item| item.get("id").cloned()));
-        Ok(object(&json!({
-            "object": "list", "data": added, "first_id": first, "last_id": last, "has_more": false
-        })))
+        let before = self.append(id, |outline| (lines.into_bytes(), outline.end))?;
+        let mut items = ConversationItems::of(self, service, id)?;
+        let is_added = |part: &ItemsPart| part.input > before;
+        let first = items.outline.parts().iter().position(is_added);
+        let mut added = Vec::new();
+        for at in first.unwrap_or(usize::MAX)..items.outline.parts().len() {
+            added.extend(items.part(at).await?);
+        }
+        let is_added = |item: &ConversationItem| item.message.is_some_and(|at| at >= before);
+        added.retain(is_added);
+        Ok(items_list(added, false))
+    }
+
+    /// A page of the items of the conversation. Only those parts of it are read that the page needs.
+    pub(super) async fn items_page(
+        &self,
+        service: &Service,
+    ) -> Result<Response<ResponseBody>, Refusal> {
+        let page = self.asked_page()?;
+        let mut items = ConversationItems::of(self, service, self.session()?)?;
+        let count = items.outline.parts().len();
+        let mut found = Vec::new();
+        let mut after = page.after;
+        let in_order = |at: usize| if page.is_up { at } else { count - 1 - at };
+        let named = after.and_then(|id| items.place_of(id)).map(in_order);
+        for place in named.unwrap_or_default()..count {
+            let at = in_order(place);
+            let mut part = items.part(at).await?;
+            if !page.is_up {
+                part.reverse();
+            }
+            if let Some(id) = after {
+                match part.iter().position(|item| item.has_id(id)) {
+                    Some(last) => drop(part.drain(..=last)),
+                    None if named.is_some() => break,
+                    None => continue,
+                }
+                after = None;
+            }
+            found.extend(part);
+            if found.len() > page.limit {
+                break;
+            }
+        }
+        if after.is_some() {
+            return Err(no_such_item());
+        }
+        let has_more = found.len() > page.limit;
+        found.truncate(page.limit);
+        Ok(items_list(found, has_more))
     }
 
     /// One item of the conversation.
@@ -142,15 +184,24 @@ impl AskedFor {
         &self,
         service: &Service,
     ) -> Result<Response<ResponseBody>, Refusal> {
-        Ok(object(&self.item(service).await?.item))
+        Ok(object(&self.item(service).await?.1.item))
     }
 
-    /// The item that the path names.
-    async fn item(&self, service: &Service) -> Result<ConversationItem, Refusal> {
-        let mut items = self.items(service).await?.into_iter();
-        let found = items.find(|item| item.item.get("id").is_some_and(|id| *id == self.item));
+    /// The item that the path names, and its part of the conversation.
+    async fn item(&self, service: &Service) -> Result<(ItemsPart, ConversationItem), Refusal> {
+        let mut items = ConversationItems::of(self, service, self.session()?)?;
+        let parts = match items.place_of(&self.item) {
+            Some(at) => at..at + 1,
+            None => 0..items.outline.parts().len(),
+        };
+        for at in parts {
+            let mut all = items.part(at).await?.into_iter();
+            if let Some(found) = all.find(|item| item.has_id(&self.item)) {
+                return Ok((items.outline.parts()[at], found));
+            }
+        }
         let unknown = "the conversation has no such item";
-        found.ok_or_else(|| Refusal::new(404, "item_not_found", unknown))
+        Err(Refusal::new(404, "item_not_found", unknown))
     }
 
     /// Takes an item out of its conversation: no list has it any more, and no model gets it.
@@ -159,8 +210,8 @@ impl AskedFor {
         service: &Service,
     ) -> Result<Response<ResponseBody>, Refusal> {
         let id = self.session()?;
-        let item = self.item(service).await?;
-        let Some((offset, part)) = self.origin(id, &item).await? else {
+        let (place, item) = self.item(service).await?;
+        let Some((offset, part)) = self.origin(id, &place, &item).await? else {
             let why = "an item of this kind cannot be deleted alone";
             return Err(Refusal::new(400, "invalid_request_error", why));
         };
@@ -180,141 +231,157 @@ impl AskedFor {
     async fn origin(
         &self,
         id: SessionId,
+        place: &ItemsPart,
         item: &ConversationItem,
     ) -> Result<Option<(u64, Option<String>)>, Refusal> {
-        let mut deleted = Vec::new();
         let mut found = Vec::new();
         let read = self
             .sessions
-            .read_events(id, 0..u64::MAX, |event, place| match event.kind() {
-                Kind::ResponseEnd => {
-                    let end = ResponseEnd::read(event);
-                    let part = end.part.map(|part| part.str().into_owned());
-                    deleted.extend(end.message.map(|offset| (offset, part)));
-                }
-                Kind::Message if item.place.contains(&place.start) && !is_once(event) => {
+            .read_events(id, place.from..place.end, |event, place| {
+                if event.kind() == Kind::Message && !is_once(event) {
                     let (talk, _) = Conversation::read(&event.raw());
                     let message = talk.messages.first();
                     let part = message.and_then(|message| part_of(message, &item.item));
                     found.extend(part.map(|part| (place.start, part)));
                 }
-                _ => {}
             });
         read.await.map_err(|error| Named::Response.refuse(error))?;
+        let outline = self.sessions.outline(id);
+        let outline = outline.map_err(|error| Named::Response.refuse(error))?;
         // Of two messages with the same text one is as good as the other.
-        let mut found = found.into_iter();
-        Ok(found.find(|origin| !deleted.contains(origin)))
+        let is_left =
+            |(offset, part): &(u64, Option<String>)| !outline.is_hidden(*offset, part.as_deref());
+        Ok(found.into_iter().find(is_left))
+    }
+}
+
+/// The items of a conversation, which are read a part at a time: what went into each response, and
+/// what came out of it, under the ids that its client has seen.
+struct ConversationItems<'a> {
+    asked: &'a AskedFor,
+    service: &'a Service,
+    id: SessionId,
+    outline: Rc<Outline>,
+    /// What the items that were read take.
+    share: Share,
+}
+
+/// An item of a conversation.
+struct ConversationItem {
+    /// The item, as the API has it.
+    item: Value,
+    /// The offset of the first message of those that were read with it; `None` for an item of an
+    /// answer.
+    message: Option<u64>,
+}
+
+impl ConversationItem {
+    fn has_id(&self, id: &str) -> bool {
+        self.item.get("id").is_some_and(|known| known == id)
+    }
+}
+
+impl<'a> ConversationItems<'a> {
+    fn of(
+        asked: &'a AskedFor,
+        service: &'a Service,
+        id: SessionId,
+    ) -> Result<ConversationItems<'a>, Refusal> {
+        let outline = asked.sessions.outline(id);
+        Ok(ConversationItems {
+            asked,
+            service,
+            id,
+            outline: outline.map_err(|error| Named::Response.refuse(error))?,
+            share: service.pipe.budget.share(),
+        })
     }
 
-    /// All items of a conversation: what went into each response, and what came out of it, under the
-    /// ids that its client has seen.
-    pub(super) async fn items(&self, service: &Service) -> Result<Vec<ConversationItem>, Refusal> {
-        let id = self.session()?;
-        let (parts, deleted) = self.parts(id).await?;
-        let mut items = Vec::new();
-        for part in parts {
-            let prefix = part
-                .response
-                .map_or_else(|| format!("{id}{:x}", part.place.start), input_prefix);
-            let (talk, _) = Conversation::read(&part.talk);
-            let mut all = response_items(&talk.messages, &prefix);
-            if let Some(response) = part.response {
-                let mut stored = StoredResponse::read(&self.sessions, response)?;
-                stored.front = AnyFront::Api(Front::Responses);
-                let (end, status) = (part.place.end, RunningStatus::InProgress);
-                let body = service.so_far(&self.sessions, &stored, end, status).await?;
-                let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-                let output = body.get("output").and_then(Value::as_array);
-                all.extend(output.cloned().unwrap_or_default());
+    /// The part that has the item of this id, if the id says so: it has the offset of the part behind
+    /// the id of the session.
+    fn place_of(&self, item: &str) -> Option<usize> {
+        let (_, rest) = item.split_once(&self.id.to_string())?;
+        let digits = rest.find(|digit: char| !digit.is_ascii_hexdigit());
+        let start = u64::from_str_radix(&rest[..digits.unwrap_or(rest.len())], 16).ok()?;
+        let number = rest
+            .rsplit_once('_')
+            .and_then(|(_, number)| number.parse().ok());
+        let parts = self.outline.parts();
+        let is_before = |part: &ItemsPart| {
+            part.start < start || (part.start == start && number.is_none_or(|n| part.first <= n))
+        };
+        let at = parts.partition_point(is_before).checked_sub(1)?;
+        (parts[at].start == start).then_some(at)
+    }
+
+    /// The items of the part at this place.
+    async fn part(&mut self, at: usize) -> Result<Vec<ConversationItem>, Refusal> {
+        let (sessions, id) = (&self.asked.sessions, self.id);
+        let part = self.outline.parts()[at];
+        let failed = |error: StoreError| Named::Response.refuse(error);
+        let mut lines = Vec::new();
+        let mut size = 0;
+        let read = sessions.read_events(id, part.from..part.input, |event, place| {
+            if event.kind() == Kind::Message && !is_once(event) {
+                let line = event.raw().into_owned();
+                size += api::inbound_size(line.as_bytes());
+                lines.push((place.start, line));
             }
+        });
+        read.await.map_err(failed)?;
+        let mut items = Vec::new();
+        self.keep(size)?;
+        let response = part.is_response.then_some(ResponseId {
+            session: id,
+            offset: part.start,
+        });
+        let prefix = response.map_or_else(|| format!("{id}{:x}", part.start), input_prefix);
+        let mut messages = Vec::new();
+        let before = self.outline.messages_before(part.from);
+        for (offset, line) in lines {
+            let known = messages.len();
+            messages.extend(Conversation::read(&line).0.messages);
+            let (earlier, own) = messages.split_at(known);
+            let first = part.first + items.len();
+            let all = response_items(own, [before, earlier], &prefix, first);
             items.extend(all.into_iter().map(|item| ConversationItem {
                 item,
-                place: part.place.clone(),
+                message: Some(offset),
+            }));
+            tokio::task::yield_now().await;
+        }
+        if let Some(response) = response {
+            let mut stored = StoredResponse::read(sessions, response)?;
+            stored.front = AnyFront::Api(Front::Responses);
+            let status = RunningStatus::InProgress;
+            let body = self.service.so_far(sessions, &stored, part.end, status);
+            let body = body.await?;
+            self.keep(api::inbound_size(&body))?;
+            let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+            let output = body.get("output").and_then(Value::as_array);
+            items.extend(output.into_iter().flatten().map(|item| ConversationItem {
+                item: item.clone(),
+                message: None,
             }));
         }
-        let is_left = |item: &ConversationItem| {
-            let id = item.item.get("id").and_then(Value::as_str);
-            !deleted.iter().any(|deleted| Some(deleted.as_str()) == id)
-        };
-        items.retain(is_left);
+        let deleted = &self.outline.deleted;
+        items.retain(|item| !deleted.iter().any(|id| item.has_id(id)));
         Ok(items)
     }
 
-    /// The parts of a conversation, and the ids of what was deleted.
-    async fn parts(&self, id: SessionId) -> Result<(Vec<ItemsPart>, Vec<String>), Refusal> {
-        let mut parts = vec![ItemsPart::new(0, None)];
-        let mut deleted = Vec::new();
-        let begin = |parts: &mut Vec<ItemsPart>, at: u64, part: ItemsPart| {
-            if let Some(last) = parts.last_mut() {
-                last.place.end = at;
-            }
-            parts.push(part);
-        };
-        let read = self
-            .sessions
-            .read_events(id, 0..u64::MAX, |event, place| match event.kind() {
-                Kind::Response => {
-                    let response = ResponseId {
-                        session: id,
-                        offset: place.start,
-                    };
-                    let part = ItemsPart::new(place.start, Some(response));
-                    begin(&mut parts, place.start, part);
-                }
-                Kind::ResponseEnd => {
-                    let end = ResponseEnd::read(event);
-                    if end.status == ResponseStatus::Deleted.name() {
-                        deleted.push(end.id.str().into_owned());
-                    }
-                    let part = ItemsPart::new(place.start, None);
-                    begin(&mut parts, place.end, part);
-                }
-                Kind::Message if !is_once(event) => {
-                    if let Some(part) = parts.last_mut()
-                        && (part.response.is_none() || !part.has_output)
-                    {
-                        part.talk.push_str(&event.raw());
-                        part.talk.push('\n');
-                    }
-                }
-                kind if kind.begins_stream() => {
-                    if let Some(part) = parts.last_mut() {
-                        part.has_output = true;
-                    }
-                }
-                _ => {}
-            });
-        read.await.map_err(|error| Named::Response.refuse(error))?;
-        Ok((parts, deleted))
-    }
-}
-
-/// An item of a conversation, and the part of the session that it comes from.
-pub(super) struct ConversationItem {
-    /// The item, as the API has it.
-    pub item: Value,
-    place: Range<u64>,
-}
-
-/// A part of a conversation: a response, or messages that were put in between.
-struct ItemsPart {
-    response: Option<ResponseId>,
-    /// Its place in the session. The ids of its items are made of the start.
-    place: Range<u64>,
-    talk: String,
-    /// Whether the answer has begun.
-    has_output: bool,
-}
-
-impl ItemsPart {
-    fn new(start: u64, response: Option<ResponseId>) -> ItemsPart {
-        ItemsPart {
-            response,
-            place: start..u64::MAX,
-            talk: String::new(),
-            has_output: false,
+    /// Counts bytes that are kept until the answer is made.
+    fn keep(&mut self, bytes: usize) -> Result<(), Refusal> {
+        match self.share.keep(self.share.kept() + bytes) {
+            true => Ok(()),
+            false => Err(Refusal::memory()),
         }
     }
+}
+
+/// These items as a list.
+fn items_list(items: Vec<ConversationItem>, has_more: bool) -> Response<ResponseBody> {
+    let items: Vec<Value> = items.into_iter().map(|item| item.item).collect();
+    list(&items, has_more)
 }
 
 /// Which part of a message an item is: `Some(None)` for the whole message, and `None` for an item of

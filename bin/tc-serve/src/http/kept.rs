@@ -93,10 +93,7 @@ impl Service {
                 let body = self.object(request).await?;
                 asked.add_items(self, &body).await
             }
-            (KeptPath::Items, _) => {
-                let items = asked.items(self).await?;
-                asked.page(items.into_iter().map(|item| item.item).collect())
-            }
+            (KeptPath::Items, _) => asked.items_page(self).await,
             (KeptPath::Item, Method::DELETE) => asked.delete_item(self).await,
             (_, _) => asked.one_item(self).await,
         }
@@ -268,69 +265,97 @@ impl AskedFor {
 
     /// The messages of a response's request, as items.
     async fn input_items(&self) -> Result<Response<ResponseBody>, Refusal> {
-        let (id, known) = self.find()?;
+        let (id, _) = self.find()?;
+        let outline = self.sessions.outline(id.session);
+        let outline = outline.map_err(|error| Named::Response.refuse(error))?;
+        let mut parts = outline.parts().iter();
+        let part = parts.find(|part| part.is_response && part.start == id.offset);
+        let place = part.map_or(id.offset..id.offset, |part| part.from..part.input);
         let mut talk = String::new();
-        let mut is_input = true;
-        let mut seen = 0;
-        let read = self
-            .sessions
-            .read_events(id.session, id.offset..known.behind(), |event, _| {
-                seen += u32::from(event.kind() == Kind::Response);
-                is_input &= seen < 2 && is_of_request(event);
-                if is_input && event.kind() == Kind::Message && !is_once(event) {
-                    talk.push_str(&event.raw());
-                    talk.push('\n');
-                }
-            });
+        let read = self.sessions.read_events(id.session, place, |event, _| {
+            if event.kind() == Kind::Message && !is_once(event) {
+                talk.push_str(&event.raw());
+                talk.push('\n');
+            }
+        });
         read.await.map_err(|error| Named::Response.refuse(error))?;
         let (talk, _) = Conversation::read(&talk);
-        self.page(response_items(&talk.messages, &input_prefix(id)))
+        self.page(response_items(
+            &talk.messages,
+            [&[], &[]],
+            &input_prefix(id),
+            0,
+        ))
     }
 
-    /// One page of a list: `limit`, `order` and `after` of the query say which.
+    /// The page that the query asks for: `limit`, `order` and `after`.
     ///
     /// # Errors
-    /// 400 for a value that has no meaning. An unknown `after` is one: a client that goes from page to
-    /// page would begin again at the first.
-    pub(super) fn page(&self, mut items: Vec<Value>) -> Result<Response<ResponseBody>, Refusal> {
+    /// 400 for a value that has no meaning.
+    pub(super) fn asked_page(&self) -> Result<ItemsPage<'_>, Refusal> {
         let query = Query::of(&self.uri);
-        let limit = query.limit()?;
-        match query.get("order") {
-            Some("asc") => {}
-            None | Some("desc") => items.reverse(),
-            Some(_) => return Err(member("order", "use asc or desc")),
+        Ok(ItemsPage {
+            limit: query.limit()?,
+            is_up: match query.get("order") {
+                Some("asc") => true,
+                None | Some("desc") => false,
+                Some(_) => return Err(member("order", "use asc or desc")),
+            },
+            after: query.get("after").filter(|after| !after.is_empty()),
+        })
+    }
+
+    /// One page of a list.
+    ///
+    /// # Errors
+    /// As [`AskedFor::asked_page`]. An unknown `after` is one: a client that goes from page to page
+    /// would begin again at the first.
+    fn page(&self, mut items: Vec<Value>) -> Result<Response<ResponseBody>, Refusal> {
+        let page = self.asked_page()?;
+        if !page.is_up {
+            items.reverse();
         }
         let id = |item: &Value| item.get("id").and_then(Value::as_str).map(str::to_owned);
-        if let Some(after) = query.get("after").filter(|after| !after.is_empty()) {
+        if let Some(after) = page.after {
             let place = items
                 .iter()
                 .position(|item| id(item).as_deref() == Some(after));
-            let place = place.ok_or_else(|| member("after", "the list has no such item"))?;
-            items.drain(..=place);
+            items.drain(..=place.ok_or_else(no_such_item)?);
         }
-        let has_more = items.len() > limit;
-        items.truncate(limit);
-        let first = items.first().and_then(id);
-        let last = items.last().and_then(id);
-        Ok(object(&json!({
-            "object": "list", "data": items, "first_id": first, "last_id": last, "has_more": has_more
-        })))
+        let has_more = items.len() > page.limit;
+        items.truncate(page.limit);
+        Ok(list(&items, has_more))
     }
+}
+
+/// The page of a list that a client asks for.
+pub(super) struct ItemsPage<'q> {
+    /// How many items it has at most.
+    pub limit: usize,
+    /// Whether the oldest item comes first.
+    pub is_up: bool,
+    /// The id of the item behind which the page begins.
+    pub after: Option<&'q str>,
+}
+
+/// The refusal of a page behind an item that the list does not have.
+pub(super) fn no_such_item() -> Refusal {
+    member("after", "the list has no such item")
+}
+
+/// These items as a list.
+pub(super) fn list(items: &[Value], has_more: bool) -> Response<ResponseBody> {
+    let [first, last] =
+        [items.first(), items.last()].map(|item| item.and_then(|item| item.get("id")));
+    object(&json!({
+        "object": "list", "data": items, "first_id": first, "last_id": last, "has_more": has_more
+    }))
 }
 
 /// What the ids of a request's items are made of. Those of the answer's have the id of the response
 /// alone.
 pub(super) fn input_prefix(id: ResponseId) -> String {
     format!("{id}i")
-}
-
-/// Whether an event is one of those that a request becomes, at the beginning of a response.
-fn is_of_request(event: &Event<'_>) -> bool {
-    match event.kind() {
-        Kind::Response | Kind::Request => true,
-        Kind::Message => !event::payload::Message::read(event).is_of("assistant"),
-        _ => false,
-    }
 }
 
 pub(super) fn is_once(event: &Event<'_>) -> bool {

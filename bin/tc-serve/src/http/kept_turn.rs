@@ -86,11 +86,13 @@ impl Service {
     /// is not kept.
     ///
     /// # Errors
-    /// 404 for a response or a conversation that is not kept here for this client.
+    /// 404 for a response or a conversation that is not kept here for this client, 503 where `share`
+    /// finds no room for it.
     pub(super) async fn recall(
         &self,
         admitted: &Admitted,
         inbound: &mut InboundRequest,
+        share: &mut Share,
     ) -> Result<(), Refusal> {
         let Some(sessions) = &self.sessions else {
             return Ok(());
@@ -109,7 +111,11 @@ impl Service {
             .read_ahead_of(wanted.session(), key.as_deref())
             .await;
         let history = sessions.history(wanted, key.as_deref());
-        inbound.continue_from(history.map_err(|error| named(wanted).refuse(error))?);
+        let (history, size) = history.map_err(|error| named(wanted).refuse(error))?;
+        if !share.keep(share.kept() + size) {
+            return Err(Refusal::memory());
+        }
+        inbound.continue_from(history);
         Ok(())
     }
 
@@ -212,6 +218,7 @@ impl Service {
             mut writer,
             mut first,
             history,
+            history_size,
             pending,
             hidden,
             continued,
@@ -248,6 +255,11 @@ impl Service {
         let client = client_trace(asked.headers);
         let mut lines = hidden;
         lines.extend(self.response_line(id, &asked, &body_hash, &options, client.as_ref())?);
+        let mut share = asked.share;
+        // The request to a provider has the history, too.
+        if !share.keep(share.kept() + history_size) {
+            return Err(Refusal::memory());
+        }
         let mut inbound = asked.inbound;
         if let Some(history) = &history
             && inbound.chat.is_some()
@@ -292,7 +304,7 @@ impl Service {
         }
         let trace = self.trace_of(&id.to_string(), client.as_ref());
         let request = ClientRequest {
-            share: asked.share,
+            share,
             key: asked.admitted.key,
             id: asked.admitted.id.clone(),
             api,

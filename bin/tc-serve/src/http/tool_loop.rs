@@ -6,6 +6,7 @@ use super::refusals::Named;
 use super::response::Refusal;
 use super::service::Service;
 use super::stored::StoredResponse;
+use crate::budget::{MEMORY, Share};
 use crate::client_request::ClientRequest;
 use crate::keys::{ClientKey, KeyHash};
 use crate::pipe::{EventLines, PipeOutput};
@@ -108,7 +109,7 @@ impl ToolLoop {
         let log = writer.sessions().store.path_of(writer.session.id);
         let run = RunFile::take(&log)?;
         // What was asked before the service was stopped counts, too.
-        let outline = writer.outline()?;
+        let outline = writer.outline().await?;
         let mut asked = turns_of(&outline);
         drop(outline);
         loop {
@@ -127,7 +128,7 @@ impl ToolLoop {
                 TurnEnd::Again | TurnEnd::Answered => {}
             }
             writer.take_in()?;
-            let outline = writer.outline()?;
+            let outline = writer.outline().await?;
             let talk = outline.open_conversation();
             if outline.is_final || self.is_answered(&talk) {
                 return Ok(Made::Whole);
@@ -140,7 +141,12 @@ impl ToolLoop {
             if self.service.ending.is_cut_now() {
                 return self.shut_down(writer);
             }
-            step = LoopStep::Ask(Box::new(self.next(talk)));
+            let mut share = self.service.pipe.budget.share();
+            if !share.keep(outline.conversation_size()) {
+                writer.fail("memory_full", MEMORY)?;
+                return Ok(Made::Failed);
+            }
+            step = LoopStep::Ask(Box::new(self.next(talk, share)));
         }
     }
 
@@ -159,7 +165,7 @@ impl ToolLoop {
     }
 
     /// The request of the next turn.
-    fn next(&self, conversation: api::Conversation) -> ClientRequest {
+    fn next(&self, conversation: api::Conversation, share: Share) -> ClientRequest {
         let TurnRequest {
             key,
             id,
@@ -172,7 +178,7 @@ impl ToolLoop {
         let mut request = inbound;
         request.conversation = conversation;
         ClientRequest {
-            share: self.service.pipe.budget.share(),
+            share,
             key,
             id,
             api,
@@ -239,7 +245,7 @@ impl ToolLoop {
         loop {
             writer.hand_over();
             let settled = session.until(|| {
-                let outline = writer.outline()?;
+                let outline = writer.outline_now()?;
                 waiting.set(outline.pending.len());
                 // Whoever answers a call here runs it, and holds this meanwhile.
                 let is_over = outline.pending.is_empty()
@@ -262,7 +268,7 @@ impl ToolLoop {
             if is_cut {
                 return Ok(Waited::Left);
             }
-            let outline = writer.outline()?;
+            let outline = writer.outline_now()?;
             if outline.pending.is_empty() {
                 return Ok(Waited::Settled);
             }
@@ -362,6 +368,10 @@ impl Service {
         if left.is_open {
             writer.cut_turn().map_err(failed)?;
         }
+        let mut share = self.pipe.budget.share();
+        if !share.keep(outline.conversation_size()) {
+            return Err(Refusal::memory());
+        }
         let mut inbound = stored.request.ok_or_else(|| Named::Response.unknown())?;
         inbound.conversation = outline.open_conversation();
         let own = tools.map(|tools| {
@@ -380,7 +390,7 @@ impl Service {
         let owner = outline.head.key.clone();
         let trace = self.trace_of(&left.id, stored.client.as_ref());
         let request = ClientRequest {
-            share: self.pipe.budget.share(),
+            share,
             key,
             id: self.new_id(),
             api: front.api(),

@@ -61,7 +61,7 @@ impl Service {
             };
             return self.kept_turn(&sessions, asked, exchange).await;
         }
-        self.recall(admitted, &mut inbound).await?;
+        self.recall(admitted, &mut inbound, &mut share).await?;
         self.source.check(api, &inbound).map_err(body::refused)?;
         let is_stream = front.streams(&inbound);
         let client = client_trace(&headers);

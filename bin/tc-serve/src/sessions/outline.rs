@@ -1,7 +1,7 @@
 //! What a session holds, as far as the service has to know: who began it, its responses, and the
 //! calls that wait for a person.
 
-use api::{Conversation, LogReader, Message, MessagePart};
+use api::{Conversation, LogReader, Message, MessagePart, response_items};
 use event::payload::{
     self, Approval, Cancel, FinishReason, Response, ResponseEnd, ResponseStatus, Status, StreamEnd,
     ToolCall, ToolResult, ToolUse,
@@ -9,6 +9,7 @@ use event::payload::{
 use event::{Event, Kind, Scanner, Text};
 use std::fmt;
 use std::ops::Range;
+use std::slice;
 use store::SessionId;
 
 /// Who cancels a response whose last client has left.
@@ -148,6 +149,45 @@ impl ResponseOutline {
     }
 }
 
+/// A part of a session whose messages a conversation lists as items: what went into a response and
+/// came out of it, or some of the messages that were added between responses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ItemsPart {
+    /// The offset of which the ids of its items are made. Parts of messages that follow each other
+    /// share it.
+    pub start: u64,
+    /// How many items of this `start` earlier parts have.
+    pub first: usize,
+    /// Whether it is a response.
+    pub is_response: bool,
+    /// The offset of its first line.
+    pub from: u64,
+    /// The offset behind the messages that a client sent; `u64::MAX` while more may come.
+    pub input: u64,
+    /// The offset behind its last line; `u64::MAX` while more may come.
+    pub end: u64,
+    /// How many messages a part that is not a response has, and how many items they are.
+    messages: usize,
+    items: usize,
+}
+
+/// The most messages of a part that is not a response, so that a page reads few.
+const PART: usize = 64;
+
+impl ItemsPart {
+    /// A part whose lines begin at `from`.
+    fn new(start: u64, from: u64, is_response: bool) -> ItemsPart {
+        ItemsPart {
+            start,
+            is_response,
+            from,
+            input: u64::MAX,
+            end: u64::MAX,
+            ..ItemsPart::default()
+        }
+    }
+}
+
 /// A call that waits for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PendingCall {
@@ -189,6 +229,10 @@ pub(crate) struct Outline {
     talk: LogReader,
     /// The offset in the session of each message of `talk`.
     messages: Vec<u64>,
+    /// The parts of the conversation's list of items, in order.
+    parts: Vec<ItemsPart>,
+    /// The messages that were deleted, by their offsets, and the part of each.
+    hidden: Vec<(u64, Option<String>)>,
 }
 
 impl Outline {
@@ -196,6 +240,11 @@ impl Outline {
     /// messages with the outline, so it costs little however long they are.
     pub(crate) fn conversation(&self) -> Conversation {
         self.talk.lasting()
+    }
+
+    /// How many bytes the messages take, about, and so a request that is made of them.
+    pub(crate) fn conversation_size(&self) -> usize {
+        self.talk.kept()
     }
 
     /// The conversation as the open response has it.
@@ -213,6 +262,7 @@ impl Outline {
             self.pending.iter().map(|call| call.line.len() + 200).sum(),
         ];
         let ids = self.called.len() + self.started.len() + self.deleted.len();
+        let ids = ids + self.hidden.len() + self.parts.len();
         let rest = self.responses.len() * 500 + self.messages.len() * 8 + ids * 100;
         self.talk.kept() + answered + pending + rest + size_of::<Outline>()
     }
@@ -236,13 +286,20 @@ impl Outline {
         ) {
             // A message that cannot be read is left out, as `api::Conversation` does.
             let _ = self.talk.push(&event.raw());
-            self.messages.resize(self.talk.messages().len(), offset);
+            let count = self.talk.messages().len();
+            if count > self.messages.len() {
+                self.messages.push(offset);
+                self.list_message(&place);
+            }
         }
         match event.kind() {
             Kind::Session if offset == 0 => self.head = SessionHead::read(event),
             Kind::Session => self.head.metadata = SessionHead::read(event).metadata,
-            Kind::Response => self.responses.push(response(event, offset)),
-            Kind::ResponseEnd => self.response_end(&ResponseEnd::read(event)),
+            Kind::Response => {
+                self.responses.push(response(event, offset));
+                self.begin_part(offset, ItemsPart::new(offset, offset, true));
+            }
+            Kind::ResponseEnd => self.response_end(&ResponseEnd::read(event), offset),
             Kind::Cancel => {
                 let cancel = Cancel::read(event);
                 if let (Some(id), None) = (cancel.id, cancel.tool_id)
@@ -281,19 +338,79 @@ impl Outline {
                     last.turns += u32::from(kind == Kind::StreamStart);
                     last.has_content |= !matches!(kind, Kind::StreamStart | Kind::Error);
                 }
+                if let Some(part) = self.parts.last_mut().filter(|part| part.is_response) {
+                    part.input = part.input.min(offset);
+                }
             }
             _ => {}
         }
     }
 
-    fn response_end(&mut self, end: &ResponseEnd<'_>) {
+    /// The parts of the conversation's list of items, in order.
+    pub(crate) fn parts(&self) -> &[ItemsPart] {
+        &self.parts
+    }
+
+    /// Whether a message was deleted, or this part of it.
+    pub(crate) fn is_hidden(&self, offset: u64, part: Option<&str>) -> bool {
+        let mut hidden = self.hidden.iter();
+        hidden.any(|(at, of)| (*at, of.as_deref()) == (offset, part))
+    }
+
+    /// The messages before the offset `end`.
+    pub(crate) fn messages_before(&self, end: u64) -> &[Message] {
+        let count = self.messages.partition_point(|offset| *offset < end);
+        &self.talk.messages()[..count]
+    }
+
+    /// Begins a part of the list of items at the offset `at`.
+    fn begin_part(&mut self, at: u64, part: ItemsPart) {
+        if self
+            .parts
+            .pop_if(|last| !last.is_response && last.messages == 0)
+            .is_none()
+            && let Some(last) = self.parts.last_mut()
+        {
+            last.end = at;
+            last.input = last.input.min(at);
+        }
+        self.parts.push(part);
+    }
+
+    /// Counts the last message of `talk` in the list of items.
+    fn list_message(&mut self, place: &Range<u64>) {
+        if self.parts.is_empty() {
+            self.parts.push(ItemsPart::new(0, 0, false));
+        }
+        let (Some(part), Some(message)) = (self.parts.last_mut(), self.talk.messages().last())
+        else {
+            return;
+        };
+        if part.is_response {
+            return;
+        }
+        part.messages += 1;
+        part.items += response_items(slice::from_ref(message), [&[], &[]], "", 0).len();
+        if part.messages == PART {
+            let next = ItemsPart {
+                first: part.first + part.items,
+                ..ItemsPart::new(part.start, place.end, false)
+            };
+            self.begin_part(place.end, next);
+        }
+    }
+
+    fn response_end(&mut self, end: &ResponseEnd<'_>, offset: u64) {
         let id = end.id.str();
         let behind = self.end;
+        self.begin_part(behind, ItemsPart::new(offset, behind, false));
         let status = ResponseStatus::of(&end.status.str());
         if status == Some(ResponseStatus::Deleted) {
             self.deleted.push(id.into_owned());
             if let Some(offset) = end.message {
-                self.hide(offset, end.part.map(Text::str).as_deref());
+                let part = end.part.map(|part| part.str().into_owned());
+                self.hide(offset, part.as_deref());
+                self.hidden.push((offset, part));
             }
         } else if let Some(response) = self.response_mut(&id)
             && response.status.is_none()

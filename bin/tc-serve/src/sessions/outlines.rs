@@ -243,6 +243,36 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_request_shares_the_messages_of_its_session() {
+        let folder = testkit::Scratch::new();
+        let sessions = sessions(&folder, 1 << 30);
+        let begin = lines(30);
+        let mut lease = sessions.store.create(ID, begin.as_bytes()).unwrap();
+        let before = sessions.outline(ID).unwrap().conversation();
+        let more = [
+            r#"{"type":"response","id":"r"}"#,
+            r#"{"type":"message","message":{"role":"system","content":"now"},"once":true}"#,
+            r#"{"type":"message","message":{"role":"user","content":"31"}}"#,
+            "",
+        ];
+        let end = begin.len() as u64;
+        let more = more.join("\n");
+        sessions
+            .store
+            .append(&mut lease, end, more.as_bytes())
+            .unwrap();
+        let outline = sessions.outline(ID).unwrap();
+        let open = outline.open_conversation();
+        assert_eq!(open.messages.len(), 32);
+        for after in [&outline.conversation().messages[..], &open.messages[1..]] {
+            assert_eq!(after.len(), 31);
+            for (one, other) in before.messages.iter().zip(after) {
+                assert!(std::ptr::eq(one.fields(), other.fields()));
+            }
+        }
+    }
+
     #[tokio::test]
     async fn a_long_session_is_read_by_another_thread_once() {
         let folder = testkit::Scratch::new();

@@ -82,6 +82,8 @@ pub(crate) struct SessionPlace {
     pub first: usize,
     /// What the session had before, unless the request repeats it.
     pub history: Option<api::Conversation>,
+    /// How many bytes the history takes, about.
+    pub history_size: usize,
     /// Whether the session begins with this request.
     pub is_new: bool,
     /// The calls of the session that wait for a person.
@@ -124,7 +126,7 @@ impl Sessions {
         }
     }
 
-    /// The conversation that a request refers to.
+    /// The conversation that a request refers to, and how many bytes it takes, about.
     ///
     /// # Errors
     /// [`PlaceError::Unknown`] and [`PlaceError::Store`].
@@ -132,7 +134,7 @@ impl Sessions {
         self: &Rc<Self>,
         wanted: WantedSession,
         key: Option<&str>,
-    ) -> Result<api::Conversation, PlaceError> {
+    ) -> Result<(api::Conversation, usize), PlaceError> {
         let response = match wanted {
             WantedSession::After(response) => Some(response.to_string()),
             _ => None,
@@ -140,14 +142,15 @@ impl Sessions {
         let id = wanted.session().ok_or(PlaceError::Unknown)?;
         let _session = self.open(id, key)?;
         let outline = self.outline(id)?;
+        let size = outline.conversation_size();
         match response {
-            None => Ok(outline.conversation()),
+            None => Ok((outline.conversation(), size)),
             Some(name) => {
                 let known = outline.response(&name).ok_or(PlaceError::Unknown)?;
                 if known.end == 0 {
                     return Err(PlaceError::Busy(Some(name)));
                 }
-                Ok(outline.conversation_before(known.end))
+                Ok((outline.conversation_before(known.end), size))
             }
         }
     }
@@ -181,6 +184,7 @@ impl Sessions {
             writer,
             first,
             history: None,
+            history_size: 0,
             is_new: true,
             pending: Vec::new(),
             hidden: Vec::new(),
@@ -263,6 +267,7 @@ impl Sessions {
             writer,
             first: 0,
             history: Some(outline.conversation()),
+            history_size: outline.conversation_size(),
             is_new: false,
             pending: outline.pending.clone(),
             hidden: Vec::new(),
@@ -308,6 +313,7 @@ impl Sessions {
         let place = self.begin(fork_id, key, fork, &lines, 0)?;
         Ok(SessionPlace {
             history: Some(before),
+            history_size: outline.conversation_size(),
             ..place
         })
     }
@@ -345,6 +351,7 @@ impl Sessions {
             writer,
             first,
             history: None,
+            history_size: 0,
             is_new: false,
             pending: outline.pending.clone(),
             hidden: Vec::new(),

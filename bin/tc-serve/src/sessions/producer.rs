@@ -260,11 +260,20 @@ impl SessionWriter {
         Ok(())
     }
 
-    /// What the session holds.
+    /// What the session holds. Another thread reads what is new, if that is long.
     ///
     /// # Errors
     /// As [`Sessions::outline`].
-    pub(crate) fn outline(&self) -> Result<Rc<Outline>, StoreError> {
+    pub(crate) async fn outline(&self) -> Result<Rc<Outline>, StoreError> {
+        self.sessions.read_ahead(self.session.id).await?;
+        self.outline_now()
+    }
+
+    /// The same for who looks at each change of the session, so that little is new.
+    ///
+    /// # Errors
+    /// As [`Sessions::outline`].
+    pub(crate) fn outline_now(&self) -> Result<Rc<Outline>, StoreError> {
         self.sessions.outline(self.session.id)
     }
 
@@ -473,7 +482,8 @@ async fn end(
             pipe.finish();
             writer.append(&pipe.take())?;
         } else if writer
-            .outline()?
+            .outline()
+            .await?
             .responses
             .last()
             .is_none_or(|last| last.is_open || last.reason != Some(FinishReason::Cancelled))
@@ -489,7 +499,12 @@ async fn end(
         Made::Failed | Made::Panicked => ResponseStatus::Failed,
         Made::Whole | Made::Left => match running.pipe().reason() {
             // The service was killed behind the last turn, or only calls were decided.
-            None => match writer.outline()?.active().and_then(|left| left.reason) {
+            None => match writer
+                .outline()
+                .await?
+                .active()
+                .and_then(|left| left.reason)
+            {
                 None => ResponseStatus::Completed,
                 reason => status_of(reason),
             },

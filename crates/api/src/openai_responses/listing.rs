@@ -8,12 +8,29 @@ use crate::openai_responses::request::{OwnCalls, items};
 use crate::request::options::is_system;
 use serde_json::{Value, json};
 
-/// The messages as items with ids made of `prefix` and of their places, in order. A message of an
-/// unknown role is no item.
-pub fn response_items(messages: &[Message], prefix: &str) -> Vec<Value> {
+/// The messages as items with ids made of `prefix` and of their places, in order; the first has the
+/// place `first`. `before` has the messages before them, with the calls that they may answer. A
+/// message of an unknown role is no item.
+pub fn response_items(
+    messages: &[Message],
+    before: [&[Message]; 2],
+    prefix: &str,
+    first: usize,
+) -> Vec<Value> {
     let mut own = OwnCalls::default();
     let mut list = Vec::new();
-    for message in messages {
+    for (place, message) in messages.iter().enumerate() {
+        let id = message.tool_call_id();
+        if !id.is_empty() && !own.contains_key(id) {
+            let is_of = |message: &Message| message.calls().iter().any(|call| call.id == id);
+            let mut earlier = [before[0], before[1], &messages[..place]]
+                .into_iter()
+                .flatten()
+                .rev();
+            let asked = earlier.find(|message| is_of(message)).cloned();
+            // Only the type of the call counts here.
+            let _ = items(&Conversation::of(asked.into_iter().collect()), &mut own);
+        }
         if is_system(message.role()) {
             let content = json!([{"type": "input_text", "text": message.text()}]);
             list.push(json!({"type": "message", "role": message.role(), "content": content}));
@@ -23,7 +40,7 @@ pub fn response_items(messages: &[Message], prefix: &str) -> Vec<Value> {
             list.extend(items(&talk, &mut own).unwrap_or_default());
         }
     }
-    for (place, item) in list.iter_mut().enumerate() {
+    for (place, item) in (first..).zip(&mut list) {
         complete(item, prefix, place);
     }
     list
@@ -88,6 +105,11 @@ mod tests {
             {"type": "function_call_output", "call_id": "a", "output": "1", "id": "fco_p_6", "status": "completed"},
             {"type": "custom_tool_call_output", "call_id": "b", "output": [{"type": "input_text", "text": "2"}, {"type": "input_image", "image_url": "https://x/y", "detail": "auto"}], "id": "ctco_p_7", "status": "completed"},
         ]);
-        assert_eq!(Value::from(response_items(&talk.messages, "p")), want);
+        let (before, answers) = talk.messages.split_at(3);
+        let mut items = response_items(before, [&[], &[]], "p", 0);
+        items.extend(response_items(answers, [&[], before], "p", items.len()));
+        assert_eq!(Value::from(items), want);
+        let whole = response_items(&talk.messages, [&[], &[]], "p", 0);
+        assert_eq!(Value::from(whole), want);
     }
 }

@@ -26,7 +26,9 @@ pub(crate) fn with_text_results(talk: Conversation) -> Conversation {
             // Templates of some models reject two messages of the user in a row.
             if message.role() == "user" {
                 media.extend(parts(message.fields_mut().shift_remove("content")));
-                message.fields_mut().put("content", std::mem::take(&mut media));
+                message
+                    .fields_mut()
+                    .put("content", std::mem::take(&mut media));
             } else {
                 out.push(said(std::mem::take(&mut media)));
             }
