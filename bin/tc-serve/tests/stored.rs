@@ -1038,6 +1038,95 @@ fn items_that_were_added_are_one_list_however_many_they_are() {
     }
 }
 
+// Long sessions.
+
+/// A conversation of so many times four megabytes.
+fn long(kept: &Kept, times: usize) -> String {
+    let (id, _) = answered(kept, &[]);
+    let text = "long ".repeat(2000);
+    let items = vec![json!({"role": "user", "content": text}); 400];
+    for _ in 0..times {
+        let path = format!("{CONVERSATIONS}/{id}/items");
+        let added = kept.post(&path, "", &json!({"items": items}));
+        assert_eq!(added.status, 200, "{}", short(&added.body));
+    }
+    id
+}
+
+/// A file of the service's process or of one of its threads.
+fn of_process(kept: &Kept, file: &str) -> String {
+    let path = format!("/proc/{}/{file}", kept.service.id());
+    std::fs::read_to_string(&path).expect(&path)
+}
+
+/// The bytes that the service has read so far, from files and from sockets.
+fn bytes_read(kept: &Kept) -> u64 {
+    let io = of_process(kept, "io");
+    let count = io.lines().find_map(|line| line.strip_prefix("rchar: "));
+    count.expect("a count").parse().expect("a number")
+}
+
+/// A turn, a page and an answer cost as much to read in a long session as in a short one.
+#[test]
+fn what_a_request_reads_does_not_grow_with_its_session() {
+    let read = [1, 4].map(|times| {
+        let kept = Kept::new();
+        let id = long(&kept, times);
+        let mut body = input("next");
+        body["conversation"] = id.as_str().into();
+        let (answer, _) = kept.respond(&body, "first");
+        let turn = || drop(kept.respond(&body, "more"));
+        let items = || {
+            let page = kept.get(&format!("{CONVERSATIONS}/{id}/items?limit=5"));
+            assert_eq!(value(&page)["data"].as_array().map(Vec::len), Some(5));
+        };
+        let object = || drop(kept.response(&answer));
+        [&turn as &dyn Fn(), &items, &object].map(|request| {
+            let before = bytes_read(&kept);
+            request();
+            bytes_read(&kept) - before
+        })
+    });
+    for (short, long) in read[0].iter().zip(read[1]) {
+        assert!(long < short + (64 << 10), "{read:?}");
+    }
+}
+
+/// The processor time of the thread that answers requests, and of all others, in ticks.
+fn ticks(kept: &Kept) -> [u64; 2] {
+    let of = |stat: &str| {
+        let (_, rest) = stat.rsplit_once(") ").expect("a name");
+        let counts = rest.split(' ').skip(11).take(2);
+        counts
+            .map(|count| count.parse::<u64>().expect("ticks"))
+            .sum::<u64>()
+    };
+    let own = of(&of_process(
+        kept,
+        &format!("task/{}/stat", kept.service.id()),
+    ));
+    [own, of(&of_process(kept, "stat")) - own]
+}
+
+/// What is long is read, and made into a request, while the service answers others.
+#[test]
+fn the_thread_that_answers_leaves_long_sessions_to_others() {
+    let mut kept = Kept::new();
+    let id = long(&kept, 5);
+    let mut body = input("next");
+    body["conversation"] = id.as_str().into();
+    kept.restart();
+    let before = ticks(&kept);
+    kept.respond(&body, "1");
+    let read = ticks(&kept);
+    kept.respond(&body, "2");
+    let made = ticks(&kept);
+    for [first, last] in [[before, read], [read, made]] {
+        let [own, others] = [0, 1].map(|at| last[at] - first[at]);
+        assert!(others > 2 * own, "{own} ticks of {}", own + others);
+    }
+}
+
 #[test]
 fn a_deleted_item_is_in_no_list_and_reaches_no_model() {
     let mut kept = Kept::new();

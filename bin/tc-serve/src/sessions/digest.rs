@@ -150,6 +150,7 @@ fn digest(
     messages: bool,
 ) -> Result<Digest, StoreError> {
     let mut digest = Digest {
+        outline: Outline::brief(),
         messages: messages.then(Vec::new),
         ..Digest::default()
     };

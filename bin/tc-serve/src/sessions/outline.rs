@@ -172,7 +172,7 @@ pub(crate) struct ItemsPart {
 }
 
 /// The most messages of a part that is not a response, so that a page reads few.
-const PART: usize = 64;
+const PART: usize = 16;
 
 impl ItemsPart {
     /// A part whose lines begin at `from`.
@@ -227,6 +227,8 @@ pub(crate) struct Outline {
     pub end: u64,
     /// The messages, and which calls have run.
     talk: LogReader,
+    /// Whether the messages are not kept.
+    is_brief: bool,
     /// The offset in the session of each message of `talk`.
     messages: Vec<u64>,
     /// The parts of the conversation's list of items, in order.
@@ -236,6 +238,14 @@ pub(crate) struct Outline {
 }
 
 impl Outline {
+    /// An outline without the messages, for who asks for the rest alone.
+    pub(super) fn brief() -> Outline {
+        Outline {
+            is_brief: true,
+            ..Outline::default()
+        }
+    }
+
     /// The conversation, without the messages that held for one response alone. It shares its
     /// messages with the outline, so it costs little however long they are.
     pub(crate) fn conversation(&self) -> Conversation {
@@ -280,10 +290,11 @@ impl Outline {
     pub(crate) fn push(&mut self, event: &Event<'_>, place: Range<u64>) {
         let offset = place.start;
         self.end = place.end;
-        if matches!(
+        let is_of_talk = matches!(
             event.kind(),
             Kind::Message | Kind::StreamStart | Kind::ToolUse | Kind::ToolResult | Kind::Response
-        ) {
+        );
+        if is_of_talk && !self.is_brief {
             // A message that cannot be read is left out, as `api::Conversation` does.
             let _ = self.talk.push(&event.raw());
             let count = self.talk.messages().len();
