@@ -225,6 +225,38 @@ fn an_answer_without_end_is_an_error_and_the_run_goes_on_77() {
 }
 
 #[test]
+fn a_server_that_asks_without_end_and_takes_no_answer_is_an_error_77() {
+    let dir = Dir::new();
+    let folder = with_tools(&dir, "web", &["asks", "echo"]);
+    let http = HttpServer::new(&folder, |_, body| {
+        if body.get("result").is_some() || body.get("error").is_some() {
+            // An answer to one of the questions: it is never taken.
+            loop {
+                std::thread::park();
+            }
+        }
+        if body["params"]["name"] != "asks" {
+            return None;
+        }
+        let question = |number| {
+            format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{number},\"method\":\"ping\"}}\n\n")
+        };
+        let text: String = (0..1000).map(question).collect();
+        Some(format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 9999999\r\n\r\n{text}"
+        ))
+    });
+    let file = json!({"mcpServers": {"web": http.entry(&json!({"timeout": "60s"}))}});
+    lock(&dir, &file);
+    let out = run_calls(&dir, &file, &[("a", "web__asks", json!({}))], &[]);
+    let (status, why) = out.outcome("a");
+    assert!(
+        status == "error" && why.contains("asked 256 times and did not read the answers"),
+        "{status} {why}"
+    );
+}
+
+#[test]
 fn an_event_that_is_no_message_ends_the_wait() {
     let dir = Dir::new();
     let folder = with_tools(&dir, "web", &["cut", "no_message"]);

@@ -2,7 +2,7 @@
 //! <https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#streamable-http>):
 //! each is a request, and is answered with JSON or with an event stream.
 
-use super::stdio::not_a_message;
+use super::stdio::{MOST_ASKED, asks_on, failed_by_server, not_a_message};
 use api::Request;
 use client::{Body, Error, Guard, Network, PieceContent, TimeLimits};
 use futures::{Stream, StreamExt};
@@ -21,6 +21,7 @@ use std::collections::HashMap;
 use std::io::{self, Cursor};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tool::fill;
 use tool::mcp::Endpoint;
@@ -41,6 +42,8 @@ type Events = Pin<Box<dyn Stream<Item = Result<Sse, SseError>> + Send>>;
 pub(super) struct HttpClient {
     network: Network,
     headers: Arc<Vec<(String, String)>>,
+    /// How many requests of the server have no answer that it took.
+    asked: Arc<AtomicUsize>,
 }
 
 /// The connection to an HTTP server.
@@ -97,6 +100,7 @@ pub(super) fn connect(to: &Endpoint) -> Result<HttpTransport, String> {
         HttpClient {
             network,
             headers: Arc::new(headers),
+            asked: Arc::default(),
         },
         config,
     ))
@@ -153,19 +157,29 @@ impl StreamableHttpClient for HttpClient {
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, Failure> {
         let text = serde_json::to_string(&message)?;
+        let is_answer = matches!(
+            message,
+            ClientJsonRpcMessage::Response(_) | ClientJsonRpcMessage::Error(_)
+        );
         let id = match message {
             ClientJsonRpcMessage::Request(request) => Some(request.id),
             _ => None,
         };
         let response = self
             .send("POST", &uri, session.as_deref(), headers, text)
-            .await?;
+            .await;
+        if is_answer {
+            // A question outside of a stream was not counted.
+            let less = |asked: usize| asked.checked_sub(1);
+            let _ = (self.asked).fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        }
+        let response = response?;
         let session_id = response.head.header("mcp-session-id").map(str::to_owned);
         match (response.head.status, kind(&response)) {
             (202 | 204, _) => Ok(StreamableHttpPostResponse::Accepted),
             (404, _) if session.is_some() => Err(Failure::SessionExpired),
             (200..300, EVENT_STREAM_MIME_TYPE) => Ok(StreamableHttpPostResponse::Sse(
-                answers(of_body(response.body, LONGEST), id),
+                self.messages(of_body(response.body, LONGEST), id),
                 session_id,
             )),
             (200..300, JSON_MIME_TYPE) => {
@@ -229,7 +243,9 @@ impl StreamableHttpClient for HttpClient {
             .send("GET", &uri, session.as_deref(), headers, String::new())
             .await?;
         match (response.head.status, kind(&response)) {
-            (200..300, EVENT_STREAM_MIME_TYPE) => Ok(of_body(response.body, LONGEST)),
+            (200..300, EVENT_STREAM_MIME_TYPE) => {
+                Ok(self.messages(of_body(response.body, LONGEST), None))
+            }
             // Such a stream is an offer that a server need not make.
             _ => Err(Failure::ServerDoesNotSupportSse),
         }
@@ -306,21 +322,39 @@ fn of_body(body: Body, longest: usize) -> Events {
     Box::pin(SseStream::from_bytes_stream(pieces))
 }
 
-/// The events of the answer to a request. One whose data is not a message is the request's error, so
-/// that nobody waits for another answer.
-fn answers(events: Events, id: Option<RequestId>) -> Events {
-    Box::pin(events.map(move |event| {
-        let mut event = event?;
-        let data = event.data.as_deref().filter(|data| !data.is_empty());
-        let is_message = event.event.as_deref().is_none_or(|name| name == "message");
-        if let (Some(data), Some(id)) = (data, &id)
-            && is_message
-            && serde_json::from_str::<ServerJsonRpcMessage>(data).is_err()
-        {
-            event.data = serde_json::to_string(&not_a_message(id.clone())).ok();
-        }
-        Ok(event)
-    }))
+impl HttpClient {
+    /// The events of a stream. In the answer to the request `id`, one whose data is not a message is
+    /// the request's error, so that nobody waits for another answer; so is one question more than the
+    /// server may ask without taking the answers.
+    fn messages(&self, events: Events, id: Option<RequestId>) -> Events {
+        let asked = Arc::clone(&self.asked);
+        Box::pin(events.map(move |event| {
+            let mut event = event?;
+            let data = event.data.as_deref().filter(|data| !data.is_empty());
+            let is_message = event.event.as_deref().is_none_or(|name| name == "message");
+            let Some(data) = data.filter(|_| is_message) else {
+                return Ok(event);
+            };
+            let error = match serde_json::from_str(data) {
+                Ok(ServerJsonRpcMessage::Request(_))
+                    if asked.fetch_add(1, Ordering::Relaxed) >= MOST_ASKED =>
+                {
+                    let what = asks_on();
+                    match &id {
+                        None => return Err(SseError::Body(what.into())),
+                        Some(id) => failed_by_server(id.clone(), format!("the server {what}")),
+                    }
+                }
+                Err(_) => match &id {
+                    None => return Ok(event),
+                    Some(id) => not_a_message(id.clone()),
+                },
+                Ok(_) => return Ok(event),
+            };
+            event.data = serde_json::to_string(&error).ok();
+            Ok(event)
+        }))
+    }
 }
 
 /// How many bytes the event so far has. An event ends at an empty line.

@@ -20,7 +20,7 @@ const LONGEST: usize = 16 << 20;
 
 /// The most requests of a server whose answers it has not read. A server that asks on and does not read
 /// would have all answers kept in memory.
-const MOST_ASKED: usize = 256;
+pub(super) const MOST_ASKED: usize = 256;
 
 /// The most mistakes of a server that are shown.
 const SHOWN: usize = 3;
@@ -190,10 +190,19 @@ fn as_sent(id: &RequestId) -> RequestId {
     }
 }
 
+/// What a server does wrong that asks on and does not read the answers.
+pub(super) fn asks_on() -> String {
+    format!("asked {MOST_ASKED} times and did not read the answers")
+}
+
+/// The error of a request that the server does not answer as it should.
+pub(super) fn failed_by_server(id: RequestId, what: String) -> ServerJsonRpcMessage {
+    JsonRpcMessage::error(ErrorData::invalid_request(what, None), Some(id))
+}
+
 /// The error of a request whose answer is not a message.
 pub(super) fn not_a_message(id: RequestId) -> ServerJsonRpcMessage {
-    let error = ErrorData::invalid_request("its answer is not a message of MCP", None);
-    JsonRpcMessage::error(error, Some(id))
+    failed_by_server(id, "its answer is not a message of MCP".to_owned())
 }
 
 impl Transport<RoleClient> for StdioTransport {
@@ -235,9 +244,7 @@ impl Transport<RoleClient> for StdioTransport {
             {
                 let is_request = matches!(message, JsonRpcMessage::Request(_));
                 if is_request && self.asked.fetch_add(1, Ordering::Relaxed) >= MOST_ASKED {
-                    self.faults.end(&format!(
-                        "asked {MOST_ASKED} times and did not read the answers"
-                    ));
+                    self.faults.end(&asks_on());
                     return None;
                 }
                 return Some(message);
