@@ -47,14 +47,32 @@ impl Outlines {
         self.known.borrow_mut().remove(&id);
     }
 
+    /// Takes the share of a session's outline, and forgets others to make room for what is read of it
+    /// next, so many bytes at most.
+    fn share(&self, id: SessionId, rest: u64) -> Share {
+        let mut known = self.known.borrow_mut();
+        let before = known.remove(&id).map(|known| known.share);
+        let share = before.unwrap_or_else(|| self.budget.share());
+        if rest > AT_ONCE {
+            let size = share.kept() as u64 + rest;
+            let limit = self.budget.most() as u64 / 8;
+            known.retain(|_, _| size <= limit);
+        }
+        share
+    }
+
     /// Keeps an outline, and forgets others to make room for it.
     ///
     /// # Errors
     /// [`StoreError::Io`] if it does not fit even when all others are forgotten.
-    fn keep(&self, id: SessionId, outline: Rc<Outline>) -> Result<(), StoreError> {
+    fn keep(
+        &self,
+        id: SessionId,
+        outline: Rc<Outline>,
+        mut share: Share,
+    ) -> Result<(), StoreError> {
         let mut known = self.known.borrow_mut();
-        let before = known.remove(&id).map(|known| known.share);
-        let mut share = before.unwrap_or_else(|| self.budget.share());
+        known.remove(&id);
         let size = outline.kept();
         let limit = self.budget.most() / 8;
         loop {
@@ -67,9 +85,7 @@ impl Outlines {
                 break;
             }
             let oldest = known.iter().min_by_key(|(_, known)| known.used);
-            let Some(oldest) = oldest.map(|(id, _)| *id) else {
-                return Err(StoreError::Io(std::io::ErrorKind::OutOfMemory.into()));
-            };
+            let oldest = oldest.map(|(id, _)| *id).ok_or_else(no_room)?;
             known.remove(&oldest);
         }
         self.uses.set(self.uses.get() + 1);
@@ -94,12 +110,13 @@ impl Sessions {
     pub(crate) fn outline(&self, id: SessionId) -> Result<Rc<Outline>, StoreError> {
         let mut outline = self.known_outline(id)?.unwrap_or_default();
         // Nobody else has it now, unless a request holds it while it waits.
-        self.outlines.forget(id);
-        let from = outline.end;
-        self.each_event(id, from..u64::MAX, |event, place| {
-            Rc::make_mut(&mut outline).push(event, place);
-        })?;
-        self.outlines.keep(id, Rc::clone(&outline))?;
+        let rest = self.store.end(id)?.saturating_sub(outline.end);
+        let mut share = self.outlines.share(id, rest);
+        if rest > 0 {
+            let read = |offset| self.store.read(id, offset, PIECE);
+            read_on(Rc::make_mut(&mut outline), &mut share, read)?;
+        }
+        self.outlines.keep(id, Rc::clone(&outline), share)?;
         Ok(outline)
     }
 
@@ -112,29 +129,26 @@ impl Sessions {
         let is_far = || {
             let known = self.known_outline(id)?.unwrap_or_default();
             let rest = self.store.end(id)?.saturating_sub(known.end);
-            Ok::<_, StoreError>((rest > AT_ONCE).then_some(known))
+            Ok::<_, StoreError>((rest > AT_ONCE).then_some((known, rest)))
         };
         if is_far()?.is_none() {
             return Ok(());
         }
         let _one = self.outlines.reading.lock().await;
         // Somebody else may have read it meanwhile.
-        let Some(known) = is_far()? else {
+        let Some((known, rest)) = is_far()? else {
             return Ok(());
         };
+        let mut share = self.outlines.share(id, rest);
         let mut outline = Rc::unwrap_or_clone(known);
         let folder = self.store.path().to_owned();
         let read = tokio::task::spawn_blocking(move || {
             let scan = SessionScan::open(&folder).map_err(|_| StoreError::Unknown)?;
-            let read = |offset| scan.read(id, offset, PIECE);
-            let mut scanner = Scanner::default();
-            lines::each(read, outline.end..u64::MAX, |line, place| {
-                lines::event(&mut scanner, line, |event| outline.push(event, place));
-            })?;
-            Ok::<_, StoreError>(outline)
+            read_on(&mut outline, &mut share, |at| scan.read(id, at, PIECE))?;
+            Ok::<_, StoreError>((outline, share))
         });
-        let outline = read.await.map_err(std::io::Error::other)??;
-        self.outlines.keep(id, Rc::new(outline))
+        let (outline, share) = read.await.map_err(std::io::Error::other)??;
+        self.outlines.keep(id, Rc::new(outline), share)
     }
 
     /// As [`Sessions::read_ahead`] for a session of the client whose key has this hash, if there is
@@ -159,6 +173,34 @@ impl Sessions {
             && known.outline.end <= self.store.end(id)?;
         Ok(is_same.then(|| Rc::clone(&known.outline)))
     }
+}
+
+/// Reads into an outline what is behind its end, as long as its share of the memory has room.
+fn read_on(
+    outline: &mut Outline,
+    share: &mut Share,
+    read: impl Fn(u64) -> Result<Vec<u8>, StoreError>,
+) -> Result<(), StoreError> {
+    let is_full = Cell::new(false);
+    let mut counted = outline.end;
+    let mut scanner = Scanner::default();
+    let piece = |offset| match is_full.get() {
+        true => Err(no_room()),
+        false => read(offset),
+    };
+    lines::each(piece, counted..u64::MAX, |line, place| {
+        let end = place.end;
+        lines::event(&mut scanner, line, |event| outline.push(event, place));
+        if end - counted >= PIECE as u64 {
+            counted = end;
+            is_full.set(!share.keep(outline.kept()));
+        }
+    })
+}
+
+/// The error of an outline that the memory budget has no room for.
+fn no_room() -> StoreError {
+    StoreError::Io(std::io::ErrorKind::OutOfMemory.into())
 }
 
 #[cfg(test)]
@@ -316,8 +358,13 @@ mod tests {
         }
         let known = sessions.outlines.known.borrow().len();
         assert!((1..4).contains(&known), "{known}");
-        // One that has no room at all is an error.
+        // One that has no room at all is an error, and is read no further than there is room.
         drop(sessions.store.create(ID, lines(1000).as_bytes()).unwrap());
         assert!(matches!(sessions.outline(ID), Err(StoreError::Io(_))));
+        let (mut outline, mut share) = (Outline::default(), sessions.outlines.budget.share());
+        let read = |at| sessions.store.read(ID, at, PIECE);
+        let cut = read_on(&mut outline, &mut share, read);
+        assert!(matches!(cut, Err(StoreError::Io(_))));
+        assert!(outline.kept() < 1 << 20, "{}", outline.kept());
     }
 }
