@@ -483,11 +483,13 @@ impl LiveSession {
     }
 
     /// Hands what this service has appended at `begin` to those who follow the session: they take it
-    /// from here, and know without the file that nothing is behind it yet.
+    /// from here, unless it is long, and know without the file that nothing is behind it yet.
     fn appended(&self, begin: u64, lines: &[u8]) {
         let mut pieces = self.pieces.borrow_mut();
         pieces.clear();
-        pieces.push((begin, lines.to_vec()));
+        if lines.len() <= PIECE {
+            pieces.push((begin, lines.to_vec()));
+        }
         pieces.push((begin + lines.len() as u64, Vec::new()));
         drop(pieces);
         self.changed.notify_waiters();

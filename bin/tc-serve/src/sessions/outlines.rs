@@ -344,6 +344,19 @@ mod tests {
     }
 
     #[test]
+    fn followers_read_what_is_long_from_the_file() {
+        let folder = testkit::Scratch::new();
+        let sessions = sessions(&folder, 1 << 30);
+        let session = sessions.live(ID);
+        for (length, copied) in [(PIECE, PIECE), (PIECE + 1, 0)] {
+            session.appended(7, &vec![b'x'; length]);
+            let pieces = session.pieces.borrow();
+            let bytes = pieces.iter().map(|(_, bytes)| bytes.len());
+            assert_eq!(bytes.sum::<usize>(), copied);
+        }
+    }
+
+    #[test]
     fn outlines_stay_within_their_part_of_the_memory() {
         let folder = testkit::Scratch::new();
         let sessions = sessions(&folder, 800 << 10);
