@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 /// The commands within a command.
-const SUBCOMMANDS: [&str; 6] = [
+const SUBCOMMANDS: [&str; 5] = [
     "tc-eval label",
     "tc-eval explain",
     "tc-eval diff",

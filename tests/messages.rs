@@ -4,7 +4,7 @@
 use std::process::Stdio;
 
 /// A command line in a folder of its own, and the words of the message that say what to do.
-const MISTAKES: [(&str, &str); 74] = [
+const MISTAKES: [(&str, &str); 73] = [
     ("llm-stream", "name one with --model"),
     ("llm-stream hi", "name one with --model"),
     ("llm-stream -m x --tools nowhere.json hi", "check the path"),

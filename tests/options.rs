@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::Stdio;
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 14] = [
     "llm-stream",
     "react",
     "tag-parse",

@@ -295,15 +295,14 @@ fn every_opaque_member_of_a_recording_is_in_the_next_request() {
 /// What each API refuses of a conversation is in [`testkit::refusal`], with its sources.
 #[test]
 fn no_provider_refuses_the_next_request_after_a_recording() {
-    let root = crate::recorded::root();
     let (mut wrong, mut count) = (Vec::new(), BTreeMap::new());
-    for (name, path) in crate::recorded::bodies(&root) {
-        let Some(api) = Api::from_name(&name) else {
+    for recorded in testkit::bodies() {
+        let Some(api) = Api::from_name(&recorded.api) else {
             continue;
         };
         let mut known = testkit::Protocol::ALL.into_iter();
         let (_, protocol) = known.find(|(name, _)| *name == api.name()).unwrap();
-        let body = fs::read(&path).unwrap();
+        let body = fs::read(&recorded.path).unwrap();
         let Some(text) = next(api, &body) else {
             continue;
         };
@@ -317,15 +316,15 @@ fn no_provider_refuses_the_next_request_after_a_recording() {
         if let Some((status, why)) =
             testkit::refusal(protocol, &asked, &String::from_utf8_lossy(&body))
         {
-            let shown = path.display();
+            let name = recorded.name;
             wrong.push(format!(
-                "{shown}: {status} {why}\n    {}",
+                "{name}: {status} {why}\n    {}",
                 event::cut(&asked.text, 900)
             ));
         }
     }
     assert!(
-        count.len() == Api::ALL.len() || std::env::var_os("BODIES").is_some(),
+        count.len() == Api::ALL.len() || !testkit::bodies_are_ours(),
         "{count:?}"
     );
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -335,13 +334,12 @@ fn no_provider_refuses_the_next_request_after_a_recording() {
 /// text would put words into the conversation that nobody wrote.
 #[test]
 fn an_explanation_of_a_refusal_does_not_go_back() {
-    let root = crate::recorded::root();
     let mut count = 0;
-    for (api, path) in crate::recorded::bodies(&root) {
-        if Api::from_name(&api) != Some(Api::Anthropic) {
+    for recorded in testkit::bodies() {
+        if Api::from_name(&recorded.api) != Some(Api::Anthropic) {
             continue;
         }
-        let body = fs::read(&path).unwrap();
+        let body = fs::read(&recorded.path).unwrap();
         let details = frames(&String::from_utf8_lossy(&body));
         let paths = [
             "/stop_details/explanation",
@@ -363,12 +361,12 @@ fn an_explanation_of_a_refusal_does_not_go_back() {
         assert!(
             !sent.iter().any(|sent| sent.contains(explanation)),
             "{}: {next}",
-            path.display()
+            recorded.name
         );
         // The API refuses a message without content.
         let messages = next["messages"].as_array().unwrap();
         let is_empty = |message: &Value| message["content"].as_array().is_some_and(Vec::is_empty);
         assert!(!messages.iter().any(is_empty), "{next}");
     }
-    assert!(count > 0 || std::env::var_os("BODIES").is_some());
+    assert!(count > 0 || !testkit::bodies_are_ours());
 }

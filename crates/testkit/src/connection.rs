@@ -1,8 +1,8 @@
 //! The connection on which a server answers one request. It refuses what no real provider takes, and
 //! what none sends: an answer of a model that ends without its counts of tokens.
 
-use crate::http::{JSON, Request};
 use crate::refusals::refusal;
+use crate::request::{JSON, Request};
 use crate::turn::{Protocol, Turn};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;

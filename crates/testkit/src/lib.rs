@@ -24,6 +24,7 @@ pub mod needs;
 pub mod places;
 mod process;
 mod refusals;
+mod request;
 mod same;
 mod scratch;
 pub mod start;
@@ -33,12 +34,13 @@ mod turn;
 pub use connection::Connection;
 pub use emulator::Emulator;
 pub use fixtures::{Body, Random, bodies, bodies_are_ours, cut, folders};
-pub use http::{JSON, QUESTIONS, Request, SSE, Server, Step, answer, gzip, gzip_run, sse_head};
+pub use http::{QUESTIONS, Server, Step, answer, gzip, gzip_run, sse_head};
 pub use process::{
     COMMANDS, Conversation, PATIENCE, Ran, bash, code, events, finish, kill, program, root, run,
     run_with, runs, terminal, until, wait_until,
 };
 pub use refusals::refusal;
+pub use request::{JSON, Request, SSE};
 pub use same::{Lines, same, short};
 pub use scratch::{File, Scratch};
 pub use turn::{Protocol, Turn, chat_chunk, chat_end};

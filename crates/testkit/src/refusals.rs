@@ -1,7 +1,7 @@
 //! What real providers refuse of a request, with the status that they have for it. Only what each of
 //! them checks in every request, and what a client can break that writes a conversation anew.
 
-use crate::http::Request;
+use crate::request::Request;
 use crate::turn::Protocol;
 use serde_json::{Value, json};
 use std::collections::HashSet;

@@ -10,7 +10,7 @@ mod responses;
 
 pub use chat::{chat_chunk, chat_end};
 
-use crate::http::{JSON, Request, SSE};
+use crate::request::{JSON, Request, SSE};
 use serde_json::Value;
 
 /// The protocol of a provider's API.

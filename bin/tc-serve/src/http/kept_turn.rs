@@ -13,6 +13,7 @@ use super::stored::{
     SESSION, StoredOptions, StoredResponse, StoredUi, conversation_id, with_session,
 };
 use super::tool_loop::{LoopStep, ToolLoop, TurnRequest};
+use crate::budget::Share;
 use crate::client_request::ClientRequest;
 use crate::front::AnyFront;
 use crate::keys::{ClientKey, KeyHash, hex};

@@ -1,0 +1,78 @@
+//! A request as a server on loopback gets it.
+
+use serde_json::Value;
+use std::fmt;
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpStream;
+
+/// The header of an event stream.
+pub const SSE: &str = "content-type: text/event-stream\r\n";
+/// The header of JSON.
+pub const JSON: &str = "content-type: application/json\r\n";
+
+/// A request as the server got it.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Method, path and version.
+    pub line: String,
+    /// The headers, with names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub text: String,
+    /// The body as JSON; `null` if it is not JSON.
+    pub body: Value,
+}
+
+impl Request {
+    /// Reads the next request of a connection; `None` at its end.
+    pub fn read(stream: &mut TcpStream) -> Option<Request> {
+        let mut reader = BufReader::new(stream.try_clone().ok()?);
+        let mut next = || {
+            let mut line = String::new();
+            (reader.read_line(&mut line).ok()? > 0).then(|| line.trim_end().to_owned())
+        };
+        let line = next()?;
+        let mut headers = vec![];
+        while let Some((name, value)) = next()?.split_once(": ") {
+            headers.push((name.to_lowercase(), value.to_owned()));
+        }
+        let length = headers.iter().find(|(name, _)| name == "content-length");
+        let mut bytes = vec![0; length.map_or(0, |(_, length)| length.parse().unwrap())];
+        reader.read_exact(&mut bytes).ok()?;
+        Some(Request {
+            line,
+            headers,
+            body: serde_json::from_slice(&bytes).unwrap_or_default(),
+            text: String::from_utf8_lossy(&bytes).into_owned(),
+        })
+    }
+
+    /// The method.
+    pub fn method(&self) -> &str {
+        self.line.split(' ').next().unwrap_or_default()
+    }
+
+    /// The path, with the query.
+    pub fn path(&self) -> &str {
+        self.line.split(' ').nth(1).unwrap_or_default()
+    }
+
+    /// The value of a header, by its name in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut headers = self.headers.iter();
+        headers
+            .find(|(n, _)| n == name)
+            .map(|(_, value)| value.as_str())
+    }
+}
+
+/// All of it as text.
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.line)?;
+        for (name, value) in &self.headers {
+            writeln!(f, "{name}: {value}")?;
+        }
+        write!(f, "\n{}", self.text)
+    }
+}
