@@ -1,7 +1,7 @@
 //! Text of a model or a tool that is safe to show: hidden characters are written out, and lines are
-//! cut to a width. JSON values as such text.
+//! cut to a width.
 
-use event::{Json, Raw, is_hidden};
+use event::is_hidden;
 use std::borrow::Cow;
 use std::fmt::Write;
 use unicode_width::UnicodeWidthChar;
@@ -86,42 +86,6 @@ impl Iterator for SafeChars<'_> {
         let written: Vec<char> = safe(c.encode_utf8(&mut [0; 4])).chars().collect();
         self.1.insert(written.into_iter()).next()
     }
-}
-
-/// A string as its text, any other value as its JSON, no value as an empty text.
-pub(crate) fn plain(value: Option<Raw<'_>>) -> String {
-    value
-        .map(|v| {
-            v.str()
-                .map_or_else(|| v.text().to_owned(), |s| s.into_owned())
-        })
-        .unwrap_or_default()
-}
-
-/// The same for a value of an event.
-pub(crate) fn json(value: Option<Json<'_>>) -> String {
-    value
-        .map(|value| value.with(|raw| plain(Some(raw))))
-        .unwrap_or_default()
-}
-
-/// The text of a message: a string, or the text parts of a list (other parts by their type, in
-/// brackets).
-pub(crate) fn content(message: Raw<'_>) -> String {
-    let Some(content) = message.get("content") else {
-        return String::new();
-    };
-    if !content.is_array() {
-        return plain(Some(content));
-    }
-    let mut out = String::new();
-    for part in content.items() {
-        match part.get("text") {
-            Some(text) => out.push_str(&plain(Some(text))),
-            None => out.extend(["[", &plain(part.get("type")), "]"]),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

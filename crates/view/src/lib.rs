@@ -9,7 +9,7 @@
 //! No control character of a model or a tool leaves raw (see [`safe`]); the only escape sequences
 //! are our own.
 
-mod calls;
+mod card;
 mod escape;
 mod json;
 mod markdown;
@@ -18,7 +18,6 @@ mod otlp;
 mod report;
 mod semconv;
 mod story;
-mod streams;
 mod surface;
 mod terminal;
 mod text;

@@ -6,13 +6,15 @@
 //! log (the totals, the turns and their times) are at the end of the document, and bounded; see
 //! [`outline`].
 
-use crate::calls::{Badge, CallCard, CallCards, Who};
+use crate::card::{self, Badge};
 use crate::escape::one_line;
 use crate::story::{Page, Story, Tokens, Tone, Voice};
+use conversation::{Call, Talk, Who};
 use event::{Event, Payload};
 use excerpt::Excerpt;
 use outline::{CallRun, Outline};
 use passages::Passages;
+use std::collections::HashMap;
 
 mod excerpt;
 mod github;
@@ -54,35 +56,34 @@ trait ReportForm {
     /// The text ends.
     fn close_text(&mut self, out: &mut Vec<u8>, voice: Voice);
     fn note(&mut self, out: &mut Vec<u8>, tone: Tone, text: &str);
-    fn card(&mut self, out: &mut Vec<u8>, card: &ReportCard<'_>);
+    fn card(&mut self, out: &mut Vec<u8>, card: &ReportCard);
     /// The end of the document.
     fn end(&mut self, out: &mut Vec<u8>, outline: &Outline, tokens: Tokens);
 }
 
 /// The card of a call. Its texts are cut, and hidden characters in them written out; they are not
 /// escaped for a form.
-struct ReportCard<'c> {
+struct ReportCard {
     /// Its number in the document.
     n: usize,
     badge: Badge,
     /// The state in words.
     word: String,
     name: String,
-    brief: &'c str,
+    brief: String,
     figures: Vec<String>,
     id: String,
     /// Labels and texts that are not empty.
     parts: Vec<(&'static str, Excerpt)>,
 }
 
-impl<'c> ReportCard<'c> {
-    fn new(call: &'c CallCard, n: usize, no_time: bool, most: usize) -> Self {
-        let (badge, word) = call.badge();
-        let facts = call.facts.iter();
-        let facts = facts.map(|(label, text)| (*label, Excerpt::of(text, most)));
-        let last = match call.result() {
-            Some(result) => ("result", Excerpt::of_json(&result.output, most)),
-            None => ("progress", Excerpt::of(call.progress(), most)),
+impl ReportCard {
+    fn new(call: &Call, n: usize, no_time: bool, most: usize) -> Self {
+        let (badge, word) = card::badge(call);
+        let facts = card::facts(call).map(|(label, text)| (label, Excerpt::of(&text, most)));
+        let last = match &call.answer {
+            Some(answer) => ("result", Excerpt::of_json(&answer.output, most)),
+            None => ("progress", Excerpt::of(&call.progress, most)),
         };
         let parts = [("arguments", Excerpt::of_json(&call.arguments, most))];
         let parts = parts.into_iter().chain(facts).chain([last]);
@@ -91,8 +92,8 @@ impl<'c> ReportCard<'c> {
             badge,
             word: one_line(&word, 60),
             name: one_line(&call.name, 200),
-            brief: &call.brief,
-            figures: call.figures(no_time).collect(),
+            brief: card::brief(call),
+            figures: card::figures(call, no_time).collect(),
             id: one_line(&call.id, 200),
             parts: parts.filter(|(_, text)| !text.text.is_empty()).collect(),
         }
@@ -114,14 +115,14 @@ struct ReportPage<F> {
     voice: Option<Voice>,
     is_open: bool,
     passages: Passages,
-    /// The calls of the list, and how many of them have a card.
-    calls: Vec<ReportCall>,
+    /// How far the card of each call is, and its run. The calls before `written` have a card.
+    calls: HashMap<usize, ReportCall>,
     written: usize,
     /// How many cards the document has.
     cards: usize,
 }
 
-/// A call of the list.
+/// What the report has of a call.
 #[derive(Debug, Default)]
 struct ReportCall {
     card: CardState,
@@ -153,7 +154,7 @@ fn story<F: ReportForm>(form: F, no_time: bool) -> Story<ReportPage<F>> {
         voice: None,
         is_open: false,
         passages: Passages::default(),
-        calls: Vec::new(),
+        calls: HashMap::new(),
         written: 0,
         cards: 0,
     })
@@ -194,27 +195,21 @@ impl<F: ReportForm> ReportPage<F> {
     }
 
     /// Writes a card of the call at this position.
-    fn card(&mut self, calls: &CallCards, at: usize) {
-        let call = &calls.list[at];
-        self.turn_to(&call.who);
+    fn card(&mut self, talk: &Talk, at: usize) {
+        let call = &talk.calls()[at];
+        if let Some(who) = talk.who(call) {
+            self.turn_to(who);
+        }
         self.close_text();
         self.cards += 1;
         let card = ReportCard::new(call, self.cards, self.no_time, F::MOST);
-        let entry = &mut self.calls[at];
+        let entry = self.calls.entry(at).or_default();
         let earlier = match std::mem::replace(&mut entry.card, CardState::Written(card.badge)) {
             CardState::Written(badge) => Some(badge),
             CardState::Open | CardState::Ready => None,
         };
         self.outline.card(&card, entry.run.take(), earlier);
         self.form.card(&mut self.body, &card);
-    }
-
-    /// The call at this position, which may be new.
-    fn entry(&mut self, at: usize) -> &mut ReportCall {
-        if at >= self.calls.len() {
-            self.calls.resize_with(at + 1, ReportCall::default);
-        }
-        &mut self.calls[at]
     }
 
     /// Gives out the document so far, once the title is known or too much is held back.
@@ -253,10 +248,10 @@ impl<F: ReportForm> Page for ReportPage<F> {
         match payload {
             Payload::ToolUse(call) => {
                 let run = self.outline.begin_run(event, call);
-                self.entry(at).run = Some(run);
+                self.calls.entry(at).or_default().run = Some(run);
             }
             Payload::ToolResult(result) => {
-                if let Some(run) = self.calls.get_mut(at).and_then(|call| call.run.as_mut()) {
+                if let Some(run) = self.calls.get_mut(&at).and_then(|call| call.run.as_mut()) {
                     self.outline.end_run(run, result);
                 }
             }
@@ -293,19 +288,20 @@ impl<F: ReportForm> Page for ReportPage<F> {
         self.form.note(&mut self.body, tone, text);
     }
 
-    fn call(&mut self, calls: &CallCards, at: usize) {
-        let call = &calls.list[at];
+    fn call(&mut self, talk: &Talk, at: usize) {
+        let call = &talk.calls()[at];
         if !call.is_settled() {
             return;
         }
-        match self.entry(at).card {
+        let card = &mut self.calls.entry(at).or_default().card;
+        match *card {
             CardState::Open => {
-                self.entry(at).card = CardState::Ready;
-                self.done(calls);
+                *card = CardState::Ready;
+                self.done(talk);
             }
             // The card was written when the turn was over. A later result gets a card of its own.
-            CardState::Written(badge) if call.has_ended() && badge != call.badge().0 => {
-                self.card(calls, at);
+            CardState::Written(badge) if call.has_ended() && badge != card::badge(call).0 => {
+                self.card(talk, at);
             }
             CardState::Ready | CardState::Written(_) => {}
         }
@@ -319,22 +315,22 @@ impl<F: ReportForm> Page for ReportPage<F> {
         self.close_text();
     }
 
-    fn done(&mut self, calls: &CallCards) {
-        while let Some(ReportCall {
-            card: CardState::Ready,
-            ..
-        }) = self.calls.get(self.written)
+    fn done(&mut self, talk: &Talk) {
+        while let Some((at, _)) = talk.calls().from(self.written).next()
+            && self
+                .calls
+                .get(&at)
+                .is_some_and(|call| call.card == CardState::Ready)
         {
-            self.card(calls, self.written);
-            self.written += 1;
+            self.card(talk, at);
+            self.written = at + 1;
         }
     }
 
     fn interrupt(&mut self) {}
 
-    fn forget(&mut self, calls: usize) {
-        self.calls.drain(..calls.min(self.calls.len()));
-        self.written = self.written.saturating_sub(calls);
+    fn forget(&mut self, talk: &Talk) {
+        self.calls.retain(|at, _| talk.calls().get(*at).is_some());
     }
 
     fn finish(&mut self, tokens: Tokens) {

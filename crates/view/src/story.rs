@@ -1,31 +1,31 @@
 //! A conversation on a page, the same for a terminal and for plain text: its texts, its notes and
 //! the cards of its calls.
 
-use crate::calls::{CallCard, CallCards, CallState, Who, stream_of};
-use crate::escape::{content, plain};
-use crate::streams::Streams;
+use crate::card::heading;
 use anstyle::{AnsiColor, Style};
+use conversation::{CallChange, Change, Keep, Talk, Who, content, plain};
 use event::payload::{FinishReason, Retract, RetractReason};
 use event::{Event, Kind, Payload, Raw, Text, View};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// How many calls of earlier turns may wait for a result. Without a limit, a log of calls that
 /// nothing ran would be kept to its end.
 const WAITING: usize = 256;
 
-/// How many calls are kept at least before any is forgotten.
+/// How many turns and calls are kept at least before any is forgotten.
 const FEW: usize = 16;
 
 /// Shows events on a page.
 #[derive(Debug)]
 pub(crate) struct Story<P> {
     page: P,
-    calls: CallCards,
-    /// How many calls there are when those that are shown are forgotten the next time.
+    talk: Talk,
+    /// How many turns and calls there are when those that are shown are forgotten the next time.
     full: usize,
-    /// The choices in the middle of a turn, by stream: their message would repeat the text of their
-    /// deltas.
-    turns: Streams<HashSet<u32>>,
+    /// The calls whose results are held back until the turn of their stream is over.
+    held: BTreeSet<usize>,
+    /// The calls whose output is the answer and is shown as such.
+    spoken: HashSet<usize>,
     /// Whether there is an unnamed stream: else events without a `stream` are notices of commands.
     has_unnamed: bool,
     /// A decision, held back until the text that it would interrupt is complete.
@@ -58,9 +58,13 @@ impl<P: Page> Story<P> {
     pub(crate) fn new(page: P) -> Self {
         Story {
             page,
-            calls: CallCards::default(),
+            talk: Talk::new(Keep {
+                text: false,
+                arguments: true,
+            }),
             full: FEW,
-            turns: Streams::default(),
+            held: BTreeSet::new(),
+            spoken: HashSet::new(),
             has_unnamed: false,
             decision: None,
             failed: None,
@@ -92,31 +96,15 @@ impl<P: Page> Story<P> {
         self.page.note(tone, text);
     }
 
-    /// Whether this stream and choice is in the middle of a turn.
-    fn is_turn(&self, stream: &str, choice: u32) -> bool {
-        let choices = self.turns.get(stream);
-        choices.is_some_and(|choices| choices.contains(&choice))
-    }
-
-    fn begin_turn(&mut self, event: &Event<'_>) {
-        let (stream, choice) = (stream_of(event), event.choice());
-        if !self.is_turn(stream, choice) {
-            self.turns.of(stream).insert(choice);
-        }
-    }
-
-    fn message(&mut self, event: &Event<'_>, message: Raw<'_>) {
+    fn message(&mut self, event: &Event<'_>, message: Raw<'_>, change: Change) {
         let text = content(message);
-        match message.get_str("role").as_deref() {
-            Some("user") => {
+        match (message.get_str("role").as_deref(), change) {
+            (Some("user"), _) => {
                 self.page.pause();
                 self.speak(event, Voice::User, &text);
                 self.page.pause();
             }
-            Some("assistant") if self.is_turn(stream_of(event), event.choice()) => {
-                self.end_turn(event, false);
-            }
-            Some("assistant") => {
+            (Some("assistant"), Change::Turn(at)) if self.talk.turns()[at].is_message => {
                 // A log of messages alone has no `stream_start`, and every result of an earlier call
                 // comes before the next message of the assistant.
                 self.forget_shown();
@@ -124,26 +112,20 @@ impl<P: Page> Story<P> {
                 self.speak(event, Voice::Thinking, &reasoning);
                 self.speak(event, Voice::Answer, &text);
                 self.speak(event, Voice::Refusal, &plain(message.get("refusal")));
-                for n in self.calls.asked(event, message) {
-                    self.page.call(&self.calls, n);
+                for call in &self.talk.turns()[at].calls {
+                    self.page.call(&self.talk, *call);
                 }
             }
-            Some("tool") => {
-                if let Some(n) = self.calls.answered(event, message) {
-                    self.page.call(&self.calls, n);
-                }
-            }
+            (Some("assistant"), _) => self.end_turn(event),
+            (Some("tool"), Change::Call(at, _)) => self.page.call(&self.talk, at),
             _ => {}
         }
     }
 
-    fn call(&mut self, event: &Event<'_>, payload: &Payload<'_>) {
-        let Some(n) = self.calls.push(event, payload) else {
-            return;
-        };
-        self.page.call_event(event, payload, n);
-        let call = &self.calls.list[n];
-        if event.kind() == Kind::Retract && call.result().is_some() {
+    fn call(&mut self, event: &Event<'_>, payload: &Payload<'_>, at: usize, change: CallChange) {
+        self.page.call_event(event, payload, at);
+        let call = &self.talk.calls()[at];
+        if change == CallChange::Retracted && call.answer.is_some() {
             // It ran before it was retracted: its card keeps the result, and a note reports the
             // retract. The end of a turn does not undo a call that has run.
             let reason = Retract::read(event).reason;
@@ -153,91 +135,86 @@ impl<P: Page> Story<P> {
                 format!("{} was taken back ({})", call.name, reason.str())
             };
             self.note(event, Tone::Warning, &text);
-        } else if P::LIVE || !call.has_ended() || !self.is_turn(stream_of(event), event.choice()) {
-            self.show_call(event, n);
+        } else if P::LIVE || !call.has_ended() || !self.talk.is_streaming(event) {
+            self.show_call(event, at);
+        } else {
+            self.held.insert(at);
         }
     }
 
-    fn show_call(&mut self, event: &Event<'_>, n: usize) {
-        self.page.call(&self.calls, n);
-        if let CallState::Ended(result) = &mut self.calls.list[n].state
-            && std::mem::take(&mut result.is_answer)
+    fn show_call(&mut self, event: &Event<'_>, at: usize) {
+        self.page.call(&self.talk, at);
+        let answer = self.talk.calls()[at].answer.as_ref();
+        if let Some(answer) = answer.filter(|answer| answer.is_final)
+            && self.spoken.insert(at)
         {
-            let output = result.output.clone();
+            let output = answer.output.clone();
             self.speak(event, Voice::Output, &output);
         }
     }
 
     /// The model's turn is over, in this event's choice or in the whole stream: shows the results
     /// that were held back.
-    fn end_turn(&mut self, event: &Event<'_>, all: bool) {
+    fn end_turn(&mut self, event: &Event<'_>) {
         if self.page.now().shares_stream(event) {
             self.page.end_text();
         }
-        let stream = stream_of(event);
-        if let Some(choices) = self.turns.get_mut(stream) {
-            choices.remove(&event.choice());
-            if all || choices.is_empty() {
-                self.turns.remove(stream);
-            }
-        }
-        if P::LIVE {
-            return;
-        }
-        for n in self.calls.of_stream(event) {
-            if self.calls.list[n].has_ended() {
-                self.show_call(event, n);
+        let is_of_stream = |at: &usize| {
+            let call = self.talk.calls().get(*at);
+            let who = call.and_then(|call| self.talk.who(call));
+            who.is_none_or(|who| who.shares_stream(event))
+        };
+        let held: Vec<usize> = self.held.iter().copied().filter(is_of_stream).collect();
+        for at in held {
+            self.held.remove(&at);
+            if self.talk.calls().get(at).is_some() {
+                self.show_call(event, at);
             }
         }
     }
 
-    /// No more arguments of the stream's calls come.
-    fn end_arguments(&mut self, event: &Event<'_>) {
-        for n in self.calls.end_stream(event) {
-            self.page.call(&self.calls, n);
-        }
-    }
-
-    /// No event can change the calls at these positions any more.
-    fn close(&mut self, calls: impl IntoIterator<Item = usize>) {
-        for n in calls {
-            let call = &mut self.calls.list[n];
-            let was_closed = std::mem::replace(&mut call.is_closed, true);
+    /// No event can change these calls any more.
+    fn close(&mut self, calls: &[usize]) {
+        for at in calls {
             // A result of a call of an earlier turn may be held back where the input ends.
-            let is_shown = P::LIVE && (was_closed || call.has_ended());
-            if !is_shown {
-                self.page.call(&self.calls, n);
+            if !(P::LIVE && self.talk.calls()[*at].has_ended()) {
+                self.page.call(&self.talk, *at);
             }
         }
-        self.page.done(&self.calls);
+        self.page.done(&self.talk);
     }
 
-    fn stream_start(&mut self, event: &Event<'_>) {
-        self.end_turn(event, true);
-        self.end_arguments(event);
-        self.close(self.calls.of_stream(event));
-        self.forget_shown();
-        self.page.pause();
-    }
-
-    /// Forgets the calls whose cards will not change any more. All others move to the front of the
-    /// list, so this waits until the list has twice the length that it had after the last time.
+    /// Forgets the turns whose calls will not change on the page any more. This looks at all that
+    /// are kept, so it waits until there are twice as many as after the last time.
     fn forget_shown(&mut self) {
-        if self.calls.list.len() < self.full {
+        let kept = |talk: &Talk| talk.turns().len() + talk.calls().len();
+        if kept(&self.talk) < self.full {
             return;
         }
         // Calls without a result may still get one, but not all that a long log has.
-        let many = self.calls.list.len().saturating_sub(WAITING);
-        let is_shown = |(n, call): (usize, &CallCard)| {
-            let Who { stream, choice } = &call.who;
-            call.has_ended() && call.is_settled() && !self.is_turn(stream, *choice)
-                || call.is_closed && n < many
-        };
-        let shown = self.calls.list.iter().enumerate();
-        let shown = shown.take_while(|call| is_shown(*call)).count();
-        self.calls.forget(shown);
-        self.page.forget(shown);
-        self.full = 2 * self.calls.list.len() + FEW;
+        let many = self.talk.calls().end().saturating_sub(WAITING);
+        let mut shown = Vec::new();
+        for (at, turn) in self.talk.turns().iter() {
+            let is_shown = |call: &usize| {
+                let n = &self.talk.calls()[*call];
+                n.has_ended() && n.is_settled() && !self.held.contains(call)
+                    || n.is_closed && *call < many
+            };
+            if !turn.calls.iter().all(is_shown) {
+                break;
+            }
+            if turn.has_ended() {
+                shown.push(at);
+            }
+        }
+        for at in shown {
+            self.talk.forget(at);
+        }
+        let calls = self.talk.calls();
+        self.held.retain(|at| calls.get(*at).is_some());
+        self.spoken.retain(|at| calls.get(*at).is_some());
+        self.page.forget(&self.talk);
+        self.full = 2 * kept(&self.talk) + FEW;
     }
 
     fn show_decision(&mut self) {
@@ -257,16 +234,16 @@ impl<P: Page> Story<P> {
             self.show_decision();
         }
         self.has_unnamed |= (is_text || kind == Kind::StreamStart) && event.stream().is_none();
-        if is_text
-            || matches!(
-                kind,
-                Kind::ToolCallDelta | Kind::ToolCallPartial | Kind::ToolCall
-            )
-        {
-            self.begin_turn(event);
-        }
+        let closed = match kind {
+            Kind::StreamStart => self.talk.open_calls(event),
+            _ => Vec::new(),
+        };
+        let change = self.talk.push(event);
         if kind == Kind::StreamStart {
-            self.stream_start(event);
+            self.end_turn(event);
+            self.close(&closed);
+            self.forget_shown();
+            self.page.pause();
         }
         let Some(payload) = event.payload() else {
             return;
@@ -282,9 +259,14 @@ impl<P: Page> Story<P> {
             | Payload::ToolUse(_)
             | Payload::ToolProgress(_)
             | Payload::ToolResult(_)
-            | Payload::Retract(_) => self.call(event, &payload),
+            | Payload::Retract(_) => {
+                if let Change::Call(at, change) = change {
+                    self.call(event, &payload, at, change);
+                }
+            }
             Payload::Message(message) => {
-                message.message.with(|message| self.message(event, message))
+                let message = message.message;
+                message.with(|message| self.message(event, message, change));
             }
             Payload::StreamStart(_) => {}
             Payload::StreamEnd(end) => self.stream_end(event, end.finish_reason),
@@ -387,11 +369,12 @@ impl<P: Page> Story<P> {
     }
 
     fn stream_end(&mut self, event: &Event<'_>, reason: FinishReason) {
-        if reason == FinishReason::Cancelled {
-            self.calls.cancel(event);
+        self.end_turn(event);
+        for at in self.talk.open_calls(event) {
+            if !self.talk.calls()[at].has_ended() {
+                self.page.call(&self.talk, at);
+            }
         }
-        self.end_turn(event, true);
-        self.end_arguments(event);
         let is_reported = self
             .failed
             .take_if(|who| who.shares_stream(event))
@@ -423,20 +406,21 @@ impl<P: Page> Story<P> {
 impl<P: Page> View for Story<P> {
     fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         self.show(event);
-        self.page.done(&self.calls);
+        self.page.done(&self.talk);
         out.append(self.page.out());
     }
 
     fn interrupt(&mut self, out: &mut Vec<u8>) -> bool {
         self.page.interrupt();
         out.append(self.page.out());
-        self.calls.any_runs()
+        self.talk.any_runs()
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) {
         self.show_decision();
-        self.calls.end();
-        self.close(0..self.calls.list.len());
+        self.talk.finish();
+        let calls: Vec<usize> = self.talk.calls().iter().map(|(at, _)| at).collect();
+        self.close(&calls);
         self.page.finish(self.tokens);
         out.append(self.page.out());
     }
@@ -510,7 +494,7 @@ pub(crate) trait Page {
         if self.now() != who {
             self.now().clone_from(who);
             self.pause();
-            self.note(Tone::Heading, &who.heading());
+            self.note(Tone::Heading, &heading(who));
         }
     }
     /// The next event, after the end of the turn that a `stream_start` ends, and before anything of
@@ -523,17 +507,17 @@ pub(crate) trait Page {
     /// A line that the view itself writes.
     fn note(&mut self, tone: Tone, text: &str);
     /// The call at this position is new, or has changed.
-    fn call(&mut self, calls: &CallCards, at: usize);
+    fn call(&mut self, talk: &Talk, at: usize);
     /// The next text does not continue the text so far.
     fn pause(&mut self);
     /// The text that is last on the page is complete.
     fn end_text(&mut self);
     /// All of the event is shown.
-    fn done(&mut self, calls: &CallCards);
+    fn done(&mut self, talk: &Talk);
     /// Other programs may write on the same terminal from now on.
     fn interrupt(&mut self);
-    /// The first calls of the list, all settled and shown, are removed from it.
-    fn forget(&mut self, calls: usize);
+    /// Some turns, whose calls are shown, are no longer in the talk.
+    fn forget(&mut self, talk: &Talk);
     /// The end of the input, with the tokens of the whole log.
     fn finish(&mut self, tokens: Tokens);
 }

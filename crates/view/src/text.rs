@@ -1,11 +1,13 @@
 //! `text`: plain text for files and pipes, and the same text for the same events.
 
-use crate::calls::{CallCards, CallState, Who};
+use crate::card;
 use crate::escape::{one_line, safe};
 use crate::story::{Page, Story, Tokens, Tone, Voice};
 use crate::surface::FormRow;
 use anstyle::Style;
+use conversation::{CallState, Talk, Who};
 use event::View;
+use std::collections::HashMap;
 
 pub(crate) const ROW: FormRow = FormRow {
     name: "text",
@@ -38,8 +40,8 @@ struct PlainView {
     /// Line feeds at the end of the output; two before the first word, which needs no empty line
     /// before it.
     feeds: usize,
-    /// What is shown of each call: 0 nothing, 1 its start, 2 that it waits for a person, 3 its end.
-    shown: Vec<u8>,
+    /// What is shown of each call: 1 its start, 2 that it waits for a person, 3 its end.
+    shown: HashMap<usize, u8>,
 }
 
 impl PlainView {
@@ -51,7 +53,7 @@ impl PlainView {
             now: Who::default(),
             last: None,
             feeds: 2,
-            shown: Vec::new(),
+            shown: HashMap::new(),
         }
     }
 
@@ -155,37 +157,38 @@ impl Page for PlainView {
         self.line(tone.style(), &text);
     }
 
-    fn call(&mut self, calls: &CallCards, at: usize) {
-        self.shown.resize(self.shown.len().max(at + 1), 0);
-        let call = &calls.list[at];
+    fn call(&mut self, talk: &Talk, at: usize) {
+        let call = &talk.calls()[at];
+        let Some(who) = talk.who(call) else {
+            return;
+        };
+        let shown = self.shown.get(&at).copied().unwrap_or_default();
         let name = one_line(&call.name, BRIEF);
         // A call whose deltas no stage has merged is shown when no more of them can come.
-        if self.shown[at] == 0 && !call.is_arriving() {
-            self.shown[at] = 1;
-            self.turn_to(&call.who);
-            self.line(
-                Style::new(),
-                format!("-> {name} {}", one_line(&call.arguments, BRIEF)).trim_end(),
-            );
+        if shown == 0 && !call.is_arriving() {
+            self.shown.insert(at, 1);
+            self.turn_to(who);
+            let arguments = one_line(&call.arguments, BRIEF);
+            self.line(Style::new(), format!("-> {name} {arguments}").trim_end());
         }
         // `tool-exec` answers a refused call; without it the refusal is the end of the call.
-        let ended = call.is_closed
-            && (call.is_cancelled
-                || matches!(
-                    call.state,
-                    CallState::Refused(_) | CallState::Lost | CallState::Incomplete
-                ));
-        let next = if call.is_pending() { 2 } else { 3 };
-        if (1..next).contains(&self.shown[at]) && (call.has_ended() || ended) {
-            self.shown[at] = next;
-            let (badge, status) = call.status(self.no_time);
-            let text = one_line(call.result_text(), BRIEF);
+        let is_over = matches!(call.state, CallState::Refused | CallState::Incomplete);
+        let ended = call.is_closed && (call.is_cancelled || call.is_lost() || is_over);
+        let next = match call.state {
+            CallState::Waiting => 2,
+            _ => 3,
+        };
+        let shown = self.shown.get(&at).copied().unwrap_or_default();
+        if (1..next).contains(&shown) && (call.has_ended() || ended) {
+            self.shown.insert(at, next);
+            let (badge, status) = card::status(call, self.no_time);
+            let text = one_line(card::result_text(call), BRIEF);
             let text = if text.is_empty() {
                 text
             } else {
                 format!(": {text}")
             };
-            self.turn_to(&call.who);
+            self.turn_to(who);
             self.line(
                 badge.style,
                 &format!("<- {name} {}{text}", one_line(&status, BRIEF)),
@@ -199,12 +202,12 @@ impl Page for PlainView {
 
     fn end_text(&mut self) {}
 
-    fn done(&mut self, _: &CallCards) {}
+    fn done(&mut self, _: &Talk) {}
 
     fn interrupt(&mut self) {}
 
-    fn forget(&mut self, calls: usize) {
-        self.shown.drain(..calls.min(self.shown.len()));
+    fn forget(&mut self, talk: &Talk) {
+        self.shown.retain(|at, _| talk.calls().get(*at).is_some());
     }
 
     // The counts of tokens are left out, since they differ from run to run.

@@ -1,6 +1,6 @@
 // What a session holds, made from its events: texts, notes and calls in order, and when each happened. Nothing here touches the document, the
 // network or a clock, so tests run it over recorded logs. `take` changes the session in place and names the changed items in `changed`: a copy for
-// each event would cost more than the event. The rules about calls are those of crates/view/src/calls.rs.
+// each event would cost more than the event. The rules about calls are those of crates/conversation.
 "use strict";
 
 /** A session before its first event. */
@@ -239,7 +239,7 @@ function endArguments(s, e) {
   for (const call of s.calls.filter((call) => call.state === "arriving" && isOpen(s, e)(call))) {
     let state = "incomplete";
     try { if (JSON.parse(call.arguments || "{}") && /^({|$)/.test(call.arguments.trim())) state = "called"; } catch {}
-    change(s, call, { state });
+    change(s, call, { state, brief: brief(call.arguments) });
   }
 }
 
@@ -337,7 +337,7 @@ const RULES = {
 
 // ---- Words for people
 
-// The mark of a card, and the word where it is another one: those of `CallCard` in crates/view/src/calls.rs. Any other result has failed.
+// The mark of a card, and the word where it is another one: those of `badge` in crates/view/src/card.rs. Any other result has failed.
 const RESULTS = {
   success: ["done", "done"], answered: ["done", "done"], pending: ["waits", "waits for approval"], denied: ["refused"], invalid: ["refused"], unknown_tool: ["refused"],
 };

@@ -4,7 +4,7 @@
 //! The size of contents is limited: tracing systems reject spans of megabytes (a gRPC receiver of the
 //! collector takes 4 MiB by default).
 
-use crate::escape::{content, plain};
+use conversation::{content, plain};
 use event::{Object, Raw, cut, object};
 use std::borrow::Cow;
 use std::collections::VecDeque;

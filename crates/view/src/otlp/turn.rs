@@ -3,8 +3,8 @@
 use super::contents::{self, Messages, shortened};
 use super::response_span;
 use super::span::{Attributes, Span, SpanEvent, SpanKind};
-use crate::escape::json;
 use crate::semconv::{self, operation};
+use conversation::json;
 use event::payload::{
     Approval, Error, Millis, Response, ResponseEnd, Retract, SessionStats, StreamEnd, StreamStart,
     ToolCall, ToolResult, ToolUse, Warning,

@@ -5,7 +5,7 @@ use super::excerpt::{Excerpt, left_out};
 use super::github_prose::{Place, code_span, fenced, prose, shown};
 use super::outline::{Outline, RowKind};
 use super::{OUTPUT, ReportCard, ReportForm, story};
-use crate::calls::duration;
+use crate::card::duration;
 use crate::escape::{BRIEF_NOTE, one_line};
 use crate::story::{Tokens, Tone, Voice};
 use crate::surface::FormRow;
@@ -110,7 +110,7 @@ impl ReportForm for Github {
         put!(out, "{before}{text}{after}\n");
     }
 
-    fn card(&mut self, out: &mut Vec<u8>, card: &ReportCard<'_>) {
+    fn card(&mut self, out: &mut Vec<u8>, card: &ReportCard) {
         self.end_notes(out);
         let open = if card.badge.is_notable() { " open" } else { "" };
         let html = |text: &str| shown(text, Place::Html);
@@ -121,7 +121,7 @@ impl ReportForm for Github {
             "<details{open}><summary>{sign} <b>{word}</b> <code>{name}</code>"
         );
         if !card.brief.is_empty() {
-            put!(out, " {}", html(card.brief));
+            put!(out, " {}", html(&card.brief));
         }
         for figure in &card.figures {
             put!(out, " · {}", html(figure));

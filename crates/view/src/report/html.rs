@@ -6,7 +6,7 @@ use super::html_writer::HtmlWriter;
 use super::outline::{Outline, OutlineRow, RowKind};
 use super::{ReportCard, ReportForm, is_markdown, story};
 use crate::CARDS;
-use crate::calls::duration;
+use crate::card::duration;
 use crate::escape::{BRIEF_NOTE, one_line};
 use crate::story::{Tokens, Tone, Voice};
 use crate::surface::FormRow;
@@ -155,7 +155,7 @@ impl ReportForm for Html {
         out.text(&one_line(text, BRIEF_NOTE)).markup("</p>");
     }
 
-    fn card(&mut self, out: &mut Vec<u8>, card: &ReportCard<'_>) {
+    fn card(&mut self, out: &mut Vec<u8>, card: &ReportCard) {
         let mut out = HtmlWriter(out);
         out.markup("\n<details class=\"card\" data-state=\"")
             .markup(card.badge.name);
@@ -166,7 +166,7 @@ impl ReportForm for Html {
         });
         out.element("<summary><b class=\"state\">", &card.word, "</b> ");
         out.element("<code class=\"name\">", &card.name, "</code>");
-        out.element(" <span class=\"brief\">", card.brief, "</span>");
+        out.element(" <span class=\"brief\">", &card.brief, "</span>");
         if !card.figures.is_empty() {
             let figures = card.figures.join(", ");
             out.element(" <span class=\"figure\">", &figures, "</span>");

@@ -8,10 +8,10 @@
 
 use super::ReportCard;
 use super::excerpt::grouped;
-use crate::calls::{Badge, duration, stream_of};
-use crate::escape::{content, one_line};
+use crate::card::{Badge, duration};
+use crate::escape::one_line;
 use crate::story::Tokens;
-use crate::streams::Streams;
+use conversation::{Streams, content, stream_of};
 use event::payload::{Millis, Response, SessionStats, StreamStart, ToolResult, ToolUse};
 use event::{Event, Kind, Payload, Raw, Text};
 use std::cell::Cell;
@@ -233,12 +233,7 @@ impl Outline {
     }
 
     /// Adds the row of a card. An `earlier` card of the same call had this badge.
-    pub(super) fn card(
-        &mut self,
-        card: &ReportCard<'_>,
-        run: Option<CallRun>,
-        earlier: Option<Badge>,
-    ) {
+    pub(super) fn card(&mut self, card: &ReportCard, run: Option<CallRun>, earlier: Option<Badge>) {
         self.calls += usize::from(earlier.is_none());
         self.failed -= usize::from(earlier.is_some_and(Badge::is_failure));
         self.failed += usize::from(card.badge.is_failure());

@@ -8,11 +8,13 @@
 
 use super::draft::TerminalDraft;
 use super::pen::{Pen, paint};
-use crate::calls::{Badge, CallCard, CallCards, CallState, Who};
+use crate::card::{self, Badge, heading};
 use crate::escape::{columns, one_line};
 use crate::story::{Page, Tokens, Tone, Voice};
 use crate::surface::Terminal;
 use anstyle::Style;
+use conversation::{Call, CallState, Talk, Who};
+use std::collections::HashMap;
 use std::io::Write;
 
 /// The widest card, in columns.
@@ -38,8 +40,10 @@ pub(crate) struct Screen {
     /// While cards lie below the text: the number of rows between the end of the text and the
     /// cursor.
     laid: Option<usize>,
-    /// How many calls have a card that is written for good.
+    /// The calls before this one have a card that is written for good.
     kept: usize,
+    /// The arguments of the other calls in short, which each drawing shows.
+    briefs: HashMap<usize, String>,
     /// Whether other programs may write on the same terminal.
     interrupted: bool,
 }
@@ -55,6 +59,7 @@ impl Screen {
             voice: None,
             laid: None,
             kept: 0,
+            briefs: HashMap::new(),
             interrupted: false,
         }
     }
@@ -110,14 +115,14 @@ impl Screen {
     }
 
     /// The card of a call, without a line feed at the end, and its number of rows.
-    fn card(&self, call: &CallCard) -> (Vec<u8>, usize) {
+    fn card(&self, call: &Call, brief: &str) -> (Vec<u8>, usize) {
         let mut out = Vec::new();
         let mut rows = 1;
         let limit = self.pen.width.min(WIDEST);
         let room = limit.saturating_sub(4);
         let paint =
             |out: &mut Vec<u8>, style: Style, text: &str| paint(out, self.pen.colour, style, text);
-        let (badge, status) = call.status(self.no_time);
+        let (badge, status) = card::status(call, self.no_time);
         // The sign of a call that succeeded is enough where figures follow.
         let (status, status_style) = match badge {
             Badge::DONE => (
@@ -126,13 +131,7 @@ impl Screen {
             ),
             _ => (&*status, badge.style),
         };
-        let was_called = matches!(
-            call.state,
-            CallState::Retracted {
-                was_started: false,
-                ..
-            }
-        );
+        let was_called = call.state == CallState::Retracted && !call.was_started;
         let not_run = if was_called && !call.is_cancelled {
             ", not run"
         } else {
@@ -148,9 +147,9 @@ impl Screen {
         paint(&mut out, Style::new().bold(), &name);
         let left =
             room.saturating_sub(columns(&name) + if fits { columns(&status) + 2 } else { 0 });
-        if left > 4 && !call.brief.is_empty() {
+        if left > 4 && !brief.is_empty() {
             out.extend_from_slice(b"  ");
-            out.extend_from_slice(one_line(&call.brief, left - 2).as_bytes());
+            out.extend_from_slice(one_line(brief, left - 2).as_bytes());
         }
         if fits {
             // An absolute column: however wide the terminal draws emoji before it, the ends of all
@@ -161,7 +160,7 @@ impl Screen {
             rows += 1;
         }
         paint(&mut out, status_style, &status);
-        let gist = one_line(call.gist(), room);
+        let gist = one_line(card::gist(call), room);
         if !gist.is_empty() {
             out.extend_from_slice(b"\n    ");
             paint(&mut out, Style::new().dimmed(), &gist);
@@ -170,38 +169,42 @@ impl Screen {
         (out, rows)
     }
 
-    /// Writes a card for good.
-    fn keep(&mut self, call: &CallCard) {
-        self.turn_to(&call.who);
+    /// Writes the card of the call at this position for good.
+    fn keep(&mut self, talk: &Talk, at: usize) {
+        let call = &talk.calls()[at];
+        if let Some(who) = talk.who(call) {
+            self.turn_to(who);
+        }
         self.begin(ScreenBlock::Cards);
-        let (card, rows) = self.card(call);
+        self.briefs.remove(&at);
+        let (card, rows) = self.card(call, &card::brief(call));
         self.pen.out.extend_from_slice(&card);
         self.pen.out.push(b'\n');
         self.pen.skip(rows);
     }
 
     /// Lays the cards that may still change below the text, as many as fit on the screen.
-    fn lay(&mut self, calls: &[CallCard]) {
+    fn lay(&mut self, talk: &Talk) {
         let gap = self.gap(ScreenBlock::Cards);
         // The current row stays on the screen.
         let most = self.pen.rows - gap;
         let mut rows = 0;
         let mut cards = vec![b'\n'; gap];
         let mut who = &self.now;
-        for (n, call) in calls.iter().enumerate() {
-            let (card, mut needed) = self.card(call);
-            let heading = (call.who != *who)
-                .then(|| one_line(&format!("[{}]", call.who.heading()), self.pen.width));
+        let mut left = talk.calls().from(self.kept).count();
+        for (at, call) in talk.calls().from(self.kept) {
+            let brief = self.briefs.get(&at).map_or("", |brief| brief);
+            let (card, mut needed) = self.card(call, brief);
+            let of = talk.who(call).unwrap_or(who);
+            let heading =
+                (of != who).then(|| one_line(&format!("[{}]", heading(of)), self.pen.width));
             needed += usize::from(heading.is_some());
-            let more = n + 1 < calls.len();
+            let more = left > 1;
             if rows > 0 {
                 cards.push(b'\n');
             }
             if rows + needed + if more { 3 } else { 0 } > most {
-                let more = one_line(
-                    &format!("… and {} more calls", calls.len() - n),
-                    self.pen.width - 4,
-                );
+                let more = one_line(&format!("… and {left} more calls"), self.pen.width - 4);
                 paint(
                     &mut cards,
                     self.pen.colour,
@@ -214,10 +217,11 @@ impl Screen {
             if let Some(heading) = heading {
                 paint(&mut cards, self.pen.colour, Tone::Heading.style(), &heading);
                 cards.push(b'\n');
-                who = &call.who;
+                who = of;
             }
             cards.extend_from_slice(&card);
             rows += needed;
+            left -= 1;
         }
         let below = gap + rows - 1;
         self.draft.make_room(&mut self.pen, below);
@@ -282,13 +286,15 @@ impl Page for Screen {
         self.pen.feed();
     }
 
-    fn call(&mut self, calls: &CallCards, at: usize) {
+    fn call(&mut self, talk: &Talk, at: usize) {
+        let call = &talk.calls()[at];
         if at >= self.kept {
+            self.briefs.insert(at, card::brief(call));
             self.lift();
-        } else if calls.list[at].has_ended() {
+        } else if call.has_ended() {
             // The card of this call was written for good when its turn was over; a later result
             // gets a card of its own.
-            self.keep(&calls.list[at]);
+            self.keep(talk, at);
         }
     }
 
@@ -302,13 +308,16 @@ impl Page for Screen {
         self.draft.finish(&mut self.pen);
     }
 
-    fn done(&mut self, calls: &CallCards) {
-        while let Some(call) = calls.list.get(self.kept).filter(|c| c.is_settled()) {
-            self.keep(call);
-            self.kept += 1;
+    fn done(&mut self, talk: &Talk) {
+        while let Some((at, call)) = talk.calls().from(self.kept).next()
+            && call.is_settled()
+        {
+            self.keep(talk, at);
+            self.kept = at + 1;
         }
-        if self.laid.is_none() && self.kept < calls.list.len() && !self.interrupted {
-            self.lay(&calls.list[self.kept..]);
+        let is_left = talk.calls().end() > self.kept;
+        if self.laid.is_none() && is_left && !self.interrupted {
+            self.lay(talk);
         }
     }
 
@@ -323,8 +332,8 @@ impl Page for Screen {
         self.interrupted = true;
     }
 
-    fn forget(&mut self, calls: usize) {
-        self.kept -= calls;
+    fn forget(&mut self, talk: &Talk) {
+        self.briefs.retain(|at, _| talk.calls().get(*at).is_some());
     }
 
     fn finish(&mut self, tokens: Tokens) {

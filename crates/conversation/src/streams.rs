@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-/// A value for each stream, by its name as in [`crate::calls::stream_of`]. The unnamed stream, which
+/// A value for each stream, by its name as in [`crate::stream_of`]. The unnamed stream, which
 /// is the only one of most logs, is found without a map.
 #[derive(Clone, Debug)]
-pub(crate) struct Streams<T> {
+pub struct Streams<T> {
     unnamed: Option<T>,
     named: HashMap<Box<str>, T>,
 }
@@ -21,7 +21,7 @@ impl<T> Default for Streams<T> {
 
 impl<T> Streams<T> {
     /// The value of the stream.
-    pub(crate) fn get(&self, name: &str) -> Option<&T> {
+    pub fn get(&self, name: &str) -> Option<&T> {
         match name.is_empty() {
             true => self.unnamed.as_ref(),
             false => self.named.get(name),
@@ -29,7 +29,7 @@ impl<T> Streams<T> {
     }
 
     /// The value of the stream, to be changed.
-    pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut T> {
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut T> {
         match name.is_empty() {
             true => self.unnamed.as_mut(),
             false => self.named.get_mut(name),
@@ -37,7 +37,7 @@ impl<T> Streams<T> {
     }
 
     /// Removes the value of the stream, and returns it.
-    pub(crate) fn remove(&mut self, name: &str) -> Option<T> {
+    pub fn remove(&mut self, name: &str) -> Option<T> {
         match name.is_empty() {
             true => self.unnamed.take(),
             false => self.named.remove(name),
@@ -45,7 +45,7 @@ impl<T> Streams<T> {
     }
 
     /// The value of the stream, which is the default one if the stream is new.
-    pub(crate) fn of(&mut self, name: &str) -> &mut T
+    pub fn of(&mut self, name: &str) -> &mut T
     where
         T: Default,
     {
@@ -56,7 +56,7 @@ impl<T> Streams<T> {
     }
 
     /// Sets the value of the stream.
-    pub(crate) fn insert(&mut self, name: &str, value: T) {
+    pub fn insert(&mut self, name: &str, value: T) {
         match name.is_empty() {
             true => self.unnamed = Some(value),
             false => drop(self.named.insert(name.into(), value)),
@@ -64,7 +64,7 @@ impl<T> Streams<T> {
     }
 
     /// Removes the values for which `keep` returns false.
-    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
+    pub fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
         if self.unnamed.as_mut().is_some_and(|value| !keep(value)) {
             self.unnamed = None;
         }

@@ -1,0 +1,807 @@
+//! A conversation, put together from the events of a log: turns and calls.
+//!
+//! What it is: the one place that knows which turn and which call an event is about ([`Talk`]).
+//! Everything that shows, counts or looks up what a log holds is a *projection*: a function of the
+//! `Talk` and the [`Change`] of an event, or of the `Talk` at its end, which keeps positions and
+//! what it has written, and no calls of its own. What it is not: it shows nothing, and reads no
+//! file and no clock.
+//!
+//! A projection may assume:
+//!
+//! * An id names a call within its turn. A call that begins after the next `stream_start` is another
+//!   call, whatever its id. Events of a run (`tool_use`, `tool_progress`, `tool_result`, a `tool`
+//!   message) name the latest call of their stream, choice and id, even after its turn, since tools
+//!   may take longer than that. One of an id that no call has is a call of its own.
+//! * What a stage wrote twice counts once: deltas beside the `tool_call` made of them, the message
+//!   that repeats a stream, a `retract` by index and by id, a `tool` message beside its
+//!   `tool_result`.
+//! * A message of the assistant without a stream is a turn by itself ([`Turn::is_message`]); so a log
+//!   of messages alone has the same turns and calls as a log of events.
+//! * Positions of turns and calls are in the order of their first events, and never given twice.
+//!   A turn is there until [`Talk::forget`], with its calls. [`Call::turn`] names a turn that is
+//!   there.
+//! * A [`Change`] names the turn or the call that the event is about. A `stream_start` closes the
+//!   turns of its stream, and a `stream_end` ends what the calls of its turn may still get; what
+//!   these do to other calls of the stream is in [`Talk::open_calls`] before, and in the calls after.
+//! * Time and memory: an event takes the same time however many turns and calls there are. The memory
+//!   is that of the turns that are not forgotten, of what [`Keep`] asks for.
+
+mod call;
+mod kept;
+mod streams;
+mod text;
+mod turn;
+
+pub use call::{Answer, Call, CallState, Refusal};
+pub use kept::Kept;
+pub use streams::Streams;
+pub use text::{content, json, plain};
+pub use turn::{Turn, Who};
+
+use event::payload::{
+    Approval, ContentDelta, Error, FinishReason, Message, RefusalDelta, Retract, SessionStats,
+    StreamEnd, Thinking, ToolCall, ToolCallDelta, ToolCallPartial, ToolProgress, ToolResult,
+    ToolUse,
+};
+use event::{Choices, Event, Kind, Raw, Text};
+use std::collections::{HashMap, VecDeque};
+
+/// The name of the event's stream as JSON; the unnamed stream has an empty one.
+#[inline]
+pub fn stream_of<'e>(event: &Event<'e>) -> &'e str {
+    event.stream().map_or("", Raw::text)
+}
+
+/// What is kept of a conversation, beside its shape.
+#[derive(Clone, Copy, Debug)]
+pub struct Keep {
+    /// The texts of the current turn of each choice.
+    pub text: bool,
+    /// The arguments of calls, their repairs and their results. Without arguments a call whose
+    /// deltas no stage has merged counts as whole at the end of its stream.
+    pub arguments: bool,
+}
+
+/// What an event has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing: the event is of no turn, or repeats what is known.
+    Nothing,
+    /// The turn at this position.
+    Turn(usize),
+    /// The call at this position.
+    Call(usize, CallChange),
+}
+
+/// What an event has changed of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallChange {
+    /// Its arguments so far.
+    Arguments,
+    /// Its `tool_call` has come.
+    Merged,
+    /// It was started.
+    Started,
+    /// Its progress.
+    Progress,
+    /// Its result.
+    Answered,
+    /// It was withdrawn.
+    Retracted,
+    /// Somebody has said whether it may run.
+    Judged,
+}
+
+/// A conversation.
+#[derive(Debug)]
+pub struct Talk {
+    keep: Keep,
+    turns: Kept<Turn>,
+    calls: Kept<Call>,
+    choices: Kept<ChoiceTurns>,
+    /// The positions of the choices of each stream.
+    streams: Streams<Choices<usize>>,
+}
+
+/// The turns of one choice of a stream.
+#[derive(Clone, Debug, Default)]
+pub struct ChoiceTurns {
+    /// Whose they are.
+    pub who: Who,
+    /// The positions of those that are kept, the current one last.
+    pub turns: VecDeque<usize>,
+    /// The latest call of each id.
+    ids: HashMap<Box<str>, usize>,
+    /// The calls that an event of the current turn may name in another way. Some names are outdated:
+    /// [`Talk::last`] and [`Talk::first`] drop those.
+    names: HashMap<CallName, VecDeque<usize>>,
+}
+
+/// How an event names a call of its turn, beside its id.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum CallName {
+    /// The provider's label on the deltas of a call that is arriving.
+    Label(Option<i64>),
+    /// The place of a merged call in its turn.
+    Index(i64),
+    /// The tool of a call that is arriving and has no id.
+    ArrivingTool(Box<str>),
+    /// The tool of a call whose first event was its `tool_call`.
+    WholeTool(Box<str>),
+}
+
+impl Talk {
+    /// An empty conversation.
+    pub fn new(keep: Keep) -> Talk {
+        Talk {
+            keep,
+            turns: Kept::default(),
+            calls: Kept::default(),
+            choices: Kept::default(),
+            streams: Streams::default(),
+        }
+    }
+
+    /// The turns that are kept.
+    #[inline]
+    pub fn turns(&self) -> &Kept<Turn> {
+        &self.turns
+    }
+
+    /// Their calls.
+    #[inline]
+    pub fn calls(&self) -> &Kept<Call> {
+        &self.calls
+    }
+
+    /// The choices of all streams in the order of their first turns, but for those all of whose
+    /// turns are forgotten.
+    pub fn choices(&self) -> impl Iterator<Item = &ChoiceTurns> {
+        self.choices.iter().map(|(_, choice)| choice)
+    }
+
+    /// Whose call it is.
+    pub fn who(&self, call: &Call) -> Option<&Who> {
+        self.turns.get(call.turn).map(|turn| &turn.who)
+    }
+
+    /// The choice of the event.
+    pub fn choice_of(&self, event: &Event<'_>) -> Option<&ChoiceTurns> {
+        let choices = self.streams.get(stream_of(event))?;
+        self.choices.get(choices[choices.find(event.choice())?])
+    }
+
+    /// The current turn of the event's stream and choice.
+    pub fn turn_of(&self, event: &Event<'_>) -> Option<&Turn> {
+        let at = self.choice_of(event)?.turns.back()?;
+        self.turns.get(*at)
+    }
+
+    /// Whether the event's choice is in the middle of a turn, whose message would repeat it.
+    pub fn is_streaming(&self, event: &Event<'_>) -> bool {
+        self.turn_of(event).is_some_and(|turn| turn.is_streaming)
+    }
+
+    /// The position of the latest call of this id of the event's stream and choice.
+    pub fn call_of(&self, event: &Event<'_>, id: &str) -> Option<usize> {
+        self.choice_of(event)?.ids.get(id).copied()
+    }
+
+    /// The positions of the calls that the next `stream_start` of the event's stream closes.
+    pub fn open_calls(&self, event: &Event<'_>) -> Vec<usize> {
+        let choices = self.streams.get(stream_of(event));
+        let choices = choices.into_iter().flat_map(|choices| choices.iter());
+        let choices = choices.filter_map(|choice| self.choices.get(*choice));
+        let mut calls = Vec::new();
+        for choice in choices {
+            let turns = choice.turns.iter().rev().map_while(|turn| {
+                let turn = self.turns.get(*turn)?;
+                (!turn.is_closed).then_some(turn)
+            });
+            calls.extend(turns.flat_map(|turn| &turn.calls));
+        }
+        calls.sort_unstable();
+        calls
+    }
+
+    /// Whether any call runs.
+    pub fn any_runs(&self) -> bool {
+        let mut calls = self.calls.iter();
+        calls.any(|(_, call)| call.was_started && call.answer.is_none())
+    }
+
+    /// Takes the next event.
+    pub fn push(&mut self, event: &Event<'_>) -> Change {
+        match event.kind() {
+            Kind::ContentDelta => {
+                self.wrote(event, ContentDelta::read(event).text, |turn| &mut turn.text)
+            }
+            Kind::Thinking => self.wrote(event, Thinking::read(event).text, |turn| {
+                &mut turn.reasoning
+            }),
+            Kind::RefusalDelta => self.wrote(event, RefusalDelta::read(event).text, |turn| {
+                &mut turn.refusal
+            }),
+            Kind::ToolCallDelta => self.delta(event, &ToolCallDelta::read(event)),
+            Kind::ToolCallPartial => self.partial(event, &ToolCallPartial::read(event)),
+            Kind::ToolCall => self.merged(event, &ToolCall::read(event)),
+            Kind::ToolUse => self.used(event, &ToolUse::read(event)),
+            Kind::ToolProgress => self.progressed(event, &ToolProgress::read(event)),
+            Kind::ToolResult => self.ended(event, &ToolResult::read(event)),
+            Kind::Retract => self.retract(event, &Retract::read(event)),
+            Kind::Approval => {
+                let id = Approval::read(event).tool_id.str();
+                let call = self.call_of(event, &id);
+                call.map_or(Change::Nothing, |at| Change::Call(at, CallChange::Judged))
+            }
+            Kind::Message => {
+                let message = Message::read(event).message;
+                message.with(|message| self.message(event, message))
+            }
+            Kind::StreamStart => self.stream_start(event),
+            Kind::StreamEnd => self.stream_end(event, StreamEnd::read(event).finish_reason),
+            Kind::SessionStats => {
+                let (at, turn) = self.touch(event);
+                turn.usage.add(&SessionStats::read(event));
+                Change::Turn(at)
+            }
+            Kind::Error => {
+                let error = Error::read(event);
+                let error = [error.code, error.message].map(|text| text.str().into_owned());
+                let (at, turn) = self.touch(event);
+                turn.error = Some(error);
+                Change::Turn(at)
+            }
+            _ => Change::Nothing,
+        }
+    }
+
+    /// The log has ended: no more of any call comes.
+    pub fn finish(&mut self) {
+        for at in 0..self.calls.end() {
+            if let Some(call) = self.calls.get_mut(at) {
+                call.end_arguments();
+                (call.is_closed, call.is_over) = (true, true);
+            }
+        }
+    }
+
+    /// Lets a turn go, with its calls. An event that belongs to it begins another one.
+    pub fn forget(&mut self, turn: usize) {
+        let Some(old) = self.turns.remove(turn) else {
+            return;
+        };
+        let Some(choice) = self.choices.get_mut(old.choice) else {
+            return;
+        };
+        for at in old.calls {
+            if let Some(call) = self.calls.remove(at)
+                && choice.ids.get(&*call.id) == Some(&at)
+            {
+                choice.ids.remove(&*call.id);
+            }
+        }
+        if choice.turns.back() == Some(&turn) {
+            choice.names.clear();
+        }
+        match choice.turns.front() == Some(&turn) {
+            true => _ = choice.turns.pop_front(),
+            false => choice.turns.retain(|at| *at != turn),
+        }
+        if choice.turns.is_empty() {
+            self.choices.remove(old.choice);
+            let choices = self.streams.get(&old.who.stream);
+            let mut choices = choices.into_iter().flat_map(|choices| choices.iter());
+            if choices.all(|at| self.choices.get(*at).is_none()) {
+                self.streams.remove(&old.who.stream);
+            }
+        }
+    }
+
+    // Turns
+
+    /// The position of the event's choice, which may be new.
+    #[inline]
+    fn choice(&mut self, event: &Event<'_>) -> usize {
+        let new = self.choices.end();
+        let stream = self.streams.of(stream_of(event));
+        let place = stream.place(event.choice(), || new);
+        let at = stream[place];
+        if self.choices.get(at).is_some() {
+            return at;
+        }
+        stream[place] = new;
+        self.choices.push(ChoiceTurns {
+            who: Who::of(event),
+            ..ChoiceTurns::default()
+        })
+    }
+
+    /// The next turn of a choice begins.
+    fn begin(&mut self, choice: usize) -> usize {
+        let at = self.turns.end();
+        if let Some(turns) = self.choices.get_mut(choice) {
+            if let Some(last) = turns.turns.back() {
+                let last = &mut self.turns[*last];
+                end_arguments(last, &mut self.calls);
+                (last.text, last.reasoning, last.refusal) = Default::default();
+            }
+            turns.names.clear();
+            turns.turns.push_back(at);
+            self.turns.push(Turn {
+                who: turns.who.clone(),
+                is_fresh: true,
+                choice,
+                ..Turn::default()
+            });
+        }
+        at
+    }
+
+    /// The current turn of a choice, which may be new.
+    #[inline]
+    fn current(&mut self, choice: usize) -> usize {
+        let turns = self.choices.get(choice);
+        match turns.and_then(|turns| turns.turns.back()) {
+            Some(at) => *at,
+            None => self.begin(choice),
+        }
+    }
+
+    /// The turn that the event belongs to.
+    #[inline]
+    fn touch(&mut self, event: &Event<'_>) -> (usize, &mut Turn) {
+        let choice = self.choice(event);
+        let at = self.current(choice);
+        let turn = &mut self.turns[at];
+        turn.is_fresh = false;
+        (at, turn)
+    }
+
+    #[inline]
+    fn wrote(
+        &mut self,
+        event: &Event<'_>,
+        text: Text<'_>,
+        of: fn(&mut Turn) -> &mut String,
+    ) -> Change {
+        let keep = self.keep.text;
+        let (at, turn) = self.touch(event);
+        turn.is_streaming = true;
+        if keep {
+            text.append_to(of(turn));
+        }
+        Change::Turn(at)
+    }
+
+    /// The positions of the choices of the event's stream.
+    fn stream_choices(&self, event: &Event<'_>) -> Vec<usize> {
+        let choices = self.streams.get(stream_of(event));
+        let choices = choices.into_iter().flat_map(|choices| choices.iter());
+        let is_kept = |at: &usize| self.choices.get(*at).is_some();
+        choices.copied().filter(is_kept).collect()
+    }
+
+    fn stream_start(&mut self, event: &Event<'_>) -> Change {
+        for choice in self.stream_choices(event) {
+            let current = self.current(choice);
+            if !self.turns.get(current).is_some_and(|turn| turn.is_fresh) {
+                self.begin(choice);
+            }
+            self.close(choice);
+        }
+        Change::Turn(self.touch(event).0)
+    }
+
+    /// Closes all turns of a choice but the current one.
+    fn close(&mut self, choice: usize) {
+        let turns = self.choices.get(choice);
+        for at in turns
+            .into_iter()
+            .flat_map(|all| all.turns.iter().rev().skip(1))
+        {
+            let Some(turn) = self.turns.get_mut(*at).filter(|turn| !turn.is_closed) else {
+                break;
+            };
+            (turn.is_closed, turn.is_streaming) = (true, false);
+            for call in &turn.calls {
+                if let Some(call) = self.calls.get_mut(*call) {
+                    call.end_arguments();
+                    call.is_closed = true;
+                }
+            }
+        }
+    }
+
+    fn stream_end(&mut self, event: &Event<'_>, reason: FinishReason) -> Change {
+        let (at, turn) = self.touch(event);
+        turn.finish = Some(reason);
+        for choice in self.stream_choices(event) {
+            let current = self.current(choice);
+            let Some(turn) = self.turns.get_mut(current) else {
+                continue;
+            };
+            turn.is_streaming = false;
+            if reason == FinishReason::Cancelled {
+                for at in &turn.calls {
+                    self.calls[*at].is_cancelled |= self.calls[*at].answer.is_none();
+                }
+            }
+            end_arguments(turn, &mut self.calls);
+        }
+        Change::Turn(at)
+    }
+
+    fn message(&mut self, event: &Event<'_>, message: Raw<'_>) -> Change {
+        match message.get_str("role").as_deref() {
+            Some("user") => {
+                let choice = self.choice(event);
+                let mut at = self.current(choice);
+                let turn = self.turns.get(at);
+                if turn.is_some_and(|turn| !turn.is_fresh && !turn.is_streaming) {
+                    at = self.begin(choice);
+                }
+                Change::Turn(at)
+            }
+            Some("assistant") => self.assistant(event, message),
+            Some("tool") => self.tool(event, message),
+            _ => Change::Nothing,
+        }
+    }
+
+    fn assistant(&mut self, event: &Event<'_>, message: Raw<'_>) -> Change {
+        let choice = self.choice(event);
+        let mut at = self.current(choice);
+        if let Some(turn) = self.turns.get_mut(at)
+            && std::mem::take(&mut turn.is_streaming)
+        {
+            return Change::Turn(at);
+        }
+        if !self.turns.get(at).is_some_and(|turn| turn.is_fresh) {
+            at = self.begin(choice);
+        }
+        let keep = self.keep;
+        let turn = self.touch(event).1;
+        turn.is_message = true;
+        if keep.text {
+            turn.text = content(message);
+            turn.refusal = plain(message.get("refusal"));
+            turn.reasoning = plain(message.get("reasoning"));
+        }
+        for call in message.get("tool_calls").into_iter().flat_map(Raw::items) {
+            let name = plain(call.at(&["function", "name"]));
+            let call_at = self.new_call(event, call.get_str("id").as_deref(), &name);
+            let new = self.call_mut(call_at);
+            new.state = CallState::Called;
+            if keep.arguments {
+                new.arguments = plain(call.at(&["function", "arguments"]));
+            }
+        }
+        Change::Turn(at)
+    }
+
+    /// Takes a `tool` message, which is the result of a call without a `tool_result` in the log.
+    fn tool(&mut self, event: &Event<'_>, message: Raw<'_>) -> Change {
+        let Some(id) = message.get_str("tool_call_id") else {
+            return Change::Nothing;
+        };
+        let at = match self.known(event, &id) {
+            Some(at) => at,
+            None => self.new_call(event, Some(&id), &plain(message.get("name"))),
+        };
+        let keep = self.keep.arguments;
+        let call = self.call_mut(at);
+        // A call that waits has no answer yet: a client or a person may write one as a message.
+        if call.has_ended() && call.state != CallState::Waiting {
+            return Change::Nothing;
+        }
+        call.answer(Answer {
+            status: "answered".to_owned(),
+            output: if keep {
+                content(message)
+            } else {
+                String::new()
+            },
+            ..Answer::default()
+        });
+        Change::Call(at, CallChange::Answered)
+    }
+
+    // Calls
+
+    fn delta(&mut self, event: &Event<'_>, delta: &ToolCallDelta<'_>) -> Change {
+        self.touch(event).1.is_streaming = true;
+        let (id, name) = match event.names_call() {
+            true => (delta.tool_id.map(Text::str), delta.tool_name.map(Text::str)),
+            false => (None, None),
+        };
+        let id = id.as_deref().filter(|id| !id.is_empty());
+        let known = match id {
+            Some(id) => self.open(event, id),
+            None => self.last(event, &CallName::Label(delta.index), |call| {
+                call.is_arriving() && call.index == delta.index
+            }),
+        };
+        if known.is_none()
+            && id.is_none()
+            && let Some(name) = name.as_deref()
+            && let whole = CallName::WholeTool(name.into())
+            && let Some(at) = self.last(event, &whole, |call| call.came_whole && !call.is_closed)
+        {
+            self.call_mut(at).came_whole = false;
+            return Change::Nothing;
+        }
+        let at = match known {
+            Some(at) if self.call_mut(at).is_arriving() => at,
+            Some(_) => return Change::Nothing, // its `tool_call` has come
+            None if id.is_none() && name.is_none() => return Change::Nothing,
+            None => self.new_call(event, id, name.as_deref().unwrap_or_default()),
+        };
+        let keep = self.keep.arguments;
+        let call = self.call_mut(at);
+        let has_label = known.is_none() || call.index != delta.index;
+        call.index = delta.index;
+        call.from_text |= delta.from_text;
+        let name = name.filter(|name| call.name.is_empty() && !name.is_empty());
+        if let Some(name) = name.as_deref() {
+            name.clone_into(&mut call.name);
+        }
+        if let Some(arguments) = delta.arguments.filter(|_| keep) {
+            arguments.append_to(&mut call.arguments);
+        }
+        let has_id = !call.id.is_empty();
+        if has_label {
+            self.name(event, CallName::Label(delta.index), at);
+        }
+        if let Some(name) = name.filter(|_| !has_id) {
+            self.name(event, CallName::ArrivingTool(name.into()), at);
+        }
+        Change::Call(at, CallChange::Arguments)
+    }
+
+    /// Sets the arguments so far, which are shown until the call is complete.
+    fn partial(&mut self, event: &Event<'_>, partial: &ToolCallPartial<'_>) -> Change {
+        self.touch(event).1.is_streaming = true;
+        let id = partial.tool_id.str();
+        let at = match self.open(event, &id) {
+            Some(at) => at,
+            None => self.new_call(event, Some(&id), &partial.tool_name.str()),
+        };
+        let keep = self.keep.arguments;
+        let call = self.call_mut(at);
+        if !call.is_arriving() {
+            return Change::Nothing;
+        }
+        if keep {
+            call.arguments = json(partial.arguments);
+        }
+        Change::Call(at, CallChange::Arguments)
+    }
+
+    fn merged(&mut self, event: &Event<'_>, whole: &ToolCall<'_>) -> Change {
+        self.touch(event).1.is_streaming = true;
+        let (id, name) = (whole.tool_id.str(), whole.tool_name.str());
+        // A call without an id gets one when its deltas are merged: it is the first of that name
+        // without an id.
+        let known = self.open(event, &id).or_else(|| {
+            self.first(event, &CallName::ArrivingTool((*name).into()), |call| {
+                call.is_arriving() && call.id.is_empty() && call.name == name
+            })
+        });
+        let at = match known {
+            Some(at) => at,
+            None => self.new_call(event, None, ""),
+        };
+        self.identify(event, at, &id);
+        if let Some(index) = whole.index {
+            self.name(event, CallName::Index(index), at);
+        }
+        if known.is_none() {
+            self.name(event, CallName::WholeTool((*name).into()), at);
+        }
+        let keep = self.keep.arguments;
+        let call = self.call_mut(at);
+        call.is_merged = true;
+        call.came_whole |= known.is_none();
+        call.name = name.into_owned();
+        call.index = whole.index;
+        if keep {
+            call.arguments = match whole.arguments {
+                None => whole.arguments_text.unwrap_or_default().str().into_owned(),
+                arguments => json(arguments),
+            };
+            call.repairs = whole.repairs.map(|list| list.text().into_owned());
+        }
+        if let Some(error) = whole.error {
+            call.refusal = Some(Refusal {
+                code: error.code.str().into_owned(),
+                message: error.message.str().into_owned(),
+            });
+        }
+        if let CallState::Arriving | CallState::Called | CallState::Incomplete = call.state {
+            call.state = match whole.error {
+                Some(_) => CallState::Refused,
+                None => CallState::Called,
+            };
+        }
+        Change::Call(at, CallChange::Merged)
+    }
+
+    /// The position of the call that an event of its run names.
+    fn ran(&mut self, event: &Event<'_>, id: Text<'_>, name: Text<'_>) -> usize {
+        let id = id.str();
+        match self.known(event, &id) {
+            Some(at) => at,
+            None => self.new_call(event, Some(&id), &name.str()),
+        }
+    }
+
+    fn used(&mut self, event: &Event<'_>, used: &ToolUse<'_>) -> Change {
+        let at = self.ran(event, used.tool_id, used.tool_name);
+        let keep = self.keep.arguments;
+        let call = self.call_mut(at);
+        (call.state, call.was_started) = (CallState::Running, true);
+        (call.answer, call.retracted) = (None, None);
+        if keep && call.arguments.is_empty() {
+            call.arguments = used.input_summary.str().into_owned();
+        }
+        Change::Call(at, CallChange::Started)
+    }
+
+    fn progressed(&mut self, event: &Event<'_>, progress: &ToolProgress<'_>) -> Change {
+        let at = self.ran(event, progress.tool_id, progress.tool_name);
+        let text = progress.text.str();
+        if self.keep.arguments
+            && let Some(line) = text.lines().rfind(|line| !line.trim().is_empty())
+        {
+            line.clone_into(&mut self.call_mut(at).progress);
+        }
+        Change::Call(at, CallChange::Progress)
+    }
+
+    fn ended(&mut self, event: &Event<'_>, result: &ToolResult<'_>) -> Change {
+        let at = self.ran(event, result.tool_id, result.tool_name);
+        let keep = self.keep;
+        let call = self.call_mut(at);
+        call.answer(Answer::of(result, keep.arguments));
+        if let Some(hash) = result.hash.filter(|_| keep.arguments) {
+            call.hash = Some(hash.str().into_owned());
+        }
+        if result.return_directly && keep.text {
+            self.touch(event).1.text = result.output.str().into_owned();
+        }
+        Change::Call(at, CallChange::Answered)
+    }
+
+    fn retract(&mut self, event: &Event<'_>, retract: &Retract<'_>) -> Change {
+        let at = match retract.tool_id {
+            Some(id) => self.known(event, &id.str()),
+            None => retract.index.and_then(|index| {
+                let names = [CallName::Label(Some(index)), CallName::Index(index)];
+                let latest =
+                    names.map(|name| self.last(event, &name, |call| call.index == Some(index)));
+                latest.into_iter().max()?
+            }),
+        };
+        let Some(at) = at else {
+            return Change::Nothing;
+        };
+        let call = self.call_mut(at);
+        // By its index and by its id.
+        if call.retracted.is_some() {
+            return Change::Nothing;
+        }
+        call.retracted = Some(retract.reason.str().into_owned());
+        if !call.has_ended() {
+            call.state = CallState::Retracted;
+        }
+        Change::Call(at, CallChange::Retracted)
+    }
+
+    /// The call at a position that was just found or made.
+    fn call_mut(&mut self, at: usize) -> &mut Call {
+        &mut self.calls[at]
+    }
+
+    /// The call of this id, even after its turn.
+    fn known(&self, event: &Event<'_>, id: &str) -> Option<usize> {
+        self.call_of(event, id)
+    }
+
+    /// The call of this id in the current turn. Some servers number the calls of each turn anew.
+    fn open(&self, event: &Event<'_>, id: &str) -> Option<usize> {
+        let at = self.known(event, id)?;
+        let call = self.calls.get(at)?;
+        (!call.is_closed).then_some(at)
+    }
+
+    /// The calls that the event names so, and all calls.
+    fn named(
+        &mut self,
+        event: &Event<'_>,
+        name: &CallName,
+    ) -> Option<(&mut VecDeque<usize>, &Kept<Call>)> {
+        let choice = self.choice(event);
+        let places = self.choices.get_mut(choice)?.names.get_mut(name)?;
+        Some((places, &self.calls))
+    }
+
+    /// The latest call that the event names so and for which `is` holds.
+    fn last(
+        &mut self,
+        event: &Event<'_>,
+        name: &CallName,
+        is: impl Fn(&Call) -> bool,
+    ) -> Option<usize> {
+        let (places, calls) = self.named(event, name)?;
+        while places
+            .back()
+            .is_some_and(|at| !calls.get(*at).is_some_and(&is))
+        {
+            places.pop_back();
+        }
+        places.back().copied()
+    }
+
+    /// The first such call.
+    fn first(
+        &mut self,
+        event: &Event<'_>,
+        name: &CallName,
+        is: impl Fn(&Call) -> bool,
+    ) -> Option<usize> {
+        let (places, calls) = self.named(event, name)?;
+        while places
+            .front()
+            .is_some_and(|at| !calls.get(*at).is_some_and(&is))
+        {
+            places.pop_front();
+        }
+        places.front().copied()
+    }
+
+    /// From now on events of this turn may give this name to the call.
+    fn name(&mut self, event: &Event<'_>, name: CallName, at: usize) {
+        let choice = self.choice(event);
+        if let Some(choice) = self.choices.get_mut(choice) {
+            let places = choice.names.entry(name).or_default();
+            if places.back() != Some(&at) {
+                places.push_back(at);
+            }
+        }
+    }
+
+    fn new_call(&mut self, event: &Event<'_>, id: Option<&str>, name: &str) -> usize {
+        let at = self.calls.end();
+        let (turn_at, turn) = self.touch(event);
+        turn.calls.push(at);
+        self.calls.push(Call {
+            turn: turn_at,
+            name: name.to_owned(),
+            ..Call::default()
+        });
+        match id.filter(|id| !id.is_empty()) {
+            Some(id) => self.identify(event, at, id),
+            None => self.name(event, CallName::ArrivingTool(name.into()), at),
+        }
+        at
+    }
+
+    /// Sets the id of the call, if it has none.
+    fn identify(&mut self, event: &Event<'_>, at: usize, id: &str) {
+        let call = self.call_mut(at);
+        if call.id.is_empty() && !id.is_empty() {
+            id.clone_into(&mut call.id);
+            let choice = self.choice(event);
+            if let Some(choice) = self.choices.get_mut(choice) {
+                choice.ids.insert(id.into(), at);
+            }
+        }
+    }
+}
+
+/// No more arguments of the turn's calls come: a call whose deltas no stage has merged is whole, or it
+/// stays incomplete.
+fn end_arguments(turn: &Turn, calls: &mut Kept<Call>) {
+    turn.calls.iter().for_each(|at| calls[*at].end_arguments());
+}
