@@ -79,7 +79,7 @@ pub struct Refusal {
 }
 
 /// The result of a call.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     /// The status of its `tool_result`; `answered` for a `tool` message alone.
     pub status: String,

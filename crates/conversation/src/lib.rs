@@ -57,15 +57,17 @@ pub fn stream_of<'e>(event: &Event<'e>) -> &'e str {
 pub struct Keep {
     /// The texts of the current turn of each choice.
     pub text: bool,
-    /// The arguments of calls, their repairs and their results. Without arguments a call whose
-    /// deltas no stage has merged counts as whole at the end of its stream.
+    /// The arguments of calls and their repairs. Without them a call whose deltas no stage has merged
+    /// counts as whole at the end of its stream.
     pub arguments: bool,
+    /// The outputs of calls and their progress.
+    pub results: bool,
 }
 
 /// What an event has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Nothing: the event is of no turn, or repeats what is known.
+    /// Nothing: the event is of no turn, or of no call that is known.
     Nothing,
     /// The turn at this position.
     Turn(usize),
@@ -90,6 +92,8 @@ pub enum CallChange {
     Retracted,
     /// Somebody has said whether it may run.
     Judged,
+    /// Nothing: the event repeats what is known of it.
+    Repeated,
 }
 
 /// A conversation.
@@ -160,6 +164,12 @@ impl Talk {
         self.choices.iter().map(|(_, choice)| choice)
     }
 
+    /// Whether no turn is kept.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.turns.is_empty()
+    }
+
     /// Whose call it is.
     pub fn who(&self, call: &Call) -> Option<&Who> {
         self.turns.get(call.turn).map(|turn| &turn.who)
@@ -189,11 +199,9 @@ impl Talk {
 
     /// The positions of the calls that the next `stream_start` of the event's stream closes.
     pub fn open_calls(&self, event: &Event<'_>) -> Vec<usize> {
-        let choices = self.streams.get(stream_of(event));
-        let choices = choices.into_iter().flat_map(|choices| choices.iter());
-        let choices = choices.filter_map(|choice| self.choices.get(*choice));
         let mut calls = Vec::new();
-        for choice in choices {
+        for choice in self.stream_choices(stream_of(event)) {
+            let choice = &self.choices[choice];
             let turns = choice.turns.iter().rev().map_while(|turn| {
                 let turn = self.turns.get(*turn)?;
                 (!turn.is_closed).then_some(turn)
@@ -202,6 +210,13 @@ impl Talk {
         }
         calls.sort_unstable();
         calls
+    }
+
+    /// The positions of the turns of all choices of a stream, by its name as in [`stream_of`].
+    pub fn turns_of_stream(&self, stream: &str) -> Vec<usize> {
+        let choices = self.stream_choices(stream).into_iter();
+        let choices = choices.filter_map(|choice| self.choices.get(choice));
+        choices.flat_map(|choice| &choice.turns).copied().collect()
     }
 
     /// Whether any call runs.
@@ -290,9 +305,7 @@ impl Talk {
         }
         if choice.turns.is_empty() {
             self.choices.remove(old.choice);
-            let choices = self.streams.get(&old.who.stream);
-            let mut choices = choices.into_iter().flat_map(|choices| choices.iter());
-            if choices.all(|at| self.choices.get(*at).is_none()) {
+            if self.stream_choices(&old.who.stream).is_empty() {
                 self.streams.remove(&old.who.stream);
             }
         }
@@ -324,6 +337,7 @@ impl Talk {
             if let Some(last) = turns.turns.back() {
                 let last = &mut self.turns[*last];
                 end_arguments(last, &mut self.calls);
+                last.is_past = true;
                 (last.text, last.reasoning, last.refusal) = Default::default();
             }
             turns.names.clear();
@@ -341,10 +355,10 @@ impl Talk {
     /// The current turn of a choice, which may be new.
     #[inline]
     fn current(&mut self, choice: usize) -> usize {
-        let turns = self.choices.get(choice);
-        match turns.and_then(|turns| turns.turns.back()) {
-            Some(at) => *at,
-            None => self.begin(choice),
+        match self.choices[choice].turns.back() {
+            // The turn after it may be forgotten.
+            Some(at) if !self.turns[*at].is_past => *at,
+            _ => self.begin(choice),
         }
     }
 
@@ -374,16 +388,16 @@ impl Talk {
         Change::Turn(at)
     }
 
-    /// The positions of the choices of the event's stream.
-    fn stream_choices(&self, event: &Event<'_>) -> Vec<usize> {
-        let choices = self.streams.get(stream_of(event));
+    /// The positions of the choices of a stream.
+    fn stream_choices(&self, stream: &str) -> Vec<usize> {
+        let choices = self.streams.get(stream);
         let choices = choices.into_iter().flat_map(|choices| choices.iter());
         let is_kept = |at: &usize| self.choices.get(*at).is_some();
         choices.copied().filter(is_kept).collect()
     }
 
     fn stream_start(&mut self, event: &Event<'_>) -> Change {
-        for choice in self.stream_choices(event) {
+        for choice in self.stream_choices(stream_of(event)) {
             let current = self.current(choice);
             if !self.turns.get(current).is_some_and(|turn| turn.is_fresh) {
                 self.begin(choice);
@@ -416,7 +430,7 @@ impl Talk {
     fn stream_end(&mut self, event: &Event<'_>, reason: FinishReason) -> Change {
         let (at, turn) = self.touch(event);
         turn.finish = Some(reason);
-        for choice in self.stream_choices(event) {
+        for choice in self.stream_choices(stream_of(event)) {
             let current = self.current(choice);
             let Some(turn) = self.turns.get_mut(current) else {
                 continue;
@@ -489,11 +503,11 @@ impl Talk {
             Some(at) => at,
             None => self.new_call(event, Some(&id), &plain(message.get("name"))),
         };
-        let keep = self.keep.arguments;
+        let keep = self.keep.results;
         let call = self.call_mut(at);
         // A call that waits has no answer yet: a client or a person may write one as a message.
         if call.has_ended() && call.state != CallState::Waiting {
-            return Change::Nothing;
+            return Change::Call(at, CallChange::Repeated);
         }
         call.answer(Answer {
             status: "answered".to_owned(),
@@ -529,11 +543,12 @@ impl Talk {
             && let Some(at) = self.last(event, &whole, |call| call.came_whole && !call.is_closed)
         {
             self.call_mut(at).came_whole = false;
-            return Change::Nothing;
+            return Change::Call(at, CallChange::Repeated);
         }
         let at = match known {
             Some(at) if self.call_mut(at).is_arriving() => at,
-            Some(_) => return Change::Nothing, // its `tool_call` has come
+            // Its `tool_call` has come.
+            Some(at) => return Change::Call(at, CallChange::Repeated),
             None if id.is_none() && name.is_none() => return Change::Nothing,
             None => self.new_call(event, id, name.as_deref().unwrap_or_default()),
         };
@@ -570,7 +585,7 @@ impl Talk {
         let keep = self.keep.arguments;
         let call = self.call_mut(at);
         if !call.is_arriving() {
-            return Change::Nothing;
+            return Change::Call(at, CallChange::Repeated);
         }
         if keep {
             call.arguments = json(partial.arguments);
@@ -640,6 +655,9 @@ impl Talk {
         let at = self.ran(event, used.tool_id, used.tool_name);
         let keep = self.keep.arguments;
         let call = self.call_mut(at);
+        if call.state == CallState::Running {
+            return Change::Call(at, CallChange::Repeated);
+        }
         (call.state, call.was_started) = (CallState::Running, true);
         (call.answer, call.retracted) = (None, None);
         if keep && call.arguments.is_empty() {
@@ -651,7 +669,7 @@ impl Talk {
     fn progressed(&mut self, event: &Event<'_>, progress: &ToolProgress<'_>) -> Change {
         let at = self.ran(event, progress.tool_id, progress.tool_name);
         let text = progress.text.str();
-        if self.keep.arguments
+        if self.keep.results
             && let Some(line) = text.lines().rfind(|line| !line.trim().is_empty())
         {
             line.clone_into(&mut self.call_mut(at).progress);
@@ -663,8 +681,12 @@ impl Talk {
         let at = self.ran(event, result.tool_id, result.tool_name);
         let keep = self.keep;
         let call = self.call_mut(at);
-        call.answer(Answer::of(result, keep.arguments));
-        if let Some(hash) = result.hash.filter(|_| keep.arguments) {
+        let answer = Answer::of(result, keep.results);
+        if call.answer.as_ref() == Some(&answer) {
+            return Change::Call(at, CallChange::Repeated);
+        }
+        call.answer(answer);
+        if let Some(hash) = result.hash.filter(|_| keep.results) {
             call.hash = Some(hash.str().into_owned());
         }
         if result.return_directly && keep.text {
@@ -689,7 +711,7 @@ impl Talk {
         let call = self.call_mut(at);
         // By its index and by its id.
         if call.retracted.is_some() {
-            return Change::Nothing;
+            return Change::Call(at, CallChange::Repeated);
         }
         call.retracted = Some(retract.reason.str().into_owned());
         if !call.has_ended() {

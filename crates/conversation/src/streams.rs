@@ -20,6 +20,16 @@ impl<T> Default for Streams<T> {
 }
 
 impl<T> Streams<T> {
+    /// How many streams have a value.
+    pub fn len(&self) -> usize {
+        self.named.len() + usize::from(self.unnamed.is_some())
+    }
+
+    /// Whether no stream has one.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// The value of the stream.
     pub fn get(&self, name: &str) -> Option<&T> {
         match name.is_empty() {
@@ -61,13 +71,5 @@ impl<T> Streams<T> {
             true => self.unnamed = Some(value),
             false => drop(self.named.insert(name.into(), value)),
         }
-    }
-
-    /// Removes the values for which `keep` returns false.
-    pub fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
-        if self.unnamed.as_mut().is_some_and(|value| !keep(value)) {
-            self.unnamed = None;
-        }
-        self.named.retain(|_, value| keep(value));
     }
 }

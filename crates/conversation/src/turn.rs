@@ -59,7 +59,9 @@ pub struct Turn {
     pub is_streaming: bool,
     /// It is a message, without any events.
     pub is_message: bool,
-    /// The next turn of its stream has begun.
+    /// The next turn of its choice has begun.
+    pub is_past: bool,
+    /// The next turn of its stream has begun with a `stream_start`.
     pub is_closed: bool,
     pub(crate) choice: usize,
 }

@@ -8,6 +8,7 @@ use toolpipe_conversation::{CallChange, Change, Keep, Talk};
 const ALL: Keep = Keep {
     text: true,
     arguments: true,
+    results: true,
 };
 
 const START: &str = r#"{"type":"stream_start","v":1}"#;
@@ -112,7 +113,10 @@ fn what_a_stage_wrote_twice_counts_once() {
         push(&mut talk, &[by_id]),
         Change::Call(0, CallChange::Retracted)
     );
-    assert_eq!(push(&mut talk, &[retract]), Change::Nothing);
+    assert_eq!(
+        push(&mut talk, &[retract]),
+        Change::Call(0, CallChange::Repeated)
+    );
 }
 
 #[test]

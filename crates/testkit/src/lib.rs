@@ -20,6 +20,7 @@ mod emulator;
 mod fixtures;
 pub mod golden;
 mod http;
+pub mod logs;
 pub mod needs;
 pub mod places;
 mod process;

@@ -32,6 +32,7 @@ impl Default for JsonView {
             talk: Talk::new(Keep {
                 text: true,
                 arguments: true,
+                results: true,
             }),
             for_terminal: false,
         }

@@ -12,10 +12,10 @@ mod turn;
 
 use crate::semconv;
 use crate::surface::FormRow;
+use conversation::{Change, Keep, Streams, Talk, stream_of};
 use event::payload::{Message, Response, ResponseEnd, ResponseStatus, Session};
-use event::{Event, Kind, Object, Raw, View, safe_json};
+use event::{Event, Kind, Object, View, safe_json};
 use span::Attributes;
-use std::collections::HashMap;
 use trace::{IdSeed, SpanContext};
 use turn::{Clock, Turn};
 
@@ -31,8 +31,9 @@ pub(crate) const ROW: FormRow = FormRow {
 };
 
 /// The spans of a log: appends a line when a turn has ended.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct TraceView {
+    talk: Talk,
     has_contents: bool,
     /// A terminal shows it: hidden characters (see [`event::is_hidden`]) become JSON escapes.
     for_terminal: bool,
@@ -41,17 +42,29 @@ pub struct TraceView {
     /// The open turn of each stream, with the stream's name as JSON; the unnamed stream has "".
     turns: Vec<(Box<str>, Turn)>,
     /// The place of each stream among them.
-    places: HashMap<Box<str>, usize>,
+    places: Streams<usize>,
     /// How many turns began before.
     count: u64,
+    /// Where the turns of the talk end before the event.
+    begun: usize,
 }
 
 impl TraceView {
     /// The spans of a log; `has_contents` adds messages, arguments and results.
     pub fn new(has_contents: bool) -> TraceView {
         TraceView {
+            talk: Talk::new(Keep {
+                text: false,
+                arguments: has_contents,
+                results: false,
+            }),
             has_contents,
-            ..TraceView::default()
+            for_terminal: false,
+            session: None,
+            turns: Vec::new(),
+            places: Streams::default(),
+            count: 0,
+            begun: 0,
         }
     }
 
@@ -62,14 +75,14 @@ impl TraceView {
 
     /// The position of the turn that an event belongs to, which may begin with it.
     fn turn_of(&mut self, event: &Event<'_>) -> usize {
-        let name = event.stream().map(Raw::text).unwrap_or_default();
+        let name = stream_of(event);
         if let Some(at) = self.places.get(name) {
             return *at;
         }
         let turn = self.new_turn(name, Clock::default());
         let at = self.turns.len();
         self.turns.push((name.into(), turn));
-        self.places.insert(name.into(), at);
+        self.places.insert(name, at);
         at
     }
 
@@ -78,13 +91,18 @@ impl TraceView {
         let session = self.session.as_deref().unwrap_or_default();
         let seed = IdSeed::of([session, stream, &self.count.to_string()]);
         self.count += 1;
-        Turn::new(seed, clock, self.has_contents)
+        Turn::new(seed, clock, self.has_contents, self.begun)
     }
 
     /// Ends the turn at this position, and begins another in its place.
     fn end_turn(&mut self, at: usize, out: &mut Vec<u8>) {
         let (name, turn) = &self.turns[at];
         let (name, clock) = (name.clone(), turn.clock);
+        // A tool may take longer than the turn of its call, and a person longer still: calls stay
+        // for one more turn.
+        let mut old = self.talk.turns_of_stream(&name);
+        old.retain(|at| *at < turn.first);
+        old.into_iter().for_each(|at| self.talk.forget(at));
         let next = self.new_turn(&name, clock);
         let turn = std::mem::replace(&mut self.turns[at].1, next);
         self.write(turn, out);
@@ -125,7 +143,13 @@ impl TraceView {
 
 impl View for TraceView {
     fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
+        self.begun = self.talk.turns().end();
         let at = self.turn_of(event);
+        // Nothing here depends on the texts of a turn, which are most of a log.
+        let change = match event.kind() {
+            Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking => Change::Nothing,
+            _ => self.talk.push(event),
+        };
         match event.kind() {
             Kind::Session => {
                 let id = Session::read(event).id.str();
@@ -147,9 +171,9 @@ impl View for TraceView {
                 if Message::read(event).is_of("user") && self.turns[at].1.takes_no_question() {
                     self.end_turn(at, out);
                 }
-                self.turns[at].1.push(event);
+                self.turns[at].1.push(event, &self.talk, change);
             }
-            _ => self.turns[at].1.push(event),
+            _ => self.turns[at].1.push(event, &self.talk, change),
         }
     }
 

@@ -299,8 +299,11 @@ impl<F: ReportForm> Page for ReportPage<F> {
                 *card = CardState::Ready;
                 self.done(talk);
             }
-            // The card was written when the turn was over. A later result gets a card of its own.
-            CardState::Written(badge) if call.has_ended() && badge != card::badge(call).0 => {
+            // The card was written when the turn was over. A later result gets a card of its own, and
+            // so does the end of the log without one.
+            CardState::Written(badge)
+                if (call.has_ended() || call.is_lost()) && badge != card::badge(call).0 =>
+            {
                 self.card(talk, at);
             }
             CardState::Ready | CardState::Written(_) => {}

@@ -8,11 +8,12 @@ use event::payload::{FinishReason, Retract, RetractReason};
 use event::{Event, Kind, Payload, Raw, Text, View};
 use std::collections::{BTreeSet, HashSet};
 
-/// How many calls of earlier turns may wait for a result. Without a limit, a log of calls that
+/// How many calls of earlier turns may wait for a result, and how many streams for their next turn. Without a limit, a log of calls that
 /// nothing ran would be kept to its end.
 const WAITING: usize = 256;
 
-/// How many turns and calls are kept at least before any is forgotten.
+/// How many further turns begin at least before one is forgotten: the tool message that repeats a
+/// result may follow it after a while.
 const FEW: usize = 16;
 
 /// Shows events on a page.
@@ -61,6 +62,7 @@ impl<P: Page> Story<P> {
             talk: Talk::new(Keep {
                 text: false,
                 arguments: true,
+                results: true,
             }),
             full: FEW,
             held: BTreeSet::new(),
@@ -117,7 +119,9 @@ impl<P: Page> Story<P> {
                 }
             }
             (Some("assistant"), _) => self.end_turn(event),
-            (Some("tool"), Change::Call(at, _)) => self.page.call(&self.talk, at),
+            (Some("tool"), Change::Call(at, CallChange::Answered)) => {
+                self.page.call(&self.talk, at)
+            }
             _ => {}
         }
     }
@@ -203,7 +207,8 @@ impl<P: Page> Story<P> {
             if !turn.calls.iter().all(is_shown) {
                 break;
             }
-            if turn.has_ended() {
+            let newer = self.talk.turns().end() - at;
+            if turn.is_past && newer > FEW || turn.has_ended() && newer > WAITING {
                 shown.push(at);
             }
         }
@@ -260,7 +265,9 @@ impl<P: Page> Story<P> {
             | Payload::ToolProgress(_)
             | Payload::ToolResult(_)
             | Payload::Retract(_) => {
-                if let Change::Call(at, change) = change {
+                if let Change::Call(at, change) = change
+                    && change != CallChange::Repeated
+                {
                     self.call(event, &payload, at, change);
                 }
             }

@@ -1,11 +1,15 @@
-//! The law that all views of a log show the same calls, over every log of the fixtures.
+//! The law that all views of a log show the same calls with the same arguments and states: over every
+//! log of the fixtures, and over logs made by chance ([`testkit::logs`]), whose calls are known.
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 use event::{Raw, Scanner, View};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use testkit::Emulator;
+use testkit::logs::{self, MadeCall};
+use testkit::places::{count, sampled};
 use toolpipe_view::{self as view, JsonView, Term, Terminal, TraceView};
 
 /// How much of the arguments is compared, in characters: some views cut them.
@@ -256,5 +260,257 @@ fn calls_of_two_turns_with_one_id_stay_two() {
                 assert_eq!(difference(&log), None, "{log}");
             }
         }
+    }
+}
+
+/// What the views call a state, by the status of the result or the state of a made call.
+fn state_of(state: &str) -> &str {
+    match state {
+        "success" | "answered" => "done",
+        "pending" => "waits",
+        "running" | "incomplete" => "lost",
+        "denied" | "invalid" | "unknown_tool" | "refused" => "refused",
+        "error" | "timeout" => "failed",
+        state => state,
+    }
+}
+
+/// The number behind the first `mark`.
+fn number(text: &str, mark: &str) -> Option<usize> {
+    let rest = text.split_once(mark)?.1.trim_start();
+    let end = rest.find(|c: char| !c.is_ascii_digit());
+    rest[..end.unwrap_or(rest.len())].parse().ok()
+}
+
+/// What a view says of each call, by the call's number.
+type Said = BTreeMap<usize, String>;
+
+fn lines(mut view: impl View, log: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    let (mut scanner, mut out) = (Scanner::default(), Vec::new());
+    for line in log.lines().filter(|line| is_taken(line)) {
+        view.push(&scanner.read(line).unwrap(), &mut out);
+    }
+    view.finish(&mut out);
+    String::from_utf8(out).unwrap()
+}
+
+/// Arguments and state, by the json view. It has no word for a call without a result.
+fn said_by_json(log: &str, calls: &[MadeCall]) -> Said {
+    let json = lines(JsonView::default(), log, |line| {
+        !line.contains(r#""role":"user""#)
+    });
+    let mut said = Said::new();
+    for answer in json.lines().map(|line| Raw::parse(line).unwrap()) {
+        for call in answer.get("calls").unwrap().items() {
+            let arguments = call.get("arguments").unwrap();
+            let arguments = arguments.str().unwrap_or(arguments.text().into());
+            let n = number(&arguments, r#""n":"#).unwrap();
+            let state = call.get_str("status");
+            let state = match (state.as_deref(), call.get("error")) {
+                (None | Some("retracted"), None) => state_of(calls[n].state).to_owned(),
+                (Some(status), _) => state_of(status).to_owned(),
+                (None, Some(_)) if calls[n].state == "cancelled" => "cancelled".to_owned(),
+                (None, Some(_)) => "refused".to_owned(),
+            };
+            let name = call.get_str("tool_name").unwrap();
+            let twice = said.insert(n, format!("{name} {arguments} {state}"));
+            assert_eq!(twice, None, "json has call {n} twice\n{log}");
+        }
+    }
+    said
+}
+
+/// Names and arguments, by the lines where calls start in the text.
+fn said_by_text(log: &str) -> Said {
+    let text = lines(view::text(false, true), log, |_| true);
+    let starts = text.lines().filter_map(|line| line.strip_prefix("-> "));
+    starts
+        .map(|line| {
+            let n = number(line, r#""n":"#);
+            (
+                n.unwrap_or_else(|| {
+                    panic!(
+                        "{line}
+{log}"
+                    )
+                }),
+                line.to_owned(),
+            )
+        })
+        .collect()
+}
+
+/// States, by the cards of a page. A late result has a card of its own.
+fn said_by_html(log: &str) -> Said {
+    let page = lines(view::html(true), log, |_| true);
+    let cards = page.split("<details class=\"card\" data-state=\"").skip(1);
+    cards
+        .map(|card| {
+            let n = number(card, "&quot;n&quot;:").unwrap();
+            (n, card.split_once('"').unwrap().0.to_owned())
+        })
+        .collect()
+}
+
+/// Words of states, by the summaries of a report in Markdown.
+fn said_by_markdown(log: &str) -> Said {
+    let report = lines(view::markdown(true), log, |_| true);
+    let cards = report.split("<summary>").skip(1);
+    cards
+        .map(|card| {
+            let n = number(card, " n: ").or(number(card, "&quot;n&quot;:"));
+            let word = card
+                .split_once("<b>")
+                .unwrap()
+                .1
+                .split_once("</b>")
+                .unwrap()
+                .0;
+            let word = match word {
+                "done" | "failed" | "called" | "cancelled" => word,
+                "no result" | "incomplete" => "lost",
+                "waits for approval" => "waits",
+                "taken back" => "retracted",
+                "cancelled, not run" => "cancelled",
+                word => state_of(word.strip_prefix("refused: ").map_or(word, |_| "refused")),
+            };
+            (n.unwrap(), word.to_owned())
+        })
+        .collect()
+}
+
+/// Signs of states, by the cards on a terminal.
+fn said_by_terminal(log: &str) -> Said {
+    let terminal = Terminal {
+        columns: 120,
+        rows: 50,
+        colour: false,
+    };
+    let mut screen = Emulator::new(120, 50);
+    screen.write(&lines(Term::new(terminal, true), log, |_| true));
+    let text = screen.text();
+    let cards = text.lines().filter_map(|line| {
+        let n = number(line, " n: ").or(number(line, r#""n":"#))?;
+        Some((n, line.trim_start().chars().next()?.to_string()))
+    });
+    cards.collect()
+}
+
+/// The arguments of the calls that ran, by their spans, and how many spans there are.
+fn said_by_trace(log: &str) -> (Said, usize) {
+    let trace = lines(TraceView::new(true), log, |_| true);
+    let spans = trace.split(r#""name":"execute_tool "#).skip(1);
+    let spans: Vec<&str> = spans.collect();
+    let key = r#"{"key":"gen_ai.tool.call.arguments","value":{"stringValue":"#;
+    let said = spans.iter().filter_map(|span| {
+        let (_, rest) = span.split_once(key)?;
+        let arguments = Raw::parse(rest.split_once("}}").unwrap().0);
+        let end = rest
+            .char_indices()
+            .skip(1)
+            .find(|(at, c)| *c == '"' && !rest[..*at].ends_with('\\'));
+        let arguments = arguments.unwrap_or_else(|_| Raw::parse(&rest[..=end.unwrap().0]).unwrap());
+        let arguments = arguments.str().unwrap().into_owned();
+        Some((number(&arguments, r#""n":"#)?, arguments))
+    });
+    (said.collect(), spans.len())
+}
+
+/// How many calls ended in which way, by the metrics.
+fn said_by_metrics(log: &str) -> Vec<u64> {
+    let row = view::FORMS.iter().find(|row| row.name == "openmetrics");
+    let surface = view::Surface {
+        size: || None,
+        is_terminal: false,
+        colour: None,
+        no_time: true,
+        contents: false,
+    };
+    let mut page = (row.unwrap().view)(&surface);
+    let (mut scanner, mut out) = (Scanner::default(), Vec::new());
+    for line in log.lines() {
+        page.push(&scanner.read(line).unwrap(), &mut out);
+    }
+    page.finish(&mut out);
+    let page = String::from_utf8(out).unwrap();
+    ["whole", "incomplete", "retracted"]
+        .map(|outcome| {
+            let name = format!("toolpipe_calls_total{{outcome=\"{outcome}\"}} ");
+            let count = page.split_once(&name).unwrap().1.lines().next().unwrap();
+            count.parse().unwrap()
+        })
+        .to_vec()
+}
+
+#[track_caller]
+fn compare(seed: u64, view: &str, log: &str, said: &Said, want: Said) {
+    assert_eq!(
+        said, &want,
+        "seed {seed}, {view} (left) and what was made (right)\n{log}"
+    );
+}
+
+#[test]
+fn every_view_of_a_made_log_shows_its_calls() {
+    sampled();
+    for seed in 1..=count(500, 10_000) {
+        let made = logs::log(seed);
+        let (log, calls) = (&*made.text, &made.calls[..]);
+        let all = |say: &dyn Fn(&MadeCall) -> String| -> Said {
+            calls.iter().map(say).enumerate().collect()
+        };
+        let states = || all(&|call| state_of(call.state).to_owned());
+        compare(
+            seed,
+            "json",
+            log,
+            &said_by_json(log, calls),
+            all(&|call| {
+                let state = state_of(call.state);
+                format!("{} {} {state}", call.name, call.arguments)
+            }),
+        );
+        compare(
+            seed,
+            "text",
+            log,
+            &said_by_text(log),
+            all(&|call| format!("{} {}", call.name, call.arguments)),
+        );
+        compare(seed, "html", log, &said_by_html(log), states());
+        let words = said_by_markdown(log);
+        compare(seed, "markdown", log, &words, states());
+        let sign = |call: &MadeCall| {
+            let sign = match state_of(call.state) {
+                "called" => "○",
+                "done" => "✓",
+                "waits" => "?",
+                "refused" | "failed" => "✗",
+                _ => "–",
+            };
+            sign.to_owned()
+        };
+        compare(seed, "term", log, &said_by_terminal(log), all(&sign));
+        let ran = || calls.iter().enumerate().filter(|(_, call)| call.has_run);
+        let (arguments, spans) = said_by_trace(log);
+        assert_eq!(spans, ran().count(), "seed {seed}, spans\n{log}");
+        let want = ran().map(|(n, call)| (n, call.arguments.clone()));
+        compare(seed, "otlp", log, &arguments, want.collect());
+        let of = |outcome: &str| {
+            let merged = calls.iter().filter(|call| {
+                let outcome_of = match (call.is_retracted, Raw::parse(&call.arguments)) {
+                    (true, _) => "retracted",
+                    (false, Ok(_)) => "whole",
+                    (false, Err(_)) => "incomplete",
+                };
+                (call.is_merged || call.is_retracted) && outcome_of == outcome
+            });
+            merged.count() as u64
+        };
+        assert_eq!(
+            said_by_metrics(log),
+            ["whole", "incomplete", "retracted"].map(of),
+            "seed {seed}, metrics\n{log}"
+        );
     }
 }

@@ -1,30 +1,28 @@
 //! The streams of a log, or of one answer, that have not ended: what is known of each until its end.
 
 use super::words::{RETRACTED, outcome};
-use event::payload::{Decision, Retract, ToolCall, ToolCallDelta, ToolResult, ToolUse};
-use event::{Event, Kind, Raw, Text};
-use std::collections::{HashMap, HashSet};
+use conversation::{Call, CallChange, CallState, Change, Keep, Streams, Talk, stream_of};
+use event::payload::{Decision, ToolCallDelta, ToolResult, ToolUse};
+use event::{Event, Kind};
+use std::collections::HashMap;
 
-/// How many named streams are open at most. The events of further ones have no times, and their
-/// calls count at once.
+/// How many streams are open at most. The events of further ones count without times.
 const MOST_STREAMS: usize = 10_000;
 
-/// How many calls of one stream are kept until they can no longer be retracted. Further calls count at
-/// once.
+/// How many calls are kept until they can no longer be retracted, or no longer wait for a person.
+/// Where there are more, all count at once.
 const MOST_CALLS: usize = 10_000;
 
-/// How many calls that wait for a person are kept at most.
-const MOST_WAITING: usize = 10_000;
-
 /// The streams of a log, or of one answer, that have not ended.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct OpenStreams {
-    unnamed: OpenStream,
-    named: HashMap<Box<str>, OpenStream>,
+    open: Streams<OpenStream>,
+    /// The calls of these streams.
+    talk: Talk,
+    /// The turns with calls that wait for a person, and how many calls of each have counted.
+    waiting: HashMap<usize, usize>,
     /// The outcomes of calls that can no longer be retracted.
     settled: Vec<&'static str>,
-    /// The calls that wait for a person, by the names of their streams and their ids.
-    waiting: HashSet<(Box<str>, Box<str>)>,
 }
 
 /// The fields of an event that count; times in microseconds.
@@ -34,86 +32,140 @@ pub(super) struct StreamNews {
     pub gap: Option<u64>,
     /// The time from the beginning of the stream until it is known that the stream has a call.
     pub detection: Option<u64>,
-    /// Whether the event repeats the content of the previous event.
+    /// Whether the event repeats another one.
     pub is_repetition: bool,
 }
 
 #[derive(Debug, Default)]
 struct OpenStream {
-    is_open: bool,
     /// The time of the last event that has one.
     last: Option<u64>,
     /// Whether a call was named.
     has_call: bool,
-    /// The calls that can still be retracted.
-    calls: Vec<EmittedCall>,
-    /// The event before was a `retract` that names its call by the id alone, for this reason.
-    retracted: Option<Box<str>>,
 }
 
-#[derive(Debug)]
-struct EmittedCall {
-    choice: u32,
-    index: Option<i64>,
-    id: Box<str>,
-    outcome: &'static str,
+impl Default for OpenStreams {
+    fn default() -> Self {
+        let talk = Talk::new(Keep {
+            text: false,
+            arguments: false,
+            results: false,
+        });
+        OpenStreams {
+            open: Streams::default(),
+            talk,
+            waiting: HashMap::new(),
+            settled: Vec::new(),
+        }
+    }
 }
 
 impl OpenStreams {
     /// Takes the next event, which came `at` so many microseconds after the beginning of its stream.
     #[inline]
     pub(super) fn push(&mut self, event: &Event<'_>, at: Option<u64>) -> StreamNews {
-        let kind = event.kind();
-        if !is_piece(kind) {
-            self.note_waiting(event);
-        }
-        let name = event.stream().map(Raw::text);
-        let stream = match name {
-            None => &mut self.unnamed,
-            Some(name) => {
-                if !self.named.contains_key(name) {
-                    if !kind.begins_stream() {
-                        return StreamNews::default();
-                    }
-                    if self.named.len() >= MOST_STREAMS {
-                        if kind == Kind::ToolCall {
-                            self.settled.push(outcome_of(&ToolCall::read(event)));
-                        }
-                        return StreamNews::default();
-                    }
-                    self.named.insert(name.into(), OpenStream::default());
-                }
-                match self.named.get_mut(name) {
-                    Some(stream) => stream,
-                    None => return StreamNews::default(),
-                }
-            }
-        };
+        let (kind, name) = (event.kind(), stream_of(event));
         if kind == Kind::StreamStart {
-            stream.end(&mut self.settled);
-        }
-        stream.is_open |= kind.begins_stream();
-        if !stream.is_open {
-            return StreamNews::default();
-        }
-        let mut news = stream.time(event, at);
-        if !is_piece(kind) {
-            news.is_repetition = stream.take(event, &mut self.settled);
-            if kind == Kind::StreamEnd
-                && let Some(name) = name
-            {
-                self.named.remove(name);
+            self.end(name);
+            if !self.talk.is_empty() {
+                self.talk.push(event);
             }
+        }
+        if kind.begins_stream()
+            && self.open.get(name).is_none()
+            && (name.is_empty() || self.open.len() < MOST_STREAMS)
+        {
+            self.open.insert(name, OpenStream::default());
+        }
+        let stream = self.open.get_mut(name);
+        let is_open = stream.is_some();
+        let mut news = stream.map_or_else(StreamNews::default, |stream| stream.time(event, at));
+        if !is_piece(kind) || kind == Kind::ToolCallDelta && event.names_call() {
+            news.is_repetition = self.take(event, is_open);
         }
         news
     }
 
+    /// Takes an event about calls. Returns whether it repeats another one.
+    fn take(&mut self, event: &Event<'_>, is_open: bool) -> bool {
+        match event.kind() {
+            Kind::ToolCall | Kind::ToolCallDelta => {
+                self.talk.push(event);
+                if self.talk.calls().len() >= MOST_CALLS {
+                    self.settle_all();
+                }
+            }
+            Kind::Retract if is_open => match self.talk.push(event) {
+                Change::Call(_, change) => return change == CallChange::Repeated,
+                // It was only begun.
+                _ => self.settled.push(RETRACTED),
+            },
+            Kind::ToolUse => self.ran(event, &ToolUse::read(event).tool_id.str(), false),
+            Kind::ToolResult => {
+                let result = ToolResult::read(event);
+                self.ran(event, &result.tool_id.str(), result.status == "pending");
+            }
+            Kind::StreamEnd => self.end(stream_of(event)),
+            _ => {}
+        }
+        false
+    }
+
+    /// Takes an event of the run of a call, after which it waits for a person, or does not.
+    fn ran(&mut self, event: &Event<'_>, id: &str, waits: bool) {
+        // Another call than one of those that are kept has counted.
+        if (waits || self.talk.call_of(event, id).is_some())
+            && let Change::Call(at, _) = self.talk.push(event)
+        {
+            let turn = self.talk.calls()[at].turn;
+            if self.waiting.contains_key(&turn) || self.open.get(stream_of(event)).is_none() {
+                self.settle(turn);
+            }
+        }
+    }
+
+    /// A stream ends: its calls can no longer be retracted.
+    fn end(&mut self, name: &str) {
+        if self.open.remove(name).is_some() {
+            for turn in self.talk.turns_of_stream(name) {
+                self.settle(turn);
+            }
+        }
+    }
+
+    /// Counts the calls of a turn, and forgets those that wait for nobody.
+    fn settle(&mut self, turn: usize) {
+        let Some(calls) = self.talk.turns().get(turn).map(|turn| &turn.calls) else {
+            return;
+        };
+        let all = || calls.iter().map(|at| &self.talk.calls()[*at]);
+        let counted = self.waiting.get(&turn).copied().unwrap_or_default();
+        let outcomes = all().skip(counted).filter_map(outcome_of);
+        self.settled.extend(outcomes);
+        if all().any(|call| call.state == CallState::Waiting) {
+            self.waiting.insert(turn, calls.len());
+        } else {
+            self.waiting.remove(&turn);
+            self.talk.forget(turn);
+        }
+    }
+
+    fn settle_all(&mut self) {
+        let turns: Vec<usize> = self.talk.turns().iter().map(|(at, _)| at).collect();
+        let is_full = self.waiting.len() >= MOST_CALLS / 2;
+        for turn in turns {
+            self.settle(turn);
+            if is_full {
+                self.waiting.remove(&turn);
+                self.talk.forget(turn);
+            }
+        }
+    }
+
     /// All streams end.
     pub(super) fn finish(&mut self) {
-        self.unnamed.end(&mut self.settled);
-        for mut stream in std::mem::take(&mut self.named).into_values() {
-            stream.end(&mut self.settled);
-        }
+        self.settle_all();
+        self.open = Streams::default();
     }
 
     /// The outcome of a call that can no longer be retracted.
@@ -124,28 +176,9 @@ impl OpenStreams {
 
     /// How many calls wait for a person.
     pub fn waiting(&self) -> u64 {
-        self.waiting.len() as u64
-    }
-
-    fn note_waiting(&mut self, event: &Event<'_>) {
-        let (id, waits) = match event.kind() {
-            Kind::ToolResult => {
-                let result = ToolResult::read(event);
-                (result.tool_id, result.status == "pending")
-            }
-            Kind::ToolUse => (ToolUse::read(event).tool_id, false),
-            _ => return,
-        };
-        if self.waiting.is_empty() && !waits {
-            return;
-        }
-        let stream = event.stream().map_or("", Raw::text);
-        let call = (stream.into(), id.str().into());
-        if !waits {
-            self.waiting.remove(&call);
-        } else if self.waiting.len() < MOST_WAITING {
-            self.waiting.insert(call);
-        }
+        let calls = self.talk.calls().iter();
+        let waiting = calls.filter(|(_, call)| call.state == CallState::Waiting);
+        waiting.count() as u64
     }
 }
 
@@ -171,74 +204,15 @@ impl OpenStream {
         }
         times
     }
+}
 
-    /// Takes an event that is not a piece of an answer. Returns whether it repeats the event before.
-    fn take(&mut self, event: &Event<'_>, settled: &mut Vec<&'static str>) -> bool {
-        let before = self.retracted.take();
-        match event.kind() {
-            Kind::ToolCall => self.emitted(event, settled),
-            Kind::Retract => return self.retract(event, before, settled),
-            Kind::StreamEnd => self.end(settled),
-            _ => {}
-        }
-        false
+/// How a call has ended that a stage has put together or that was taken back; none for another one.
+fn outcome_of(call: &Call) -> Option<&'static str> {
+    if call.retracted.is_some() {
+        return Some(RETRACTED);
     }
-
-    fn emitted(&mut self, event: &Event<'_>, settled: &mut Vec<&'static str>) {
-        let call = ToolCall::read(event);
-        let outcome = outcome_of(&call);
-        if self.calls.len() < MOST_CALLS {
-            self.calls.push(EmittedCall {
-                choice: event.choice(),
-                index: call.index,
-                id: call.tool_id.str().into(),
-                outcome,
-            });
-        } else {
-            settled.push(outcome);
-        }
-    }
-
-    fn retract(
-        &mut self,
-        event: &Event<'_>,
-        before: Option<Box<str>>,
-        settled: &mut Vec<&'static str>,
-    ) -> bool {
-        let Retract {
-            index,
-            tool_id,
-            reason,
-        } = Retract::read(event);
-        let id = tool_id.map(Text::str);
-        // `tc-accumulate` names the call by its id, and passes the `retract` that came, which may
-        // have the provider's index alone.
-        if id.is_none() && before.is_some_and(|before| reason == *before) {
-            return true;
-        }
-        let names = |call: &&mut EmittedCall| {
-            call.choice == event.choice()
-                && match &id {
-                    Some(id) => *call.id == **id,
-                    None => call.index.is_some() && call.index == index,
-                }
-        };
-        match self.calls.iter_mut().rev().find(names) {
-            Some(call) => call.outcome = RETRACTED,
-            // It was only begun.
-            None => settled.push(RETRACTED),
-        }
-        if id.is_some() && index.is_none() {
-            self.retracted = Some(reason.str().into());
-        }
-        false
-    }
-
-    /// Ends the stream: its calls can no longer be retracted.
-    fn end(&mut self, settled: &mut Vec<&'static str>) {
-        settled.extend(self.calls.drain(..).map(|call| call.outcome));
-        (self.is_open, self.last, self.has_call) = (false, None, false);
-    }
+    let code = call.refusal.as_ref().map(|refusal| &*refusal.code);
+    call.is_merged.then(|| outcome(code))
 }
 
 /// Whether the event is a piece of an answer or of a result, of which there are many.
@@ -269,9 +243,4 @@ fn names_call(event: &Event<'_>) -> bool {
         Kind::Decision => Decision::read(event).tool_call,
         _ => false,
     }
-}
-
-fn outcome_of(call: &ToolCall<'_>) -> &'static str {
-    let code = call.error.map(|error| error.code.str());
-    outcome(code.as_deref())
 }

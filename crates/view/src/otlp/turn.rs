@@ -4,10 +4,10 @@ use super::contents::{self, Messages, shortened};
 use super::response_span;
 use super::span::{Attributes, Span, SpanEvent, SpanKind};
 use crate::semconv::{self, operation};
-use conversation::json;
+use conversation::{Call, CallChange, Change, Talk};
 use event::payload::{
     Approval, Error, Millis, Response, ResponseEnd, Retract, SessionStats, StreamEnd, StreamStart,
-    ToolCall, ToolResult, ToolUse, Warning,
+    ToolResult, ToolUse, Warning,
 };
 use event::payload::{Decision, FinishReason, Message};
 use event::{Array, Event, Kind, Payload, Raw, Text};
@@ -34,6 +34,8 @@ pub(super) struct Turn {
     /// The seed of the ids of its spans, unless the log has the ids.
     seed: IdSeed,
     pub clock: Clock,
+    /// The position of its first turn in the talk.
+    pub first: usize,
     has_contents: bool,
     /// The response of a session.
     response: Option<OwnResponse>,
@@ -43,15 +45,12 @@ pub(super) struct Turn {
     agent: Span,
     has_end: bool,
     spans: Vec<Span>,
-    /// The places of the calls that run, by their ids; of an id that is used twice the last is first to
-    /// end.
-    running: HashMap<String, Vec<usize>>,
+    /// The places of the spans of the calls that run.
+    running: HashMap<usize, usize>,
     /// The open stream.
     chat: Option<OpenChat>,
     /// Sums over its streams.
     total: Total,
-    /// The arguments of its calls, by their ids.
-    arguments: HashMap<String, String>,
     /// The messages since the model's last answer.
     input: Messages,
     /// The messages that the turn began with, and the model's last one: JSON arrays.
@@ -92,11 +91,12 @@ struct Total {
 }
 
 impl Turn {
-    pub(super) fn new(seed: IdSeed, clock: Clock, has_contents: bool) -> Turn {
+    pub(super) fn new(seed: IdSeed, clock: Clock, has_contents: bool, first: usize) -> Turn {
         let name = operation::INVOKE_AGENT.to_owned();
         Turn {
             seed,
             clock,
+            first,
             has_contents,
             response: None,
             caller: None,
@@ -106,7 +106,6 @@ impl Turn {
             running: HashMap::new(),
             chat: None,
             total: Total::default(),
-            arguments: HashMap::new(),
             input: Messages::default(),
             question: None,
             answer: None,
@@ -168,8 +167,8 @@ impl Turn {
         self.agent.fail(&error);
     }
 
-    /// Takes an event that does not begin or end a turn.
-    pub(super) fn push(&mut self, event: &Event<'_>) {
+    /// Takes an event that does not begin or end a turn, with what it has changed of the talk.
+    pub(super) fn push(&mut self, event: &Event<'_>, talk: &Talk, change: Change) {
         let kind = event.kind();
         if kind != Kind::StreamStart {
             self.pass_time(event);
@@ -180,7 +179,7 @@ impl Turn {
                 self.chat_of(event);
             }
             Kind::Other => {}
-            _ => self.take(event),
+            _ => self.take(event, talk, change),
         }
     }
 
@@ -216,22 +215,30 @@ impl Turn {
         at
     }
 
-    fn take(&mut self, event: &Event<'_>) {
+    fn take(&mut self, event: &Event<'_>, talk: &Talk, change: Change) {
+        let call = |id: Text<'_>| talk.call_of(event, &id.str());
         match event.payload() {
             Some(Payload::StreamStart(start)) => self.stream_start(event, &start),
             Some(Payload::SessionStats(stats)) => self.stats(&stats),
             Some(Payload::StreamEnd(end)) => self.stream_end(&end),
             Some(Payload::Message(message)) => self.message(event, &message),
-            Some(Payload::ToolCall(call)) => {
-                self.chat_of(event);
-                self.tool_call(&call);
+            Some(Payload::ToolCall(_)) => self.chat_of(event),
+            Some(Payload::ToolUse(used)) => {
+                if let Change::Call(at, CallChange::Started) = change {
+                    self.tool_use(&used, talk, at);
+                }
             }
-            Some(Payload::ToolUse(used)) => self.tool_use(&used),
-            Some(Payload::ToolResult(result)) => self.tool_result(&result),
+            Some(Payload::ToolResult(result)) => {
+                if let Change::Call(at, CallChange::Answered) = change {
+                    self.tool_result(&result, talk, at);
+                }
+            }
             Some(Payload::Decision(decision)) => self.decision(&decision),
-            Some(Payload::Retract(retract)) => self.retract(&retract),
+            Some(Payload::Retract(retract)) => {
+                self.retract(&retract, retract.tool_id.and_then(call));
+            }
             Some(Payload::Warning(warning)) => self.warning(&warning),
-            Some(Payload::Approval(approval)) => self.approval(&approval),
+            Some(Payload::Approval(approval)) => self.approval(&approval, call(approval.tool_id)),
             Some(Payload::Error(error)) => self.error(&error),
             _ => {}
         }
@@ -386,62 +393,34 @@ impl Turn {
         });
     }
 
-    fn tool_call(&mut self, call: &ToolCall<'_>) {
-        if !self.has_contents {
-            return;
-        }
-        let arguments = match call.arguments {
-            None => call.arguments_text.unwrap_or_default().str(),
-            arguments => json(arguments).into(),
-        };
-        let arguments = shortened(&arguments).into_owned();
-        self.arguments
-            .insert(call.tool_id.str().into_owned(), arguments);
-    }
-
-    fn tool_use(&mut self, used: &ToolUse<'_>) {
+    fn tool_use(&mut self, used: &ToolUse<'_>, talk: &Talk, call: usize) {
         let start = self.date(used.timestamp);
-        let at = self.tool(used.tool_id, used.tool_name, start);
+        let at = self.tool(&talk.calls()[call], used.tool_name, start);
         self.spans[at].known = known(used.traceparent);
-        let id = used.tool_id.str().into_owned();
-        self.running.entry(id).or_default().push(at);
+        self.running.insert(call, at);
     }
 
-    /// Adds the span of a call; returns its place.
-    fn tool(&mut self, id: Text<'_>, name: Text<'_>, start: u64) -> usize {
-        let id = id.str();
+    /// Adds the span of a call, of which an event has this name; returns its place.
+    fn tool(&mut self, call: &Call, name: Text<'_>, start: u64) -> usize {
         let name = name.str();
         let title = format!("{} {name}", operation::EXECUTE_TOOL);
         let mut span = Span::new(title.trim_end().to_owned(), SpanKind::Internal, start);
         span.attributes
             .text(semconv::OPERATION_NAME, operation::EXECUTE_TOOL)
             .text(semconv::TOOL_NAME, name)
-            .text(semconv::TOOL_CALL_ID, &*id)
+            .text(semconv::TOOL_CALL_ID, &*call.id)
             .text(semconv::TOOL_TYPE, semconv::FUNCTION);
-        if let Some(arguments) = self.arguments.remove(&*id) {
-            span.attributes.text(semconv::TOOL_ARGUMENTS, arguments);
+        // What stands in the place of arguments that the log lacks is for people.
+        let is_object = || Raw::parse(&call.arguments).is_ok_and(Raw::is_object);
+        if self.has_contents && (call.is_merged || is_object()) {
+            span.attributes
+                .text(semconv::TOOL_ARGUMENTS, shortened(&call.arguments));
         }
         self.spans.push(span);
         self.spans.len() - 1
     }
 
-    /// The place of the span of a call that runs.
-    fn running(&self, id: Text<'_>) -> Option<usize> {
-        self.running.get(&*id.str())?.last().copied()
-    }
-
-    /// Ends the last call with this id; returns the place of its span, if the call has begun.
-    fn stop(&mut self, id: Text<'_>) -> Option<usize> {
-        let id = id.str();
-        let places = self.running.get_mut(&*id)?;
-        let at = places.pop();
-        if places.is_empty() {
-            self.running.remove(&*id);
-        }
-        at
-    }
-
-    fn tool_result(&mut self, result: &ToolResult<'_>) {
+    fn tool_result(&mut self, result: &ToolResult<'_>, talk: &Talk, call: usize) {
         let status = result.status.str();
         // A pending call has not run, and one that is taken from the log has its span there.
         if status == "pending" || result.resumed {
@@ -449,9 +428,8 @@ impl Turn {
         }
         let dated = self.date(result.timestamp);
         // The span of a call that did not run, such as one that was refused, has no length.
-        let at = self
-            .stop(result.tool_id)
-            .unwrap_or_else(|| self.tool(result.tool_id, result.tool_name, dated));
+        let at = self.running.remove(&call);
+        let at = at.unwrap_or_else(|| self.tool(&talk.calls()[call], result.tool_name, dated));
         let span = &mut self.spans[at];
         let lasted = result.duration_ms.filter(|_| result.timestamp.is_none());
         let end = lasted.map_or(dated, |time| span.start.saturating_add(nanos(time)));
@@ -493,8 +471,8 @@ impl Turn {
 
     /// Adds an event to the span of a call that runs, else to that of the open stream, else to that of
     /// the turn.
-    fn happened(&mut self, name: &'static str, call: Option<Text<'_>>, attributes: Attributes) {
-        let call = call.and_then(|id| self.running(id));
+    fn happened(&mut self, name: &'static str, call: Option<usize>, attributes: Attributes) {
+        let call = call.and_then(|call| self.running.get(&call).copied());
         let at = call.or(self.chat.as_ref().map(|chat| chat.at));
         let span = at.map_or(&mut self.agent, |at| &mut self.spans[at]);
         span.events.push(SpanEvent {
@@ -513,12 +491,12 @@ impl Turn {
         self.happened(semconv::event::DECISION, None, attributes);
     }
 
-    fn retract(&mut self, retract: &Retract<'_>) {
+    fn retract(&mut self, retract: &Retract<'_>, call: Option<usize>) {
         let mut attributes = Attributes::default();
         attributes
             .some(semconv::TOOL_CALL_ID, retract.tool_id)
             .some(semconv::event::REASON, Some(retract.reason));
-        self.happened(semconv::event::RETRACT, retract.tool_id, attributes);
+        self.happened(semconv::event::RETRACT, call, attributes);
     }
 
     fn warning(&mut self, warning: &Warning<'_>) {
@@ -534,7 +512,7 @@ impl Turn {
         self.happened(semconv::event::WARNING, None, attributes);
     }
 
-    fn approval(&mut self, approval: &Approval<'_>) {
+    fn approval(&mut self, approval: &Approval<'_>, call: Option<usize>) {
         self.date(approval.timestamp);
         let mut attributes = Attributes::default();
         attributes
@@ -545,7 +523,7 @@ impl Turn {
         if self.has_contents {
             attributes.some(semconv::event::BY, Some(approval.by));
         }
-        self.happened(semconv::event::APPROVAL, Some(approval.tool_id), attributes);
+        self.happened(semconv::event::APPROVAL, call, attributes);
     }
 
     /// Ends what is open, and writes all spans, that of the turn first.

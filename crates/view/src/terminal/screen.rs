@@ -291,9 +291,9 @@ impl Page for Screen {
         if at >= self.kept {
             self.briefs.insert(at, card::brief(call));
             self.lift();
-        } else if call.has_ended() {
+        } else if call.has_ended() || call.is_lost() {
             // The card of this call was written for good when its turn was over; a later result
-            // gets a card of its own.
+            // gets a card of its own, and so does the end of the log without one.
             self.keep(talk, at);
         }
     }
