@@ -38,6 +38,8 @@ pub use streams::Streams;
 pub use text::{content, json, plain};
 pub use turn::{Turn, Who};
 
+use turn::CallName;
+
 use event::payload::{
     Approval, ContentDelta, Error, FinishReason, Message, RefusalDelta, Retract, SessionStats,
     StreamEnd, Thinking, ToolCall, ToolCallDelta, ToolCallPartial, ToolProgress, ToolResult,
@@ -105,6 +107,8 @@ pub struct Talk {
     choices: Kept<ChoiceTurns>,
     /// The positions of the choices of each stream.
     streams: Streams<Choices<usize>>,
+    /// The turn of the event before: that of nearly every event.
+    now: usize,
 }
 
 /// The turns of one choice of a stream.
@@ -116,22 +120,6 @@ pub struct ChoiceTurns {
     pub turns: VecDeque<usize>,
     /// The latest call of each id.
     ids: HashMap<Box<str>, usize>,
-    /// The calls that an event of the current turn may name in another way. Some names are outdated:
-    /// [`Talk::last`] and [`Talk::first`] drop those.
-    names: HashMap<CallName, VecDeque<usize>>,
-}
-
-/// How an event names a call of its turn, beside its id.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum CallName {
-    /// The provider's label on the deltas of a call that is arriving.
-    Label(Option<i64>),
-    /// The place of a merged call in its turn.
-    Index(i64),
-    /// The tool of a call that is arriving and has no id.
-    ArrivingTool(Box<str>),
-    /// The tool of a call whose first event was its `tool_call`.
-    WholeTool(Box<str>),
 }
 
 impl Talk {
@@ -143,6 +131,7 @@ impl Talk {
             calls: Kept::default(),
             choices: Kept::default(),
             streams: Streams::default(),
+            now: 0,
         }
     }
 
@@ -177,6 +166,10 @@ impl Talk {
 
     /// The choice of the event.
     pub fn choice_of(&self, event: &Event<'_>) -> Option<&ChoiceTurns> {
+        let now = self.turns.get(self.now);
+        if let Some(turn) = now.filter(|turn| turn.who.is(event)) {
+            return self.choices.get(turn.choice);
+        }
         let choices = self.streams.get(stream_of(event))?;
         self.choices.get(choices[choices.find(event.choice())?])
     }
@@ -296,9 +289,6 @@ impl Talk {
                 choice.ids.remove(&*call.id);
             }
         }
-        if choice.turns.back() == Some(&turn) {
-            choice.names.clear();
-        }
         match choice.turns.front() == Some(&turn) {
             true => _ = choice.turns.pop_front(),
             false => choice.turns.retain(|at| *at != turn),
@@ -333,23 +323,21 @@ impl Talk {
     /// The next turn of a choice begins.
     fn begin(&mut self, choice: usize) -> usize {
         let at = self.turns.end();
-        if let Some(turns) = self.choices.get_mut(choice) {
-            if let Some(last) = turns.turns.back() {
-                let last = &mut self.turns[*last];
-                end_arguments(last, &mut self.calls);
-                last.is_past = true;
-                (last.text, last.reasoning, last.refusal) = Default::default();
-            }
-            turns.names.clear();
-            turns.turns.push_back(at);
-            self.turns.push(Turn {
-                who: turns.who.clone(),
-                is_fresh: true,
-                choice,
-                ..Turn::default()
-            });
+        let turns = &mut self.choices[choice];
+        if let Some(last) = turns.turns.back() {
+            let last = &mut self.turns[*last];
+            end_arguments(last, &mut self.calls);
+            last.is_past = true;
+            (last.text, last.reasoning, last.refusal) = Default::default();
+            last.names.clear();
         }
-        at
+        turns.turns.push_back(at);
+        self.turns.push(Turn {
+            who: turns.who.clone(),
+            is_fresh: true,
+            choice,
+            ..Turn::default()
+        })
     }
 
     /// The current turn of a choice, which may be new.
@@ -362,11 +350,21 @@ impl Talk {
         }
     }
 
-    /// The turn that the event belongs to.
+    /// The position of the turn that the event belongs to.
+    #[inline]
+    fn turn(&mut self, event: &Event<'_>) -> usize {
+        let now = self.turns.get(self.now);
+        if !now.is_some_and(|turn| !turn.is_past && turn.who.is(event)) {
+            let choice = self.choice(event);
+            self.now = self.current(choice);
+        }
+        self.now
+    }
+
+    /// This turn, of which an event comes.
     #[inline]
     fn touch(&mut self, event: &Event<'_>) -> (usize, &mut Turn) {
-        let choice = self.choice(event);
-        let at = self.current(choice);
+        let at = self.turn(event);
         let turn = &mut self.turns[at];
         turn.is_fresh = false;
         (at, turn)
@@ -449,11 +447,10 @@ impl Talk {
     fn message(&mut self, event: &Event<'_>, message: Raw<'_>) -> Change {
         match message.get_str("role").as_deref() {
             Some("user") => {
-                let choice = self.choice(event);
-                let mut at = self.current(choice);
-                let turn = self.turns.get(at);
-                if turn.is_some_and(|turn| !turn.is_fresh && !turn.is_streaming) {
-                    at = self.begin(choice);
+                let mut at = self.turn(event);
+                let turn = &self.turns[at];
+                if !turn.is_fresh && !turn.is_streaming {
+                    at = self.begin(turn.choice);
                 }
                 Change::Turn(at)
             }
@@ -464,18 +461,17 @@ impl Talk {
     }
 
     fn assistant(&mut self, event: &Event<'_>, message: Raw<'_>) -> Change {
-        let choice = self.choice(event);
-        let mut at = self.current(choice);
-        if let Some(turn) = self.turns.get_mut(at)
-            && std::mem::take(&mut turn.is_streaming)
-        {
+        let at = self.turn(event);
+        let turn = &mut self.turns[at];
+        if std::mem::take(&mut turn.is_streaming) {
             return Change::Turn(at);
         }
-        if !self.turns.get(at).is_some_and(|turn| turn.is_fresh) {
-            at = self.begin(choice);
+        if !turn.is_fresh {
+            let choice = turn.choice;
+            self.begin(choice);
         }
         let keep = self.keep;
-        let turn = self.touch(event).1;
+        let (at, turn) = self.touch(event);
         turn.is_message = true;
         if keep.text {
             turn.text = content(message);
@@ -485,7 +481,7 @@ impl Talk {
         for call in message.get("tool_calls").into_iter().flat_map(Raw::items) {
             let name = plain(call.at(&["function", "name"]));
             let call_at = self.new_call(event, call.get_str("id").as_deref(), &name);
-            let new = self.call_mut(call_at);
+            let new = &mut self.calls[call_at];
             new.state = CallState::Called;
             if keep.arguments {
                 new.arguments = plain(call.at(&["function", "arguments"]));
@@ -504,7 +500,7 @@ impl Talk {
             None => self.new_call(event, Some(&id), &plain(message.get("name"))),
         };
         let keep = self.keep.results;
-        let call = self.call_mut(at);
+        let call = &mut self.calls[at];
         // A call that waits has no answer yet: a client or a person may write one as a message.
         if call.has_ended() && call.state != CallState::Waiting {
             return Change::Call(at, CallChange::Repeated);
@@ -542,18 +538,18 @@ impl Talk {
             && let whole = CallName::WholeTool(name.into())
             && let Some(at) = self.last(event, &whole, |call| call.came_whole && !call.is_closed)
         {
-            self.call_mut(at).came_whole = false;
+            self.calls[at].came_whole = false;
             return Change::Call(at, CallChange::Repeated);
         }
         let at = match known {
-            Some(at) if self.call_mut(at).is_arriving() => at,
+            Some(at) if self.calls[at].is_arriving() => at,
             // Its `tool_call` has come.
             Some(at) => return Change::Call(at, CallChange::Repeated),
             None if id.is_none() && name.is_none() => return Change::Nothing,
             None => self.new_call(event, id, name.as_deref().unwrap_or_default()),
         };
         let keep = self.keep.arguments;
-        let call = self.call_mut(at);
+        let call = &mut self.calls[at];
         let has_label = known.is_none() || call.index != delta.index;
         call.index = delta.index;
         call.from_text |= delta.from_text;
@@ -583,7 +579,7 @@ impl Talk {
             None => self.new_call(event, Some(&id), &partial.tool_name.str()),
         };
         let keep = self.keep.arguments;
-        let call = self.call_mut(at);
+        let call = &mut self.calls[at];
         if !call.is_arriving() {
             return Change::Call(at, CallChange::Repeated);
         }
@@ -605,9 +601,9 @@ impl Talk {
         });
         let at = match known {
             Some(at) => at,
-            None => self.new_call(event, None, ""),
+            None => self.new_call(event, Some(&id), ""),
         };
-        self.identify(event, at, &id);
+        self.identify(at, &id);
         if let Some(index) = whole.index {
             self.name(event, CallName::Index(index), at);
         }
@@ -615,7 +611,7 @@ impl Talk {
             self.name(event, CallName::WholeTool((*name).into()), at);
         }
         let keep = self.keep.arguments;
-        let call = self.call_mut(at);
+        let call = &mut self.calls[at];
         call.is_merged = true;
         call.came_whole |= known.is_none();
         call.name = name.into_owned();
@@ -654,7 +650,7 @@ impl Talk {
     fn used(&mut self, event: &Event<'_>, used: &ToolUse<'_>) -> Change {
         let at = self.ran(event, used.tool_id, used.tool_name);
         let keep = self.keep.arguments;
-        let call = self.call_mut(at);
+        let call = &mut self.calls[at];
         if call.state == CallState::Running {
             return Change::Call(at, CallChange::Repeated);
         }
@@ -672,7 +668,7 @@ impl Talk {
         if self.keep.results
             && let Some(line) = text.lines().rfind(|line| !line.trim().is_empty())
         {
-            line.clone_into(&mut self.call_mut(at).progress);
+            line.clone_into(&mut self.calls[at].progress);
         }
         Change::Call(at, CallChange::Progress)
     }
@@ -680,7 +676,7 @@ impl Talk {
     fn ended(&mut self, event: &Event<'_>, result: &ToolResult<'_>) -> Change {
         let at = self.ran(event, result.tool_id, result.tool_name);
         let keep = self.keep;
-        let call = self.call_mut(at);
+        let call = &mut self.calls[at];
         let answer = Answer::of(result, keep.results);
         if call.answer.as_ref() == Some(&answer) {
             return Change::Call(at, CallChange::Repeated);
@@ -708,7 +704,7 @@ impl Talk {
         let Some(at) = at else {
             return Change::Nothing;
         };
-        let call = self.call_mut(at);
+        let call = &mut self.calls[at];
         // By its index and by its id.
         if call.retracted.is_some() {
             return Change::Call(at, CallChange::Repeated);
@@ -718,11 +714,6 @@ impl Talk {
             call.state = CallState::Retracted;
         }
         Change::Call(at, CallChange::Retracted)
-    }
-
-    /// The call at a position that was just found or made.
-    fn call_mut(&mut self, at: usize) -> &mut Call {
-        &mut self.calls[at]
     }
 
     /// The call of this id, even after its turn.
@@ -743,8 +734,8 @@ impl Talk {
         event: &Event<'_>,
         name: &CallName,
     ) -> Option<(&mut VecDeque<usize>, &Kept<Call>)> {
-        let choice = self.choice(event);
-        let places = self.choices.get_mut(choice)?.names.get_mut(name)?;
+        let at = self.turn(event);
+        let places = self.turns[at].names.get_mut(name)?;
         Some((places, &self.calls))
     }
 
@@ -784,12 +775,10 @@ impl Talk {
 
     /// From now on events of this turn may give this name to the call.
     fn name(&mut self, event: &Event<'_>, name: CallName, at: usize) {
-        let choice = self.choice(event);
-        if let Some(choice) = self.choices.get_mut(choice) {
-            let places = choice.names.entry(name).or_default();
-            if places.back() != Some(&at) {
-                places.push_back(at);
-            }
+        let turn = self.turn(event);
+        let places = self.turns[turn].names.entry(name).or_default();
+        if places.back() != Some(&at) {
+            places.push_back(at);
         }
     }
 
@@ -803,21 +792,19 @@ impl Talk {
             ..Call::default()
         });
         match id.filter(|id| !id.is_empty()) {
-            Some(id) => self.identify(event, at, id),
+            Some(id) => self.identify(at, id),
             None => self.name(event, CallName::ArrivingTool(name.into()), at),
         }
         at
     }
 
     /// Sets the id of the call, if it has none.
-    fn identify(&mut self, event: &Event<'_>, at: usize, id: &str) {
-        let call = self.call_mut(at);
+    fn identify(&mut self, at: usize, id: &str) {
+        let call = &mut self.calls[at];
         if call.id.is_empty() && !id.is_empty() {
             id.clone_into(&mut call.id);
-            let choice = self.choice(event);
-            if let Some(choice) = self.choices.get_mut(choice) {
-                choice.ids.insert(id.into(), at);
-            }
+            let choice = self.turns[call.turn].choice;
+            self.choices[choice].ids.insert(id.into(), at);
         }
     }
 }

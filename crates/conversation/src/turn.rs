@@ -1,8 +1,9 @@
 //! One turn of a conversation: a choice of a stream between its beginning and the next one.
 
 use crate::stream_of;
+use event::Event;
 use event::payload::{FinishReason, SessionStats};
-use event::{Event, Raw};
+use std::collections::{HashMap, VecDeque};
 
 /// A stream, by its name as JSON (the unnamed stream has an empty one), and one of its choices.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -29,7 +30,7 @@ impl Who {
 
     /// Whether the event is of the stream.
     pub fn shares_stream(&self, event: &Event<'_>) -> bool {
-        *self.stream == *event.stream().map_or("", Raw::text)
+        *self.stream == *stream_of(event)
     }
 }
 
@@ -64,6 +65,9 @@ pub struct Turn {
     /// The next turn of its stream has begun with a `stream_start`.
     pub is_closed: bool,
     pub(crate) choice: usize,
+    /// The calls that an event of the turn may name in another way than by their ids. Some names are
+    /// outdated.
+    pub(crate) names: HashMap<CallName, VecDeque<usize>>,
 }
 
 impl Turn {
@@ -71,4 +75,17 @@ impl Turn {
     pub fn has_ended(&self) -> bool {
         !self.is_streaming && (self.is_closed || self.is_message || self.finish.is_some())
     }
+}
+
+/// How an event names a call of its turn, beside its id.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum CallName {
+    /// The provider's label on the deltas of a call that is arriving.
+    Label(Option<i64>),
+    /// The place of a merged call in its turn.
+    Index(i64),
+    /// The tool of a call that is arriving and has no id.
+    ArrivingTool(Box<str>),
+    /// The tool of a call whose first event was its `tool_call`.
+    WholeTool(Box<str>),
 }

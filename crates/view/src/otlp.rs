@@ -145,9 +145,10 @@ impl View for TraceView {
     fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         self.begun = self.talk.turns().end();
         let at = self.turn_of(event);
-        // Nothing here depends on the texts of a turn, which are most of a log.
+        // Nothing here depends on texts, or else on pieces of arguments, which are most of a log.
         let change = match event.kind() {
             Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking => Change::Nothing,
+            Kind::ToolCallDelta if !self.has_contents => Change::Nothing,
             _ => self.talk.push(event),
         };
         match event.kind() {
