@@ -153,12 +153,6 @@ impl Talk {
         self.choices.iter().map(|(_, choice)| choice)
     }
 
-    /// Whether no turn is kept.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.turns.is_empty()
-    }
-
     /// Whose call it is.
     pub fn who(&self, call: &Call) -> Option<&Who> {
         self.turns.get(call.turn).map(|turn| &turn.who)
@@ -192,15 +186,10 @@ impl Talk {
 
     /// The positions of the calls that the next `stream_start` of the event's stream closes.
     pub fn open_calls(&self, event: &Event<'_>) -> Vec<usize> {
-        let mut calls = Vec::new();
-        for choice in self.stream_choices(stream_of(event)) {
-            let choice = &self.choices[choice];
-            let turns = choice.turns.iter().rev().map_while(|turn| {
-                let turn = self.turns.get(*turn)?;
-                (!turn.is_closed).then_some(turn)
-            });
-            calls.extend(turns.flat_map(|turn| &turn.calls));
-        }
+        let turns = self.turns_of_stream(stream_of(event)).into_iter();
+        let turns = turns.map(|turn| &self.turns[turn]);
+        let calls = turns.filter(|turn| !turn.is_closed);
+        let mut calls: Vec<usize> = calls.flat_map(|turn| &turn.calls).copied().collect();
         calls.sort_unstable();
         calls
     }
@@ -397,7 +386,7 @@ impl Talk {
     fn stream_start(&mut self, event: &Event<'_>) -> Change {
         for choice in self.stream_choices(stream_of(event)) {
             let current = self.current(choice);
-            if !self.turns.get(current).is_some_and(|turn| turn.is_fresh) {
+            if !self.turns[current].is_fresh {
                 self.begin(choice);
             }
             self.close(choice);
@@ -407,20 +396,15 @@ impl Talk {
 
     /// Closes all turns of a choice but the current one.
     fn close(&mut self, choice: usize) {
-        let turns = self.choices.get(choice);
-        for at in turns
-            .into_iter()
-            .flat_map(|all| all.turns.iter().rev().skip(1))
-        {
-            let Some(turn) = self.turns.get_mut(*at).filter(|turn| !turn.is_closed) else {
+        for at in self.choices[choice].turns.iter().rev().skip(1) {
+            let turn = &mut self.turns[*at];
+            if turn.is_closed {
                 break;
-            };
+            }
             (turn.is_closed, turn.is_streaming) = (true, false);
-            for call in &turn.calls {
-                if let Some(call) = self.calls.get_mut(*call) {
-                    call.end_arguments();
-                    call.is_closed = true;
-                }
+            end_arguments(turn, &mut self.calls);
+            for at in &turn.calls {
+                self.calls[*at].is_closed = true;
             }
         }
     }
@@ -430,9 +414,7 @@ impl Talk {
         turn.finish = Some(reason);
         for choice in self.stream_choices(stream_of(event)) {
             let current = self.current(choice);
-            let Some(turn) = self.turns.get_mut(current) else {
-                continue;
-            };
+            let turn = &mut self.turns[current];
             turn.is_streaming = false;
             if reason == FinishReason::Cancelled {
                 for at in &turn.calls {
@@ -495,10 +477,7 @@ impl Talk {
         let Some(id) = message.get_str("tool_call_id") else {
             return Change::Nothing;
         };
-        let at = match self.known(event, &id) {
-            Some(at) => at,
-            None => self.new_call(event, Some(&id), &plain(message.get("name"))),
-        };
+        let at = self.ran(event, &id, || plain(message.get("name")));
         let keep = self.keep.results;
         let call = &mut self.calls[at];
         // A call that waits has no answer yet: a client or a person may write one as a message.
@@ -574,10 +553,8 @@ impl Talk {
     fn partial(&mut self, event: &Event<'_>, partial: &ToolCallPartial<'_>) -> Change {
         self.touch(event).1.is_streaming = true;
         let id = partial.tool_id.str();
-        let at = match self.open(event, &id) {
-            Some(at) => at,
-            None => self.new_call(event, Some(&id), &partial.tool_name.str()),
-        };
+        let known = self.open(event, &id);
+        let at = known.unwrap_or_else(|| self.new_call(event, Some(&id), &partial.tool_name.str()));
         let keep = self.keep.arguments;
         let call = &mut self.calls[at];
         if !call.is_arriving() {
@@ -599,10 +576,7 @@ impl Talk {
                 call.is_arriving() && call.id.is_empty() && call.name == name
             })
         });
-        let at = match known {
-            Some(at) => at,
-            None => self.new_call(event, Some(&id), ""),
-        };
+        let at = known.unwrap_or_else(|| self.new_call(event, Some(&id), ""));
         self.identify(at, &id);
         if let Some(index) = whole.index {
             self.name(event, CallName::Index(index), at);
@@ -639,16 +613,14 @@ impl Talk {
     }
 
     /// The position of the call that an event of its run names.
-    fn ran(&mut self, event: &Event<'_>, id: Text<'_>, name: Text<'_>) -> usize {
-        let id = id.str();
-        match self.known(event, &id) {
-            Some(at) => at,
-            None => self.new_call(event, Some(&id), &name.str()),
-        }
+    fn ran(&mut self, event: &Event<'_>, id: &str, name: impl Fn() -> String) -> usize {
+        let known = self.call_of(event, id);
+        known.unwrap_or_else(|| self.new_call(event, Some(id), &name()))
     }
 
     fn used(&mut self, event: &Event<'_>, used: &ToolUse<'_>) -> Change {
-        let at = self.ran(event, used.tool_id, used.tool_name);
+        let name = || used.tool_name.str().into_owned();
+        let at = self.ran(event, &used.tool_id.str(), name);
         let keep = self.keep.arguments;
         let call = &mut self.calls[at];
         if call.state == CallState::Running {
@@ -663,7 +635,8 @@ impl Talk {
     }
 
     fn progressed(&mut self, event: &Event<'_>, progress: &ToolProgress<'_>) -> Change {
-        let at = self.ran(event, progress.tool_id, progress.tool_name);
+        let name = || progress.tool_name.str().into_owned();
+        let at = self.ran(event, &progress.tool_id.str(), name);
         let text = progress.text.str();
         if self.keep.results
             && let Some(line) = text.lines().rfind(|line| !line.trim().is_empty())
@@ -674,7 +647,8 @@ impl Talk {
     }
 
     fn ended(&mut self, event: &Event<'_>, result: &ToolResult<'_>) -> Change {
-        let at = self.ran(event, result.tool_id, result.tool_name);
+        let name = || result.tool_name.str().into_owned();
+        let at = self.ran(event, &result.tool_id.str(), name);
         let keep = self.keep;
         let call = &mut self.calls[at];
         let answer = Answer::of(result, keep.results);
@@ -693,7 +667,7 @@ impl Talk {
 
     fn retract(&mut self, event: &Event<'_>, retract: &Retract<'_>) -> Change {
         let at = match retract.tool_id {
-            Some(id) => self.known(event, &id.str()),
+            Some(id) => self.call_of(event, &id.str()),
             None => retract.index.and_then(|index| {
                 let names = [CallName::Label(Some(index)), CallName::Index(index)];
                 let latest =
@@ -716,14 +690,9 @@ impl Talk {
         Change::Call(at, CallChange::Retracted)
     }
 
-    /// The call of this id, even after its turn.
-    fn known(&self, event: &Event<'_>, id: &str) -> Option<usize> {
-        self.call_of(event, id)
-    }
-
     /// The call of this id in the current turn. Some servers number the calls of each turn anew.
     fn open(&self, event: &Event<'_>, id: &str) -> Option<usize> {
-        let at = self.known(event, id)?;
+        let at = self.call_of(event, id)?;
         let call = self.calls.get(at)?;
         (!call.is_closed).then_some(at)
     }

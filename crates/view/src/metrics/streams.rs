@@ -67,7 +67,7 @@ impl OpenStreams {
         let (kind, name) = (event.kind(), stream_of(event));
         if kind == Kind::StreamStart {
             self.end(name);
-            if !self.talk.is_empty() {
+            if !self.talk.turns().is_empty() {
                 self.talk.push(event);
             }
         }
