@@ -234,12 +234,12 @@ function endSpeech(s, e) {
   s.isPaused = true;
 }
 
-/** No more arguments of these calls come: a call that no stage has merged is whole or incomplete. */
+/** No more arguments come: a call that no stage has merged is whole or incomplete. */
 function endArguments(s, e) {
   for (const call of s.calls.filter((call) => call.state === "arriving" && isOpen(s, e)(call))) {
     let state = "incomplete";
     try { if (JSON.parse(call.arguments || "{}") && /^({|$)/.test(call.arguments.trim())) state = "called"; } catch {}
-    change(s, call, { state, brief: brief(call.arguments) });
+    change(s, call, { state });
   }
 }
 
@@ -337,7 +337,7 @@ const RULES = {
 
 // ---- Words for people
 
-// The mark of a card, and the word where it is another one: those of `badge` in crates/view/src/card.rs. Any other result has failed.
+// The mark of a card, and the word where it is another one, as in crates/view/src/card.rs. Any other result has failed.
 const RESULTS = {
   success: ["done", "done"], answered: ["done", "done"], pending: ["waits", "waits for approval"], denied: ["refused"], invalid: ["refused"], unknown_tool: ["refused"],
 };
