@@ -543,9 +543,9 @@ impl OutputItem {
         turn.end_call(0, Some(self.label), &arguments);
     }
 
-    /// Neither the id nor the name of the call came.
+    /// It is a call of which neither the id nor the name came.
     fn is_unknown(&self) -> bool {
-        self.call_id.is_empty() && self.name.is_empty()
+        self.is_call() && self.call_id.is_empty() && self.name.is_empty()
     }
 
     /// It is a call that has begun, and neither arguments nor an end of it came.
