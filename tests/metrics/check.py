@@ -107,10 +107,9 @@ class Truth:
         named = [micros(event.get("t")) for event in events if names_call(event)]
         named = [at for at in named if at is not None]
         self.times["detection", ""] += named[:1]
-        calls, before = [], None
+        calls = []
         for event in events:
             kind = event["type"]
-            now, before = before, before if kind in PIECES else None
             if kind == "tool_call":
                 error = event.get("error")
                 outcome = INVALID.get(word(error.get("code")) if isinstance(error, dict) else "", "other") if error is not None else "whole"
@@ -118,16 +117,15 @@ class Truth:
             elif kind == "retract":
                 reason, named_id, index = word(event.get("reason")), event.get("tool_id"), integer(event.get("index"))
                 named_id = None if not isinstance(named_id, str) or isinstance(named_id, Number) else named_id
-                if named_id is None and now == reason:
+                hit = [c for c in calls if c[0] == choice(event) and (c[1] == named_id if named_id is not None else index is not None and c[2] == index)]
+                # The same call by its id and by its index.
+                if hit and hit[-1][3] == "retracted":
                     continue
                 self.counts["retracts", reason] += 1
-                hit = [c for c in calls if c[0] == choice(event) and (c[1] == named_id if named_id is not None else index is not None and c[2] == index)]
                 if hit:
                     hit[-1][3] = "retracted"
                 else:
                     self.counts["calls", "retracted"] += 1
-                if named_id is not None and index is None:
-                    before = reason
         for *_, outcome in calls:
             self.counts["calls", outcome] += 1
 
@@ -138,11 +136,11 @@ class Truth:
             name = word(event.get("tool_name"))
             if len(self.tools) < 100 and name not in self.tools and 0 < len(name.encode()) <= 128 and all(c.isalnum() or c in "_-.:/" for c in name):
                 self.tools.append(name)
-            self.waiting.discard((json.dumps(event.get("stream")), word(event.get("tool_id"))))
+            self.waiting.discard((json.dumps(event.get("stream")), choice(event), word(event.get("tool_id"))))
         elif kind == "tool_result":
             status = word(event.get("status"))
             self.counts["tool_results", status] += 1
-            call = (json.dumps(event.get("stream")), word(event.get("tool_id")))
+            call = (json.dumps(event.get("stream")), choice(event), word(event.get("tool_id")))
             self.waiting.add(call) if status == "pending" else self.waiting.discard(call)
             at = micros(event.get("duration_ms"))
             if at is not None and event.get("cached") is not True and event.get("resumed") is not True:
@@ -173,7 +171,6 @@ class Truth:
                     self.counts["repairs", repair["kind"]] += 1
 
 
-PIECES = {"content_delta", "thinking", "refusal_delta", "tool_call_delta", "tool_call_partial", "tool_progress", "server_item", "details"}
 REASONS = {"stop", "tool_calls", "length", "content_filter", "error", "cancelled", "cut"}
 
 
@@ -269,32 +266,39 @@ def generated(seed):
     numbers = ["-1", "1e999", "-1e999", "1e300", "18446744073709551616", "18446744073709551615", "9e-5", "null", '"12"', "true", "[1]", "{}", "0.0004", "86400000000", "86400000001", "-0"]
     names = ["search", "übersetzen", "a b", 'x"} 1', "", "../..", "n" * 129, "other"] + [f"made_up_{n}" for n in range(dice.choice([3, 300]))]
     at = collections.Counter()
+    calls = collections.defaultdict(list)
 
     def number(good):
         return pick(numbers) if dice.random() < 0.1 else good
 
-    def common(stream):
+    def common(stream, choice):
         at[stream] += dice.choice([0, 0, 1, 7, 40, 1500]) + dice.random()
         time = number(f"{at[stream]:.{dice.randrange(7)}f}")
-        return f'"stream":{json.dumps(stream)},' * (stream != "") + f'"t":{time},' * (dice.random() < 0.9) + '"choice":1,' * (dice.random() < 0.1)
+        return f'"stream":{json.dumps(stream)},' * (stream != "") + f'"t":{time},' * (dice.random() < 0.9) + '"choice":1,' * choice
 
     lines = []
     for _ in range(dice.choice([0, 3, 400, 3000])):
         stream = pick(["", "", "a", "b\n"])
-        call = json.dumps(pick(["c1", "c2", "c3", ""]))
+        # An id and a place name one call of a stream.
+        new = len(lines)
+        choice = dice.random() < 0.1
+        of = calls[stream, choice]
+        call = json.dumps(f"c{pick(of)}" if of and dice.random() < 0.7 else pick(["u1", "u2"]))
+        held = json.dumps(f"c{pick(of)}" if of and dice.random() < 0.7 else "begun")
+        place = pick(of) if of and dice.random() < 0.7 else -1
         name = json.dumps(pick(names))
         body = pick([
             lambda: f'"type":"stream_start","v":1',
             lambda: f'"type":"content_delta","text":"x"',
             lambda: f'"type":"content_delta","text":"x"',
             lambda: f'"type":"thinking","text":"x"',
-            lambda: f'"type":"tool_call_delta","index":0,"tool_name":{name}',
-            lambda: f'"type":"tool_call_delta","index":0,"arguments":"x"',
+            lambda: f'"type":"tool_call_delta","index":-2,"tool_name":{name}',
+            lambda: f'"type":"tool_call_delta","index":-2,"arguments":"x"',
             lambda: f'"type":"decision","tool_call":{pick(["true", "false"])},"checker":"x"',
-            lambda: f'"type":"tool_call","index":{pick([0, 1, 2])},"tool_id":{call},"tool_name":{name},"arguments":{{}},"repairs":[{{"kind":"{pick(["escape", "fence", "novel"])}"}},1,{{}}]',
-            lambda: f'"type":"tool_call","index":{pick([0, 1, 2])},"tool_id":{call},"tool_name":{name},"error":{{"code":"{pick(["incomplete", "schema", "invalid_json", "no_name", "novel"])}"}}',
-            lambda: f'"type":"retract","tool_id":{call},"reason":"{pick(["unparsed", "stream_failed", "novel"])}"',
-            lambda: f'"type":"retract","index":{pick([0, 1, 2])},"reason":"{pick(["unparsed", "reasoning"])}"',
+            lambda: f'"type":"tool_call","index":{new},"tool_id":"c{new}","tool_name":{name},"arguments":{{}},"repairs":[{{"kind":"{pick(["escape", "fence", "novel"])}"}},1,{{}}]',
+            lambda: f'"type":"tool_call","index":{new},"tool_id":"c{new}","tool_name":{name},"error":{{"code":"{pick(["incomplete", "schema", "invalid_json", "no_name", "novel"])}"}}',
+            lambda: f'"type":"retract","tool_id":{held},"reason":"{pick(["unparsed", "stream_failed", "novel"])}"',
+            lambda: f'"type":"retract","index":{place},"reason":"{pick(["unparsed", "reasoning"])}"',
             lambda: f'"type":"tool_use","tool_id":{call},"tool_name":{name},"status":"running"',
             lambda: f'"type":"tool_progress","tool_id":{call},"progress":{number("0.5")}',
             lambda: f'"type":"tool_result","tool_id":{call},"tool_name":{name},"status":"{pick(["success", "error", "pending", "denied", "novel"])}","duration_ms":{number(str(dice.expovariate(0.01)))}'
@@ -307,7 +311,11 @@ def generated(seed):
             lambda: f'"type":"stream_end","finish_reason":"{pick(["stop", "tool_calls", "cut", "novel"])}"',
             lambda: f'"type":"novel","tool_name":{name}',
         ])()
-        lines.append("{" + common(stream) + body + "}")
+        lines.append("{" + common(stream, choice) + body + "}")
+        if '"stream_' in body:
+            calls[stream, False], calls[stream, True] = [], []
+        elif '"tool_call",' in body:
+            of.append(new)
         if dice.random() < 0.01:
             lines.append(pick(["{", '{"t":NaN}', "[]", '{"type":7}', '{"role":"user","content":"x"}']))
     return "\n".join(lines) + "\n"

@@ -627,7 +627,7 @@ impl Talk {
             return Change::Call(at, CallChange::Repeated);
         }
         (call.state, call.was_started) = (CallState::Running, true);
-        (call.answer, call.retracted) = (None, None);
+        call.answer = None;
         if keep && call.arguments.is_empty() {
             call.arguments = used.input_summary.str().into_owned();
         }

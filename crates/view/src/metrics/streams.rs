@@ -2,8 +2,8 @@
 
 use super::words::{RETRACTED, outcome};
 use conversation::{Call, CallChange, CallState, Change, Keep, Streams, Talk, stream_of};
-use event::payload::{Decision, ToolCallDelta, ToolResult, ToolUse};
-use event::{Event, Kind};
+use event::payload::{Decision, StreamStart, ToolCallDelta, ToolResult, ToolUse};
+use event::{Event, Kind, Payload};
 use std::collections::HashMap;
 
 /// How many streams are open at most. The events of further ones count without times.
@@ -67,15 +67,17 @@ impl OpenStreams {
         let (kind, name) = (event.kind(), stream_of(event));
         if kind == Kind::StreamStart {
             self.end(name);
-            if !self.talk.turns().is_empty() {
-                self.talk.push(event);
-            }
         }
         if kind.begins_stream()
             && self.open.get(name).is_none()
             && (name.is_empty() || self.open.len() < MOST_STREAMS)
         {
             self.open.insert(name, OpenStream::default());
+            // A filter in the middle of a pipe may see no start, and an earlier turn may still wait.
+            if !self.talk.turns().is_empty() {
+                let start = Payload::StreamStart(StreamStart::default());
+                self.talk.push(&Event::of(&start, event.stream(), 0, None));
+            }
         }
         let stream = self.open.get_mut(name);
         let is_open = stream.is_some();
