@@ -18,13 +18,12 @@ use std::collections::HashMap;
 
 mod excerpt;
 mod github;
-mod github_prose;
+mod github_text;
 mod html;
 mod html_prose;
 mod html_writer;
 mod outline;
 mod passages;
-mod prose;
 
 pub(crate) use github::ROW as GITHUB;
 pub use github::markdown;
@@ -41,6 +40,8 @@ const OUTPUT: usize = 64 * 1024;
 /// Writes the parts of a report. Its methods append to `out`; each of them gets a whole text, except
 /// [`ReportForm::plain`].
 trait ReportForm {
+    /// Whether it writes the Markdown of a model in its own markup; else that is plain text.
+    const WRITES_MARKDOWN: bool;
     /// The bound of the arguments, of the result and of each fact on a card, in bytes.
     const MOST: usize;
     /// The beginning of the document.
@@ -49,7 +50,7 @@ trait ReportForm {
     fn turn(&mut self, out: &mut Vec<u8>, outline: &Outline);
     /// A text begins.
     fn open_text(&mut self, out: &mut Vec<u8>, voice: Voice, outline: &Outline);
-    /// A piece of a text that is not Markdown.
+    /// A piece of a text that is not Markdown, or that this form does not write as such.
     fn plain(&mut self, out: &mut Vec<u8>, text: &str);
     /// Whole blocks of a text that is Markdown.
     fn passage(&mut self, out: &mut Vec<u8>, passage: &str);
@@ -274,7 +275,7 @@ impl<F: ReportForm> Page for ReportPage<F> {
             return;
         }
         self.voice = Some(voice);
-        if is_markdown(voice) {
+        if F::WRITES_MARKDOWN && is_markdown(voice) {
             self.passages.push(text);
             self.passages(voice, false);
         } else {

@@ -2,7 +2,7 @@
 //! [GitHub's Markdown](https://github.github.com/gfm/).
 
 use super::excerpt::{Excerpt, left_out};
-use super::github_prose::{Place, code_span, fenced, prose, shown};
+use super::github_text::{Place, code_span, fenced, shown};
 use super::outline::{Outline, RowKind};
 use super::{OUTPUT, ReportCard, ReportForm, story};
 use crate::card::duration;
@@ -27,7 +27,7 @@ pub fn markdown(no_time: bool) -> impl View {
 struct Github {
     /// Whether the last block is a list of notes, which the next note continues.
     in_notes: bool,
-    /// A text that is not Markdown, until it is whole.
+    /// A text, until it is whole.
     text: String,
 }
 
@@ -60,6 +60,7 @@ impl Github {
 }
 
 impl ReportForm for Github {
+    const WRITES_MARKDOWN: bool = false;
     /// A comment on GitHub has at most 65,536 characters.
     const MOST: usize = 4 * 1024;
 
@@ -80,9 +81,7 @@ impl ReportForm for Github {
         self.text.push_str(text);
     }
 
-    fn passage(&mut self, out: &mut Vec<u8>, passage: &str) {
-        prose(out, passage);
-    }
+    fn passage(&mut self, _: &mut Vec<u8>, _: &str) {}
 
     fn close_text(&mut self, out: &mut Vec<u8>, voice: Voice) {
         let text = std::mem::take(&mut self.text);
@@ -93,8 +92,12 @@ impl ReportForm for Github {
                 put!(out, "{}\n", fenced("text", &excerpt.text));
                 cut_note(out, excerpt.left_out);
             }
-            Voice::Thinking => out.extend_from_slice(b"</details>\n\n"),
-            Voice::Answer | Voice::Refusal => {}
+            Voice::Answer | Voice::Refusal | Voice::Thinking => {
+                put!(out, "{}\n", fenced("markdown", &text));
+                if voice == Voice::Thinking {
+                    out.extend_from_slice(b"</details>\n\n");
+                }
+            }
         }
     }
 

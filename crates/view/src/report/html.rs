@@ -73,6 +73,7 @@ fn voice_name(voice: Voice) -> &'static str {
 }
 
 impl ReportForm for Html {
+    const WRITES_MARKDOWN: bool = true;
     const MOST: usize = 64 * 1024;
 
     fn head(&mut self, out: &mut Vec<u8>, outline: &Outline) {

@@ -3,22 +3,103 @@
 //! a model is text.
 
 use super::html_writer::HtmlWriter;
-use super::prose::{ProseForm, walk};
-use pulldown_cmark::{Alignment, CodeBlockKind, HeadingLevel, Tag, TagEnd};
+use crate::markdown::Blocks;
+use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, LinkType, Tag, TagEnd};
 
 /// How deep containers are nested. Deeper ones are as deep as this.
 const DEEPEST: usize = 24;
 
+/// A link or an image that is open.
+struct OpenLink<'e> {
+    /// Empty where the text is the address.
+    address: &'e str,
+    /// Its text so far.
+    text: String,
+}
+
 /// Writes one passage of Markdown.
 pub(super) fn prose(out: &mut Vec<u8>, passage: &str) {
-    let mut prose = HtmlProse {
+    let mut form = HtmlProse {
         out: HtmlWriter(out),
         is_open: Vec::new(),
         alignments: Vec::new(),
         column: 0,
         in_head: false,
     };
-    walk(passage, &mut prose);
+    let blocks = Blocks::parse(passage, "");
+    let mut links: Vec<OpenLink<'_>> = Vec::new();
+    // The end of what is written of a row of a table.
+    let mut written = 0;
+    for (event, range) in &blocks.items {
+        match event {
+            Event::Text(text) | Event::Code(text) | Event::InlineHtml(text) => {
+                for link in &mut links {
+                    link.text.push_str(text);
+                }
+            }
+            Event::Start(Tag::TableHead | Tag::TableRow) => written = range.start,
+            // The parser leaves out what a row has behind the last column, and its text would be
+            // lost.
+            Event::End(TagEnd::TableHead | TagEnd::TableRow) => {
+                let rest = passage.get(written..range.end).unwrap_or_default();
+                let rest = rest.trim_matches([' ', '\t', '\n', '|']);
+                if !rest.is_empty() {
+                    form.text(&format!(" | {rest}"));
+                }
+            }
+            _ => {}
+        }
+        match event {
+            Event::Start(Tag::Link {
+                dest_url,
+                link_type,
+                ..
+            }) => {
+                let is_shown = matches!(link_type, LinkType::Autolink | LinkType::Email);
+                links.push(OpenLink {
+                    address: if is_shown { "" } else { dest_url },
+                    text: String::new(),
+                });
+            }
+            Event::Start(Tag::Image { dest_url, .. }) => {
+                form.text("[image: ");
+                links.push(OpenLink {
+                    address: dest_url,
+                    text: String::new(),
+                });
+            }
+            Event::End(tag @ (TagEnd::Link | TagEnd::Image)) => {
+                if *tag == TagEnd::Image {
+                    form.text("]");
+                }
+                let link = links.pop();
+                if let Some(OpenLink { address, text }) = link
+                    && !address.is_empty()
+                    && address != text
+                {
+                    form.address(address);
+                    for link in &mut links {
+                        link.text.push_str(address);
+                    }
+                }
+            }
+            Event::Start(tag) => form.start(tag, &passage[range.start..]),
+            Event::End(tag) => form.end(*tag),
+            Event::Text(text) | Event::InlineHtml(text) => form.text(text),
+            Event::Html(text) => form.html(text),
+            Event::Code(text) => form.code(text),
+            Event::SoftBreak => form.soft_break(),
+            Event::HardBreak => form.hard_break(),
+            Event::Rule => form.rule(),
+            Event::TaskListMarker(_)
+            | Event::FootnoteReference(_)
+            | Event::InlineMath(_)
+            | Event::DisplayMath(_) => form.text(&passage[range.clone()]),
+        }
+        if !matches!(event, Event::Start(_)) {
+            written = written.max(range.end);
+        }
+    }
 }
 
 struct HtmlProse<'o> {
@@ -53,9 +134,7 @@ impl HtmlProse<'_> {
                 .markup(if self.in_head { "</th>" } else { "</td>" });
         }
     }
-}
 
-impl ProseForm for HtmlProse<'_> {
     fn text(&mut self, text: &str) {
         self.out.text(text);
     }
