@@ -60,6 +60,37 @@ fn models_asked(server: &Server) -> Vec<String> {
 }
 
 #[test]
+fn a_budget_of_reasoning_fits_into_the_most_tokens_of_a_model() {
+    let server = saying("one");
+    let folder = Scratch::new();
+    let model = |name: &str, most: u32| {
+        format!(
+            "[models.{name}]\napi = \"anthropic\"\nbase_url = {:?}\nmodel = \"claude-haiku-4-5\"\nmax_tokens = {most}\n",
+            server.url
+        )
+    };
+    let variable = configured(&folder, &(model("few", 4000) + &model("fewest", 2000)));
+    let service = Service::with_variables(&[&variable], &[]);
+    let say = |model: &str, path: &str, more: Value| {
+        let mut body = json!({"model": model, "messages": [{"role": "user", "content": "hi"}], "max_tokens": 9000});
+        for (name, value) in more.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        service.post(path, &body.to_string());
+        let asked = server.asked().pop().unwrap().body;
+        (asked["max_tokens"].clone(), asked.get("thinking").cloned())
+    };
+    let effort = json!({"reasoning_effort": "high"});
+    let own = json!({"thinking": {"type": "enabled", "budget_tokens": 8000}});
+    let budget = Some(json!({"type": "enabled", "budget_tokens": 2976}));
+    for (path, asked) in [("/v1/chat/completions", effort), ("/v1/messages", own)] {
+        let few = say("few", path, asked.clone());
+        assert_eq!(few, (json!(4000), budget.clone()), "{path}");
+        assert_eq!(say("fewest", path, asked), (json!(2000), None), "{path}");
+    }
+}
+
+#[test]
 fn each_request_goes_to_the_server_of_its_model() {
     let (one, two) = (saying("one"), saying("two"));
     let folder = Scratch::new();

@@ -5,7 +5,9 @@ use super::args::ProviderArgs;
 use super::form::{dialects, named_dialect};
 use super::settings::Settings;
 use anyhow::{Context, Result, anyhow, bail};
-use api::{Api, Request, RequestOptions, TargetServer, settings_for, with_at_most};
+use api::{
+    Api, Request, RequestOptions, TargetServer, settings_for, with_at_most, with_fitted_budget,
+};
 use client::{AddressError, RequestHeader, Route, secrets_in_url, with_path_of};
 use redact::{Redactor, is_secret_header};
 use serde_json::Value;
@@ -139,10 +141,11 @@ impl ReadyProvider {
             return merged(params, own);
         };
         let (params, is_fewer) = with_at_most(self.api, params, most);
-        match is_fewer {
+        let params = match is_fewer {
             true => merged(params, &with_at_most(self.api, own.clone(), 0).0),
             false => merged(params, own),
-        }
+        };
+        with_fitted_budget(self.api, params)
     }
 
     /// What takes the secrets of this provider out of all that leaves.

@@ -498,7 +498,11 @@ mod tests {
         );
         for (model, thinking, most) in [
             ("claude-opus-4-6", adaptive.clone(), 128_000),
-            ("claude-sonnet-5", adaptive.clone(), 64_000),
+            ("claude-sonnet-4-6", adaptive.clone(), 64_000),
+            ("us.anthropic.claude-opus-5-5-v1", adaptive.clone(), 128_000),
+            ("claude-new-9", adaptive.clone(), 64_000),
+            ("anthropic/claude-haiku-4.5", budget(24576), 64_000),
+            ("claude-sonnet-4", budget(24576), 64_000),
             ("claude-opus-4-5-20251101", budget(24576), 64_000),
             ("claude-haiku-4-5", budget(24576), 64_000),
             ("claude-opus-4-1", budget(24576), 32_000),
@@ -508,11 +512,25 @@ mod tests {
             let (got, tokens, _) = of(model, high.clone());
             assert_eq!((got, tokens), (thinking, most), "{model}");
         }
-        assert_eq!(of("claude-opus-4-6", json!({})).0, Value::Null);
-        assert_eq!(
-            of("claude-opus-4-6", json!({"reasoning_effort": "none"})).0,
-            Value::Null
-        );
+        for (model, thinking, effort) in [
+            ("claude-opus-4-6", Value::Null, Value::Null),
+            ("claude-opus-5", json!({"type": "disabled"}), Value::Null),
+            (
+                "claude-sonnet-5-5",
+                json!({"type": "between_tools"}),
+                Value::Null,
+            ),
+            ("claude-opus-5-5", Value::Null, json!("low")),
+            ("claude-new-9", Value::Null, json!("low")),
+        ] {
+            assert_eq!(of(model, json!({})).0, Value::Null);
+            let (got, _, body) = of(model, json!({"reasoning_effort": "none"}));
+            assert_eq!(
+                (got, &body["output_config"]["effort"]),
+                (thinking, &effort),
+                "{model}"
+            );
+        }
         let with = |member: &str, value: Value| {
             let mut more = high.clone();
             more[member] = value;
@@ -529,6 +547,40 @@ mod tests {
         assert_eq!(with("messages", talk.clone()).0, Value::Null);
         let more = json!({"reasoning_effort": "low", "messages": talk});
         assert_eq!(of("claude-opus-4-6", more).0, adaptive);
+    }
+
+    #[test]
+    fn what_a_model_refuses_beside_its_thinking_is_left_out() {
+        let sampling = json!({"temperature": 0, "top_p": 0.97, "reasoning_effort": "xhigh", "tool_choice": "required"});
+        let any = json!({"type": "any"});
+        for (model, thinking, effort, choice, kept) in [
+            ("claude-opus-4-6", Value::Null, "xhigh", &any, true),
+            ("claude-opus-4-8", Value::Null, "xhigh", &any, false),
+            (
+                "claude-haiku-5-5",
+                json!({"type": "disabled"}),
+                "high",
+                &any,
+                false,
+            ),
+            (
+                "claude-sonnet-5-5",
+                json!({"type": "adaptive", "display": "summarized"}),
+                "xhigh",
+                &json!({"type": "auto"}),
+                false,
+            ),
+        ] {
+            let body = of_chat(chat(&sampling, ""), model);
+            assert_eq!(body.get("thinking").unwrap_or(&Value::Null), &thinking);
+            assert_eq!(body["output_config"]["effort"], effort, "{model}");
+            assert_eq!(&body["tool_choice"], choice, "{model}");
+            let settings = ["temperature", "top_p"].map(|name| body.get(name).is_some());
+            assert_eq!(settings, [kept; 2], "{model}");
+        }
+        // What is no Claude takes what the client says.
+        let body = of_chat(chat(&json!({"temperature": 0}), ""), "kimi-k2");
+        assert_eq!(body["temperature"], 0);
     }
 
     #[test]

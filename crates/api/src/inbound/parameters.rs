@@ -5,6 +5,7 @@ mod reasoning;
 mod table;
 
 use crate::Api;
+use crate::anthropic::models::claude;
 use crate::inbound::draft::{InboundNotes, quoted};
 use crate::inbound::parameters::table::{LeftOut, ROWS, SettingRow, WhyDropped, put, take};
 use crate::inbound::request::InboundRequest;
@@ -118,6 +119,16 @@ pub fn with_at_most(
     (params.into_iter().collect(), is_left)
 }
 
+/// `params` of a request to `api`, which name the most tokens, with a budget for reasoning that fits
+/// into those.
+pub fn with_fitted_budget(api: Api, params: Vec<(String, Value)>) -> Vec<(String, Value)> {
+    let mut params = Map::from_iter(params);
+    if api == Api::Anthropic {
+        reasoning::fit_budget(&mut params, u64::MAX);
+    }
+    params.into_iter().collect()
+}
+
 /// The name of a member at `to`: many other servers of chat completions ignore the name of the most
 /// tokens that OpenAI's newer models require.
 fn name_at<'n>(name: &'n str, to: &TargetServer<'_>) -> &'n str {
@@ -184,10 +195,22 @@ impl InboundRequest {
             .get("parallel_tool_calls")
             .and_then(Value::as_bool)
             == Some(false);
-        if to.api == Api::Anthropic && is_serial {
-            left_out.remove("parallel_tool_calls");
-            if let (Some(_), Some(mut choice)) = (&self.tools, self.anthropic_choice()) {
-                choice["disable_parallel_tool_use"] = true.into();
+        if to.api == Api::Anthropic {
+            let is_free = self.is_tool_forced()
+                && claude(to.model).is_some_and(|family| !family.thinking.can_be_forced());
+            if is_free {
+                let choice = "tool_choice (the model may answer without a call)";
+                left_out.add(WhyDropped::Model, choice);
+            }
+            if is_serial {
+                left_out.remove("parallel_tool_calls");
+            }
+            if (is_free || is_serial)
+                && let (Some(_), Some(mut choice)) = (&self.tools, self.anthropic_choice(is_free))
+            {
+                if is_serial {
+                    choice["disable_parallel_tool_use"] = true.into();
+                }
                 params.push(("tool_choice".to_owned(), choice));
             }
         }
@@ -208,13 +231,20 @@ impl InboundRequest {
         (params, left_out.sentences(to.api))
     }
 
-    /// The choice of a tool as Anthropic has it; `None` for the choice of none. Source:
+    /// Whether the model must call a tool.
+    pub(crate) fn is_tool_forced(&self) -> bool {
+        self.tools.is_some() && !matches!(self.tool_choice.as_deref(), None | Some("auto" | "none"))
+    }
+
+    /// The choice of a tool as Anthropic has it, of a model that cannot be forced one that `is_free`;
+    /// `None` for the choice of none. Source:
     /// <https://platform.claude.com/docs/en/agents-and-tools/tool-use/implement-tool-use>,
     /// "Parallel tool use".
-    fn anthropic_choice(&self) -> Option<Value> {
+    fn anthropic_choice(&self, is_free: bool) -> Option<Value> {
         match self.tool_choice.as_deref() {
             None | Some("auto") => Some(json!({"type": "auto"})),
             Some("none") => None,
+            Some(_) if is_free => Some(json!({"type": "auto"})),
             Some("required") => Some(json!({"type": "any"})),
             Some(name) => Some(json!({"type": "tool", "name": name})),
         }
@@ -370,6 +400,11 @@ mod tests {
         assert_eq!(
             note(Api::OpenaiChat, Api::Anthropic, "claude-3-5-haiku", low),
             want
+        );
+        let forced = json!({"tool_choice": "required", "temperature": 0});
+        assert_eq!(
+            note(Api::OpenaiChat, Api::Anthropic, "claude-opus-5-5", forced),
+            "left out, since the model does not take it: temperature, tool_choice (the model may answer without a call)"
         );
         let choice = |choice: Value| {
             note(

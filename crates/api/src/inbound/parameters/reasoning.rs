@@ -4,13 +4,13 @@
 //! | --- | --- | --- |
 //! | openai-chat, openai-responses | `reasoning_effort`, `reasoning.effort`; models before the o-series reject it | <https://platform.openai.com/docs/guides/reasoning> |
 //! | openai-chat at another server | `reasoning_effort` up to `high`, and `enable_thinking` and `thinking_budget` for the template | <https://docs.sglang.io/docs/advanced_features/thinking_budget>, <https://docs.vllm.ai/en/latest/features/reasoning_outputs/> |
-//! | anthropic | `output_config.effort`, which models before Opus 4.5 and small ones reject, and `thinking`: `adaptive`, or of models before Opus 4.6 with a budget | <https://platform.claude.com/docs/en/build-with-claude/effort>, <https://platform.claude.com/docs/en/build-with-claude/adaptive-thinking> |
+//! | anthropic | `output_config.effort`, which models before Opus 4.5 and small ones before Haiku 5.5 reject, and `thinking`: `adaptive`, or of models before Opus 4.6 with a budget; how the newest are told not to think is in `anthropic/models.rs` | <https://platform.claude.com/docs/en/build-with-claude/effort>, <https://platform.claude.com/docs/en/build-with-claude/adaptive-thinking> |
 //! | gemini | `thinkingLevel` of Gemini 3, `thinkingBudget` of Gemini 2.5 | <https://ai.google.dev/gemini-api/docs/thinking>, and for the budgets of an effort <https://ai.google.dev/gemini-api/docs/openai#thinking> |
 //! | ollama | `think`: a word or whether | <https://docs.ollama.com/capabilities/thinking> |
 //! | cohere | `thinking` | <https://docs.cohere.com/docs/reasoning> |
 
 use crate::Api;
-use crate::anthropic::models::{Thinking, claude};
+use crate::anthropic::models::{DISABLED, Thinking, claude};
 use crate::anthropic::request::max_tokens;
 use crate::conversation::{Conversation, PastBlock};
 use crate::inbound::parameters::table::{LeftOut, TargetServer, WhyDropped, put, take};
@@ -138,7 +138,13 @@ impl ReasoningRequest {
                 };
                 Ok(vec![(place, effort.into())])
             }
-            Api::Anthropic if self.is_off() => Ok(vec![]),
+            Api::Anthropic if self.is_off() => {
+                Ok(match claude(to.model).map(|family| family.thinking) {
+                    Some(Thinking::Unless(off)) => vec![("thinking", json!({"type": off}))],
+                    Some(Thinking::Always) => vec![("output_config.effort", "low".into())],
+                    _ => vec![],
+                })
+            }
             Api::Anthropic => {
                 let mut members = Vec::new();
                 let family = claude(to.model);
@@ -153,9 +159,7 @@ impl ReasoningRequest {
                         Some(json!({"type": "enabled", "budget_tokens": self.tokens()}))
                     }
                     // Newer models leave the text out unless it is asked for.
-                    Thinking::Adaptive => {
-                        Some(json!({"type": "adaptive", "display": "summarized"}))
-                    }
+                    _ => Some(json!({"type": "adaptive", "display": "summarized"})),
                 };
                 members.extend(thinking.map(|thinking| ("thinking", thinking)));
                 match members.is_empty() {
@@ -247,9 +251,9 @@ impl ReasoningRequest {
 /// The least budget that Anthropic takes, in tokens.
 const LEAST_BUDGET: u64 = 1024;
 
-/// Makes the members of a request to Anthropic fit to its `thinking`, or leaves that out: `max_tokens`
-/// hold the reasoning too, a model that thinks takes no temperature and no forced tool, and with a
-/// budget the turn that goes on must begin with signed reasoning
+/// Makes the members of a request to Anthropic fit to the model and its `thinking`, or leaves that
+/// out: a model that thinks takes no temperature and no forced tool, and with a budget the turn that
+/// goes on must begin with signed reasoning
 /// (<https://platform.claude.com/docs/en/build-with-claude/extended-thinking>).
 pub(crate) fn fit_thinking(
     request: &InboundRequest,
@@ -257,37 +261,67 @@ pub(crate) fn fit_thinking(
     params: &mut Vec<(String, Value)>,
     left_out: &mut LeftOut,
 ) {
-    let find = |params: &[(String, Value)], name: &str| params.iter().position(|(n, _)| n == name);
-    let Some(at) = find(params, "thinking") else {
-        return;
+    let family = claude(model).map_or(Thinking::Never, |family| family.thinking);
+    let is_forced = request.is_tool_forced() && family.can_be_forced();
+    let mut members = Map::from_iter(std::mem::take(params));
+    let mut thinking = members.shift_remove("thinking");
+    let is = |thinking: &Option<Value>, kind: &str| {
+        thinking.as_ref().is_some_and(|asked| asked["type"] == kind)
     };
-    let most = find(params, "max_tokens").and_then(|at| params[at].1.as_u64());
-    let most = most.unwrap_or_else(|| max_tokens(model));
-    let is_forced = request.tools.is_some()
-        && !matches!(request.tool_choice.as_deref(), None | Some("auto" | "none"));
-    let budget = params[at].1["budget_tokens"].as_u64();
-    let room = most.saturating_sub(LEAST_BUDGET);
-    let lacks_reasoning = || is_turn_without_reasoning(&request.conversation);
-    if is_forced || budget.is_some() && (room < LEAST_BUDGET || lacks_reasoning()) {
-        params.remove(at);
+    if is_forced && !is(&thinking, DISABLED)
+        || is(&thinking, "enabled") && is_turn_without_reasoning(&request.conversation)
+    {
+        if thinking.take().is_some() {
+            left_out.add(WhyDropped::NoThinking, "thinking");
+        }
+        let is_on = matches!(family, Thinking::Unless(_));
+        thinking = is_on.then(|| json!({"type": DISABLED}));
+    }
+    if is(&thinking, DISABLED)
+        && let Some(effort) = members.get_mut("output_config").map(|c| &mut c["effort"])
+        && (effort == "xhigh" || effort == "max")
+    {
+        // With more the model has to think.
+        *effort = "high".into();
+    }
+    members.extend(thinking.map(|thinking| ("thinking".to_owned(), thinking)));
+    if !fit_budget(&mut members, max_tokens(model)) {
         left_out.add(WhyDropped::NoThinking, "thinking");
-        return;
     }
-    if let Some(budget) = budget {
-        params[at].1["budget_tokens"] = budget.min(room).into();
-    }
+    let why = match members.contains_key("thinking") {
+        _ if !family.takes_sampling() => Some(WhyDropped::Model),
+        true => Some(WhyDropped::Thinks),
+        false => None,
+    };
     let is_taken = |name: &str, value: &Value| match name {
         "temperature" => value.as_f64() == Some(1.0),
-        "top_p" => value.as_f64().is_some_and(|p| p >= 0.95),
+        "top_p" if family.takes_sampling() => value.as_f64().is_some_and(|p| p >= 0.95),
+        "top_p" => value.as_f64() == Some(1.0),
         name => name != "top_k",
     };
-    params.retain(|(name, value)| {
-        let is_taken = is_taken(name, value);
-        if !is_taken {
-            left_out.add(WhyDropped::Thinks, name);
+    for (name, value) in members {
+        match why {
+            Some(why) if !is_taken(&name, &value) => left_out.add(why, &name),
+            _ => params.push((name, value)),
         }
-        is_taken
-    });
+    }
+}
+
+/// Makes the budget of `thinking` fit into `max_tokens`, of which `most` is the default, since they
+/// hold the reasoning too. Returns whether it does: without room for the least one `thinking` goes.
+pub(crate) fn fit_budget(members: &mut Map<String, Value>, most: u64) -> bool {
+    let asked = members.get("max_tokens").and_then(Value::as_u64);
+    let room = asked.unwrap_or(most).saturating_sub(LEAST_BUDGET);
+    let thinking = members.get_mut("thinking");
+    let Some(budget) = thinking.and_then(|thinking| thinking.get_mut("budget_tokens")) else {
+        return true;
+    };
+    if room < LEAST_BUDGET {
+        members.shift_remove("thinking");
+        return false;
+    }
+    *budget = budget.as_u64().unwrap_or(room).min(room).into();
+    true
 }
 
 /// Whether the conversation ends with results of calls of a turn that has no reasoning of Anthropic's.
