@@ -443,6 +443,7 @@ impl EventWriter<'_> {
             counts.total_tokens,
             counts.reasoning_tokens,
             counts.cached_tokens,
+            counts.cache_write_tokens,
         ];
         if tokens.iter().any(Option::is_some) {
             self.stats = SessionStats {
@@ -833,11 +834,12 @@ impl UsageParts {
 
     /// The counts so far.
     pub(crate) fn usage(&self) -> SessionStats {
-        let [.., cache_read, _, output] = self.0;
+        let [_, cache_read, cache_write, output] = self.0;
         SessionStats {
             prompt_tokens: sum(&self.0[..3]),
             completion_tokens: output,
             cached_tokens: cache_read.filter(|n| *n > 0),
+            cache_write_tokens: cache_write.filter(|n| *n > 0),
             ..SessionStats::default()
         }
     }

@@ -85,6 +85,45 @@ fn what_a_stream_says_of_itself() {
 }
 
 #[test]
+fn tokens_that_the_provider_wrote_to_its_cache_are_counted() {
+    let usage = |api: Api, body: &str| {
+        let mut out = Collect::default();
+        let mut stream = Stream::new(api, StreamOptions::default());
+        stream.push(body.as_bytes(), &mut out);
+        stream.finish(End::Eof, &mut out);
+        let stats = out
+            .lines
+            .into_iter()
+            .find(|line| line.contains("session_stats"));
+        let stats: serde_json::Value = serde_json::from_str(&stats.unwrap()).unwrap();
+        ["prompt_tokens", "cached_tokens", "cache_write_tokens"].map(|name| stats[name].as_u64())
+    };
+    let chat = |written: u32| {
+        format!(
+            "data: {{\"choices\":[{{\"delta\":{{\"content\":\"a\"}},\"finish_reason\":\"stop\"}}],\"usage\":{{\"prompt_tokens\":9,\"completion_tokens\":1,\"prompt_tokens_details\":{{\"cached_tokens\":2,\"cache_write_tokens\":{written}}}}}}}\n\ndata: [DONE]\n\n"
+        )
+    };
+    let claude = r#"data: {"type":"message_start","message":{"id":"m","model":"c","content":[],"usage":{"input_tokens":3,"cache_creation_input_tokens":4,"cache_read_input_tokens":2,"output_tokens":1}}}
+
+data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":5}}
+
+data: {"type":"message_stop"}
+
+"#;
+    let responses = r#"data: {"type":"response.completed","response":{"id":"r","status":"completed","output":[],"usage":{"input_tokens":9,"output_tokens":1,"input_tokens_details":{"cached_tokens":2,"cache_write_tokens":4}}}}
+
+"#;
+    for (api, body, written) in [
+        (Api::OpenaiChat, &*chat(4), Some(4)),
+        (Api::OpenaiChat, &*chat(0), None),
+        (Api::Anthropic, claude, Some(4)),
+        (Api::OpenaiResponses, responses, Some(4)),
+    ] {
+        assert_eq!(usage(api, body), [Some(9), Some(2), written], "{body}");
+    }
+}
+
+#[test]
 fn pieces_of_calls_pass_as_they_are_labelled() {
     let out = deltas(
         Api::OpenaiChat,

@@ -57,6 +57,7 @@ impl JsonView {
             ("total_tokens", usage.total_tokens),
             ("reasoning_tokens", usage.reasoning_tokens),
             ("cached_tokens", usage.cached_tokens),
+            ("cache_write_tokens", usage.cache_write_tokens),
         ];
         let is_counted = usage.iter().any(|(_, n)| n.is_some());
         if has_nothing(last) && calls.is_empty() && !is_counted {

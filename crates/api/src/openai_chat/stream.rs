@@ -375,6 +375,7 @@ fn usage(usage: Raw<'_>, turn: &mut EventWriter<'_>) {
         cached_tokens: n(&["prompt_tokens_details", "cached_tokens"])
             .or_else(|| n(&["prompt_cache_hit_tokens"]))
             .or_else(|| n(&["cached_tokens"])),
+        cache_write_tokens: n(&["prompt_tokens_details", "cache_write_tokens"]).filter(|n| *n > 0),
         ..SessionStats::default()
     });
 }

@@ -232,6 +232,8 @@ impl OpenaiResponses {
             total_tokens: count(&["usage", "total_tokens"]),
             reasoning_tokens: count(&["usage", "output_tokens_details", "reasoning_tokens"]),
             cached_tokens: count(&["usage", "input_tokens_details", "cached_tokens"]),
+            cache_write_tokens: count(&["usage", "input_tokens_details", "cache_write_tokens"])
+                .filter(|n| *n > 0),
             ..SessionStats::default()
         });
         let status = response.get_str("status");

@@ -73,6 +73,8 @@ payload! {
         reasoning_tokens: Option<u64>,
         /// Tokens of the request that the provider had in its cache.
         cached_tokens: Option<u64>,
+        /// Tokens of the request that the provider wrote to its cache.
+        cache_write_tokens: Option<u64>,
         /// What the tokens cost by the user's prices, in millionths of a dollar.
         cost_microusd: Option<u64>,
         /// How many calls got a result.
@@ -115,6 +117,7 @@ impl SessionStats {
             (&mut self.total_tokens, other.total_tokens),
             (&mut self.reasoning_tokens, other.reasoning_tokens),
             (&mut self.cached_tokens, other.cached_tokens),
+            (&mut self.cache_write_tokens, other.cache_write_tokens),
             (&mut self.cost_microusd, other.cost_microusd),
         ] {
             change(count, other);
