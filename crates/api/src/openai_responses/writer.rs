@@ -153,12 +153,18 @@ impl ResponsesWriter {
         let own = self.next.take_if(|(kind, _)| item.kind() == Some(kind));
         self.index = self.output.add();
         self.id = own.map_or_else(|| item.id(&self.envelope.id, self.index), |(_, id)| id);
+        // Clients refuse an item of such a call without its action, which is not known yet.
+        let is_complete = !matches!(item, Item::OwnCall { .. });
         self.open = Some(item);
+        if is_complete {
+            self.added();
+        }
+    }
+
+    /// Announces the open item.
+    fn added(&mut self) {
         let json = self.item_json(ItemStatus::InProgress);
-        let index = self.index;
-        self.event("response.output_item.added", |o| {
-            _ = o.int("output_index", at(index)).raw("item", &json)
-        });
+        self.whole_item("response.output_item.added", self.index, &json);
     }
 
     /// Ends the open item, with its `done` events. A call must have got its end.
@@ -178,6 +184,7 @@ impl ResponsesWriter {
                     _ = o.str("input", &input)
                 });
             }
+            Some(Item::OwnCall { .. }) => self.added(),
             Some(_) => {}
             None => return,
         }
@@ -185,10 +192,7 @@ impl ResponsesWriter {
             *members = std::mem::take(&mut self.members);
         }
         let json = self.item_json(status);
-        let index = self.index;
-        self.event("response.output_item.done", |o| {
-            _ = o.int("output_index", at(index)).raw("item", &json)
-        });
+        self.whole_item("response.output_item.done", self.index, &json);
         self.keep(json);
     }
 
