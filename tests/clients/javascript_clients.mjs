@@ -67,12 +67,18 @@ async function responses(job) {
     text: parts.map((p) => p.text ?? '').join(''),
     refusal: parts.map((p) => p.refusal ?? '').join(''),
     reasoning: answer.output.filter((i) => i.type === 'reasoning').flatMap((i) => (i.content?.length ? i.content : (i.summary ?? []))).map((p) => p.text).join(''),
-    calls: answer.output
-      .filter((i) => i.type === 'function_call' || i.type === 'custom_tool_call')
-      .map((c) => [c.call_id, c.name, c.type === 'function_call' ? c.arguments : JSON.stringify({ input: c.input })]),
+    calls: answer.output.filter((i) => ['function_call', 'custom_tool_call', ...OWN_CALLS].includes(i.type)).map(responsesCall),
     finish: answer.status === 'completed' ? answer.status : `${answer.status}:${answer.incomplete_details?.reason}`,
     usage: usage && { input: usage.input_tokens, output: usage.output_tokens, total: usage.total_tokens },
   };
+}
+
+// Calls of the API's own tools that the client runs. They have no name, and members in place of arguments.
+const OWN_CALLS = ['shell_call', 'apply_patch_call', 'computer_call'];
+
+function responsesCall({ type, id, call_id, status, created_by, ...members }) {
+  if (OWN_CALLS.includes(type)) return [call_id, type.replace(/_call$/, ''), JSON.stringify(members)];
+  return [call_id, members.name, type === 'function_call' ? members.arguments : JSON.stringify({ input: members.input })];
 }
 
 async function messages(job) {
@@ -101,8 +107,8 @@ const models = {
   messages: (base, model) => clientOf('ai-messages', base, () => createAnthropic({ baseURL: base + '/v1', apiKey: 'none' }))(model),
 };
 
-// What the SDK makes of a provider's own items `shell_call`, `local_shell_call` and `tool_search_call`. Labels have calls of functions alone.
-const OWN_TOOLS = ['shell', 'local_shell', 'tool_search'];
+// What the SDK makes of a provider's own items `local_shell_call` and `tool_search_call`, which labels do not have.
+const OWN_TOOLS = ['local_shell', 'tool_search'];
 
 async function aiSdk(job) {
   const tools = Object.fromEntries(job.tools.map((t) => [t.name, tool({ description: t.description, inputSchema: jsonSchema(t.parameters) })]));

@@ -18,8 +18,8 @@ JAVASCRIPT = {"openai-node", "anthropic-node", "ai-sdk", "use-chat", "ag-ui"}
 # The clients that have the AI SDK's words; those of AG-UI become them.
 AI_SDK = {"ai-sdk", "use-chat", "ag-ui"}
 
-# What tc-serve says of a body that ends before its end.
-CUT = re.compile("ended? before|ends before|was cut|disconnect")
+# What tc-serve says of a body that ends before its end, and of a frame that cannot be read, by what the label has for the error.
+SAID = {"cut": re.compile("ended? before|ends before|ended inside|was cut|disconnect"), "a frame that cannot be read": re.compile("a frame that is no JSON .*is lost", re.DOTALL)}
 
 
 def reason(truth, result):
@@ -74,8 +74,8 @@ def problems(truth, result, is_direct=False):
 
 def error_problems(truth, error):
     """Whether the client shows the provider's own message."""
-    if truth.error == "cut":
-        return [] if CUT.search(error["message"]) else [f"the error does not say that the answer was cut: {error['message'][:200]}"]
+    if truth.error in SAID:
+        return [] if SAID[truth.error].search(error["message"]) else [f"the error does not say {truth.error!r}: {error['message'][:200]}"]
     # Clients quote a message in their own ways.
     plain = lambda text: re.sub(r"\\n|[^A-Za-z0-9]", "", text)
     want = plain(truth.error)[:100]
@@ -111,12 +111,22 @@ def reasoning_problems(truth, result):
     return [f"reasoning: {len(got)} characters {got[-80:]!r}, not {truth.reasoning}"]
 
 
+def as_read(call, result):
+    """A call of a label as the client has it: the AI SDK has names of its own for the members of a shell's action, and leaves out the rest."""
+    name, value = call
+    if (name, result["client"], result["front"]) != ("shell", "ai-sdk", "responses") or not isinstance(value, dict) or "action" not in value:
+        return call
+    names = {"commands": "commands", "timeout_ms": "timeoutMs", "max_output_length": "maxOutputLength"}
+    return [name, {"action": {names[member]: part for member, part in value["action"].items() if member in names and part is not None}}]
+
+
 def call_problems(truth, result):
+    calls = [as_read(call, result) for call in truth.calls]
     got = [[name, arguments(text)] for _, name, text in result["calls"]]
     # A call that was cut is there, with any beginning of its arguments, or it is not there: the finish reason shows that it was cut.
-    cut = [i for i, call in enumerate(truth.calls) if call[1] is None]
+    cut = [i for i, call in enumerate(calls) if call[1] is None]
     as_cut = [[name, None if i in cut else value] for i, (name, value) in enumerate(got)]
-    wants = [truth.calls, [call for call in truth.calls if call[1] is not None]]
+    wants = [calls, [call for call in calls if call[1] is not None]]
     # A label may say that what the model meant as a call is not read as one.
     is_other = truth.in_text and "calls" in truth.in_text
     is_right = bool(got) == truth.has_call or is_other or (cut and not got)

@@ -81,6 +81,9 @@ async def responses(job):
     usage, texts = answer.usage, [p for i in answer.output if i.type == "message" for p in i.content]
     calls = [(i.call_id, i.name, i.arguments) for i in answer.output if i.type == "function_call"]
     calls += [(i.call_id, i.name, json.dumps({"input": i.input})) for i in answer.output if i.type == "custom_tool_call"]
+    calls += [own_call(item.to_dict()) for item in answer.output if item.type in OWN_CALLS]
+    places = {item.call_id: place for place, item in enumerate(answer.output) if hasattr(item, "call_id")}
+    calls.sort(key=lambda call: places[call[0]])
     return {
         "text": "".join(p.text for p in texts if p.type == "output_text"),
         "refusal": "".join(p.refusal for p in texts if p.type == "refusal"),
@@ -89,6 +92,15 @@ async def responses(job):
         "finish": answer.status if answer.status == "completed" else f"{answer.status}:{answer.incomplete_details and answer.incomplete_details.reason}",
         "usage": usage and {"input": usage.input_tokens, "output": usage.output_tokens, "total": usage.total_tokens},
     }
+
+
+# Calls of the API's own tools that the client runs. They have no name, and members in place of arguments.
+OWN_CALLS = ("shell_call", "apply_patch_call", "computer_call")
+
+
+def own_call(item):
+    arguments = {name: value for name, value in item.items() if name not in ("type", "id", "call_id", "status", "created_by")}
+    return item["call_id"], item["type"].removesuffix("_call"), json.dumps(arguments)
 
 
 def body_of(item):

@@ -40,12 +40,15 @@ class Model(http.server.BaseHTTPRequestHandler):
                 Model.go_on.wait(60)
             self.chunk({"content": ", the last of them: " + text_of(messages[-1])})
             self.chunk({}, "stop")
+        self.line({"choices": [], "usage": {"prompt_tokens": count, "completion_tokens": 1, "total_tokens": count + 1}})
         self.send(b"data: [DONE]\n\n")
         self.send(b"")
 
     def chunk(self, delta, finish=None):
-        choice = {"index": 0, "delta": delta, "finish_reason": finish}
-        self.send(f"data: {json.dumps({'id': 'c', 'object': 'chat.completion.chunk', 'created': 1, 'model': 'm', 'choices': [choice]})}\n\n".encode())
+        self.line({"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
+
+    def line(self, members):
+        self.send(f"data: {json.dumps({'id': 'c', 'object': 'chat.completion.chunk', 'created': 1, 'model': 'm', **members})}\n\n".encode())
 
     def send(self, data):
         try:

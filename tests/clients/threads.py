@@ -54,7 +54,11 @@ def messages(messages):
 def chat_answer(id, city):
     call = {"index": 0, "id": id, "type": "function", "function": {"name": "get_weather", "arguments": json.dumps({"city": city})}}
     delta = {"role": "assistant", **({"tool_calls": [call]} if city else {"content": ANSWER})}
-    return [{"id": "chatcmpl-1", "choices": [{"index": 0, "delta": delta, "finish_reason": "tool_calls" if city else "stop"}]}]
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    return [
+        {"id": "chatcmpl-1", "choices": [{"index": 0, "delta": delta, "finish_reason": "tool_calls" if city else "stop"}]},
+        {"id": "chatcmpl-1", "choices": [], "usage": usage},
+    ]
 
 
 def messages_answer(id, city):

@@ -51,7 +51,8 @@ const model = createServer((request, response) => {
       }
       send({}, 'stop');
     }
-    response.end('data: [DONE]\n\n');
+    const usage = { prompt_tokens: messages.length, completion_tokens: 1, total_tokens: messages.length + 1 };
+    response.end(`data: ${JSON.stringify({ id: 'x', model: 'm', object: 'chat.completion.chunk', choices: [], usage })}\n\ndata: [DONE]\n\n`);
   });
 });
 const modelPort = await listen(model);
