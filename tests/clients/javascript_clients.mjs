@@ -67,7 +67,7 @@ async function responses(job) {
     text: parts.map((p) => p.text ?? '').join(''),
     refusal: parts.map((p) => p.refusal ?? '').join(''),
     reasoning: answer.output.filter((i) => i.type === 'reasoning').flatMap((i) => (i.content?.length ? i.content : (i.summary ?? []))).map((p) => p.text).join(''),
-    calls: answer.output.filter((i) => ['function_call', 'custom_tool_call', ...OWN_CALLS].includes(i.type)).map(responsesCall),
+    calls: answer.output.filter((i) => ['function_call', 'custom_tool_call'].includes(i.type) || isOwnCall(i)).map(responsesCall),
     finish: answer.status === 'completed' ? answer.status : `${answer.status}:${answer.incomplete_details?.reason}`,
     usage: usage && { input: usage.input_tokens, output: usage.output_tokens, total: usage.total_tokens },
   };
@@ -75,6 +75,9 @@ async function responses(job) {
 
 // Calls of the API's own tools that the client runs. They have no name, and members in place of arguments.
 const OWN_CALLS = ['shell_call', 'apply_patch_call', 'computer_call'];
+
+// A shell may be in a container of the provider's.
+const isOwnCall = ({ type, environment }) => OWN_CALLS.includes(type) && !environment?.type.startsWith('container');
 
 function responsesCall({ type, id, call_id, status, created_by, ...members }) {
   if (OWN_CALLS.includes(type)) return [call_id, type.replace(/_call$/, ''), JSON.stringify(members)];

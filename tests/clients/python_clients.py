@@ -81,8 +81,8 @@ async def responses(job):
     usage, texts = answer.usage, [p for i in answer.output if i.type == "message" for p in i.content]
     calls = [(i.call_id, i.name, i.arguments) for i in answer.output if i.type == "function_call"]
     calls += [(i.call_id, i.name, json.dumps({"input": i.input})) for i in answer.output if i.type == "custom_tool_call"]
-    calls += [own_call(item.to_dict()) for item in answer.output if item.type in OWN_CALLS]
-    places = {item.call_id: place for place, item in enumerate(answer.output) if hasattr(item, "call_id")}
+    calls += [own_call(item.to_dict()) for item in answer.output if is_own_call(item)]
+    places = {item.call_id: place for place, item in enumerate(answer.output) if item.type.endswith("_call") and hasattr(item, "call_id")}
     calls.sort(key=lambda call: places[call[0]])
     return {
         "text": "".join(p.text for p in texts if p.type == "output_text"),
@@ -96,6 +96,12 @@ async def responses(job):
 
 # Calls of the API's own tools that the client runs. They have no name, and members in place of arguments.
 OWN_CALLS = ("shell_call", "apply_patch_call", "computer_call")
+
+
+def is_own_call(item):
+    """Whether the client runs it: a shell may be in a container of the provider's."""
+    environment = getattr(item, "environment", None)
+    return item.type in OWN_CALLS and not (environment and environment.type.startswith("container"))
 
 
 def own_call(item):
