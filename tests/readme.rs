@@ -54,7 +54,7 @@ fn every_pipeline_of_the_readmes_works_as_written() {
         ("README.md", 1),
         ("docs/pipelines.md", 4),
         ("bin/llm-stream/README.md", 1),
-        ("bin/tag-parse/README.md", 2),
+        ("bin/tag-parse/README.md", 1),
         ("bin/tc-detect/README.md", 2),
     ] {
         let text = std::fs::read_to_string(testkit::root().join(page)).expect(page);

@@ -22,6 +22,7 @@ pub(super) const ERRORS: &[&str] = &[
     "answer_too_long",
     "bad_gzip",
     "bad_json",
+    "call_lost",
     "command_failed",
     "command_not_started",
     "context_overflow",
@@ -274,6 +275,8 @@ mod tests {
     #[test]
     fn the_lists_have_no_code_that_nothing_writes() {
         let sources = sources();
+        let deviations = testkit::root().join("docs/deviations.md");
+        let deviations = std::fs::read_to_string(deviations).unwrap();
         let codes = [WARNINGS, ERRORS].concat().into_iter();
         for code in codes.filter(|code| !code.ends_with("xx")) {
             // Gemini's words are written in lower case.
@@ -281,7 +284,9 @@ mod tests {
                 [code.to_owned(), code.to_ascii_uppercase()].map(|code| format!("\"{code}\""));
             let is_written =
                 |(_, source): &(_, String)| literals.iter().any(|code| source.contains(code));
-            assert!(sources.iter().any(is_written), "{code}");
+            // Codes of providers pass as they are.
+            let is_passed = deviations.contains(&format!("An `error` `{code}`"));
+            assert!(is_passed || sources.iter().any(is_written), "{code}");
         }
     }
 
