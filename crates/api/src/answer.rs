@@ -7,7 +7,6 @@
 //! merges no deltas.
 
 pub(crate) mod details;
-pub(crate) mod draft;
 pub(crate) mod encoder;
 pub(crate) mod failure;
 pub(crate) mod response;

@@ -374,14 +374,14 @@ pub(crate) fn write(o: &mut Object<'_>, members: &DetailMembers) {
 }
 
 /// The counts that `ours` writes, and those of the provider's that they lack.
-pub(crate) fn counts(theirs: Option<&DetailMembers>, ours: impl FnOnce(&mut Object<'_>)) -> String {
+pub(crate) fn counts(theirs: &DetailMembers, ours: impl FnOnce(&mut Object<'_>)) -> String {
     let out = event::object(ours);
-    if let Some(theirs) = theirs.filter(|theirs| !theirs.is_empty()) {
-        let mut ours = members(out.as_bytes());
-        complete(&mut ours, theirs);
-        return Value::from(ours).to_string();
+    if theirs.is_empty() {
+        return out;
     }
-    out
+    let mut ours = members(out.as_bytes());
+    complete(&mut ours, theirs);
+    Value::from(ours).to_string()
 }
 
 /// The members of an object that was written here.
@@ -456,7 +456,7 @@ mod tests {
             ..Default::default()
         };
         let theirs = Map::from_iter([(CREATION.to_owned(), json!(7))]);
-        let text = event::object(|o| crate::anthropic::whole::usage(o, &usage, Some(&theirs)));
+        let text = event::object(|o| crate::anthropic::whole::usage(o, &usage, &theirs));
         let all: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(all["usage"]["input_tokens"], 1, "{all}");
         assert_eq!(all["usage"][CREATION], 7);

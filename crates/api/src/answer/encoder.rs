@@ -1,13 +1,12 @@
 //! One stream of events into the bytes of one answer.
 
 use crate::answer::details::{
-    DetailMembers, DetailsPlace, comes_as_reasoning, details_for, image_for, is_encrypted, members,
+    DetailsPlace, comes_as_reasoning, details_for, image_for, is_encrypted, members,
 };
-use crate::answer::draft::AnswerDraft;
 use crate::answer::failure::FailedAnswer;
 use crate::answer::step::{AnswerOptions, Dropped, RunningStatus, Step};
 use crate::answer::turn::{AnswerSteps, TakeStep};
-use crate::answer::writer::{AnswerFormat, StreamWriter};
+use crate::answer::writer::{AnswerFormat, AnswerWriter};
 use crate::api::Api;
 use crate::carried::id_with;
 use event::payload::{Details, ServerItem, StreamStart, Thinking};
@@ -42,12 +41,10 @@ struct StepPage {
     /// The API of the provider; "" before the stream begins.
     api: String,
     options: AnswerOptions,
-    draft: AnswerDraft,
-    /// `None` for a whole answer.
-    writer: Option<Box<dyn StreamWriter>>,
+    writer: Box<dyn AnswerWriter>,
     form: AnswerForm,
     /// The details of a stored answer that came before its first step.
-    early: Option<Vec<(u32, DetailsPlace, DetailMembers)>>,
+    early: Option<Vec<(u32, Step<'static>)>>,
 }
 
 impl StepPage {
@@ -74,9 +71,7 @@ impl StepPage {
         {
             return;
         }
-        if let Some(writer) = &mut self.writer {
-            writer.set_id(id);
-        }
+        self.writer.set_id(id);
         self.options.provider_id = Some(id.to_owned());
     }
 
@@ -93,7 +88,7 @@ impl StepPage {
         }
     }
 
-    /// Writes one step; a whole answer keeps it in the draft.
+    /// Writes one step.
     fn write(&mut self, model: &str, choice: u32, step: &Step<'_>) {
         if choice >= self.choices() {
             return;
@@ -101,41 +96,35 @@ impl StepPage {
         let model = self.model(model).to_owned();
         let model = model.as_str();
         let own = self.front.name();
-        let carrier;
-        let step = &match *step {
-            Step::End { reason, provider } => Step::End {
-                reason,
-                provider: provider.filter(|_| self.api == own),
-            },
+        let changed = match step {
+            Step::End { reason, .. } if self.api != own => Some(Step::End {
+                reason: *reason,
+                provider: None,
+            }),
             Step::CallBegin {
                 id,
                 name,
                 provider: Some(provider),
-            } if self.options.carries => {
-                carrier = id_with(id, provider, own);
-                Step::CallBegin {
-                    id: carrier.as_deref().unwrap_or(id),
-                    name,
-                    provider: Some(provider),
-                }
-            }
-            step => step,
+            } if self.options.carries => id_with(id, provider, own).map(|id| Step::CallBegin {
+                id: id.into(),
+                name: name.as_ref().into(),
+                provider: Some(provider.as_ref().into()),
+            }),
+            // They are what a whole answer is finished with.
+            Step::Usage(_) | Step::Failed(_) if self.form != AnswerForm::Stream => return,
+            _ => None,
         };
-        let Some(writer) = &mut self.writer else {
-            return self.draft.push(choice, step);
-        };
+        let step = changed.as_ref().unwrap_or(step);
         // What opens a stored answer is the same whenever it is begun.
         match (step, &mut self.early) {
-            (Step::Details(place, members), Some(early)) => {
-                early.push((choice, *place, (*members).clone()));
-            }
+            (Step::Details(..), Some(early)) => early.push((choice, step.to_kept())),
             (Step::Begin, early) => {
-                writer.step(choice, step, model);
-                for (choice, place, members) in early.take().unwrap_or_default() {
-                    writer.step(choice, &Step::Details(place, &members), model);
+                self.writer.step(choice, step, model);
+                for (choice, step) in early.take().unwrap_or_default() {
+                    self.writer.step(choice, &step, model);
                 }
             }
-            _ => writer.step(choice, step, model),
+            _ => self.writer.step(choice, step, model),
         }
     }
 }
@@ -151,11 +140,9 @@ fn is_of_one_choice(kind: Kind) -> bool {
 impl Encoder {
     /// An answer that has not begun.
     pub fn new(front: Front, form: AnswerForm, options: AnswerOptions) -> Encoder {
-        let writer = match front.format().stream {
-            Some(stream) if form == AnswerForm::Stream => Some(stream(&options)),
-            _ => None,
-        };
-        let mut turn = AnswerSteps::new(options.extras, form != AnswerForm::Stream);
+        let is_whole = form != AnswerForm::Stream;
+        let writer = (front.format().writer)(&options, is_whole);
+        let mut turn = AnswerSteps::new(options.extras, is_whole);
         turn.keeps_failed = form == AnswerForm::Object || front == Front::Responses;
         Encoder {
             turn,
@@ -164,7 +151,6 @@ impl Encoder {
                 api: String::new(),
                 early: options.is_stored.then(Vec::new),
                 options,
-                draft: AnswerDraft::default(),
                 writer,
                 form,
             },
@@ -257,9 +243,7 @@ impl Encoder {
         work(turn, &mut |model, choice, step| {
             page.write(model, choice, step)
         });
-        if let Some(writer) = &mut page.writer {
-            out.append(writer.bytes());
-        }
+        out.append(page.writer.bytes());
     }
 
     /// Sets the id of the answer before its first event: the provider `api` may think for long
@@ -276,22 +260,17 @@ impl Encoder {
         self.run(out, |turn, take| turn.finish(take));
         let is_failed = self.failure().is_some();
         let Encoder { turn, page } = self;
-        if page.writer.is_none() && !is_failed {
-            page.draft.failure = turn.failure.clone();
-            out.extend((page.front.format().whole)(
-                &page.options,
-                &page.draft,
-                Some(&turn.usage),
-                page.model(&turn.model),
-            ));
+        if page.form != AnswerForm::Stream && !is_failed {
+            let model = page.model(&turn.model).to_owned();
+            let failure = turn.failure.as_ref();
+            out.extend(page.writer.whole(Some(&turn.usage), failure, &model));
         }
-        page.draft = AnswerDraft::default();
     }
 
     /// Begins a stream before the model's first content, and appends what opens it. It does nothing
     /// in a stream that has begun.
     pub fn begin(&mut self, out: &mut Vec<u8>) {
-        if self.page.writer.is_some() {
+        if self.page.form == AnswerForm::Stream {
             self.run(out, |turn, take| turn.begin(take));
         }
     }
@@ -306,7 +285,7 @@ impl Encoder {
     /// Whether the stream has begun: bytes were written, so that a failure is reported inside the
     /// stream. `false` for a whole answer, whose failure is always the status of the response.
     pub fn has_begun(&self) -> bool {
-        self.page.writer.is_some() && self.turn.has_begun
+        self.page.form == AnswerForm::Stream && self.turn.has_begun
     }
 
     /// Whether something of the model's was written, so that no further attempt is allowed.
@@ -328,9 +307,7 @@ impl Encoder {
     /// How many bytes it keeps of the answer: what waits, and the answer so far where that is
     /// written again. Asked after each event, so it takes no longer for a longer answer.
     pub fn kept(&self) -> usize {
-        self.turn.kept()
-            + self.page.draft.kept()
-            + self.page.writer.as_ref().map_or(0, |writer| writer.kept())
+        self.turn.kept() + self.page.writer.kept()
     }
 
     /// Why the answer failed, if it did. Unless [`Encoder::has_begun`], it is due as the response's
@@ -349,10 +326,7 @@ impl Encoder {
     /// request in the background. A call is among the items once it is complete. A whole answer has
     /// no items before its end. `None` for other fronts.
     pub fn snapshot(&self, status: RunningStatus) -> Option<Vec<u8>> {
-        match &self.page.writer {
-            Some(writer) => writer.snapshot(status),
-            None => (self.page.front.format().stream?)(&self.page.options).snapshot(status),
-        }
+        self.page.writer.snapshot(status)
     }
 
     /// Appends what keeps the connection of a stream alive, in the form of its front, after what
@@ -360,9 +334,9 @@ impl Encoder {
     /// and one that is done need nothing.
     pub fn keep_alive(&mut self, out: &mut Vec<u8>) {
         self.begin(out);
-        if let Some(writer) = self.page.writer.as_mut().filter(|_| !self.turn.is_done) {
-            writer.keep_alive();
-            out.append(writer.bytes());
+        if self.page.form == AnswerForm::Stream && !self.turn.is_done {
+            self.page.writer.keep_alive();
+            out.append(self.page.writer.bytes());
         }
     }
 }

@@ -1,6 +1,5 @@
 //! One stream of merged events as one whole response, however the stream ended.
 
-use crate::answer::draft::AnswerDraft;
 use crate::answer::failure::FailedAnswer;
 use crate::answer::step::{AnswerOptions, ReportedUsage, Step, TextKind, piece};
 use crate::api::Api;
@@ -18,9 +17,10 @@ pub struct WholeResponse {
     provider: String,
     model: String,
     options: AnswerOptions,
-    draft: AnswerDraft,
-    /// Half a surrogate pair at the end of each [`TextKind`] of a choice.
-    halves: Choices<[Surrogates; 3]>,
+    choices: Choices<ResponseChoice>,
+    failure: Option<FailedAnswer>,
+    /// The bytes that are kept.
+    kept: usize,
     usage: Option<ReportedUsage>,
     /// The most bytes that are kept of the answer.
     most: usize,
@@ -40,8 +40,9 @@ impl WholeResponse {
                 provider_id: Some(String::new()),
                 ..AnswerOptions::default()
             },
-            draft: AnswerDraft::default(),
-            halves: Choices::default(),
+            choices: Choices::default(),
+            failure: None,
+            kept: 0,
             usage: None,
             most,
             is_over: false,
@@ -65,7 +66,7 @@ impl WholeResponse {
 
     /// How many bytes are kept.
     pub fn kept(&self) -> usize {
-        self.draft.kept()
+        self.kept
     }
 
     fn push(&mut self, event: &Event<'_>) {
@@ -76,71 +77,90 @@ impl WholeResponse {
                 let owned = |text: Option<Text<'_>>| text.unwrap_or_default().str().into_owned();
                 (self.provider, self.model) = (owned(start.api), owned(start.model));
                 self.options.provider_id = Some(owned(start.id));
-                self.draft.push(0, &Step::Begin);
+                self.choice(0);
             }
             Kind::Error => {
                 let error = Error::read(event);
                 self.is_lost |= error.code == "line_too_long";
                 let failure = FailedAnswer::of_event(&error, &self.provider);
-                self.draft.failure.get_or_insert(failure);
+                self.failure.get_or_insert(failure);
             }
             Kind::SessionStats => self.usage = ReportedUsage::of(&SessionStats::read(event)),
             _ if self.is_over => {}
             Kind::ToolCall => self.call(choice, &ToolCall::read(event)),
             Kind::Retract => {
                 if let Some(id) = Retract::read(event).tool_id {
-                    self.draft.retract(choice, &id.str());
+                    self.retract(choice, &id.str());
                 }
             }
             _ => {
                 if let Some((kind, text, provider)) = piece(event) {
                     // The first half of a surrogate pair at its end waits for the other.
                     let mut whole = String::new();
-                    self.halves.of(choice)[kind as usize].push_text(text, &mut whole);
-                    self.text(choice, kind, &whole, provider.map(Json::text).as_deref());
+                    self.choice(choice).halves[kind as usize].push_text(text, &mut whole);
+                    let provider = provider.map(Json::text);
+                    if let Some(step) = Step::piece(kind, &whole, provider.as_deref()) {
+                        self.keep(choice, &step);
+                    }
                 }
             }
         }
     }
 
-    fn text(&mut self, choice: u32, kind: TextKind, text: &str, provider: Option<&str>) {
-        self.draft.push(choice, &Step::Begin);
-        if let Some(step) = Step::piece(kind, text, provider) {
-            self.draft.push(choice, &step);
-        }
+    /// The choice, which begins if it has not.
+    fn choice(&mut self, number: u32) -> &mut ResponseChoice {
+        let count = self.choices.len();
+        let place = self.choices.place(number, ResponseChoice::default);
+        self.kept += (self.choices.len() - count) * size_of::<ResponseChoice>();
+        &mut self.choices[place]
+    }
+
+    fn keep(&mut self, choice: u32, step: &Step<'_>) {
+        self.kept += self.choice(choice).keep(step);
     }
 
     /// Takes a call. One that is not valid shows as nothing but its choice.
     fn call(&mut self, choice: u32, call: &ToolCall<'_>) {
-        self.draft.push(choice, &Step::Begin);
+        self.choice(choice);
         let (Some(arguments), None) = (call.arguments, &call.error) else {
             return;
         };
-        let [id, name] = [call.tool_id, call.tool_name].map(Text::str);
-        let arguments = arguments.text();
-        let provider = call.provider.map(Json::text);
         let begin = Step::CallBegin {
-            id: &id,
-            name: &name,
+            id: call.tool_id.str(),
+            name: call.tool_name.str(),
             provider: None,
         };
         let end = Step::CallEnd {
-            arguments: &arguments,
-            provider: provider.as_deref(),
+            arguments: arguments.text(),
+            provider: call.provider.map(Json::text),
         };
-        self.draft.push(choice, &begin);
-        self.draft.push(choice, &end);
+        self.keep(choice, &begin);
+        self.keep(choice, &end);
+    }
+
+    /// Removes the call `id`, which was retracted: its beginning and its end.
+    fn retract(&mut self, choice: u32, id: &str) {
+        let Some(place) = self.choices.find(choice) else {
+            return;
+        };
+        let steps = &mut self.choices[place].steps;
+        let is_it = |step: &Step<'_>| matches!(step, Step::CallBegin { id: own, .. } if own == id);
+        while let Some(at) = steps.iter().position(is_it) {
+            let gone = steps.drain(at..at + 2);
+            self.kept -= gone
+                .map(|step| size_of::<Step<'_>>() + step.bytes())
+                .sum::<usize>();
+        }
     }
 
     /// More has come than is kept: the response has no content any more.
     fn overrun(&mut self, length: usize) {
         (self.is_over, self.is_lost) = (true, true);
         let message = format!("the answer has more than {length} bytes, which is all that is kept");
-        let failure = self.draft.failure.take();
-        self.draft = AnswerDraft::default();
-        self.draft.failure = failure.or_else(|| Some(FailedAnswer::new("line_too_long", &message)));
-        self.halves = Choices::default();
-        self.draft.push(0, &Step::Begin);
+        let failure = || FailedAnswer::new("line_too_long", &message);
+        self.failure.get_or_insert_with(failure);
+        (self.choices, self.kept) = (Choices::default(), 0);
+        self.choice(0);
     }
 
     /// The response on one line, once the machine has taken the end of its stream: `end` is the
@@ -150,20 +170,63 @@ impl WholeResponse {
         if self.is_lost {
             reason = FinishReason::Error;
         }
-        let mut halves = std::mem::take(&mut self.halves);
-        for (choice, halves) in halves.by_number() {
-            for (kind, half) in TextKind::ALL.into_iter().zip(halves) {
-                let mut text = String::new();
-                half.finish(&mut text);
-                self.text(choice, kind, &text, None);
-            }
-        }
-        self.draft.end(reason);
-        let draft = std::mem::take(&mut self.draft);
         let format = self.api.provider().answers;
         let format = format.unwrap_or(&crate::openai_chat::writer::FORMAT);
-        let json = (format.whole)(&self.options, &draft, self.usage.as_ref(), &self.model);
+        let mut writer = (format.writer)(&self.options, true);
+        let model = self.model.as_str();
+        let mut choices = std::mem::take(&mut self.choices);
+        for (number, choice) in choices.by_number() {
+            let halves = std::mem::take(&mut choice.halves);
+            for (kind, mut half) in TextKind::ALL.into_iter().zip(halves) {
+                let mut text = String::new();
+                half.finish(&mut text);
+                if let Some(step) = Step::piece(kind, &text, None) {
+                    choice.keep(&step);
+                }
+            }
+            let steps = &mut choice.steps;
+            let has_calls = steps
+                .iter()
+                .any(|step| matches!(step, Step::CallEnd { .. }));
+            let reason = match reason {
+                FinishReason::Stop | FinishReason::ToolCalls if has_calls => {
+                    FinishReason::ToolCalls
+                }
+                FinishReason::ToolCalls => FinishReason::Stop,
+                other => other,
+            };
+            let provider = None;
+            writer.step(number, &Step::Begin, model);
+            for step in steps.drain(..).chain([Step::End { reason, provider }]) {
+                if let Step::CallEnd { arguments, .. } = &step {
+                    let all = Step::CallArguments(arguments.as_ref().into());
+                    writer.step(number, &all, model);
+                }
+                writer.step(number, &step, model);
+            }
+        }
+        let json = writer.whole(self.usage.as_ref(), self.failure.as_ref(), model);
         String::from_utf8(json).unwrap_or_default()
+    }
+}
+
+/// One choice of a response so far.
+#[derive(Debug, Default)]
+struct ResponseChoice {
+    /// Its texts and calls: a call may be retracted at any time.
+    steps: Vec<Step<'static>>,
+    /// Half a surrogate pair at the end of each [`TextKind`].
+    halves: [Surrogates; 3],
+}
+
+impl ResponseChoice {
+    /// Keeps a step, and returns its bytes.
+    fn keep(&mut self, step: &Step<'_>) -> usize {
+        let joined = self.steps.last_mut().and_then(|last| last.join(step));
+        joined.unwrap_or_else(|| {
+            self.steps.push(step.to_kept());
+            size_of::<Step<'_>>() + step.bytes()
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The calls that the service itself runs, from their first delta to their result.
 
-use crate::answer::step::{ServiceStep, Step};
+use crate::answer::step::{ServiceStep, ServiceStepKind, Step};
 use event::payload::{Retract, Status, ToolCall, ToolCallDelta, ToolResult};
 use event::{Event, Kind, Raw, Text};
 
@@ -84,7 +84,7 @@ impl ServiceCalls {
                 piece.clone_from(&call.arguments);
             }
             if !piece.is_empty() {
-                call.step(take, |id| ServiceStep::Arguments { id, piece: &piece });
+                call.step(take, ServiceStepKind::Arguments, &piece);
             }
         }
     }
@@ -120,17 +120,7 @@ impl ServiceCalls {
             let Some(call) = self.open.iter().find(|call| call.id == id) else {
                 return;
             };
-            let ServiceCall {
-                id,
-                name,
-                arguments,
-                ..
-            } = call;
-            return take(&Step::Service(ServiceStep::Pending {
-                id,
-                name,
-                arguments,
-            }));
+            return call.step(take, ServiceStepKind::Pending, &call.arguments);
         }
         let Some(call) = self.take(&id) else {
             return;
@@ -147,23 +137,13 @@ impl ServiceCall {
             return false;
         }
         name.clone_into(&mut self.name);
-        self.step(take, |id| ServiceStep::Begin { id, name });
+        self.step(take, ServiceStepKind::Begin, "");
         true
     }
 
     fn called(&mut self, take: &mut dyn FnMut(&Step<'_>)) {
         self.is_called = true;
-        let ServiceCall {
-            id,
-            name,
-            arguments,
-            ..
-        } = self;
-        take(&Step::Service(ServiceStep::Called {
-            id,
-            name,
-            arguments,
-        }));
+        self.step(take, ServiceStepKind::Called, &self.arguments);
     }
 
     fn end(mut self, output: &str, is_error: bool, take: &mut dyn FnMut(&Step<'_>)) {
@@ -175,18 +155,15 @@ impl ServiceCall {
             "{}".clone_into(&mut self.arguments);
             self.called(take);
         }
-        self.step(take, |id| ServiceStep::Result {
-            id,
-            output,
-            is_error,
-        });
+        self.step(take, ServiceStepKind::Result { is_error }, output);
     }
 
-    fn step<'s>(
-        &'s self,
-        take: &mut dyn FnMut(&Step<'_>),
-        make: impl FnOnce(&'s str) -> ServiceStep<'s>,
-    ) {
-        take(&Step::Service(make(&self.id)));
+    fn step(&self, take: &mut dyn FnMut(&Step<'_>), kind: ServiceStepKind, text: &str) {
+        take(&Step::Service(ServiceStep {
+            kind,
+            id: (&self.id).into(),
+            name: (&self.name).into(),
+            text: text.into(),
+        }));
     }
 }

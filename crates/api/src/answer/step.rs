@@ -6,6 +6,7 @@ use crate::inbound::tools::NamespacedTool;
 use event::payload::{ContentDelta, FinishReason, RefusalDelta, SessionStats, Thinking};
 use event::{Event, Json, Kind, Text};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::rc::Rc;
 
 /// The status of a response that has not ended.
@@ -23,7 +24,10 @@ pub enum RunningStatus {
 /// the place of any step but the first, and is the last. A call that was cut has no `CallEnd`: the
 /// next step of its choice is `End` with `Length` or `ContentFilter`, or the answer failed. A front
 /// writes it in a form that no client runs.
-#[derive(Clone, Copy, Debug, PartialEq)]
+///
+/// A step borrows what it has of the event that it is made of, and owns it where it waits
+/// ([`Step::to_kept`]).
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Step<'a> {
     /// The answer begins: the first step, once.
     Begin,
@@ -31,33 +35,33 @@ pub(crate) enum Step<'a> {
     /// block.
     Reasoning {
         /// The piece.
-        text: &'a str,
+        text: Cow<'a, str>,
         /// JSON, by the name of the API that wants it back.
-        provider: Option<&'a str>,
+        provider: Option<Cow<'a, str>>,
     },
     /// The next piece of the answer, never empty.
-    Text(&'a str),
+    Text(Cow<'a, str>),
     /// The next piece of a refusal, never empty.
-    Refusal(&'a str),
+    Refusal(Cow<'a, str>),
     /// A call begins. Its place among the calls of its choice is the number of calls before it.
     CallBegin {
         /// Its id, never empty.
-        id: &'a str,
+        id: Cow<'a, str>,
         /// The tool's name, never empty.
-        name: &'a str,
+        name: Cow<'a, str>,
         /// What must go back to the provider with it, as far as it is known: JSON, by the name of
         /// the API.
-        provider: Option<&'a str>,
+        provider: Option<Cow<'a, str>>,
     },
     /// The next bytes of the arguments of the call that is open, never empty. All of them up to
     /// here are the beginning of a JSON object.
-    CallArguments(&'a str),
+    CallArguments(Cow<'a, str>),
     /// The call that is open is complete.
     CallEnd {
         /// All of its arguments, a JSON object: what the `CallArguments` add up to.
-        arguments: &'a str,
+        arguments: Cow<'a, str>,
         /// What must go back to the provider with it: JSON, by the name of the API.
-        provider: Option<&'a str>,
+        provider: Option<Cow<'a, str>>,
     },
     /// What happens to a call that the service itself runs. Other steps may come between those of
     /// one call, also those of another call; none comes between `CallBegin` and `CallEnd` of a call
@@ -66,52 +70,56 @@ pub(crate) enum Step<'a> {
     /// Members of the provider's answer, in the words of the front. Those of [`DetailsPlace::Text`] and
     /// [`DetailsPlace::Item`] are in order with the content, and others may come before `Begin`: they wait
     /// for the next step.
-    Details(DetailsPlace, &'a DetailMembers),
+    Details(DetailsPlace, Cow<'a, DetailMembers>),
     /// The choice ends.
     End {
         /// Why. With calls that are complete it is `ToolCalls`, unless the answer was cut.
         reason: FinishReason,
         /// The provider's own word for it, which may be more exact; only with the reasons `Stop`
         /// and `Length`, and on a front only where the provider speaks the client's API.
-        provider: Option<&'a str>,
+        provider: Option<Cow<'a, str>>,
     },
     /// What the answer holds under the key `toolpipe`, as JSON: warnings, repairs, and what the
     /// provider ran itself. Once, after the last `End`, and only if
     /// [`crate::AnswerOptions::extras`] asks for it.
-    Extras(&'a str),
+    Extras(Cow<'a, str>),
     /// The counts of tokens, after the last choice has ended.
     Usage(ReportedUsage),
     /// The answer failed after it began.
-    Failed(&'a FailedAnswer),
+    Failed(Cow<'a, FailedAnswer>),
+}
+
+/// What happens to a call that the service itself runs.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ServiceStep<'a> {
+    /// What happens.
+    pub kind: ServiceStepKind,
+    /// The id of the call.
+    pub id: Cow<'a, str>,
+    /// The tool's name.
+    pub name: Cow<'a, str>,
+    /// The arguments, a piece of them, or the output.
+    pub text: Cow<'a, str>,
 }
 
 /// What happens to a call that the service itself runs: `Begin`, `Arguments`, `Called`, then
-/// `Pending` where it waits for a person, and `Result`. `Arguments` may be missing, and need not add up to what `Called` has.
-/// `id` is the id of the call.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum ServiceStep<'a> {
+/// `Pending` where it waits for a person, and `Result`. `Arguments` may be missing, and need not
+/// add up to what `Called` has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ServiceStepKind {
     /// The model begins to write it.
-    Begin { id: &'a str, name: &'a str },
+    Begin,
     /// The next piece of its arguments, as the model writes them.
-    Arguments { id: &'a str, piece: &'a str },
+    Arguments,
     /// It is complete. The arguments are an object, unless the call cannot run.
-    Called {
-        id: &'a str,
-        name: &'a str,
-        arguments: &'a str,
-    },
-    /// It has run, or is not run: `output` is what the model reads.
+    Called,
+    /// It has run, or is not run: the text is what the model reads.
     Result {
-        id: &'a str,
-        output: &'a str,
+        /// Whether it failed.
         is_error: bool,
     },
     /// It waits for a person. Its `Result` follows if a person answers before the answer ends.
-    Pending {
-        id: &'a str,
-        name: &'a str,
-        arguments: &'a str,
-    },
+    Pending,
 }
 
 /// What a piece of text is. A choice ends in this order.
@@ -148,11 +156,106 @@ impl<'a> Step<'a> {
         provider: Option<&'a str>,
     ) -> Option<Step<'a>> {
         let is_empty = text.is_empty() && provider.is_none();
+        let provider = provider.map(Cow::from);
+        let text = Cow::from(text);
         (!is_empty).then_some(match kind {
             TextKind::Reasoning => Step::Reasoning { text, provider },
             TextKind::Answer => Step::Text(text),
             TextKind::Refusal => Step::Refusal(text),
         })
+    }
+
+    /// The step with all that it has as its own, so that it can wait.
+    pub(crate) fn to_kept(&self) -> Step<'static> {
+        let own = |text: &Cow<'_, str>| Cow::Owned(text.clone().into_owned());
+        let opt = |text: &Option<Cow<'_, str>>| text.as_ref().map(own);
+        match self {
+            Step::Begin => Step::Begin,
+            Step::Reasoning { text, provider } => Step::Reasoning {
+                text: own(text),
+                provider: opt(provider),
+            },
+            Step::Text(text) => Step::Text(own(text)),
+            Step::Refusal(text) => Step::Refusal(own(text)),
+            Step::CallBegin { id, name, provider } => Step::CallBegin {
+                id: own(id),
+                name: own(name),
+                provider: opt(provider),
+            },
+            Step::CallArguments(more) => Step::CallArguments(own(more)),
+            Step::CallEnd {
+                arguments,
+                provider,
+            } => Step::CallEnd {
+                arguments: own(arguments),
+                provider: opt(provider),
+            },
+            Step::Service(step) => Step::Service(ServiceStep {
+                kind: step.kind,
+                id: own(&step.id),
+                name: own(&step.name),
+                text: own(&step.text),
+            }),
+            Step::Details(place, members) => {
+                Step::Details(*place, Cow::Owned(members.clone().into_owned()))
+            }
+            Step::End { reason, provider } => Step::End {
+                reason: *reason,
+                provider: opt(provider),
+            },
+            Step::Extras(json) => Step::Extras(own(json)),
+            Step::Usage(usage) => Step::Usage(*usage),
+            Step::Failed(failure) => Step::Failed(Cow::Owned(failure.clone().into_owned())),
+        }
+    }
+
+    /// Takes a further piece of the same text, and returns its bytes; `None` if `more` belongs to
+    /// another block.
+    pub(crate) fn join(&mut self, more: &Step<'_>) -> Option<usize> {
+        match (self, more) {
+            (Step::Text(text), Step::Text(more)) | (Step::Refusal(text), Step::Refusal(more)) => {
+                text.to_mut().push_str(more);
+                Some(more.len())
+            }
+            (
+                Step::Reasoning {
+                    text,
+                    provider: data @ None,
+                },
+                Step::Reasoning {
+                    text: more,
+                    provider,
+                },
+            ) => {
+                text.to_mut().push_str(more);
+                *data = provider.as_ref().map(|data| data.to_string().into());
+                Some(more.len() + provider.as_ref().map_or(0, |data| data.len()))
+            }
+            _ => None,
+        }
+    }
+
+    /// The bytes of its texts, about.
+    pub(crate) fn bytes(&self) -> usize {
+        let opt = |data: &Option<Cow<'_, str>>| data.as_ref().map_or(0, |data| data.len());
+        match self {
+            Step::Reasoning { text, provider } => text.len() + opt(provider),
+            Step::Text(text)
+            | Step::Refusal(text)
+            | Step::CallArguments(text)
+            | Step::Extras(text) => text.len(),
+            Step::CallBegin { id, name, provider } => id.len() + name.len() + opt(provider),
+            Step::CallEnd {
+                arguments,
+                provider,
+            } => arguments.len() + opt(provider),
+            Step::Service(step) => step.id.len() + step.name.len() + step.text.len(),
+            Step::Details(_, members) => members
+                .iter()
+                .map(|(name, value)| name.len() + value.to_string().len())
+                .sum(),
+            Step::Begin | Step::End { .. } | Step::Usage(_) | Step::Failed(_) => 0,
+        }
     }
 }
 

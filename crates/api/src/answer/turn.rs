@@ -17,6 +17,7 @@ use event::payload::{
     ToolCall, ToolCallDelta, Warning,
 };
 use event::{Choices, Event, Json, Kind, Object, Text};
+use std::borrow::Cow;
 
 /// How many choices OpenAI's API lets a client ask for.
 const MOST_CHOICES: u32 = 128;
@@ -167,7 +168,8 @@ impl AnswerSteps {
                 choice.details(place, members, out)
             });
         } else {
-            take(&self.model, event.choice(), &Step::Details(place, &members));
+            let step = Step::Details(place, Cow::Owned(members));
+            take(&self.model, event.choice(), &step);
         }
     }
 
@@ -204,7 +206,7 @@ impl AnswerSteps {
         }
         (self.choices, self.kept) = (Choices::default(), 0);
         if self.has_begun {
-            take(&self.model, 0, &Step::Failed(&failure));
+            take(&self.model, 0, &Step::Failed(Cow::Borrowed(&failure)));
         }
         self.failure = Some(failure);
     }
@@ -340,7 +342,7 @@ impl AnswerSteps {
         // Nothing waits any more.
         (self.has_ended, self.kept) = (true, 0);
         if let Some(json) = self.extras.take().and_then(Extras::json) {
-            take(&self.model, 0, &Step::Extras(&json));
+            take(&self.model, 0, &Step::Extras(json.into()));
         }
     }
 
@@ -484,12 +486,16 @@ mod tests {
             Step::CallEnd {
                 arguments,
                 provider,
-            } => writeln!(out, "end of call {arguments} {}", provider.unwrap_or("")),
+            } => writeln!(
+                out,
+                "end of call {arguments} {}",
+                provider.as_deref().unwrap_or("")
+            ),
             Step::Details(place, members) => {
                 writeln!(
                     out,
                     "details {place:?} {}",
-                    serde_json::Value::from((*members).clone())
+                    serde_json::Value::from(members.clone().into_owned())
                 )
             }
             Step::End {

@@ -1,23 +1,32 @@
 //! What the `writer.rs` of an API gives: the writer of a stream, and how it writes answers.
 
-use crate::answer::draft::AnswerDraft;
 use crate::answer::failure::{FailedAnswer, OPENAI};
 use crate::answer::step::RunningStatus;
 use crate::answer::step::{AnswerOptions, ReportedUsage, Step};
 use event::Object;
 
-/// Writes the stream of one API.
-pub(crate) trait StreamWriter {
+/// Writes the answer of one API: its stream, or the object that the stream adds up to.
+pub(crate) trait AnswerWriter {
     /// How many bytes of the answer it keeps, since the stream repeats them later.
     fn kept(&self) -> usize {
         0
     }
 
-    /// Writes what one step of the choice `choice` becomes. `model` is the upstream's name of the
+    /// Writes what one step of the choice `choice` becomes; a whole answer keeps it, and gets no
+    /// `Usage` and no `Failed`. `model` is the upstream's name of the
     /// model, empty if the upstream has sent none yet.
     fn step(&mut self, choice: u32, step: &Step<'_>, model: &str);
 
-    /// What was written and not taken.
+    /// The whole answer, of a writer that was made for one, after its last step: one JSON object.
+    /// Without `usage` the tokens are not counted; `failure` goes beside what came of the answer.
+    fn whole(
+        &mut self,
+        usage: Option<&ReportedUsage>,
+        failure: Option<&FailedAnswer>,
+        model: &str,
+    ) -> Vec<u8>;
+
+    /// What was written and not taken; nothing of a whole answer.
     fn bytes(&mut self) -> &mut Vec<u8>;
 
     /// Sets the id that the provider gave to the answer. Bytes that were written under another id
@@ -36,17 +45,15 @@ pub(crate) trait StreamWriter {
     }
 }
 
-/// Makes the writer of a stream.
-pub(crate) type NewWriter = fn(&AnswerOptions) -> Box<dyn StreamWriter>;
+/// Makes the writer of an answer: of a whole one if `is_whole`.
+pub(crate) type NewWriter = fn(options: &AnswerOptions, is_whole: bool) -> Box<dyn AnswerWriter>;
 
 /// How one API writes answers.
 pub(crate) struct AnswerFormat {
     /// The path of its requests.
     pub path: &'static str,
-    /// The writer of its stream; `None` where no client asks for one.
-    pub stream: Option<NewWriter>,
-    /// The whole answer at once: one JSON object. `None`: the tokens are not counted.
-    pub whole: fn(&AnswerOptions, &AnswerDraft, Option<&ReportedUsage>, &str) -> Vec<u8>,
+    /// The writer of its answers.
+    pub writer: NewWriter,
     /// Whether calls of the service have a place in its answers.
     pub has_steps: bool,
     /// Writes the member `error`, of an HTTP error as of an answer that has one.

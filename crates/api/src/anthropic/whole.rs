@@ -1,125 +1,69 @@
-//! The whole message at once.
+//! The message, and what its stream and the whole message have alike.
 
 use crate::answer::details;
-use crate::answer::details::{DetailMembers, DetailsPlace, merge};
-use crate::answer::draft::{AnswerBlock, AnswerDraft, ChoiceDraft, members_of};
+use crate::answer::details::{DetailMembers, merge};
 use crate::answer::failure::{ANTHROPIC, FailedAnswer};
 use crate::answer::service::SERVICE;
-use crate::answer::step::{AnswerOptions, ReportedUsage, ServiceStep};
-use crate::carried::{UNSIGNED, carry};
+use crate::answer::step::{AnswerOptions, ReportedUsage, ServiceStep, ServiceStepKind};
+use crate::carried::carry;
 use crate::members::minified;
 use event::payload::FinishReason;
-use event::{Array, Object, Raw};
+use event::{Object, Raw};
+use serde_json::Value;
 
-/// The message, with the blocks that its stream would have stopped.
-pub(crate) fn whole(
-    options: &AnswerOptions,
-    draft: &AnswerDraft,
-    counts: Option<&ReportedUsage>,
-    model: &str,
-) -> Vec<u8> {
-    let empty = ChoiceDraft::default();
-    let choice = draft
-        .choices
-        .iter()
-        .find(|c| c.number == 0)
-        .unwrap_or(&empty);
-    let has_refusal = choice
-        .blocks
-        .iter()
-        .any(|b| matches!(b, AnswerBlock::Refusal(_)));
-    let mut out = Vec::new();
-    let mut o = Object::open(&mut out);
-    envelope(
-        &mut o,
-        &id(options),
-        if model.is_empty() {
-            &options.model
-        } else {
-            model
-        },
-    );
-    let followers = choice.blocks.iter().map(Some).skip(1).chain([None]);
-    o.array("content", |a| {
-        choice
-            .blocks
-            .iter()
-            .zip(followers)
-            .for_each(|(b, next)| block(a, b, next))
-    });
-    let reason = stop_reason(
-        choice.finish.unwrap_or_default(),
-        choice.provider_finish.as_deref(),
-        has_refusal,
-    );
-    let mut members = members_of(&choice.details, DetailsPlace::Choice);
-    for (details, place) in [
-        (&choice.details, DetailsPlace::Message),
-        (&draft.details, DetailsPlace::Answer),
-    ] {
-        merge(&mut members, members_of(details, place), false);
-    }
-    ending(&mut o, reason, &members);
-    if let Some(counts) = counts {
-        usage(&mut o, counts, draft.details.get(&DetailsPlace::Usage));
-    }
-    if let Some(failure) = &draft.failure {
-        error(&mut o, failure);
-    }
-    o.close();
-    out
+/// A block of a whole message: what it started with, and what its deltas add to its members.
+#[derive(Debug)]
+pub(crate) struct MessageBlock {
+    start: String,
+    /// The pieces of each member, put together.
+    pieces: Vec<(&'static str, String)>,
+    citations: Vec<String>,
 }
 
-/// Writes one block; `next` is what follows it.
-fn block(content: &mut Array<'_>, block: &AnswerBlock, next: Option<&AnswerBlock>) {
-    match block {
-        AnswerBlock::Reasoning { text, provider } => {
-            let opaque = provider.as_deref().map_or(Opaque::None, Opaque::of);
-            let signature = match &opaque {
-                Opaque::Signature(signature) => signature,
-                _ if text.is_empty() => "",
-                _ => UNSIGNED,
-            };
-            if !text.is_empty() || !signature.is_empty() {
-                content.object(|o| {
-                    o.str("type", "thinking")
-                        .str("thinking", text)
-                        .str("signature", signature);
-                });
+impl MessageBlock {
+    /// A block that starts as `start`, a JSON object.
+    pub(crate) fn new(start: String) -> MessageBlock {
+        MessageBlock {
+            start,
+            pieces: Vec::new(),
+            citations: Vec::new(),
+        }
+    }
+
+    /// Takes the next piece of a member.
+    pub(crate) fn push(&mut self, member: &'static str, piece: &str) {
+        match self.pieces.iter_mut().find(|(own, _)| *own == member) {
+            Some((_, all)) => all.push_str(piece),
+            None => self.pieces.push((member, piece.to_owned())),
+        }
+    }
+
+    /// Takes a citation, as JSON.
+    pub(crate) fn cite(&mut self, citation: String) {
+        self.citations.push(citation);
+    }
+
+    /// The block at its end, as JSON.
+    pub(crate) fn json(&self) -> String {
+        let start = Raw::parse(&self.start).ok();
+        event::object(|o| {
+            for (key, value) in start.iter().flat_map(|start| start.entries()) {
+                let delta = if key == "input" {
+                    "partial_json"
+                } else {
+                    &*key
+                };
+                let pieces = self.pieces.iter().find(|(member, _)| *member == delta);
+                _ = match pieces {
+                    Some((_, json)) if key == "input" => o.minified(&key, json),
+                    Some((_, text)) => o.str(&key, text),
+                    None => o.minified(&key, value.text()),
+                };
             }
-            if let Some(own) = provider.as_deref().and_then(Opaque::whole_block) {
-                content.raw(&own);
+            if !self.citations.is_empty() {
+                o.raw("citations", &format!("[{}]", self.citations.join(",")));
             }
-        }
-        AnswerBlock::Text(text) | AnswerBlock::Refusal(text) => {
-            content.object(|o| {
-                o.str("type", "text").str("text", text);
-                if let Some(AnswerBlock::Details(DetailsPlace::Text, members)) = next {
-                    let list: Vec<_> = citations(members).cloned().collect();
-                    if !list.is_empty() {
-                        o.raw("citations", &serde_json::Value::from(list).to_string());
-                    }
-                }
-            });
-        }
-        AnswerBlock::Call {
-            id,
-            name,
-            arguments,
-            is_complete: true,
-            ..
-        } => {
-            content.object(|o| tool_use(o, id, name, arguments));
-        }
-        AnswerBlock::Details(DetailsPlace::Item, members) => {
-            _ = content.raw(&serde_json::Value::from(members.clone()).to_string());
-        }
-        AnswerBlock::Service(step) => {
-            if let Some(block) = service_block(step.step()) {
-                content.raw(&block);
-            }
-        }
-        AnswerBlock::Call { .. } | AnswerBlock::Details(..) => {}
+        })
     }
 }
 
@@ -127,35 +71,31 @@ fn block(content: &mut Array<'_>, block: &AnswerBlock, next: Option<&AnswerBlock
 /// input, which the AI SDK reads at the start of the block, and `mcp_tool_result`. The accumulators
 /// of the SDKs take them, also outside of `beta`. Source: `beta_mcp_tool_use_block.py` and
 /// `beta_mcp_tool_result_block.py` in anthropic-sdk-python.
-pub(crate) fn service_block(step: ServiceStep<'_>) -> Option<String> {
-    match step {
-        ServiceStep::Called {
-            id,
-            name,
-            arguments,
-        } => Some(event::object(|o| {
-            let input = Raw::parse(arguments).ok().filter(|input| input.is_object());
+pub(crate) fn service_block(step: &ServiceStep<'_>) -> Option<String> {
+    let ServiceStep {
+        kind,
+        id,
+        name,
+        text,
+    } = step;
+    match *kind {
+        ServiceStepKind::Called => Some(event::object(|o| {
+            let input = Raw::parse(text).ok().filter(|input| input.is_object());
             o.str("type", "mcp_tool_use")
                 .str("id", id)
                 .str("name", name)
                 .minified("input", input.map_or("{}", Raw::text))
                 .str("server_name", SERVICE);
         })),
-        ServiceStep::Result {
-            id,
-            output,
-            is_error,
-        } => Some(event::object(|o| {
+        ServiceStepKind::Result { is_error } => Some(event::object(|o| {
             o.str("type", "mcp_tool_result")
                 .str("tool_use_id", id)
                 .bool("is_error", is_error);
             o.array("content", |a| {
-                a.object(|o| _ = o.str("type", "text").str("text", output));
+                a.object(|o| _ = o.str("type", "text").str("text", text));
             });
         })),
-        ServiceStep::Begin { .. } | ServiceStep::Arguments { .. } | ServiceStep::Pending { .. } => {
-            None
-        }
+        ServiceStepKind::Begin | ServiceStepKind::Arguments | ServiceStepKind::Pending => None,
     }
 }
 
@@ -185,12 +125,12 @@ pub(crate) fn tool_use(o: &mut Object<'_>, id: &str, name: &str, input: &str) {
 
 /// The counts of tokens. Those from the cache are not part of `input_tokens` in this API.
 /// `theirs` are the provider's counts, where it speaks this API: they go before.
-pub(crate) fn usage(o: &mut Object<'_>, counts: &ReportedUsage, theirs: Option<&DetailMembers>) {
+pub(crate) fn usage(o: &mut Object<'_>, counts: &ReportedUsage, theirs: &DetailMembers) {
     // A provider was seen to count more tokens from the cache than in the request; the two counts
     // add up to the request here.
     let cached = counts.cached.min(counts.input);
     // Of a provider of another API, whose count of the request holds them.
-    let written = theirs.and_then(|theirs| theirs.get(details::CREATION)?.as_u64());
+    let written = theirs.get(details::CREATION).and_then(Value::as_u64);
     let written = written.unwrap_or(0).min(counts.input - cached);
     let ours = |o: &mut Object<'_>| {
         o.int("input_tokens", counts.input - cached - written)
@@ -198,17 +138,15 @@ pub(crate) fn usage(o: &mut Object<'_>, counts: &ReportedUsage, theirs: Option<&
             .int("cache_read_input_tokens", cached)
             .int("output_tokens", counts.output);
     };
-    let mut all = details::members(details::counts(None, ours).as_bytes());
-    merge(&mut all, theirs.cloned().unwrap_or_default(), false);
-    o.raw("usage", &serde_json::Value::from(all).to_string());
+    let mut all = details::members(event::object(ours).as_bytes());
+    merge(&mut all, theirs.clone(), false);
+    o.raw("usage", &Value::from(all).to_string());
 }
 
 /// Writes why the message ended, and the other members of its end. A matched stop sequence is the
 /// reason by itself.
 pub(crate) fn ending(o: &mut Object<'_>, reason: &str, members: &DetailMembers) {
-    let is_matched = members
-        .get("stop_sequence")
-        .is_some_and(serde_json::Value::is_string);
+    let is_matched = members.get("stop_sequence").is_some_and(Value::is_string);
     o.str(
         "stop_reason",
         if is_matched && reason == "end_turn" {
@@ -224,7 +162,7 @@ pub(crate) fn ending(o: &mut Object<'_>, reason: &str, members: &DetailMembers) 
 }
 
 /// The citations among the members of a text.
-pub(crate) fn citations(members: &DetailMembers) -> impl Iterator<Item = &serde_json::Value> {
+pub(crate) fn citations(members: &DetailMembers) -> impl Iterator<Item = &Value> {
     members
         .get("citations")
         .and_then(|cited| cited.get("list")?.as_array())
@@ -270,7 +208,7 @@ mod tests {
                     cached,
                     ..ReportedUsage::default()
                 },
-                None,
+                &DetailMembers::new(),
             );
             object.close();
             let text = String::from_utf8(bytes).unwrap();
@@ -333,7 +271,7 @@ impl Opaque {
 
     /// A block of the provider's.
     pub(crate) fn of_block(block: &DetailMembers) -> Opaque {
-        let json = serde_json::Value::from(block.clone()).to_string();
+        let json = Value::from(block.clone()).to_string();
         Raw::parse(&json).map_or(Opaque::None, Opaque::block)
     }
 
@@ -353,21 +291,6 @@ impl Opaque {
         Opaque::Block {
             start,
             input: input.map(minified),
-        }
-    }
-
-    /// The whole block, for an answer that is not a stream.
-    pub(crate) fn whole_block(provider: &str) -> Option<String> {
-        let raw = Raw::parse(provider)
-            .ok()?
-            .at(&["anthropic", "block"])
-            .filter(|b| b.is_object());
-        if let Some(block) = raw {
-            return Some(minified(block));
-        }
-        match Opaque::of(provider) {
-            Opaque::Block { start, .. } => Some(start),
-            _ => None,
         }
     }
 }

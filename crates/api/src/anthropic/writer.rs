@@ -16,17 +16,16 @@ use crate::answer::details;
 use crate::answer::details::{DetailMembers, DetailsPlace, merge};
 use crate::answer::failure::FailedAnswer;
 use crate::answer::step::{AnswerOptions, ReportedUsage, Step};
-use crate::answer::writer::{AnswerFormat, StreamWriter, frame};
+use crate::answer::writer::{AnswerFormat, AnswerWriter, frame};
 use crate::anthropic::whole;
-use crate::anthropic::whole::{Opaque, envelope, stop_reason, tool_use, usage};
+use crate::anthropic::whole::{MessageBlock, Opaque, envelope, stop_reason, tool_use, usage};
 use crate::carried::UNSIGNED;
 use event::Object;
 
 /// How this API writes answers.
 pub(crate) const FORMAT: AnswerFormat = AnswerFormat {
     path: "/v1/messages",
-    stream: Some(|options| Box::new(MessagesWriter::new(options))),
-    whole: whole::whole,
+    writer: |options, is_whole| Box::new(MessagesWriter::new(options, is_whole)),
     has_steps: true,
     error: whole::error,
 };
@@ -58,11 +57,16 @@ struct MessagesWriter {
     /// The provider's counts.
     counts: DetailMembers,
     is_done: bool,
+    /// No events are written: the blocks are kept.
+    is_whole: bool,
+    block: Option<MessageBlock>,
+    /// The blocks that have stopped, as JSON.
+    content: Vec<String>,
     out: Vec<u8>,
 }
 
 impl MessagesWriter {
-    fn new(options: &AnswerOptions) -> MessagesWriter {
+    fn new(options: &AnswerOptions, is_whole: bool) -> MessagesWriter {
         MessagesWriter {
             id: whole::id(options),
             model: options.model.clone(),
@@ -75,21 +79,24 @@ impl MessagesWriter {
             delta: DetailMembers::new(),
             counts: DetailMembers::new(),
             is_done: false,
+            is_whole,
+            block: None,
+            content: Vec::new(),
             out: Vec::new(),
         }
     }
 
-    fn begin(&mut self, model: &str) {
-        let model = if model.is_empty() { &self.model } else { model };
+    fn begin(&mut self) {
+        let (id, model) = (&self.id, &self.model);
         frame(&mut self.out, "message_start", |o| {
             o.object("message", |o| {
-                envelope(o, &self.id, model);
+                envelope(o, id, model);
                 o.raw("content", "[]")
                     .raw("stop_reason", "null")
                     .raw("stop_sequence", "null");
                 // The counts come at the end, and overwrite these. AI SDK and others want numbers
                 // here.
-                usage(o, &ReportedUsage::default(), None);
+                usage(o, &ReportedUsage::default(), &DetailMembers::new());
             });
         });
         frame(&mut self.out, "ping", |_| {});
@@ -105,22 +112,40 @@ impl MessagesWriter {
                     r#"{"type":"text","text":""}"#
                 }
             };
-            self.start(|o| _ = o.raw("content_block", start));
+            self.start(start.to_owned());
             self.open = Some(kind);
         }
     }
 
-    fn start(&mut self, fill: impl FnOnce(&mut Object<'_>)) {
+    /// Starts a block, which is JSON.
+    fn start(&mut self, block: String) {
+        if self.is_whole {
+            self.block = Some(MessageBlock::new(block));
+            return;
+        }
         frame(&mut self.out, "content_block_start", |o| {
-            o.int("index", self.index);
-            fill(o);
+            o.int("index", self.index).raw("content_block", &block);
         });
     }
 
-    fn delta(&mut self, kind: &str, member: &str, text: &str) {
+    fn delta(&mut self, kind: &str, member: &'static str, text: &str) {
+        if let Some(block) = &mut self.block {
+            return block.push(member, text);
+        }
         frame(&mut self.out, "content_block_delta", |o| {
             o.int("index", self.index).object("delta", |o| {
                 o.str("type", kind).str(member, text);
+            });
+        });
+    }
+
+    fn cite(&mut self, citation: String) {
+        if let Some(block) = &mut self.block {
+            return block.cite(citation);
+        }
+        frame(&mut self.out, "content_block_delta", |o| {
+            o.int("index", self.index).object("delta", |o| {
+                o.str("type", "citations_delta").raw("citation", &citation);
             });
         });
     }
@@ -130,9 +155,12 @@ impl MessagesWriter {
         if self.open == Some(OpenBlock::Thinking) && !is_signed {
             self.delta("signature_delta", "signature", UNSIGNED);
         }
-        frame(&mut self.out, "content_block_stop", |o| {
-            _ = o.int("index", self.index)
-        });
+        match self.block.take() {
+            Some(block) => self.content.push(block.json()),
+            None => frame(&mut self.out, "content_block_stop", |o| {
+                _ = o.int("index", self.index)
+            }),
+        }
         self.index += 1;
         self.open = None;
     }
@@ -159,7 +187,7 @@ impl MessagesWriter {
             }
             Opaque::Block { start, input } => {
                 self.close();
-                self.start(|o| _ = o.raw("content_block", &start));
+                self.start(start);
                 if let Some(input) = input {
                     self.delta("input_json_delta", "partial_json", &input);
                 }
@@ -179,12 +207,7 @@ impl MessagesWriter {
             DetailsPlace::Text => {
                 for citation in whole::citations(members) {
                     self.block(OpenBlock::Text);
-                    frame(&mut self.out, "content_block_delta", |o| {
-                        o.int("index", self.index).object("delta", |o| {
-                            o.str("type", "citations_delta")
-                                .raw("citation", &citation.to_string());
-                        });
-                    });
+                    self.cite(citation.to_string());
                 }
                 if self.open == Some(OpenBlock::Text) {
                     self.close();
@@ -206,7 +229,7 @@ impl MessagesWriter {
         let reason = self.stop_reason.as_deref().unwrap_or("end_turn");
         frame(&mut self.out, "message_delta", |o| {
             o.object("delta", |o| whole::ending(o, reason, &self.delta));
-            usage(o, counts, Some(&self.counts));
+            usage(o, counts, &self.counts);
             details::write(o, &self.last);
         });
         frame(&mut self.out, "message_stop", |_| {});
@@ -218,7 +241,7 @@ impl MessagesWriter {
     }
 }
 
-impl StreamWriter for MessagesWriter {
+impl AnswerWriter for MessagesWriter {
     fn set_id(&mut self, id: &str) {
         id.clone_into(&mut self.id);
     }
@@ -232,8 +255,12 @@ impl StreamWriter for MessagesWriter {
         if self.is_done || (choice > 0 && !matches!(step, Step::Usage(_) | Step::Failed(_))) {
             return;
         }
-        match *step {
-            Step::Begin => self.begin(model),
+        if !model.is_empty() {
+            model.clone_into(&mut self.model);
+        }
+        match step {
+            Step::Begin if self.is_whole => {}
+            Step::Begin => self.begin(),
             Step::Reasoning { text, provider } => {
                 if !text.is_empty() {
                     self.block(OpenBlock::Thinking);
@@ -256,9 +283,7 @@ impl StreamWriter for MessagesWriter {
                 self.close();
                 // Claude Code crashes without `input`
                 // (github.com/farion1231/cc-switch/issues/2556).
-                self.start(|o| {
-                    o.object("content_block", |o| tool_use(o, id, name, "{}"));
-                });
+                self.start(event::object(|o| tool_use(o, id, name, "{}")));
                 self.open = Some(OpenBlock::Tool);
             }
             Step::CallArguments(piece) => self.delta("input_json_delta", "partial_json", piece),
@@ -267,21 +292,47 @@ impl StreamWriter for MessagesWriter {
                 if self.open != Some(OpenBlock::Tool) {
                     self.close();
                 }
-                self.stop_reason = Some(stop_reason(reason, provider, self.has_refusal).to_owned());
+                self.stop_reason =
+                    Some(stop_reason(*reason, provider.as_deref(), self.has_refusal).to_owned());
             }
-            Step::Details(place, members) => self.details(place, members),
+            Step::Details(place, members) => self.details(*place, members),
             Step::Service(step) => {
                 if let Some(block) = whole::service_block(step) {
                     self.close();
-                    self.start(|o| _ = o.raw("content_block", &block));
+                    self.start(block);
                     self.stop();
                 }
             }
             // The API has no place for them.
             Step::Extras(_) => {}
-            Step::Usage(counts) => self.end(&counts),
+            Step::Usage(counts) => self.end(counts),
             Step::Failed(failure) => self.fail(failure),
         }
+    }
+
+    fn whole(
+        &mut self,
+        counts: Option<&ReportedUsage>,
+        failure: Option<&FailedAnswer>,
+        model: &str,
+    ) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut o = Object::open(&mut out);
+        let model = if model.is_empty() { &self.model } else { model };
+        envelope(&mut o, &self.id, model);
+        o.raw("content", &format!("[{}]", self.content.join(",")));
+        let reason = self.stop_reason.as_deref().unwrap_or("end_turn");
+        let mut members = self.delta.clone();
+        merge(&mut members, self.last.clone(), false);
+        whole::ending(&mut o, reason, &members);
+        if let Some(counts) = counts {
+            usage(&mut o, counts, &self.counts);
+        }
+        if let Some(failure) = failure {
+            whole::error(&mut o, failure);
+        }
+        o.close();
+        out
     }
 
     fn keep_alive(&mut self) {

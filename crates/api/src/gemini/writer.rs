@@ -1,21 +1,41 @@
 //! The whole answer of Gemini's `generateContent`
 //! (<https://ai.google.dev/api/generate-content>). No client of a server here speaks its stream.
 
-use crate::answer::draft::{AnswerBlock, AnswerDraft, ChoiceDraft};
 use crate::answer::failure::FailedAnswer;
-use crate::answer::step::{AnswerOptions, ReportedUsage};
-use crate::answer::writer::AnswerFormat;
+use crate::answer::step::{ReportedUsage, Step};
+use crate::answer::writer::{AnswerFormat, AnswerWriter};
 use event::payload::FinishReason;
-use event::{Array, Object};
+use event::{Choices, Object};
 
 /// How this API writes answers.
 pub(crate) const FORMAT: AnswerFormat = AnswerFormat {
     path: "/v1beta/models/{model}:generateContent",
-    stream: None,
-    whole,
+    writer: |options, _| {
+        Box::new(GeminiWriter {
+            id: options.provider_id.as_ref().unwrap_or(&options.id).clone(),
+            candidates: Choices::default(),
+            out: Vec::new(),
+        })
+    },
     has_steps: false,
     error,
 };
+
+struct GeminiWriter {
+    id: String,
+    candidates: Choices<Candidate>,
+    /// Nothing: there is no stream.
+    out: Vec<u8>,
+}
+
+#[derive(Debug, Default)]
+struct Candidate {
+    /// The parts as JSON.
+    parts: Vec<String>,
+    /// The id and the name of the call that is open.
+    call: (String, String),
+    finish: FinishReason,
+}
 
 /// The member `error` (<https://ai.google.dev/gemini-api/docs/troubleshooting>).
 fn error(o: &mut Object<'_>, failure: &FailedAnswer) {
@@ -27,72 +47,84 @@ fn error(o: &mut Object<'_>, failure: &FailedAnswer) {
     });
 }
 
-fn whole(
-    options: &AnswerOptions,
-    draft: &AnswerDraft,
-    usage: Option<&ReportedUsage>,
-    model: &str,
-) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut o = Object::open(&mut out);
-    o.array("candidates", |list| {
-        for choice in &draft.choices {
-            list.object(|o| candidate(o, choice));
+impl AnswerWriter for GeminiWriter {
+    fn set_id(&mut self, id: &str) {
+        id.clone_into(&mut self.id);
+    }
+
+    fn bytes(&mut self) -> &mut Vec<u8> {
+        &mut self.out
+    }
+
+    fn step(&mut self, choice: u32, step: &Step<'_>, _model: &str) {
+        let Candidate {
+            parts,
+            call,
+            finish,
+        } = self.candidates.of(choice);
+        match step {
+            Step::Reasoning { text, .. } if !text.is_empty() => parts.push(event::object(|o| {
+                o.str("text", text).bool("thought", true);
+            })),
+            Step::Text(text) | Step::Refusal(text) => {
+                parts.push(event::object(|o| _ = o.str("text", text)));
+            }
+            Step::CallBegin { id, name, .. } => *call = (id.to_string(), name.to_string()),
+            Step::CallEnd { arguments, .. } => parts.push(event::object(|o| {
+                o.object("functionCall", |o| {
+                    o.str("id", &call.0)
+                        .str("name", &call.1)
+                        .minified("args", arguments);
+                });
+            })),
+            Step::End { reason, .. } => *finish = *reason,
+            _ => {}
         }
-    });
-    if let Some(usage) = usage {
-        o.object("usageMetadata", |o| {
-            o.int("promptTokenCount", usage.input)
-                .int("candidatesTokenCount", usage.output)
-                .int("totalTokenCount", usage.total);
+    }
+
+    fn whole(
+        &mut self,
+        usage: Option<&ReportedUsage>,
+        failure: Option<&FailedAnswer>,
+        model: &str,
+    ) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut o = Object::open(&mut out);
+        o.array("candidates", |list| {
+            for (number, candidate) in self.candidates.by_number() {
+                list.object(|o| {
+                    o.object("content", |o| {
+                        o.array("parts", |list| {
+                            candidate.parts.iter().for_each(|part| _ = list.raw(part));
+                        })
+                        .str("role", "model");
+                    });
+                    o.str("finishReason", finish_reason(candidate.finish))
+                        .int("index", number);
+                });
+            }
         });
+        if let Some(usage) = usage {
+            o.object("usageMetadata", |o| {
+                o.int("promptTokenCount", usage.input)
+                    .int("candidatesTokenCount", usage.output)
+                    .int("totalTokenCount", usage.total);
+            });
+        }
+        o.str("modelVersion", model).str("responseId", &self.id);
+        if let Some(failure) = failure {
+            error(&mut o, failure);
+        }
+        o.close();
+        out
     }
-    let id = options.provider_id.as_ref().unwrap_or(&options.id);
-    o.str("modelVersion", model).str("responseId", id);
-    if let Some(failure) = &draft.failure {
-        error(&mut o, failure);
-    }
-    o.close();
-    out
 }
 
-fn candidate(o: &mut Object<'_>, choice: &ChoiceDraft) {
-    o.object("content", |o| {
-        o.array("parts", |list| {
-            choice.blocks.iter().for_each(|block| part(list, block))
-        })
-        .str("role", "model");
-    });
-    let finish = match choice.finish.unwrap_or_default() {
+fn finish_reason(reason: FinishReason) -> &'static str {
+    match reason {
         FinishReason::Length => "MAX_TOKENS",
         FinishReason::ContentFilter => "SAFETY",
         FinishReason::Error | FinishReason::Cancelled | FinishReason::Cut => "OTHER",
         FinishReason::Stop | FinishReason::ToolCalls => "STOP",
-    };
-    o.str("finishReason", finish).int("index", choice.number);
-}
-
-fn part(list: &mut Array<'_>, block: &AnswerBlock) {
-    _ = match block {
-        AnswerBlock::Reasoning { text, .. } if !text.is_empty() => {
-            list.object(|o| _ = o.str("text", text).bool("thought", true))
-        }
-        AnswerBlock::Text(text) | AnswerBlock::Refusal(text) => {
-            list.object(|o| _ = o.str("text", text))
-        }
-        AnswerBlock::Call {
-            id,
-            name,
-            arguments,
-            is_complete: true,
-            ..
-        } => list.object(|o| {
-            o.object("functionCall", |o| {
-                o.str("id", id)
-                    .str("name", name)
-                    .minified("args", arguments);
-            });
-        }),
-        _ => list,
-    };
+    }
 }

@@ -5,9 +5,9 @@
 
 use crate::answer::details;
 use crate::answer::details::{DetailMembers, DetailsPlace, merge};
-use crate::answer::draft::{AnswerBlock, AnswerDraft, ChoiceDraft, members_of};
+use crate::answer::failure::FailedAnswer;
 use crate::answer::step::{AnswerOptions, ReportedUsage, Step};
-use crate::answer::writer::{AnswerFormat, StreamWriter, openai_error};
+use crate::answer::writer::{AnswerFormat, AnswerWriter, openai_error};
 use event::payload::FinishReason;
 use event::{Choices, Object, Raw};
 use serde_json::Value;
@@ -16,43 +16,69 @@ use std::collections::HashMap;
 /// How this API writes answers.
 pub(crate) const FORMAT: AnswerFormat = AnswerFormat {
     path: "/v1/chat/completions",
-    stream: Some(|options| Box::new(ChatStream::new(options))),
-    whole,
+    writer: |options, is_whole| Box::new(ChatWriter::new(options, is_whole)),
     has_steps: false,
     error: openai_error,
 };
 
-/// The stream.
-struct ChatStream {
+struct ChatWriter {
     envelope: ChunkEnvelope,
+    is_whole: bool,
     include_usage: bool,
-    /// The call that is open in each choice, or the one before the next.
-    places: Choices<CallPlace>,
-    /// The details that wait for the next chunk of each choice.
-    waiting: Choices<WaitingDetails>,
-    /// How many entries of each list of a message were written.
-    entries: Choices<HashMap<String, usize>>,
+    choices: Choices<ChatChoice>,
     /// The provider's counts.
     counts: DetailMembers,
+    /// What a whole answer has under the key `toolpipe`.
+    extras: Option<String>,
     out: Vec<u8>,
 }
 
-/// The details of a choice that wait.
+/// One choice.
 #[derive(Debug, Default)]
-struct WaitingDetails {
-    choice: DetailMembers,
-    message: DetailMembers,
+struct ChatChoice {
+    /// The call that is open, or the one before the next.
+    place: CallPlace,
+    /// Details of the choice and of its message: in a stream those that wait for the next chunk.
+    details: DetailMembers,
+    message_details: DetailMembers,
+    /// How many entries of each list of the message were written.
+    entries: HashMap<String, usize>,
+    /// What a whole answer has of the choice.
+    message: ChatMessage,
+    finish: FinishReason,
 }
 
-impl ChatStream {
-    fn new(options: &AnswerOptions) -> ChatStream {
-        ChatStream {
-            envelope: ChunkEnvelope::new(options, "chat.completion.chunk"),
+/// The message of a whole answer.
+#[derive(Debug, Default)]
+struct ChatMessage {
+    text: String,
+    refusal: String,
+    reasoning: String,
+    calls: Vec<ChatCall>,
+}
+
+#[derive(Debug)]
+struct ChatCall {
+    id: String,
+    name: String,
+    arguments: String,
+    extra: Option<String>,
+}
+
+impl ChatWriter {
+    fn new(options: &AnswerOptions, is_whole: bool) -> ChatWriter {
+        let object = if is_whole {
+            "chat.completion"
+        } else {
+            "chat.completion.chunk"
+        };
+        ChatWriter {
+            envelope: ChunkEnvelope::new(options, object),
+            is_whole,
             include_usage: options.include_usage,
-            places: Choices::default(),
-            waiting: Choices::default(),
-            entries: Choices::default(),
+            choices: Choices::default(),
             counts: DetailMembers::new(),
+            extras: None,
             out: Vec::new(),
         }
     }
@@ -69,16 +95,18 @@ impl ChatStream {
         delta: impl FnOnce(&mut Object<'_>),
         end: impl FnOnce(&mut Object<'_>),
     ) {
-        let mut waiting = std::mem::take(self.waiting.of(choice));
-        number(&mut waiting.message, self.entries.of(choice));
+        let waits = self.choices.of(choice);
+        let of_choice = std::mem::take(&mut waits.details);
+        let mut of_message = std::mem::take(&mut waits.message_details);
+        number(&mut of_message, &mut waits.entries);
         self.envelope.chunk(&mut self.out, |o| {
             o.array("choices", |list| {
                 list.object(|o| {
                     o.int("index", choice).object("delta", |o| {
                         delta(o);
-                        details::write(o, &waiting.message);
+                        details::write(o, &of_message);
                     });
-                    details::write(o, &waiting.choice);
+                    details::write(o, &of_choice);
                     end(o);
                 });
             });
@@ -102,7 +130,7 @@ fn number(message: &mut DetailMembers, written: &mut HashMap<String, usize>) {
     }
 }
 
-impl StreamWriter for ChatStream {
+impl AnswerWriter for ChatWriter {
     fn set_id(&mut self, id: &str) {
         self.envelope.set_id(id);
     }
@@ -113,7 +141,23 @@ impl StreamWriter for ChatStream {
 
     fn step(&mut self, choice: u32, step: &Step<'_>, model: &str) {
         self.envelope.set_model(model);
-        match *step {
+        match step {
+            Step::Details(place, members) => {
+                let (into, joins) = match place {
+                    DetailsPlace::Answer => (&mut self.envelope.members, false),
+                    DetailsPlace::Usage => (&mut self.counts, false),
+                    DetailsPlace::Choice => (&mut self.choices.of(choice).details, false),
+                    DetailsPlace::Message
+                    | DetailsPlace::Text
+                    | DetailsPlace::Call
+                    | DetailsPlace::Item => (&mut self.choices.of(choice).message_details, true),
+                };
+                merge(into, members.clone().into_owned(), joins);
+            }
+            // The API has no place for them.
+            Step::Service(_) => {}
+            Step::Extras(json) if self.is_whole => self.extras = Some(json.to_string()),
+            step if self.is_whole => self.choices.of(choice).keep(step),
             Step::Begin => self.delta(choice, |o| {
                 o.str("role", "assistant").str("content", "");
             }),
@@ -131,53 +175,40 @@ impl StreamWriter for ChatStream {
                 }
             }
             Step::CallBegin { id, name, .. } => {
-                let place = *self.places.of(choice);
+                let place = self.choices.of(choice).place;
                 self.delta(choice, |o| place.begin(o, id, name));
             }
             Step::CallArguments(more) => {
-                let place = *self.places.of(choice);
+                let place = self.choices.of(choice).place;
                 self.delta(choice, |o| place.arguments(o, more));
             }
             Step::CallEnd { provider, .. } => {
-                let place = *self.places.of(choice);
-                if let Some(extra) = provider.and_then(extra_content) {
+                let place = self.choices.of(choice).place;
+                if let Some(extra) = provider.as_deref().and_then(extra_content) {
                     self.delta(choice, |o| place.extra(o, &extra));
                 }
-                self.places.of(choice).advance();
-            }
-            Step::Details(place, members) => {
-                let (into, joins) = match place {
-                    DetailsPlace::Answer => (&mut self.envelope.members, false),
-                    DetailsPlace::Usage => (&mut self.counts, false),
-                    DetailsPlace::Choice => (&mut self.waiting.of(choice).choice, false),
-                    DetailsPlace::Message
-                    | DetailsPlace::Text
-                    | DetailsPlace::Call
-                    | DetailsPlace::Item => (&mut self.waiting.of(choice).message, true),
-                };
-                merge(into, members.clone(), joins);
+                self.choices.of(choice).place.advance();
             }
             Step::End { reason, .. } => {
                 // The finish reason is alone in its chunk, but for what is of the choice.
-                let of_choice = std::mem::take(&mut self.waiting.of(choice).choice);
-                if !self.waiting.of(choice).message.is_empty() {
+                let waits = self.choices.of(choice);
+                if !waits.message_details.is_empty() {
+                    let of_choice = std::mem::take(&mut waits.details);
                     self.delta(choice, |_| {});
+                    self.choices.of(choice).details = of_choice;
                 }
-                self.waiting.of(choice).choice = of_choice;
                 self.choice(
                     choice,
                     |_| {},
-                    |o| _ = o.str("finish_reason", reason_name(reason)),
+                    |o| _ = o.str("finish_reason", reason_name(*reason)),
                 );
             }
-            // The API has no place for them.
-            Step::Service(_) => {}
             Step::Extras(json) => self.envelope.chunk(&mut self.out, |o| {
                 o.array("choices", |_| {}).raw("toolpipe", json);
             }),
             Step::Usage(usage) => {
                 if self.include_usage {
-                    let counts = details::counts(Some(&self.counts), |o| usage_members(&usage, o));
+                    let counts = details::counts(&self.counts, |o| usage_members(usage, o));
                     self.envelope.chunk(&mut self.out, |o| {
                         _ = o.array("choices", |_| {}).raw("usage", &counts)
                     });
@@ -193,97 +224,107 @@ impl StreamWriter for ChatStream {
             }
         }
     }
-}
 
-/// The whole answer.
-fn whole(
-    options: &AnswerOptions,
-    draft: &AnswerDraft,
-    usage: Option<&ReportedUsage>,
-    model: &str,
-) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut envelope = ChunkEnvelope::new(options, "chat.completion");
-    envelope.members = members_of(&draft.details, DetailsPlace::Answer);
-    envelope.set_model(model);
-    envelope.object(&mut out, |o| {
-        o.array("choices", |list| {
-            for choice in &draft.choices {
-                list.object(|o| {
-                    o.int("index", choice.number)
-                        .object("message", |o| message(choice, o));
-                    choice
-                        .details
-                        .get(&DetailsPlace::Choice)
-                        .into_iter()
-                        .for_each(|members| details::write(o, members));
-                    o.str(
-                        "finish_reason",
-                        reason_name(choice.finish.unwrap_or_default()),
-                    );
-                });
+    fn whole(
+        &mut self,
+        usage: Option<&ReportedUsage>,
+        failure: Option<&FailedAnswer>,
+        model: &str,
+    ) -> Vec<u8> {
+        self.envelope.set_model(model);
+        let mut out = Vec::new();
+        self.envelope.object(&mut out, |o| {
+            o.array("choices", |list| {
+                for (number, choice) in self.choices.by_number() {
+                    list.object(|o| {
+                        o.int("index", number).object("message", |o| {
+                            choice.message.write(o);
+                            details::write(o, &choice.message_details);
+                        });
+                        details::write(o, &choice.details);
+                        o.str("finish_reason", reason_name(choice.finish));
+                    });
+                }
+            });
+            if let Some(usage) = usage {
+                let counts = details::counts(&self.counts, |o| usage_members(usage, o));
+                o.raw("usage", &counts);
+            }
+            if let Some(extras) = &self.extras {
+                o.raw("toolpipe", extras);
+            }
+            if let Some(failure) = failure {
+                openai_error(o, failure);
             }
         });
-        if let Some(usage) = usage {
-            let theirs = draft.details.get(&DetailsPlace::Usage);
-            o.raw(
-                "usage",
-                &details::counts(theirs, |o| usage_members(usage, o)),
-            );
-        }
-        if let Some(extras) = &draft.extras {
-            o.raw("toolpipe", extras);
-        }
-        if let Some(failure) = &draft.failure {
-            openai_error(o, failure);
-        }
-    });
-    out
+        out
+    }
 }
 
-fn message(choice: &ChoiceDraft, o: &mut Object<'_>) {
-    let [mut text, mut refusal, mut reasoning] = [const { String::new() }; 3];
-    let mut has_calls = false;
-    let mut more = members_of(&choice.details, DetailsPlace::Message);
-    for block in &choice.blocks {
-        match block {
-            AnswerBlock::Text(more) => text.push_str(more),
-            AnswerBlock::Refusal(more) => refusal.push_str(more),
-            AnswerBlock::Reasoning { text: more, .. } => reasoning.push_str(more),
-            AnswerBlock::Call { .. } => has_calls = true,
-            AnswerBlock::Service(_) => {}
-            AnswerBlock::Details(_, members) => merge(&mut more, members.clone(), true),
-        }
-    }
-    o.str("role", "assistant");
-    if text.is_empty() && (has_calls || !refusal.is_empty()) {
-        o.raw("content", "null");
-    } else {
-        o.str("content", &text);
-    }
-    if !refusal.is_empty() {
-        o.str("refusal", &refusal);
-    }
-    if !reasoning.is_empty() {
-        o.str("reasoning_content", &reasoning);
-    }
-    if has_calls {
-        o.array("tool_calls", |list| {
-            for block in &choice.blocks {
-                if let AnswerBlock::Call {
-                    id,
-                    name,
-                    arguments,
-                    provider,
-                    ..
-                } = block
-                {
-                    list.object(|o| whole_call(o, id, name, arguments, provider.as_deref()));
+impl ChatChoice {
+    /// Takes a step of a whole answer.
+    fn keep(&mut self, step: &Step<'_>) {
+        let message = &mut self.message;
+        match step {
+            Step::Text(text) => message.text.push_str(text),
+            Step::Refusal(text) => message.refusal.push_str(text),
+            Step::Reasoning { text, .. } => message.reasoning.push_str(text),
+            Step::CallBegin { id, name, provider } => message.calls.push(ChatCall {
+                id: id.to_string(),
+                name: name.to_string(),
+                arguments: String::new(),
+                extra: provider.as_deref().and_then(extra_content),
+            }),
+            Step::CallArguments(more) => {
+                if let Some(call) = message.calls.last_mut() {
+                    call.arguments.push_str(more);
                 }
             }
-        });
+            Step::CallEnd { provider, .. } => {
+                if let Some(call) = message.calls.last_mut() {
+                    call.extra = provider.as_deref().and_then(extra_content);
+                }
+            }
+            Step::End { reason, .. } => self.finish = *reason,
+            _ => {}
+        }
     }
-    details::write(o, &more);
+}
+
+impl ChatMessage {
+    fn write(&self, o: &mut Object<'_>) {
+        o.str("role", "assistant");
+        let has_other = !self.calls.is_empty() || !self.refusal.is_empty();
+        if self.text.is_empty() && has_other {
+            o.raw("content", "null");
+        } else {
+            o.str("content", &self.text);
+        }
+        for (name, text) in [
+            ("refusal", &self.refusal),
+            ("reasoning_content", &self.reasoning),
+        ] {
+            if !text.is_empty() {
+                o.str(name, text);
+            }
+        }
+        if !self.calls.is_empty() {
+            o.array("tool_calls", |list| {
+                for call in &self.calls {
+                    list.object(|o| {
+                        o.str("id", &call.id)
+                            .str("type", "function")
+                            .object("function", |o| {
+                                o.str("name", &call.name).str("arguments", &call.arguments);
+                            });
+                        if let Some(extra) = &call.extra {
+                            o.raw("extra_content", extra);
+                        }
+                    });
+                }
+            });
+        }
+    }
 }
 
 /// The value of `finish_reason`. A stream that failed has none.
@@ -359,24 +400,6 @@ impl CallPlace {
                 fill(o);
             });
         });
-    }
-}
-
-/// The call in a whole answer.
-pub(crate) fn whole_call(
-    o: &mut Object<'_>,
-    id: &str,
-    name: &str,
-    arguments: &str,
-    provider: Option<&str>,
-) {
-    o.str("id", id)
-        .str("type", "function")
-        .object("function", |o| {
-            o.str("name", name).str("arguments", arguments);
-        });
-    if let Some(extra) = provider.and_then(extra_content) {
-        o.raw("extra_content", &extra);
     }
 }
 

@@ -203,7 +203,7 @@ impl ResponseEnvelope {
         match outcome {
             ResponseOutcome::Completed(usage) | ResponseOutcome::Incomplete(_, usage) => o.raw(
                 "usage",
-                &details::counts(Some(&self.counts), |o| counts(o, usage)),
+                &details::counts(&self.counts, |o| counts(o, usage)),
             ),
             _ => o.raw("usage", "null"),
         };

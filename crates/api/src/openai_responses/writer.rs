@@ -14,11 +14,10 @@
 //! `incomplete` in the `output` of `response.incomplete`.
 
 use crate::answer::details::{DetailMembers, DetailsPlace, merge};
-use crate::answer::draft::AnswerDraft;
 use crate::answer::failure::FailedAnswer;
 use crate::answer::step::RunningStatus;
-use crate::answer::step::{AnswerOptions, ReportedUsage, ServiceStep, Step};
-use crate::answer::writer::{AnswerFormat, StreamWriter, frame, openai_error};
+use crate::answer::step::{AnswerOptions, ReportedUsage, ServiceStep, ServiceStepKind, Step};
+use crate::answer::writer::{AnswerFormat, AnswerWriter, frame, openai_error};
 use crate::carried::carry;
 use crate::inbound::tools::NamespacedTool;
 use crate::members::{GetText, Put};
@@ -36,14 +35,15 @@ use serde_json::Value;
 /// How this API writes answers.
 pub(crate) const FORMAT: AnswerFormat = AnswerFormat {
     path: "/v1/responses",
-    stream: Some(|options| Box::new(ResponsesWriter::new(options))),
-    whole,
+    writer: |options, is_whole| Box::new(ResponsesWriter::new(options, is_whole)),
     has_steps: true,
     error: openai_error,
 };
 
 struct ResponsesWriter {
     envelope: ResponseEnvelope,
+    /// No events are written.
+    is_whole: bool,
     custom_tools: Vec<String>,
     namespaced_tools: Vec<NamespacedTool>,
     /// The number of the next event.
@@ -76,9 +76,10 @@ struct ResponsesWriter {
 }
 
 impl ResponsesWriter {
-    fn new(options: &AnswerOptions) -> ResponsesWriter {
+    fn new(options: &AnswerOptions, is_whole: bool) -> ResponsesWriter {
         ResponsesWriter {
             envelope: ResponseEnvelope::new(options),
+            is_whole,
             custom_tools: options.custom_tools.clone(),
             namespaced_tools: options.namespaced_tools.clone(),
             sequence: 0,
@@ -104,6 +105,9 @@ impl ResponsesWriter {
 
     /// Writes the event `name` with the next number.
     fn event(&mut self, name: &str, fill: impl FnOnce(&mut Object<'_>)) {
+        if self.is_whole {
+            return;
+        }
         let before = self.out.len();
         frame(&mut self.out, name, |o| {
             o.int("sequence_number", self.sequence);
@@ -222,39 +226,34 @@ impl ResponsesWriter {
     }
 
     /// Takes what happens to a call of the service.
-    fn service(&mut self, step: ServiceStep<'_>) {
-        let call_id = match step {
-            ServiceStep::Begin { id, name } => return self.service_begin(id, name),
-            ServiceStep::Arguments { id, .. }
-            | ServiceStep::Called { id, .. }
-            | ServiceStep::Result { id, .. }
-            | ServiceStep::Pending { id, .. } => id,
-        };
+    fn service(&mut self, step: &ServiceStep<'_>) {
+        if step.kind == ServiceStepKind::Begin {
+            return self.service_begin(&step.id, &step.name);
+        }
+        let text = step.text.as_ref();
         let mut open = std::mem::take(&mut self.service);
-        let found = open.iter().position(|item| item.call_id == call_id);
+        let found = open.iter().position(|item| item.call_id == step.id);
         if let Some(place) = found {
             let item = &mut open[place];
-            match step {
-                ServiceStep::Begin { .. } => {}
-                ServiceStep::Arguments { piece, .. } => {
-                    item.arguments.push_str(piece);
+            match step.kind {
+                ServiceStepKind::Begin => {}
+                ServiceStepKind::Arguments => {
+                    item.arguments.push_str(text);
                     self.service_event("response.mcp_call_arguments.delta", item, |o| {
-                        _ = o.str("delta", piece)
+                        _ = o.str("delta", text)
                     });
                 }
-                ServiceStep::Called { arguments, .. } => {
-                    arguments.clone_into(&mut item.arguments);
+                ServiceStepKind::Called => {
+                    text.clone_into(&mut item.arguments);
                     self.service_event("response.mcp_call_arguments.done", item, |o| {
-                        _ = o.str("arguments", arguments)
+                        _ = o.str("arguments", text)
                     });
                 }
-                ServiceStep::Result {
-                    output, is_error, ..
-                } => {
+                ServiceStepKind::Result { is_error } => {
                     let item = open.remove(place);
-                    self.service_end(&item, output, is_error);
+                    self.service_end(&item, text, is_error);
                 }
-                ServiceStep::Pending { .. } => self.service_waits(item),
+                ServiceStepKind::Pending => self.service_waits(item),
             }
         }
         self.service = open;
@@ -654,7 +653,7 @@ impl ResponsesWriter {
     }
 }
 
-impl StreamWriter for ResponsesWriter {
+impl AnswerWriter for ResponsesWriter {
     fn set_id(&mut self, id: &str) {
         self.envelope.set_id(id);
     }
@@ -677,29 +676,50 @@ impl StreamWriter for ResponsesWriter {
         if self.is_done || (choice > 0 && !matches!(step, Step::Usage(_) | Step::Failed(_))) {
             return;
         }
-        match *step {
+        match step {
             Step::Begin => {
                 self.envelope.set_model(model);
                 self.lifecycle("response.created", &ResponseOutcome::InProgress);
                 self.lifecycle("response.in_progress", &ResponseOutcome::InProgress);
             }
-            Step::Reasoning { text, provider } => self.reasoning(text, provider),
+            Step::Reasoning { text, provider } => self.reasoning(text, provider.as_deref()),
             Step::Text(text) => self.message(false, text),
             Step::Refusal(text) => self.message(true, text),
-            Step::CallBegin { id, name, provider } => self.call(id, name, provider),
+            Step::CallBegin { id, name, provider } => self.call(id, name, provider.as_deref()),
             Step::CallArguments(piece) => self.arguments(piece),
             Step::CallEnd { arguments, .. } => self.call_end(arguments),
-            Step::Details(place, members) => self.details(place, members),
-            Step::End { reason, .. } => self.end(reason),
+            Step::Details(place, members) => self.details(*place, members),
+            Step::End { reason, .. } => self.end(*reason),
             Step::Service(step) => self.service(step),
             // openai-node throws on an event type that it does not know.
             Step::Extras(_) => {}
             Step::Usage(usage) => {
-                let outcome = self.outcome(usage);
+                let outcome = self.outcome(*usage);
                 self.last(outcome.event(), &outcome);
             }
             Step::Failed(failure) => self.fail(failure),
         }
+    }
+
+    /// It has the items that the stream would have, since these are kept by the same steps.
+    fn whole(
+        &mut self,
+        usage: Option<&ReportedUsage>,
+        failure: Option<&FailedAnswer>,
+        model: &str,
+    ) -> Vec<u8> {
+        if self.finish.is_none() {
+            self.end(FinishReason::Stop);
+        }
+        self.envelope.set_model(model);
+        let outcome = match failure {
+            Some(failure) => failure.into(),
+            None => self.outcome(usage.copied().unwrap_or_default()),
+        };
+        let mut out = Vec::new();
+        self.envelope
+            .write(&outcome, &self.output.items(), &mut out);
+        out
     }
 
     /// Comments do not reset the idle timer of Codex (github.com/openai/codex/issues/31539);
@@ -797,30 +817,6 @@ fn cited(mut annotation: Value, end: usize) -> Value {
         }
     }
     annotation
-}
-
-/// The whole response, made by the writer of the stream, so that the two have the same items.
-fn whole(
-    options: &AnswerOptions,
-    draft: &AnswerDraft,
-    usage: Option<&ReportedUsage>,
-    model: &str,
-) -> Vec<u8> {
-    let mut writer = ResponsesWriter::new(options);
-    draft.replay(0, &mut |step| {
-        writer.step(0, step, model);
-        writer.out.clear();
-    });
-    let mut out = Vec::new();
-    writer.envelope.set_model(model);
-    let outcome = match &draft.failure {
-        Some(failure) => failure.into(),
-        None => writer.outcome(usage.copied().unwrap_or_default()),
-    };
-    writer
-        .envelope
-        .write(&outcome, &writer.output.items(), &mut out);
-    out
 }
 
 #[cfg(test)]

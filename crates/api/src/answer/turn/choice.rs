@@ -1,12 +1,12 @@
 //! One choice: what its events become, in the one order that a front can write.
 
 use crate::answer::details::{DetailMembers, DetailsPlace};
-use crate::answer::draft::AnswerBlock;
 use crate::answer::failure::FailedAnswer;
-use crate::answer::step::{Dropped, Step, TextKind};
+use crate::answer::step::{Dropped, ServiceStepKind, Step, TextKind};
 use crate::members::minified;
 use event::payload::{FinishReason, ToolCall, ToolCallDelta};
 use event::{Raw, Surrogates, Text};
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
 /// Why the answer cannot go on, although the upstream goes on.
@@ -43,7 +43,7 @@ impl AnswerTrouble {
 #[derive(Debug)]
 enum WaitingItem {
     /// Anything but a call.
-    Block(AnswerBlock),
+    Block(Step<'static>),
     Call(HeldCall),
     /// The place of a call of which nothing has come, although one with a higher index has.
     Awaited,
@@ -172,8 +172,9 @@ impl ChoiceSteps {
             && let Some(bytes) = block.join(step)
         {
             self.held += bytes;
-        } else if let Some(block) = AnswerBlock::of(step) {
-            self.hold(WaitingItem::Block(block));
+        } else if !matches!(step, Step::Service(step) if step.kind == ServiceStepKind::Arguments) {
+            // The pieces of a call of the service come again with the whole call.
+            self.hold(WaitingItem::Block(step.to_kept()));
         }
         Ok(())
     }
@@ -188,15 +189,16 @@ impl ChoiceSteps {
         if place == DetailsPlace::Item {
             self.release(out)?;
         }
+        let step = Step::Details(place, Cow::Owned(members));
         if !self.queue.is_empty() || self.waits {
-            self.hold(WaitingItem::Block(AnswerBlock::Details(place, members)));
+            self.hold(WaitingItem::Block(step));
         } else if place == DetailsPlace::Item {
             self.begin(out);
-            out.emit(&Step::Details(place, &members));
+            out.emit(&step);
         } else {
             // They do not begin the answer, whose failure may still become the status of the
             // response.
-            (out.take)(out.model, out.number, &Step::Details(place, &members));
+            (out.take)(out.model, out.number, &step);
         }
         Ok(())
     }
@@ -304,7 +306,7 @@ impl ChoiceSteps {
         let mut rest = String::new();
         self.halves[TextKind::Answer as usize].finish(&mut rest);
         if !rest.is_empty() {
-            self.say(&Step::Text(&rest), out)?;
+            self.say(&Step::Text(rest.into()), out)?;
         }
         self.waits = false;
         for place in std::mem::take(&mut self.awaited).into_values() {
@@ -321,10 +323,11 @@ impl ChoiceSteps {
                 self.queue.front_mut().filter(|item| item.is_certain())
             {
                 call.send(out);
-                let behind =
-                    self.queue.drain(..).skip(1).filter(|item| {
-                        !matches!(item, WaitingItem::Block(AnswerBlock::Details(..)))
-                    });
+                let behind = self
+                    .queue
+                    .drain(..)
+                    .skip(1)
+                    .filter(|item| !matches!(item, WaitingItem::Block(Step::Details(..))));
                 self.behind_cut += behind
                     .filter(|item| !matches!(item, WaitingItem::Nothing))
                     .count() as u64;
@@ -343,7 +346,7 @@ impl ChoiceSteps {
         };
         self.begin(out);
         let fits = reason == given && matches!(reason, FinishReason::Stop | FinishReason::Length);
-        let provider = provider.filter(|_| fits);
+        let provider = provider.filter(|_| fits).map(Cow::from);
         out.emit(&Step::End { reason, provider });
         Ok(())
     }
@@ -448,9 +451,7 @@ impl ChoiceSteps {
                     }
                     self.complete += 1;
                 }
-                Some(WaitingItem::Block(block)) => {
-                    block.step().iter().for_each(|step| out.emit(step))
-                }
+                Some(WaitingItem::Block(step)) => out.emit(step),
                 Some(WaitingItem::Awaited | WaitingItem::Nothing) | None => {}
             }
             self.pop();
@@ -558,9 +559,9 @@ impl HeldCall {
     pub(super) fn send(&mut self, out: &mut StepEmitter<'_, '_>) -> bool {
         if !std::mem::replace(&mut self.has_begun, true) {
             out.emit(&Step::CallBegin {
-                id: &self.id,
-                name: &self.name,
-                provider: self.provider.as_deref(),
+                id: (&self.id).into(),
+                name: (&self.name).into(),
+                provider: self.provider.as_deref().map(Cow::from),
             });
         }
         if let Some(more) = self
@@ -568,14 +569,14 @@ impl HeldCall {
             .get(self.sent..)
             .filter(|more| !more.is_empty())
         {
-            out.emit(&Step::CallArguments(more));
+            out.emit(&Step::CallArguments(more.into()));
             self.sent = self.arguments.len();
         }
         let is_complete = self.state == ChoiceCallState::Complete;
         if is_complete {
             out.emit(&Step::CallEnd {
-                arguments: &self.arguments,
-                provider: self.provider.as_deref(),
+                arguments: (&self.arguments).into(),
+                provider: self.provider.as_deref().map(Cow::from),
             });
         }
         is_complete
