@@ -8,8 +8,8 @@
 //!
 //! A projection may assume:
 //!
-//! * An id names a call within its turn. A call that begins after the next `stream_start` is another
-//!   call, whatever its id. Events of a run (`tool_use`, `tool_progress`, `tool_result`, a `tool`
+//! * An id names a call within its turn. A call that begins after the next `stream_start`, or after
+//!   the `retract` of one of its id, is another call, whatever its id. Events of a run (`tool_use`, `tool_progress`, `tool_result`, a `tool`
 //!   message) name the latest call of their stream, choice and id, even after its turn, since tools
 //!   may take longer than that. One of an id that no call has is a call of its own.
 //! * What a stage wrote twice counts once: deltas beside the `tool_call` made of them, the message
@@ -690,11 +690,12 @@ impl Talk {
         Change::Call(at, CallChange::Retracted)
     }
 
-    /// The call of this id in the current turn. Some servers number the calls of each turn anew.
+    /// The call of this id in the current turn, unless it was retracted: then it begins anew. Some servers number the calls of each turn anew.
     fn open(&self, event: &Event<'_>, id: &str) -> Option<usize> {
         let at = self.call_of(event, id)?;
         let call = self.calls.get(at)?;
-        (!call.is_closed).then_some(at)
+        let is_open = !call.is_closed && call.state != CallState::Retracted;
+        is_open.then_some(at)
     }
 
     /// The calls that the event names so, and all calls.

@@ -140,6 +140,16 @@ fn a_call_that_begins_in_the_next_turn_is_another_call_though_its_id_is_the_same
 }
 
 #[test]
+fn a_call_that_begins_after_the_retract_of_its_id_is_another_call() {
+    let retract = r#"{"type":"retract","tool_id":"a","reason":"arguments_replaced"}"#;
+    for again in [&[CALL][..], &[BEGUN, REST, CALL]] {
+        let log = [&[START, BEGUN, retract], again, &[TOOL_CALLS]].concat();
+        let want = [r#"0 {"n": Retracted"#, r#"0 {"n":1} Called"#];
+        assert_eq!(calls(&talk(&log)), want, "{again:?}");
+    }
+}
+
+#[test]
 fn a_result_reaches_its_call_after_its_turn_until_the_id_is_used_again() {
     let mut talk = talk(&[START, CALL, TOOL_CALLS, USED, START]);
     assert_eq!(

@@ -128,6 +128,16 @@ impl<'a> Event<'a> {
         self.t
     }
 
+    /// The event as one of the unnamed stream, for a reader of one stream, to whom machines hand on
+    /// named events and give unnamed ones.
+    #[inline]
+    pub fn unnamed(self) -> Self {
+        Event {
+            stream: None,
+            ..self
+        }
+    }
+
     fn slots(&self) -> LineMembers<'a> {
         match self.source {
             EventSource::Line(members) => members,
