@@ -157,10 +157,7 @@ impl Proposals {
         let file = relative(path, &self.folder)?;
         for seen in streams {
             if let Some((line, label)) = self.known.get(&(file.clone(), seen.part)) {
-                let is_same = label
-                    .sha256
-                    .as_ref()
-                    .is_none_or(|known| *known == seen.sha256);
+                let is_same = label.sha256.is_none() || label.sha256 == seen.label.sha256;
                 if let (false, Some(index)) = (is_same, &mut self.index) {
                     self.changed += 1;
                     index.set(*line, again(seen)?);
@@ -193,22 +190,17 @@ impl Proposals {
             format!("{file}{part}"),
         ];
         let free = names.iter().find(|id| !self.ids.contains(*id)).cloned();
-        let id = free.unwrap_or_else(|| format!("{file}{part} {}", seen.sha256));
+        let hash = seen.label.sha256.as_deref().unwrap_or_default();
+        let id = free.unwrap_or_else(|| format!("{file}{part} {hash}"));
         self.ids.insert(id.clone());
         Label {
             id,
             file: file.to_owned(),
             part: has_parts.then_some(seen.part),
-            api: seen.api.clone(),
-            model: seen.model.clone(),
-            has_tool_call: None,
             proposed: Some(seen.has_call()),
             calls: seen.calls(),
             tags: seen.tags(),
-            tools_mode: seen.tools_mode.clone().filter(|mode| mode == "tag"),
-            dialect: seen.dialect.clone(),
-            sha256: Some(seen.sha256.clone()),
-            ..Label::default()
+            ..seen.label.clone()
         }
     }
 
@@ -237,7 +229,7 @@ fn again(seen: &SeenCalls) -> Result<Vec<(&'static str, Value)>> {
         ("has_tool_call", Value::Null),
         ("proposed", Value::Bool(seen.has_call())),
         ("calls", serde_json::to_value(seen.calls())?),
-        ("sha256", Value::String(seen.sha256.clone())),
+        ("sha256", seen.label.sha256.clone().into()),
     ])
 }
 

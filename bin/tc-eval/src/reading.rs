@@ -1,12 +1,10 @@
 //! The full reading of recorded streams: `tag-parse` and `tc-accumulate` in this process.
 
-use crate::read::{self, EventOrigin, ReadSettings};
 use accumulate::Accumulate;
-use anyhow::Result;
-use event::payload::StreamStart;
-use event::{Chain, Emitted, Event, Kind, Machine, SinkOf};
-use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use conversation::{Call, Keep, Refusal, Talk};
+use event::payload::{CallErrorCode, RetractReason, StreamStart};
+use event::{Chain, Emitted, Event, Kind, Machine, Raw, SinkOf};
+use std::collections::HashMap;
 use std::rc::Rc;
 use tag::{Streams, Tag};
 
@@ -54,37 +52,36 @@ impl FullReading {
     }
 }
 
-/// What is made of one stream of a recording.
-pub(crate) trait StreamReader: Default {
-    /// Takes the next event as the recording has it.
-    fn push(&mut self, event: &Event<'_>, origin: EventOrigin);
-
-    /// Takes the next event of the full reading.
-    fn read(&mut self, event: &Event<'_>);
+/// A conversation without its texts, and without results unless they are wanted.
+pub(crate) fn calls_alone(results: bool) -> Talk {
+    Talk::new(Keep {
+        text: false,
+        arguments: true,
+        results,
+    })
 }
 
-/// The streams of the recording `bytes` of the file at `path`, by their numbers.
-///
-/// # Errors
-/// As [`read::each_event`].
-pub(crate) fn streams<S: StreamReader>(
-    path: &Path,
-    bytes: &[u8],
-    settings: &ReadSettings,
-) -> Result<BTreeMap<u64, S>> {
-    let mut streams: BTreeMap<u64, S> = BTreeMap::new();
-    let mut reading = FullReading::new();
-    read::each_event(path, bytes, settings, &mut |event, origin| {
-        if origin.part > 0 {
-            let stream = streams.entry(origin.part).or_default();
-            stream.push(event, origin);
-            reading.push(origin.part, event, &mut |event, _| stream.read(event));
-        }
-    })?;
-    for (part, stream) in &mut streams {
-        reading.finish(*part, &mut |event, _| stream.read(event));
-    }
-    Ok(streams)
+/// The calls that the model made in one stream, in the order in which they began.
+pub(crate) fn made_calls(talk: &Talk) -> Vec<&Call> {
+    let calls = talk.calls().iter().map(|(_, call)| call);
+    let made = calls.filter(|call| call.is_merged && !is_taken_back(call));
+    let mut made: Vec<&Call> = made.collect();
+    made.sort_by_key(|call| call.index);
+    made
+}
+
+/// The arguments that the model wrote; `None` where they were cut or are not JSON. What does not fit
+/// the schema of the tool is what the model wrote all the same.
+pub(crate) fn arguments(call: &Call) -> Option<Raw<'_>> {
+    let is_written = |why: &Refusal| why.code == CallErrorCode::Schema.name();
+    let arguments = Raw::parse(&call.arguments).ok();
+    arguments.filter(|_| call.refusal.as_ref().is_none_or(is_written))
+}
+
+/// Whether the call turned out not to be one. The model made a call whose stream failed later.
+pub(crate) fn is_taken_back(call: &Call) -> bool {
+    let reason = call.retracted.as_deref();
+    reason.is_some_and(|reason| reason != RetractReason::StreamFailed.name())
 }
 
 /// The machine of the stream that `first` begins. `tag-parse` would also read a stream without

@@ -13,8 +13,8 @@ mod value;
 
 pub use found::{Difference, Locus, Side, What};
 pub use recording::{
-    Passage, RecordedArguments, RecordedCall, RecordedChoice, RecordedConversation, RecordedTurn,
-    RecordedWord, Recording, ToolResult,
+    CallNotes, Passage, RecordedArguments, RecordedCall, RecordedChoice, RecordedConversation,
+    RecordedTurn, RecordedWord, Recording,
 };
 pub use text::{DiffSettings, Ignored};
 

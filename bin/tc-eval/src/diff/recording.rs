@@ -4,20 +4,22 @@
 
 use super::lines::LineCounter;
 use crate::read::{self, ReadSettings};
-use crate::reading::FullReading;
+use crate::reading::{FullReading, calls_alone};
 use anyhow::Result;
 use api::RecordingForm;
+use conversation::{Change, Streams, Talk, stream_of};
 use event::payload::{
-    ContentDelta, Error, Message, RefusalDelta, Retract, ServerItem, SessionStats, StreamEnd,
-    StreamStart, Thinking, ToolCall, ToolResult,
+    ContentDelta, Error, Message, RefusalDelta, ServerItem, SessionStats, StreamEnd, StreamStart,
+    Thinking, ToolCall,
 };
 use event::{Event, Kind, Raw, Text};
 use score::difference::{
-    self as meaning, Passage, RecordedArguments, RecordedCall, RecordedChoice,
-    RecordedConversation, RecordedTurn, RecordedWord, Recording,
+    CallNotes, Passage, RecordedArguments, RecordedCall, RecordedChoice, RecordedConversation,
+    RecordedTurn, RecordedWord, Recording,
 };
 use std::collections::HashMap;
 use std::path::Path;
+use std::rc::Rc;
 
 /// Reads the recording `bytes` of the file at `path`. With `with_prompts`, messages that no turn
 /// follows are a turn of their own.
@@ -32,22 +34,18 @@ pub(crate) fn recording(
 ) -> Result<Recording> {
     let mut lines = LineCounter::of(bytes);
     let mut conversations: Vec<OpenConversation> = Vec::new();
-    // Their places, by the names of their streams as JSON; "" is the unnamed stream.
-    let mut by_name: HashMap<Box<str>, usize> = HashMap::new();
+    let mut places: Streams<usize> = Streams::default();
     let mut reading = FullReading::new();
     read::each_event(path, bytes, settings, &mut |event, origin| {
-        let name = event.stream().map_or("", |name| name.text());
-        let at = by_name.get(name).copied().unwrap_or_else(|| {
+        let name = stream_of(event);
+        let at = places.get(name).copied().unwrap_or(conversations.len());
+        if at == conversations.len() {
             let shown = |name: Raw<'_>| name.str().map_or_else(|| name.text().into(), Into::into);
-            conversations.push(OpenConversation {
-                name: event.stream().map(shown),
-                ..OpenConversation::default()
-            });
-            by_name.insert(name.into(), conversations.len() - 1);
-            conversations.len() - 1
-        });
+            conversations.push(OpenConversation::new(event.stream().map(shown)));
+            places.insert(name, at);
+        }
         let line = lines.number(origin.offset);
-        conversations[at].take(at as u64, event, line, &mut reading);
+        conversations[at].take(at as u64, &event.unnamed(), line, &mut reading);
     })?;
     let finish =
         |(at, open): (usize, OpenConversation)| open.finish(at as u64, &mut reading, with_prompts);
@@ -60,9 +58,11 @@ pub(crate) fn recording(
 }
 
 /// The streams of one name while their events come.
-#[derive(Default)]
 struct OpenConversation {
     name: Option<String>,
+    talk: Talk,
+    /// What else is known of its calls, by their positions.
+    notes: HashMap<usize, CallNotes>,
     turns: Vec<OpenRecordedTurn>,
     /// Whether a stream is open.
     is_open: bool,
@@ -73,8 +73,6 @@ struct OpenConversation {
     prompt_line: u64,
     /// The line of the last event.
     last_line: u64,
-    /// The turn, the choice and the place of each call.
-    calls: HashMap<String, (usize, u32, usize)>,
 }
 
 /// One turn while it is read, and the assistant's messages of its choices.
@@ -82,7 +80,10 @@ struct OpenConversation {
 struct OpenRecordedTurn {
     turn: RecordedTurn,
     messages: HashMap<u32, RecordedChoice>,
-    retracted: Vec<(u32, usize)>,
+    /// The choices and the positions of its calls.
+    calls: Vec<(u32, usize)>,
+    /// The positions of the calls of its stray results.
+    strays: Vec<usize>,
 }
 
 impl OpenRecordedTurn {
@@ -103,6 +104,20 @@ impl OpenRecordedTurn {
 }
 
 impl OpenConversation {
+    fn new(name: Option<String>) -> Self {
+        OpenConversation {
+            name,
+            talk: calls_alone(true),
+            notes: HashMap::new(),
+            turns: Vec::new(),
+            is_open: false,
+            has_schema: false,
+            prompts: Vec::new(),
+            prompt_line: 0,
+            last_line: 0,
+        }
+    }
+
     /// Takes the next event. `number` is the conversation's own for the reading.
     fn take(&mut self, number: u64, event: &Event<'_>, line: u64, reading: &mut FullReading) {
         let before = std::mem::replace(&mut self.last_line, line);
@@ -152,22 +167,20 @@ impl OpenConversation {
 
     /// Takes an event that the machines passed or wrote.
     fn record(&mut self, event: &Event<'_>, line: u64, is_passed: bool) {
-        match event.kind() {
-            Kind::Message if is_passed => self.message(event, line),
-            Kind::Message => {}
-            Kind::ToolResult => self.result(&ToolResult::read(event), line),
+        let change = self.talk.push(event);
+        match (event.kind(), change) {
+            (Kind::Message, _) if is_passed => self.message(event, change, line),
+            (Kind::Message, _) => {}
+            (Kind::ToolResult, Change::Call(at, _)) => self.result(at, line),
             // A call that is cancelled later was made, and has a result that shows it.
-            Kind::Retract if self.is_open => {
-                let id = Retract::read(event).tool_id.map(Text::str);
-                let call = id.and_then(|id| self.calls.get(&*id));
-                if let (Some((turn, choice, at)), Some(last)) =
-                    (call, self.turns.len().checked_sub(1))
-                    && *turn == last
-                {
-                    self.turns[last].retracted.push((*choice, *at));
+            (Kind::Retract, Change::Call(at, _)) if self.is_open => {
+                if let Some(open) = self.turns.last_mut() {
+                    open.calls.retain(|(_, call)| *call != at);
                 }
             }
-            Kind::ToolCall => self.call(event.choice(), &ToolCall::read(event), line),
+            (Kind::ToolCall, Change::Call(at, _)) => {
+                self.call(event.choice(), at, &ToolCall::read(event), line)
+            }
             _ => {
                 if let Some(open) = self.turns.last_mut() {
                     take(open, event, line);
@@ -176,82 +189,71 @@ impl OpenConversation {
         }
     }
 
-    fn call(&mut self, number: u32, event: &ToolCall<'_>, line: u64) {
-        let Some(last) = self.turns.len().checked_sub(1) else {
+    fn call(&mut self, number: u32, at: usize, event: &ToolCall<'_>, line: u64) {
+        let Some(open) = self.turns.last_mut() else {
             return;
         };
-        let used = event
-            .arguments
-            .map(|json| RecordedArguments::of(&json.text()));
+        let is_object =
+            |text: &String| RecordedArguments::of(text).json.is_some_and(Raw::is_object);
         // What the model wrote, unless only a repair made an object of it.
-        let written = event
-            .arguments_text
-            .map(|text| RecordedArguments::of(&text.str()));
-        let is_object = |written: &RecordedArguments| written.json().is_some_and(Raw::is_object);
-        let arguments = match (&used, written) {
-            (Some(used), written) => written.filter(is_object).unwrap_or_else(|| used.clone()),
-            (None, written) => written.unwrap_or_default(),
-        };
-        let id = event.tool_id.str().into_owned();
-        let call = RecordedCall {
+        let written = event.arguments.and(event.arguments_text);
+        let written = written.map(|text| text.str().into_owned());
+        let notes = CallNotes {
             line,
-            index: event.index,
-            name: event.tool_name.str().into_owned(),
-            arguments,
-            used,
-            error: event.error.map(|error| error.code.str().into_owned()),
+            written: written.filter(is_object),
             has_schema: self.has_schema,
-            id: id.clone(),
-            ..RecordedCall::default()
+            ..CallNotes::default()
         };
-        let calls = &mut self.turns[last].choice(number).calls;
-        match self
-            .calls
-            .get(&id)
-            .filter(|known| (known.0, known.1) == (last, number))
-        {
-            // The recording has the call, and so do its deltas.
-            Some((_, _, at)) if !id.is_empty() => calls[*at] = call,
-            _ => {
-                calls.push(call);
-                self.calls.insert(id, (last, number, calls.len() - 1));
-            }
+        // The recording has the call, and so do its deltas.
+        if self.notes.insert(at, notes).is_none() {
+            open.calls.push((number, at));
         }
     }
 
-    /// The call of an id.
-    fn called(&mut self, id: &str) -> Option<&mut RecordedCall> {
-        let (turn, choice, at) = *self.calls.get(id).filter(|_| !id.is_empty())?;
-        self.turns[turn].choice(choice).calls.get_mut(at)
-    }
-
-    fn message(&mut self, event: &Event<'_>, line: u64) {
+    fn message(&mut self, event: &Event<'_>, change: Change, line: u64) {
         Message::read(event).message.with(|message| {
             let role = message.get_str("role").unwrap_or_default();
             let text = || message.get("content").map(content).unwrap_or_default();
-            match &*role {
-                "assistant" => {
+            match (&*role, change) {
+                ("assistant", _) if self.is_open => {
+                    let mut talk = calls_alone(true);
+                    talk.push(event);
+                    let talk = Rc::new(talk);
+                    let call = |(at, _)| {
+                        let notes = CallNotes {
+                            line,
+                            ..CallNotes::default()
+                        };
+                        recorded(&talk, at, notes)
+                    };
                     let number = event.choice();
-                    let choice = choice_of(message, number, line);
-                    if self.is_open {
-                        let open = self.turns.last_mut();
-                        open.map(|open| open.messages.insert(number, choice));
-                        return;
-                    }
-                    // No stream came with the message, so it is the answer itself.
+                    let choice = RecordedChoice {
+                        calls: talk.calls().iter().map(call).collect(),
+                        ..texts_of(message, number, line)
+                    };
+                    let open = self.turns.last_mut();
+                    open.map(|open| open.messages.insert(number, choice));
+                }
+                // No stream came with the message, so it is the answer itself.
+                ("assistant", Change::Turn(turn)) => {
+                    let number = event.choice();
                     self.turn(line);
-                    let turn = self.turns.len() - 1;
-                    let ids = choice.calls.iter().map(|call| call.id.clone());
-                    let places = (0..).map(|at| (turn, number, at));
-                    self.calls.extend(ids.zip(places));
-                    *self.turns[turn].choice(number) = choice;
-                }
-                "tool" => {
-                    let id = message.get_str("tool_call_id").unwrap_or_default();
-                    if let Some(call) = self.called(&id) {
-                        call.tool_message = Passage::of(text(), line);
+                    for at in &self.talk.turns()[turn].calls {
+                        let notes = self.notes.entry(*at).or_default();
+                        notes.line = line;
+                    }
+                    if let Some(open) = self.turns.last_mut() {
+                        let calls = self.talk.turns()[turn].calls.iter();
+                        open.calls = calls.map(|at| (number, *at)).collect();
+                        *open.choice(number) = texts_of(message, number, line);
                     }
                 }
+                ("tool", Change::Call(at, _)) => {
+                    if let Some(notes) = self.notes.get_mut(&at) {
+                        notes.tool_message = Passage::of(text(), line);
+                    }
+                }
+                ("assistant" | "tool", _) => {}
                 _ => {
                     self.prompt_line = line;
                     let prompt = (role.into_owned(), Passage::of(text(), line));
@@ -261,23 +263,17 @@ impl OpenConversation {
         });
     }
 
-    fn result(&mut self, event: &ToolResult<'_>, line: u64) {
-        let result = meaning::ToolResult {
-            status: word(event.status, line),
-            output: Passage::of(event.output.str().into_owned(), line),
-        };
+    fn result(&mut self, at: usize, line: u64) {
+        if !self.notes.contains_key(&at) {
+            if self.turns.is_empty() {
+                self.turn(line);
+            }
+            if let Some(open) = self.turns.last_mut() {
+                open.strays.push(at);
+            }
+        }
         // Of several results the last counts: a call that waited for an approval has two.
-        if let Some(call) = self.called(&event.tool_id.str()) {
-            call.result = Some(result);
-            return;
-        }
-        if self.turns.is_empty() {
-            self.turn(line);
-        }
-        if let Some(open) = self.turns.last_mut() {
-            let stray = (event.tool_name.str().into_owned(), result);
-            open.turn.stray_results.push(stray);
-        }
+        self.notes.entry(at).or_default().result = Some(line);
     }
 
     fn finish(
@@ -290,11 +286,19 @@ impl OpenConversation {
         if with_prompts && !self.prompts.is_empty() {
             self.turn(self.prompt_line);
         }
+        let (talk, mut notes) = (Rc::new(self.talk), self.notes);
+        let mut call = |at| recorded(&talk, at, notes.remove(&at).unwrap_or_default());
+        let turns = self.turns.into_iter();
         RecordedConversation {
             name: self.name,
-            turns: self.turns.into_iter().map(finished).collect(),
+            turns: turns.map(|open| finished(open, &mut call)).collect(),
         }
     }
+}
+
+fn recorded(talk: &Rc<Talk>, at: usize, notes: CallNotes) -> RecordedCall {
+    let talk = Rc::clone(talk);
+    RecordedCall { talk, at, notes }
 }
 
 fn word(text: Text<'_>, line: u64) -> RecordedWord {
@@ -346,21 +350,24 @@ fn take(open: &mut OpenRecordedTurn, event: &Event<'_>, line: u64) {
     }
 }
 
-/// The turn, once all of the recording was read.
-fn finished(mut open: OpenRecordedTurn) -> RecordedTurn {
+/// The turn, once all of the recording was read; `call` gives the call at a position.
+fn finished(
+    mut open: OpenRecordedTurn,
+    call: &mut impl FnMut(usize) -> RecordedCall,
+) -> RecordedTurn {
     open.choice(0);
+    for (number, at) in std::mem::take(&mut open.calls) {
+        open.choice(number).calls.push(call(at));
+    }
+    open.turn.stray_results = open.strays.iter().map(|at| call(*at)).collect();
     for number in open.messages.keys().copied().collect::<Vec<_>>() {
         open.choice(number);
     }
     for choice in &mut open.turn.choices {
         let number = choice.number;
-        let is_kept = |at: usize| !open.retracted.contains(&(number, at));
-        let calls = (0..).zip(std::mem::take(&mut choice.calls));
-        let calls = calls.filter(|(at, _)| is_kept(*at));
-        choice.calls = calls.map(|(_, call)| call).collect();
-        if choice.calls.iter().all(|call| call.index.is_some()) {
+        if choice.calls.iter().all(|call| call.call().index.is_some()) {
             // A call that was complete first may have begun later.
-            choice.calls.sort_by_key(|call| call.index);
+            choice.calls.sort_by_key(|call| call.call().index);
         }
         for passage in [&mut choice.text, &mut choice.reasoning, &mut choice.refusal] {
             passage.finish();
@@ -384,45 +391,28 @@ fn finished(mut open: OpenRecordedTurn) -> RecordedTurn {
 /// Whether a message lists the calls of its stream. It repeats no call without a name, and has `{}`
 /// for arguments that cannot be used.
 fn are_same(message: &[RecordedCall], stream: &[RecordedCall]) -> bool {
-    let named: Vec<&RecordedCall> = stream.iter().filter(|call| !call.name.is_empty()).collect();
+    let named = stream.iter().filter(|call| !call.call().name.is_empty());
+    let named: Vec<&RecordedCall> = named.collect();
     message.len() == named.len()
         && message.iter().zip(named).all(|(listed, call)| {
-            let arguments = &listed.arguments;
-            let is_same = *arguments == call.arguments || Some(arguments) == call.used.as_ref();
-            listed.name == call.name && (is_same || call.error.is_some())
+            let arguments = listed.used();
+            let is_same = arguments == call.written() || arguments == call.used();
+            listed.call().name == call.call().name && (is_same || call.error().is_some())
         })
 }
 
-/// What an assistant's message holds.
-fn choice_of(message: Raw<'_>, number: u32, line: u64) -> RecordedChoice {
+/// The texts of an assistant's message.
+fn texts_of(message: Raw<'_>, number: u32, line: u64) -> RecordedChoice {
     let passage = |key: &str| match message.get(key).map(content).unwrap_or_default() {
         text if text.is_empty() => Passage::default(),
         text => Passage::of(text, line),
     };
-    let call = |call: Raw<'_>| {
-        let function = call.get("function").unwrap_or(call);
-        let arguments = function
-            .get("arguments")
-            .map(|arguments| match arguments.str() {
-                Some(text) => RecordedArguments::of(&text),
-                None => RecordedArguments::of(arguments.text()),
-            });
-        RecordedCall {
-            line,
-            id: call.get_str("id").unwrap_or_default().into_owned(),
-            name: function.get_str("name").unwrap_or_default().into_owned(),
-            arguments: arguments.unwrap_or_default(),
-            ..RecordedCall::default()
-        }
-    };
-    let calls = message.get("tool_calls").into_iter().flat_map(Raw::items);
     RecordedChoice {
         number,
         text: passage("content"),
         reasoning: passage("reasoning"),
         refusal: passage("refusal"),
-        calls: calls.map(call).collect(),
-        message: None,
+        ..RecordedChoice::default()
     }
 }
 

@@ -1,9 +1,10 @@
 //! The calls of a stream as a pipeline reads them, and how they compare with those of the label.
 
-use crate::reading::{each_event, to_calls};
+use crate::reading::{arguments, calls_alone, each_event, is_taken_back, made_calls, to_calls};
 use accumulate::AccumulateOptions;
+use conversation::{Call, CallChange, Change, Talk};
 use detect::Checker;
-use event::payload::{Retract, RetractReason, StreamStart, ToolCall};
+use event::payload::{CallErrorCode, StreamStart};
 use event::{Event, Kind, Machine, Payload, Raw};
 use score::{CallCounts, LabelledCall, Place};
 use std::rc::Rc;
@@ -20,22 +21,11 @@ pub(super) struct ChoiceCallReader {
 struct FoundCalls {
     /// Finds the first event of a call.
     full: Box<dyn Checker>,
-    calls: Vec<ReadCall>,
+    talk: Talk,
     /// The first event of a call.
     first: Option<Place>,
     /// When the first call was complete, in recorded milliseconds.
     ready_ms: Option<f64>,
-}
-
-/// One call.
-struct ReadCall {
-    index: i64,
-    id: String,
-    name: String,
-    /// The arguments; `None` where they were cut or are not JSON.
-    arguments: Option<String>,
-    is_repaired: bool,
-    is_incomplete: bool,
 }
 
 impl ChoiceCallReader {
@@ -52,7 +42,7 @@ impl ChoiceCallReader {
             machine: to_calls(tag, &Rc::new(options)),
             found: FoundCalls {
                 full,
-                calls: Vec::new(),
+                talk: calls_alone(false),
                 first: None,
                 ready_ms: None,
             },
@@ -77,7 +67,7 @@ impl ChoiceCallReader {
         });
         let start = start.map(Payload::from);
         let start = start.as_ref().map(|start| Event::of(start, None, 0, None));
-        let event = start.as_ref().unwrap_or(event);
+        let event = &start.as_ref().unwrap_or(event).unnamed();
         let ChoiceCallReader { machine, found, .. } = self;
         let take = &mut |event: &Event<'_>, is_passed| found.take(event, is_passed, place);
         machine.push(event, &mut each_event(Some(event), take));
@@ -101,14 +91,13 @@ impl ChoiceCallReader {
     }
 
     /// Compares the calls with those of the label.
-    pub(super) fn counts(&mut self, labelled: &[LabelledCall]) -> CallCounts {
-        let calls = &mut self.found.calls;
-        calls.sort_by_key(|call| call.index);
+    pub(super) fn counts(&self, labelled: &[LabelledCall]) -> CallCounts {
+        let calls = made_calls(&self.found.talk);
         let mut left: Vec<&LabelledCall> = labelled.iter().collect();
         let exact =
             calls
                 .iter()
-                .filter(|call| match left.iter().position(|label| call.is(label)) {
+                .filter(|call| match left.iter().position(|label| is(call, label)) {
                     Some(at) => {
                         left.swap_remove(at);
                         true
@@ -124,9 +113,12 @@ impl ChoiceCallReader {
                 && calls
                     .iter()
                     .zip(labelled)
-                    .all(|(call, label)| call.is(label)),
-            repaired: calls.iter().filter(|call| call.is_repaired).count() as u64,
-            incomplete: calls.iter().filter(|call| call.is_incomplete).count() as u64,
+                    .all(|(call, label)| is(call, label)),
+            repaired: count(&calls, |call| call.repairs.is_some()),
+            incomplete: count(&calls, |call| {
+                let refusal = call.refusal.as_ref();
+                refusal.is_some_and(|why| why.code == CallErrorCode::Incomplete.name())
+            }),
         }
     }
 }
@@ -141,62 +133,34 @@ impl FoundCalls {
             let is_call = verdict.is_some_and(|verdict| verdict.tool_call);
             self.first = is_call.then_some(place);
         }
-        match kind {
-            Kind::ToolCall => self.call(&ToolCall::read(event), place),
-            Kind::Retract => self.retract(&Retract::read(event)),
-            _ => {}
-        }
-    }
-
-    fn call(&mut self, call: &ToolCall<'_>, place: Place) {
-        let code = call.error.map(|error| error.code.str());
-        // Of a log: arguments that another run has refused, although they are whole.
-        let refused = call
-            .arguments_text
-            .filter(|_| code.as_deref() == Some("schema"));
-        let refused = refused.map(|text| text.str().into_owned());
-        let arguments = call
-            .arguments
-            .map(|json| json.text().into_owned())
-            .or(refused);
-        if call.error.is_none() && self.ready_ms.is_none() {
-            self.ready_ms = place.ms;
-        }
-        self.calls.push(ReadCall {
-            index: call.index.unwrap_or(self.calls.len() as i64),
-            id: call.tool_id.str().into_owned(),
-            name: call.tool_name.str().into_owned(),
-            arguments,
-            is_repaired: call.repairs.is_some(),
-            is_incomplete: code.as_deref() == Some("incomplete"),
-        });
-    }
-
-    /// Takes back a call that turned out not to be a call. A failure of the stream after a call
-    /// takes back no call here: the model made that call.
-    fn retract(&mut self, retract: &Retract<'_>) {
-        if retract.reason == RetractReason::StreamFailed.name() {
+        let Change::Call(at, change) = self.talk.push(event) else {
             return;
-        }
-        if let Some(id) = retract.tool_id {
-            self.calls.retain(|call| id != call.id.as_str());
-        }
-        if self.calls.is_empty() {
-            (self.first, self.ready_ms) = (None, None);
+        };
+        let call = &self.talk.calls()[at];
+        match change {
+            CallChange::Merged if call.refusal.is_none() => {
+                self.ready_ms = self.ready_ms.or(place.ms);
+            }
+            CallChange::Retracted if is_taken_back(call) && made_calls(&self.talk).is_empty() => {
+                (self.first, self.ready_ms) = (None, None);
+            }
+            _ => {}
         }
     }
 }
 
-impl ReadCall {
-    fn is(&self, label: &LabelledCall) -> bool {
-        self.name == label.name
-            && match (&self.arguments, &label.arguments) {
-                (None, None) => true,
-                (Some(read), Some(label)) => match (Raw::parse(read), Raw::parse(label.get())) {
-                    (Ok(read), Ok(label)) => json::equal(read, label),
-                    _ => false,
-                },
-                _ => false,
+fn count(calls: &[&Call], is: impl Fn(&Call) -> bool) -> u64 {
+    calls.iter().filter(|call| is(call)).count() as u64
+}
+
+/// Whether the label has this call.
+fn is(call: &Call, label: &LabelledCall) -> bool {
+    call.name == label.name
+        && match (arguments(call), &label.arguments) {
+            (None, None) => true,
+            (Some(read), Some(label)) => {
+                Raw::parse(label.get()).is_ok_and(|label| json::equal(read, label))
             }
-    }
+            _ => false,
+        }
 }

@@ -1,40 +1,32 @@
 //! What a full reading finds in each stream of a recording.
 
-use crate::read::{EventOrigin, ReadSettings};
-use crate::reading::{StreamReader, streams};
+use crate::read::{self, ReadSettings};
+use crate::reading::{FullReading, arguments, calls_alone, is_taken_back, made_calls};
 use crate::recordings;
 use anyhow::Result;
-use event::payload::{ContentDelta, Retract, StreamEnd, StreamStart, Thinking, ToolCall};
-use event::payload::{FinishReason, RefusalDelta, RetractReason};
-use event::{Event, Json, Kind, Text};
-use score::LabelledCall;
+use conversation::{Call, Talk};
+use event::payload::{ContentDelta, FinishReason, RefusalDelta, StreamEnd, StreamStart, Thinking};
+use event::{Event, Kind, Text};
+use score::{Label, LabelledCall};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 use tag::lint::Lint;
 
 /// What was found in choice 0 of one stream.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 pub(super) struct SeenCalls {
     pub part: u64,
-    pub api: Option<String>,
-    pub model: Option<String>,
-    pub tools_mode: Option<String>,
-    pub dialect: Option<String>,
+    /// What its `stream_start` tells, and the hash.
+    pub label: Label,
     /// The answer before the first call, refusals included.
     pub before: String,
     /// The answer after the first call began.
     pub after: String,
-    /// The calls in order; `None` for one that was taken back.
-    calls: Vec<Option<LabelledCall>>,
-    /// Their places by their ids.
-    places: HashMap<String, usize>,
-    has_call: bool,
+    talk: Talk,
     flags: Flags,
-    /// The SHA-256 of the recording up to the end of the stream.
-    pub sha256: String,
     /// The bytes of the recording up to its last event.
     end: usize,
 }
@@ -48,7 +40,20 @@ type Flags = BTreeMap<&'static str, ()>;
 /// When it cannot be read, or is not a recording.
 pub(super) fn read(path: &Path, settings: &ReadSettings, lint: &Lint) -> Result<Vec<SeenCalls>> {
     let bytes = recordings::bytes(path)?;
-    let streams = streams::<SeenCalls>(path, &bytes, settings)?;
+    let mut streams: BTreeMap<u64, SeenCalls> = BTreeMap::new();
+    let mut reading = FullReading::new();
+    read::each_event(path, &bytes, settings, &mut |event, origin| {
+        if origin.part > 0 {
+            let new = || SeenCalls::new(origin.part);
+            let seen = streams.entry(origin.part).or_insert_with(new);
+            seen.end = usize::try_from(origin.offset).unwrap_or(usize::MAX);
+            let event = &event.unnamed();
+            reading.push(origin.part, event, &mut |event, _| seen.push(event));
+        }
+    })?;
+    for (part, seen) in &mut streams {
+        reading.finish(*part, &mut |event, _| seen.push(event));
+    }
     let mut streams: Vec<SeenCalls> = streams.into_values().collect();
     if let [alone] = streams.as_mut_slice() {
         alone.end = bytes.len();
@@ -60,52 +65,48 @@ pub(super) fn read(path: &Path, settings: &ReadSettings, lint: &Lint) -> Result<
     Ok(streams)
 }
 
-impl StreamReader for SeenCalls {
-    fn push(&mut self, _event: &Event<'_>, origin: EventOrigin) {
-        self.part = origin.part;
-        self.end = usize::try_from(origin.offset).unwrap_or(usize::MAX);
+impl SeenCalls {
+    fn new(part: u64) -> Self {
+        SeenCalls {
+            part,
+            label: Label::default(),
+            before: String::new(),
+            after: String::new(),
+            talk: calls_alone(false),
+            flags: Flags::new(),
+            end: 0,
+        }
     }
 
-    fn read(&mut self, event: &Event<'_>) {
+    fn push(&mut self, event: &Event<'_>) {
         if event.choice() > 0 {
             self.flag("choices");
             return;
         }
+        self.talk.push(event);
         let owned =
             |text: Option<Text<'_>>| text.map(|t| t.str().into_owned()).filter(|t| !t.is_empty());
         match event.kind() {
             Kind::StreamStart => {
                 let start = StreamStart::read(event);
-                (self.api, self.model) = (owned(start.api), owned(start.model));
-                (self.tools_mode, self.dialect) = (owned(start.tools_mode), owned(start.dialect));
+                self.label = Label {
+                    api: owned(start.api),
+                    model: owned(start.model),
+                    tools_mode: owned(start.tools_mode).filter(|mode| mode == "tag"),
+                    dialect: owned(start.dialect),
+                    ..Label::default()
+                };
             }
             Kind::ContentDelta => self.text(&ContentDelta::read(event).text.str()),
             Kind::RefusalDelta => {
                 self.flag("refusal");
                 self.text(&RefusalDelta::read(event).text.str());
             }
-            Kind::Thinking if !self.has_call && !Thinking::read(event).text.is_empty() => {
+            Kind::Thinking if !self.begins_call() && !Thinking::read(event).text.is_empty() => {
                 self.flag("reasoning")
             }
             Kind::ServerItem => self.flag("server-item"),
             Kind::Error => self.flag("error"),
-            Kind::ToolCallDelta => self.has_call = true,
-            Kind::ToolCall => self.call(&ToolCall::read(event)),
-            Kind::Retract => {
-                let retract = Retract::read(event);
-                // A call of a stream that failed was made all the same.
-                if retract.reason != RetractReason::StreamFailed.name() {
-                    let id = owned(retract.tool_id).unwrap_or_default();
-                    if let Some(call) = self
-                        .places
-                        .remove(&id)
-                        .and_then(|at| self.calls.get_mut(at))
-                    {
-                        *call = None;
-                        self.flag("retracted-call");
-                    }
-                }
-            }
             Kind::StreamEnd => match StreamEnd::read(event).finish_reason {
                 FinishReason::Length => self.flag("cut-text"),
                 FinishReason::Cut => self.flag("connection-cut"),
@@ -115,17 +116,20 @@ impl StreamReader for SeenCalls {
             _ => {}
         }
     }
-}
 
-impl SeenCalls {
     /// Whether there is a call, by this reading.
     pub(super) fn has_call(&self) -> bool {
-        self.calls.iter().any(Option::is_some)
+        !made_calls(&self.talk).is_empty()
     }
 
     /// The calls, in order.
     pub(super) fn calls(&self) -> Vec<LabelledCall> {
-        self.calls.iter().flatten().cloned().collect()
+        made_calls(&self.talk).into_iter().map(labelled).collect()
+    }
+
+    /// Whether a call has begun, even one that is taken back later.
+    fn begins_call(&self) -> bool {
+        !self.talk.calls().is_empty()
     }
 
     /// What the stream shows, in the words of docs/evaluation.md.
@@ -134,32 +138,10 @@ impl SeenCalls {
     }
 
     fn text(&mut self, text: &str) {
-        if self.has_call {
+        if self.begins_call() {
             self.after.push_str(text);
         } else {
             self.before.push_str(text);
-        }
-    }
-
-    fn call(&mut self, call: &ToolCall<'_>) {
-        self.has_call = true;
-        if call.repairs.is_some() {
-            self.flag("repaired");
-        }
-        let arguments = call
-            .arguments
-            .map(Json::text)
-            .filter(|text| &**text != "null");
-        let arguments = arguments.and_then(|text| RawValue::from_string(text.into_owned()).ok());
-        let name = call.tool_name.str().into_owned();
-        let id = call.tool_id.str().into_owned();
-        let call = LabelledCall { name, arguments };
-        match self.places.get(&id).and_then(|at| self.calls.get_mut(*at)) {
-            Some(known) => *known = Some(call),
-            None => {
-                self.places.insert(id, self.calls.len());
-                self.calls.push(Some(call));
-            }
         }
     }
 
@@ -170,14 +152,15 @@ impl SeenCalls {
         let length = self.before.chars().count();
         let has_reasoning = self.flags.remove("reasoning").is_some();
         let was_cut = self.flags.remove("cut-text").is_some();
-        let is_native = self.tools_mode.as_deref() != Some("tag");
+        let is_native = self.label.tools_mode.is_none();
         let whole = format!("{}{}", self.before, self.after);
         let is_marked = is_native && lint.finds(&whole);
-        let cut_call = self
-            .calls
-            .iter()
-            .flatten()
-            .any(|call| call.arguments.is_none());
+        let made = made_calls(&self.talk);
+        let is_several = made.len() > 1;
+        let is_cut = made.iter().any(|call| arguments(call).is_none());
+        let any = |is: fn(&Call) -> bool| self.talk.calls().iter().any(|(_, call)| is(call));
+        let is_repaired = any(|call| call.repairs.is_some());
+        let is_retracted = any(|call| call.is_merged && is_taken_back(call));
         let is_json = serde_json::from_str::<&RawValue>(&whole).is_ok()
             && whole.trim().starts_with(['{', '[']);
         for (tag, is_so) in [
@@ -187,8 +170,10 @@ impl SeenCalls {
             ("reasoning-before-call", calls && has_reasoning),
             ("reasoning", !calls && has_reasoning),
             ("text-after-call", calls && !self.after.trim().is_empty()),
-            ("several-calls", self.calls.iter().flatten().count() > 1),
-            ("cut-call", cut_call),
+            ("several-calls", is_several),
+            ("cut-call", is_cut),
+            ("repaired", is_repaired),
+            ("retracted-call", is_retracted),
             ("cut-text", !calls && was_cut && length > 0),
             (
                 "server-item-only",
@@ -211,12 +196,21 @@ impl SeenCalls {
 
     fn hash(&mut self, bytes: &[u8]) {
         let digest = Sha256::digest(&bytes[..self.end.min(bytes.len())]);
-        self.sha256 = digest
+        let sha256 = digest
             .iter()
             .fold(String::with_capacity(64), |mut out, byte| {
                 // Writing to a string cannot fail.
                 let _ = write!(out, "{byte:02x}");
                 out
             });
+        self.label.sha256 = Some(sha256);
+    }
+}
+
+fn labelled(call: &Call) -> LabelledCall {
+    let arguments = arguments(call).map(|json| json.text().to_owned());
+    LabelledCall {
+        name: call.name.clone(),
+        arguments: arguments.and_then(|text| RawValue::from_string(text).ok()),
     }
 }

@@ -5,7 +5,7 @@ use super::found::{Difference, Locus, Side, What};
 use super::recording::RecordedArguments;
 use super::recording::{
     Passage, RecordedCall, RecordedChoice, RecordedConversation, RecordedTurn, RecordedWord,
-    Recording, ToolResult,
+    Recording,
 };
 use super::text::{self, DiffSettings};
 use super::value;
@@ -149,7 +149,7 @@ impl<'s> CompareWalk<'s> {
                     What::Choice,
                     [0, 1].map(|at| {
                         pair[at].map_or_else(Side::default, |choice| {
-                            let call = choice.calls.first().map(|call| call.line);
+                            let call = choice.calls.first().map(|call| call.notes.line);
                             let line = choice.text.line(0).or(call).unwrap_or(turns[at].line);
                             Side::of(sketch(choice), Some(line))
                         })
@@ -170,9 +170,9 @@ impl<'s> CompareWalk<'s> {
         if self.has_results {
             for at in 0..a.stray_results.len().max(b.stray_results.len()) {
                 let pair = [a, b].map(|turn| turn.stray_results.get(at));
-                let tool = pair.iter().flatten().next().map(|(tool, _)| tool.clone());
-                let what = What::StrayResult(tool.unwrap_or_default());
-                self.results(what, pair.map(|stray| stray.map(|(_, result)| result)));
+                let stray = pair.iter().flatten().next();
+                let tool = stray.map(|stray| stray.call().name.clone());
+                self.results(What::StrayResult(tool.unwrap_or_default()), pair);
             }
         }
         if self.settings.usage {
@@ -226,34 +226,39 @@ impl<'s> CompareWalk<'s> {
     fn call(&mut self, at: u64, pair: Pair<'_, RecordedCall>) {
         self.at.call = Some(at);
         let [Some(a), Some(b)] = pair else {
-            let show = |call: &RecordedCall| Side::of(call.request(), Some(call.line));
+            let show = |call: &RecordedCall| Side::of(call.request(), Some(call.notes.line));
             return self.add_pair(What::Call, pair, show);
         };
-        if a.name != b.name {
+        if a.call().name != b.call().name {
             // The arguments of another tool are another thing altogether.
-            let show = |call: &RecordedCall| Side::of(text::name(&call.name), Some(call.line));
+            let name = |call: &RecordedCall| text::name(&call.call().name);
+            let show = |call: &RecordedCall| Side::of(name(call), Some(call.notes.line));
             return self.add_pair(What::Tool, pair, show);
         }
-        arguments(self, &a.arguments, &b.arguments, [a.line, b.line]);
+        let lines = [a, b].map(|call| call.notes.line);
+        arguments(self, a.written(), b.written(), lines);
         let counts = |one: &RecordedCall, other: &RecordedCall| {
-            one.error.as_deref() != Some("schema") || other.has_schema
+            one.error() != Some("schema") || other.notes.has_schema
         };
-        if a.error != b.error && counts(a, b) && counts(b, a) {
-            self.add_pair(What::CallError, pair, |call| match &call.error {
-                Some(code) => Side::of(text::name(code), Some(call.line)),
+        if a.error() != b.error() && counts(a, b) && counts(b, a) {
+            self.add_pair(What::CallError, pair, |call| match call.error() {
+                Some(code) => Side::of(text::name(code), Some(call.notes.line)),
                 None => Side::default(),
             });
         }
         if self.has_results {
-            self.results(What::Result, [&a.result, &b.result].map(Option::as_ref));
-            self.passage(What::ToolMessage, &a.tool_message, &b.tool_message);
+            self.results(What::Result, pair);
+            let [a, b] = [a, b].map(|call| &call.notes.tool_message);
+            self.passage(What::ToolMessage, a, b);
         }
     }
 
-    fn results(&mut self, what: What, pair: Pair<'_, ToolResult>) {
-        self.word(what, pair.map(|result| result.map(|result| &result.status)));
-        if let [Some(a), Some(b)] = pair {
-            self.passage(What::Output, &a.output, &b.output);
+    fn results(&mut self, what: What, pair: Pair<'_, RecordedCall>) {
+        let results = pair.map(|call| call.and_then(RecordedCall::result));
+        let results = results.each_ref().map(Option::as_ref);
+        self.word(what, results.map(|result| result.map(|(status, _)| status)));
+        if let [Some((_, a)), Some((_, b))] = results {
+            self.passage(What::Output, a, b);
         }
     }
 
@@ -302,18 +307,18 @@ impl<'s> CompareWalk<'s> {
 /// Compares the arguments of two calls, which come from the lines `lines`.
 fn arguments(
     walk: &mut CompareWalk<'_>,
-    a: &RecordedArguments,
-    b: &RecordedArguments,
+    a: RecordedArguments<'_>,
+    b: RecordedArguments<'_>,
     lines: [u64; 2],
 ) {
     let whole = What::Argument(String::new());
-    match (a.json(), b.json()) {
+    match (a.json, b.json) {
         (Some(a), Some(b)) => values(walk, &mut String::new(), [Some(a), Some(b)], lines),
-        (None, None) => walk.string(whole, [&a.text, &b.text], lines),
+        (None, None) => walk.string(whole, [a.text, b.text], lines),
         _ => {
-            let side = |arguments: &RecordedArguments, line| {
-                let shown = arguments.json().map_or_else(
-                    || format!("{}, which is not JSON,", text::beginning(&arguments.text)),
+            let side = |arguments: RecordedArguments<'_>, line| {
+                let shown = arguments.json.map_or_else(
+                    || format!("{}, which is not JSON,", text::beginning(arguments.text)),
                     value::shown,
                 );
                 Side::of(shown, Some(line))

@@ -3,7 +3,9 @@
 
 use super::text;
 use super::value;
+use conversation::{Call, Talk};
 use event::{Index, Raw, Surrogates, Text};
+use std::rc::Rc;
 
 /// A recording: a body, a tape or a log.
 #[derive(Debug, Default)]
@@ -40,8 +42,8 @@ pub struct RecordedTurn {
     pub errors: Vec<RecordedWord>,
     /// Counts of tokens, by the names of the protocol's fields.
     pub usage: Vec<(&'static str, RecordedWord)>,
-    /// Results of calls that the recording does not hold, by the names of their tools.
-    pub stray_results: Vec<(String, ToolResult)>,
+    /// Calls of which the recording holds nothing but the result.
+    pub stray_results: Vec<RecordedCall>,
 }
 
 /// One choice of an answer.
@@ -61,90 +63,107 @@ pub struct RecordedChoice {
     pub message: Option<Box<RecordedChoice>>,
 }
 
-/// A call of a tool.
+/// What a recording tells of a call beside the conversation.
 #[derive(Debug, Default)]
-pub struct RecordedCall {
+pub struct CallNotes {
     /// The line at which the call was known.
     pub line: u64,
-    /// Its id, by which results and messages name it.
-    pub id: String,
-    /// Its place among the calls of its choice, where the recording has it.
-    pub index: Option<i64>,
-    /// The name of the tool.
-    pub name: String,
-    /// The arguments.
-    pub arguments: RecordedArguments,
-    /// The arguments with which the call runs, which a message repeats: after a repair they are not
-    /// those that the model wrote.
-    pub used: Option<RecordedArguments>,
-    /// The code of the error for which the call must not run.
-    pub error: Option<String>,
+    /// The arguments that the model wrote, where those of the call are their repair.
+    pub written: Option<String>,
     /// Whether the arguments were compared with the schema of the tool, so that the absence of an
     /// error means something.
     pub has_schema: bool,
-    /// The result.
-    pub result: Option<ToolResult>,
+    /// The line of its result.
+    pub result: Option<u64>,
     /// What the model reads of the result.
     pub tool_message: Passage,
 }
 
+/// A call of a tool: its place in the conversation, and what else is known of it.
+#[derive(Debug)]
+pub struct RecordedCall {
+    /// The conversation.
+    pub talk: Rc<Talk>,
+    /// The position of the call in it.
+    pub at: usize,
+    /// What else is known.
+    pub notes: CallNotes,
+}
+
 impl RecordedCall {
+    /// The call.
+    pub fn call(&self) -> &Call {
+        &self.talk.calls()[self.at]
+    }
+
+    /// The arguments that the model wrote.
+    pub fn written(&self) -> RecordedArguments<'_> {
+        let written = self.notes.written.as_deref();
+        written.map_or_else(|| self.used(), RecordedArguments::of)
+    }
+
+    /// The arguments with which the call runs, which a message repeats.
+    pub fn used(&self) -> RecordedArguments<'_> {
+        RecordedArguments::of(&self.call().arguments)
+    }
+
+    /// The code of the error for which the call must not run.
+    pub fn error(&self) -> Option<&str> {
+        Some(&self.call().refusal.as_ref()?.code)
+    }
+
+    /// How the call ended, and what the model gets to read.
+    pub(super) fn result(&self) -> Option<(RecordedWord, Passage)> {
+        let line = self.notes.result?;
+        let answer = self.call().answer.as_ref()?;
+        let text = answer.status.clone();
+        let output = Passage::of(answer.output.clone(), line);
+        Some((RecordedWord { text, line }, output))
+    }
+
     /// The name of the tool and the arguments on one line: cut where they are long, and without
     /// hidden characters.
     pub fn request(&self) -> String {
-        let arguments = match self.arguments.json() {
+        let written = self.written();
+        let arguments = match written.json {
             Some(value) => value::shown(value),
-            None => text::beginning(&self.arguments.text),
+            None => text::beginning(written.text),
         };
-        format!("{} {arguments}", text::name(&self.name))
+        format!("{} {arguments}", text::name(&self.call().name))
     }
 }
 
 /// The arguments of a call: JSON, or a text that is not JSON or was cut.
-#[derive(Clone, Debug, Default)]
-pub struct RecordedArguments {
+#[derive(Clone, Copy, Debug)]
+pub struct RecordedArguments<'r> {
     /// As they are written.
-    pub(super) text: String,
-    is_json: bool,
+    pub(super) text: &'r str,
+    /// Their value; `None` where they are not JSON, or nested deeper than the protocol allows.
+    pub json: Option<Raw<'r>>,
 }
 
-impl RecordedArguments {
+impl<'r> RecordedArguments<'r> {
     /// The arguments that `text` holds. Empty text is the empty object, as in the protocol.
-    pub fn of(text: &str) -> Self {
-        let text = match text.trim_ascii() {
-            "" => "{}",
-            _ => text,
+    pub fn of(text: &'r str) -> Self {
+        let (text, json) = match text.trim_ascii() {
+            "" => ("{}", "{}"),
+            json => (text, json),
         };
+        let is_json = Raw::indexed(json, &mut Index::default()).is_ok();
         RecordedArguments {
-            text: text.to_owned(),
-            is_json: Raw::indexed(text.trim_ascii(), &mut Index::default()).is_ok(),
+            text,
+            json: Raw::parse(json).ok().filter(|_| is_json),
         }
     }
-
-    /// Their value; `None` where they are not JSON, or nested deeper than the protocol allows.
-    pub fn json(&self) -> Option<Raw<'_>> {
-        Raw::parse(self.text.trim_ascii())
-            .ok()
-            .filter(|_| self.is_json)
-    }
 }
 
-impl PartialEq for RecordedArguments {
+impl PartialEq for RecordedArguments<'_> {
     fn eq(&self, other: &Self) -> bool {
-        match (self.json(), other.json()) {
+        match (self.json, other.json) {
             (Some(a), Some(b)) => json::equal(a, b),
             (a, b) => a.is_some() == b.is_some() && self.text == other.text,
         }
     }
-}
-
-/// The result of a call.
-#[derive(Debug, Default)]
-pub struct ToolResult {
-    /// How the call ended.
-    pub status: RecordedWord,
-    /// What the model gets to read.
-    pub output: Passage,
 }
 
 /// A word of the recording.
