@@ -95,9 +95,10 @@ impl Streams {
         let prefill = prefill.or_else(|| start.prefill.map(|text| text.str().into_owned()));
         let (look, alone) = self.looks(by_model, &start, &mut tag.unknown);
         let has_tools = tools.as_ref().is_some_and(|tools| has_any(tools));
-        let all = self.look("auto").ok();
+        let needs_all = options.by_model && has_tools;
+        let all = needs_all.then(|| self.look("auto").ok()).flatten();
         tag.setting = Some(Setting {
-            all: all.filter(|all| options.by_model && has_tools && !Rc::ptr_eq(all, &look)),
+            all: all.filter(|all| !Rc::ptr_eq(all, &look)),
             look,
             alone,
             is_tag,

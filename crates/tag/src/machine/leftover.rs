@@ -92,7 +92,7 @@ impl LeftoverReading {
 
     fn look(&mut self) {
         let name = self.found.complete.and_then(|at| self.found.names.get(at));
-        self.first = name.cloned().zip(self.parser.dialect());
+        self.first = name.and_then(|name| Some((name.clone(), self.parser.dialect()?)));
     }
 }
 
