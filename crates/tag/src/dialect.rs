@@ -108,6 +108,9 @@ pub(crate) struct Form {
     pub scope: Scope,
     /// When a tool's name counts.
     pub needs: KnownTool,
+    /// The markers of its calls that no prose has, without their last characters, which models
+    /// lose; and the tokens that longer markers begin and end with.
+    pub residue: &'static [&'static str],
 }
 
 impl Form {

@@ -1,12 +1,10 @@
 //! The dialects that are searched for in a stream, compiled into one list of markers.
 
 use crate::dialect::{
-    CallPart, Dialect, Form, KnownTool, PromptReasoning, ReasoningEnd, TextFraming, beginnings,
-    first,
+    Dialect, Form, KnownTool, PromptReasoning, ReasoningEnd, TextFraming, beginnings, first,
 };
 use crate::mark::Match;
 use crate::table::{Dialects, UnknownDialect};
-use std::collections::BTreeSet;
 
 /// What a marker may begin or end.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +50,15 @@ const WRAPPERS: [&str; 8] = [
 ];
 
 impl MarkerMeaning {
+    /// Whether it is this one, of those that many dialects give the same marker.
+    fn is(self, other: MarkerMeaning) -> bool {
+        match (self, other) {
+            (MarkerMeaning::Residue, MarkerMeaning::Residue) => true,
+            (MarkerMeaning::Foreign(a), MarkerMeaning::Foreign(b)) => a == b,
+            _ => false,
+        }
+    }
+
     /// The form whose calls it begins.
     pub(crate) fn form(&self) -> Option<&'static Form> {
         match self {
@@ -68,12 +75,44 @@ pub(crate) struct Marker {
     pub meanings: Vec<MarkerMeaning>,
 }
 
+/// Markers while dialects are added, with a meaning each.
+#[derive(Default)]
+struct MarkerTable(Vec<(&'static str, MarkerMeaning)>);
+
+impl MarkerTable {
+    /// Adds a meaning of these markers.
+    fn add<'m>(
+        &mut self,
+        texts: impl IntoIterator<Item = &'m &'static str>,
+        meaning: MarkerMeaning,
+    ) {
+        self.0
+            .extend(texts.into_iter().map(|text| (*text, meaning)));
+    }
+
+    /// Each marker once, in the order of their bytes, and its meanings in that in which they came.
+    fn sorted(mut self) -> Vec<Marker> {
+        self.0.sort_by_key(|(text, _)| *text);
+        let same = self.0.chunk_by(|(text, _), (next, _)| text == next);
+        let marker = |same: &[(&'static str, MarkerMeaning)]| {
+            let mut meanings: Vec<MarkerMeaning> = same.iter().map(|(_, m)| *m).collect();
+            meanings.dedup_by(|m, before| m.is(*before));
+            Marker {
+                text: same[0].0,
+                meanings,
+            }
+        };
+        same.map(marker).collect()
+    }
+}
+
 /// Everything that is searched for; see the module. Built once and shared by all streams of these
 /// dialects.
 #[derive(Debug)]
 pub struct Look {
     /// In the order in which they were named.
     pub(crate) dialects: Vec<&'static Dialect>,
+    /// In the order of their bytes.
     markers: Vec<Marker>,
     /// The markers that begin with each byte, as a range of `markers`.
     ranges: Box<[(u16, u16); 256]>,
@@ -147,6 +186,7 @@ impl Look {
     /// too.
     fn with(dialects: Vec<&'static Dialect>, reads_prose: impl Fn(&Dialect) -> bool) -> Look {
         let many = dialects.len() > 1;
+        let mut markers = MarkerTable::default();
         let mut look = Look {
             dialects: Vec::new(),
             markers: Vec::new(),
@@ -162,32 +202,29 @@ impl Look {
             has_bare_headers: false,
         };
         for dialect in dialects.iter().filter(|d| !many || d.read_as.is_none()) {
-            look.add_forms(dialect, reads_prose(dialect));
-            look.add_framing(dialect.framing, many);
+            look.add_forms(dialect, reads_prose(dialect), &mut markers);
+            look.add_framing(dialect.framing, many, &mut markers);
             look.has_bare_headers |= dialect.framing.messages && reads_prose(dialect);
         }
-        if !look.markers.is_empty() {
-            look.add(&WRAPPERS, MarkerMeaning::Wrapper);
+        if !markers.0.is_empty() {
+            markers.add(&WRAPPERS, MarkerMeaning::Wrapper);
         }
-        let calls: BTreeSet<&str> = dialects
-            .iter()
-            .flat_map(|d| d.forms)
-            .flat_map(residue)
-            .collect();
-        look.add(&calls, MarkerMeaning::Residue);
-        if look.has_messages {
-            look.add(&HEADERS, MarkerMeaning::Residue);
+        for form in dialects.iter().flat_map(|d| d.forms) {
+            markers.add(form.residue, MarkerMeaning::Residue);
         }
         if look.has_messages {
-            look.add(&["<|start|>", "<|channel|>"], MarkerMeaning::Message);
+            markers.add(&HEADERS, MarkerMeaning::Residue);
+            markers.add(&["<|start|>", "<|channel|>"], MarkerMeaning::Message);
         }
         // The same turn may begin in the templates of several dialects.
-        let known = Dialect::all().iter().chain(dialects.iter().copied());
-        let turns: BTreeSet<&str> = known.flat_map(|d| d.framing.foreign).copied().collect();
-        look.add(&turns, MarkerMeaning::Foreign(false));
-        let lines = dialects.iter().flat_map(|d| d.framing.foreign_lines);
-        let lines: BTreeSet<&str> = lines.copied().collect();
-        look.add(&lines, MarkerMeaning::Foreign(true));
+        for dialect in Dialect::all().iter().chain(dialects.iter().copied()) {
+            markers.add(dialect.framing.foreign, MarkerMeaning::Foreign(false));
+        }
+        for dialect in &dialects {
+            let lines = dialect.framing.foreign_lines;
+            markers.add(lines, MarkerMeaning::Foreign(true));
+        }
+        look.markers = markers.sorted();
         // Words that open reasoning in one dialect are ordinary words in the others.
         if many {
             let means = |t: &MarkerMeaning| {
@@ -205,25 +242,8 @@ impl Look {
         look
     }
 
-    /// Adds a meaning of these markers.
-    fn add<'m>(
-        &mut self,
-        texts: impl IntoIterator<Item = &'m &'static str>,
-        meaning: MarkerMeaning,
-    ) {
-        for text in texts {
-            match self.markers.iter_mut().find(|m| m.text == *text) {
-                Some(marker) => marker.meanings.push(meaning),
-                None => self.markers.push(Marker {
-                    text,
-                    meanings: vec![meaning],
-                }),
-            }
-        }
-    }
-
     /// Adds the forms of a dialect, those that prose can have only if `reads_prose`.
-    fn add_forms(&mut self, dialect: &Dialect, reads_prose: bool) {
+    fn add_forms(&mut self, dialect: &Dialect, reads_prose: bool, markers: &mut MarkerTable) {
         for form in dialect.forms {
             if !reads_prose && form.needs != KnownTool::Listed {
                 continue;
@@ -235,11 +255,11 @@ impl Look {
             if form.section.as_ref().is_none_or(|s| s.optional) {
                 match first(form.call) {
                     [] => self.unmarked.push(form),
-                    marks => self.add(marks, MarkerMeaning::Form(form)),
+                    marks => markers.add(marks, MarkerMeaning::Form(form)),
                 }
             }
             let sections = form.section.iter().flat_map(|s| s.open);
-            self.add(sections, MarkerMeaning::Form(form));
+            markers.add(sections, MarkerMeaning::Form(form));
             match dialect.framing.call_ends_reasoning {
                 ReasoningEnd::Never => {}
                 ReasoningEnd::UnlessClosed => self.ends.push((form, false)),
@@ -250,22 +270,22 @@ impl Look {
 
     /// Adds the markers around reasoning and answers; `many`: those of other dialects are searched
     /// for, too.
-    fn add_framing(&mut self, framing: &TextFraming, many: bool) {
+    fn add_framing(&mut self, framing: &TextFraming, many: bool, markers: &mut MarkerTable) {
         for pair in framing.reasoning {
             if !self.reasoning.contains(pair) {
                 self.reasoning.push(*pair);
-                self.add([&pair.0], MarkerMeaning::Reasoning);
-                self.add([&pair.1], MarkerMeaning::Answer);
+                markers.add([&pair.0], MarkerMeaning::Reasoning);
+                markers.add([&pair.1], MarkerMeaning::Answer);
             }
         }
         // Among many dialects a tag that is also plain markup, such as `<answer>`, counts only where
         // the message begins.
         for token in framing.dropped {
             let is_first = many && is_plain(token);
-            self.add([token], dropped(token, is_first));
+            markers.add([token], dropped(token, is_first));
         }
         for token in framing.dropped_first {
-            self.add([token], dropped(token, true));
+            markers.add([token], dropped(token, true));
         }
         self.prefilled = match (self.prefilled, framing.prefilled) {
             (before, PromptReasoning::No) => before,
@@ -288,10 +308,8 @@ impl Look {
         dialect.forms.iter().all(is_read)
     }
 
-    /// Sorts the markers by their first byte, and notes where the search stops.
+    /// Notes where the markers of each first byte are, and where the search stops.
     fn index(&mut self) {
-        self.markers
-            .sort_by_key(|m| m.text.as_bytes().first().copied());
         for (at, marker) in self.markers.iter().enumerate() {
             let (Some(first), at) = (marker.text.bytes().next(), at as u16) else {
                 continue;
@@ -327,9 +345,11 @@ impl Look {
         text: &str,
         mut counts: impl FnMut(MarkerMeaning) -> bool,
     ) -> Match<(&'static str, Vec<MarkerMeaning>)> {
-        let candidates = self.candidates(text).iter();
-        let mut partial =
-            candidates.filter(|m| m.text.len() > text.len() && m.text.starts_with(text));
+        let candidates = self.candidates(text.as_bytes());
+        let longer = candidates.partition_point(|m| m.text <= text);
+        let mut partial = candidates[longer..]
+            .iter()
+            .take_while(|m| m.text.starts_with(text));
         if partial.any(|m| m.meanings.iter().any(|t| counts(*t))) {
             return Match::Partial;
         }
@@ -346,17 +366,37 @@ impl Look {
         text: &str,
         mut counts: impl FnMut(MarkerMeaning) -> bool,
     ) -> Option<&Marker> {
-        let candidates = self.candidates(text).iter();
-        candidates
-            .filter(|m| text.starts_with(m.text) && m.meanings.iter().any(|t| counts(*t)))
-            .max_by_key(|m| m.text.len())
+        self.beginnings(text)
+            .find(|m| m.meanings.iter().any(|t| counts(*t)))
     }
 
-    fn candidates(&self, text: &str) -> &[Marker] {
-        let Some(first) = text.bytes().next() else {
+    /// The markers that `text` begins with, the longest first.
+    fn beginnings<'l>(&'l self, text: &str) -> impl Iterator<Item = &'l Marker> {
+        let mut text = text.as_bytes();
+        let mut candidates = self.candidates(text);
+        std::iter::from_fn(move || {
+            loop {
+                let end = candidates.partition_point(|m| m.text.as_bytes() <= text);
+                let (last, before) = candidates[..end].split_last()?;
+                candidates = before;
+                let mark = last.text.as_bytes();
+                let pairs = mark.iter().zip(text);
+                let common = pairs.take_while(|(a, b)| a == b).count();
+                // A longer one would be between this one and the text.
+                text = &text[..common];
+                if common == mark.len() {
+                    return Some(last);
+                }
+            }
+        })
+    }
+
+    /// The markers with the first byte of `text`.
+    fn candidates(&self, text: &[u8]) -> &[Marker] {
+        let Some(first) = text.first() else {
             return &[];
         };
-        let (from, to) = self.ranges[first as usize];
+        let (from, to) = self.ranges[usize::from(*first)];
         &self.markers[from as usize..to as usize]
     }
 
@@ -401,44 +441,6 @@ impl Look {
     }
 }
 
-/// The markers of a form's calls that no prose has, without their last characters, which models
-/// lose; and the tokens that longer markers begin and end with.
-fn residue(form: &'static Form) -> impl Iterator<Item = &'static str> {
-    let parts = form.call.iter().flat_map(|part| match part {
-        CallPart::Mark(marks) | CallPart::Maybe { marks, .. } => *marks,
-        CallPart::Tag(tag) => tag.open,
-        CallPart::Params(params) => params.call_closers,
-        _ => &[],
-    });
-    let section = form.section.iter();
-    let marks = parts.chain(section.flat_map(|s| s.open.iter().chain(s.close)));
-    let tokens = marks.flat_map(|mark| {
-        let first = mark.find("|>").map(|at| &mark[..at + 2]);
-        let last = mark.rfind("<|").map(|at| &mark[at..]);
-        let prefix = mark.rfind('<').filter(|_| mark.starts_with(']'));
-        [
-            Some(*mark),
-            first,
-            last,
-            prefix.map(|at| &mark[..at]),
-            prefix.map(|at| &mark[at..]),
-        ]
-    });
-    let tokens = tokens.flatten().filter(|mark| is_of_calls(mark));
-    tokens.map(|mark| mark.strip_suffix(['>', ']']).unwrap_or(mark))
-}
-
-/// Whether a marker names calls or is a control token.
-fn is_of_calls(mark: &str) -> bool {
-    let names_calls = |mark: String| {
-        let words = ["tool", "function", "invoke", "call"];
-        words.iter().any(|word| mark.contains(word))
-    };
-    mark.len() > 5
-        && mark.starts_with(['<', '[', ']'])
-        && (mark.contains(['|', '｜', ']']) || names_calls(mark.to_ascii_lowercase()))
-}
-
 /// What a token means that is left out; `is_first`: only at the beginning of a message.
 fn dropped(token: &str, is_first: bool) -> MarkerMeaning {
     match is_first {
@@ -451,4 +453,39 @@ fn dropped(token: &str, is_first: bool) -> MarkerMeaning {
 /// Whether a token looks like the markup of a document: `<answer>`.
 fn is_plain(token: &str) -> bool {
     token.starts_with(['<', '[']) && !token.contains(['|', '｜', ':'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_finds_what_comparing_each_marker_finds() {
+        let look = Look::new("auto").unwrap();
+        let residue = |t: MarkerMeaning| matches!(t, MarkerMeaning::Residue);
+        for marker in look.markers() {
+            for rest in ["", ">", " a", "<|end|>"] {
+                let text = format!("{}{rest}", marker.text);
+                for end in (1..=text.len()).filter(|end| text.is_char_boundary(*end)) {
+                    let text = &text[..end];
+                    let begins = |m: &&Marker| text.starts_with(m.text);
+                    let mut want: Vec<_> = look.markers().iter().filter(begins).collect();
+                    want.sort_by_key(|m| std::cmp::Reverse(m.text.len()));
+                    let want: Vec<_> = want.iter().map(|m| m.text).collect();
+                    let found: Vec<_> = look.beginnings(text).map(|m| m.text).collect();
+                    assert_eq!(found, want, "{text}");
+                    for is_residue in [true, false] {
+                        let counts = |t: MarkerMeaning| residue(t) == is_residue;
+                        let may_become = |m: &Marker| {
+                            m.text.len() > end
+                                && m.text.starts_with(text)
+                                && m.meanings.iter().any(|t| counts(*t))
+                        };
+                        let is_partial = matches!(look.find(text, counts), Match::Partial);
+                        assert_eq!(is_partial, look.markers().iter().any(may_become), "{text}");
+                    }
+                }
+            }
+        }
+    }
 }

@@ -6,6 +6,7 @@ use crate::dialect::{
 use crate::notation::entry::{Fault, NotationRow, all, around, keep, marker};
 use crate::notation::scan::MarkerSpellings;
 use crate::notation::{call, parameter};
+use std::collections::BTreeSet;
 
 /// The keys of a form.
 pub(super) const FORM_KEYS: &[&str] = &[
@@ -97,6 +98,7 @@ fn form(
     };
     let known = row.flag("known_tools")?.unwrap_or(bare);
     let form = Form {
+        residue: residue(call, section.as_ref()),
         between: if section.is_some() { "\n" } else { between },
         section,
         call,
@@ -118,6 +120,45 @@ fn form(
     } else {
         form
     })
+}
+
+/// What of a call's markers shows that one is left over, see [`Form::residue`].
+fn residue(call: &'static [CallPart], section: Option<&Section>) -> &'static [&'static str] {
+    let parts = call.iter().flat_map(|part| match part {
+        CallPart::Mark(marks) | CallPart::Maybe { marks, .. } => *marks,
+        CallPart::Tag(tag) => tag.open,
+        CallPart::Params(params) => params.call_closers,
+        _ => &[],
+    });
+    let around = section.into_iter();
+    let marks = parts.chain(around.flat_map(|s| s.open.iter().chain(s.close)));
+    let tokens = marks.flat_map(|mark| {
+        let first = mark.find("|>").map(|at| &mark[..at + 2]);
+        let last = mark.rfind("<|").map(|at| &mark[at..]);
+        let prefix = mark.rfind('<').filter(|_| mark.starts_with(']'));
+        [
+            Some(*mark),
+            first,
+            last,
+            prefix.map(|at| &mark[..at]),
+            prefix.map(|at| &mark[at..]),
+        ]
+    });
+    let tokens = tokens.flatten().filter(|mark| is_of_calls(mark));
+    let tokens = tokens.map(|mark| mark.strip_suffix(['>', ']']).unwrap_or(mark));
+    let tokens: BTreeSet<&str> = tokens.collect();
+    all(tokens.into_iter().collect())
+}
+
+/// Whether a marker names calls or is a control token.
+fn is_of_calls(mark: &str) -> bool {
+    let names_calls = |mark: String| {
+        let words = ["tool", "function", "invoke", "call"];
+        words.iter().any(|word| mark.contains(word))
+    };
+    mark.len() > 5
+        && mark.starts_with(['<', '[', ']'])
+        && (mark.contains(['|', '｜', ']']) || names_calls(mark.to_ascii_lowercase()))
 }
 
 /// The markers around all calls, if there are any.

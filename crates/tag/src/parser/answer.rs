@@ -254,18 +254,15 @@ impl Router {
         out: &mut dyn Outlet,
     ) -> (Mode, usize) {
         let is_quoted = self.position.quote.is_cited();
-        let meanings: Vec<MarkerMeaning> = meanings
-            .iter()
-            .copied()
-            .filter(|t| !matches!(t, MarkerMeaning::Wrapper | MarkerMeaning::Residue))
-            .collect();
+        let begins =
+            |t: &&MarkerMeaning| !matches!(t, MarkerMeaning::Wrapper | MarkerMeaning::Residue);
         let forms: Vec<_> = meanings.iter().filter_map(MarkerMeaning::form).collect();
         if !forms.is_empty() {
             let contest = Contest::new(forms, self.last);
             let call = CallReading::new(contest, Prose::Answer, is_quoted, Exclusion::All);
             return (Mode::Call(call), 0);
         }
-        let mode = match meanings.first() {
+        let mode = match meanings.iter().find(begins) {
             Some(MarkerMeaning::Message) => {
                 let body = None;
                 return (Mode::Header(OpenHeader { body, is_quoted }), 0);

@@ -47,6 +47,7 @@ static BODY: Form = Form {
     between: "",
     scope: Scope::Anywhere,
     needs: KnownTool::Listed,
+    residue: &[],
 };
 
 /// Who is to read a message.
