@@ -129,8 +129,9 @@ impl StreamFailure {
 
     /// The error that `frame` holds at its top, in any provider's shape: `{"error":{…}}`,
     /// `{"error":"…"}`, `{"type":"error",…}`, `{"object":"error",…}`, or any object in a
-    /// server-sent event of the name `error`. `None` without one.
-    pub(crate) fn of_frame(frame: Raw<'_>, name: Option<&str>) -> Option<StreamFailure> {
+    /// server-sent event of the name `error`. `None` without one; else [`StreamFailure::of`] reads it.
+    #[inline]
+    pub(crate) fn in_frame<'f>(frame: Raw<'f>, name: Option<&str>) -> Option<Raw<'f>> {
         let [error, object, kind] = frame.fields(["error", "object", "type"]);
         let named = name == Some("error")
             || [object, kind]
@@ -140,7 +141,6 @@ impl StreamFailure {
         error
             .filter(|e| says_something(*e))
             .or(named.then_some(frame))
-            .map(|error| Self::of(error, None))
     }
 
     /// The error of a body that came with the HTTP status `status`, whatever its shape is.

@@ -228,7 +228,7 @@ impl Reader {
             Frame::TooLong => return self.too_long(turn),
         };
         let data = match Raw::indexed(text, &mut self.index) {
-            Ok(data) if data.entries().next().is_some() => data,
+            Ok(data) if data.has_members() => data,
             Ok(_) => return self.unreadable(name, text, "is no JSON object with members", turn),
             Err(why) => {
                 return self.unreadable(name, text, &format!("is no JSON ({why})"), turn);
@@ -238,13 +238,12 @@ impl Reader {
             self.first = Some((name.map(str::to_owned), text.to_owned()));
         }
         turn.with_call = false;
-        let failure = if self.decoder.takes_errors() {
-            None
-        } else {
-            StreamFailure::of_frame(data, name)
+        let error = match self.decoder.takes_errors() {
+            true => None,
+            false => StreamFailure::in_frame(data, name),
         };
-        if let Some(failure) = failure {
-            turn.error(&failure);
+        if let Some(error) = error {
+            turn.error(&StreamFailure::of(error, None));
         } else if matches!(frame, Frame::Value(_)) && self.decoder.is_whole(data) {
             self.is_whole = true;
             self.decoder.whole(data, turn);

@@ -102,6 +102,12 @@ impl<'a> Raw<'a> {
         self.text.starts_with('{')
     }
 
+    /// Whether this is an object with a member.
+    pub fn has_members(self) -> bool {
+        let inside = self.text.strip_prefix('{');
+        inside.is_some_and(|inside| !inside.trim_ascii_start().starts_with('}'))
+    }
+
     /// Whether this is an array.
     pub fn is_array(self) -> bool {
         self.text.starts_with('[')
@@ -378,6 +384,10 @@ mod tests {
         );
         assert_eq!(Raw::parse("[ ]").unwrap().items().count(), 0);
         assert_eq!(Raw::parse("{ }").unwrap().entries().count(), 0);
+        for (text, has_members) in [("{\n}", false), ("[1]", false), ("{ \"a\":1}", true)] {
+            let value = Raw::parse(text).unwrap();
+            assert_eq!(value.has_members(), has_members, "{text}");
+        }
         assert!(Raw::parse("1 2").is_err());
     }
 

@@ -147,16 +147,27 @@ impl OpenaiChat {
     /// A delta, or a whole message. Reasoning goes before text and text before calls, whatever the
     /// order of the members.
     fn delta(&mut self, index: u32, delta: Raw<'_>, whole: bool, turn: &mut EventWriter<'_>) {
-        let [content, refusal, calls, legacy, ran, audio] = delta.fields([
+        let [
+            content,
+            refusal,
+            calls,
+            legacy,
+            ran,
+            audio,
+            reasoning_content,
+            reasoning,
+            details,
+        ] = delta.fields([
             "content",
             "refusal",
             "tool_calls",
             "function_call",
             "executed_tools",
             "audio",
+            "reasoning_content",
+            "reasoning",
+            "reasoning_details",
         ]);
-        let [reasoning_content, reasoning, details] =
-            delta.fields(["reasoning_content", "reasoning", "reasoning_details"]);
         turn.details(index, "message", delta, &MESSAGE);
         let choice = self.choice(index);
         if let Some(details) = details {
