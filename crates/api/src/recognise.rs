@@ -486,10 +486,20 @@ struct LineCount {
 }
 
 impl LineCount {
+    /// By how many lines ours are ahead where a stream has begun, and nothing that follows matters.
+    const AHEAD: usize = 16;
+
     fn of(start: &[u8]) -> LineCount {
         let mut count = LineCount::default();
         let mut scanner = Scanner::default();
-        for line in start.split(|byte| *byte == b'\n') {
+        let mut from = 0;
+        let ends = memchr::memchr_iter(b'\n', start).chain([start.len()]);
+        for end in ends {
+            let line = &start[from..end];
+            from = end + 1;
+            if count.has_start && count.ours >= count.others + LineCount::AHEAD {
+                break;
+            }
             if !line.trim_ascii_start().starts_with(b"{") {
                 continue;
             }
@@ -659,6 +669,20 @@ mod recording_tests {
             ),
         ] {
             assert_eq!(RecordingForm::of(start.as_bytes()), form, "{start}");
+        }
+    }
+
+    #[test]
+    fn what_follows_the_beginning_of_a_log_does_not_matter() {
+        let start = "{\"type\":\"stream_start\",\"v\":1}\n";
+        let ours = "{\"type\":\"content_delta\",\"text\":\"x\"}\n".repeat(LineCount::AHEAD);
+        let others = "{\"model\":\"m\"}\n".repeat(99);
+        for (text, form) in [
+            ([start, &ours, &others].concat(), RecordingForm::Log),
+            ([&ours, &others].map(|s| &**s).concat(), RecordingForm::Body),
+            ([&others, start, &ours].concat(), RecordingForm::Body),
+        ] {
+            assert_eq!(RecordingForm::of(text.as_bytes()), form, "{text}");
         }
     }
 
