@@ -183,7 +183,7 @@ impl Configured {
     /// given it.
     fn is_shared(&self, option: &KnownOption) -> bool {
         match &self.spec.model {
-            Some(command) => KnownOption::all(command).any(|known| known.long == option.long),
+            Some(command) => KnownOption::is_of(command, &option.long),
             None => self.spec.shared.contains(&option.long.as_str()),
         }
     }
