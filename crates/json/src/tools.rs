@@ -80,6 +80,14 @@ impl ToolList {
         }
     }
 
+    /// Whether [`ToolList::read_beside_servers`] finds a list or servers in a text; not whether it can
+    /// read them.
+    pub fn is_in(text: &str) -> bool {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let found = Raw::parse(text).ok().map(place);
+        matches!(found, Some(Ok((Some(_), _) | (_, Some(_)))))
+    }
+
     fn of_entries(list: Raw<'_>) -> ToolList {
         let mut tools = ToolList::default();
         for entry in list.items() {
@@ -274,6 +282,11 @@ fn lists(text: &str) -> Result<(Option<Raw<'_>>, Option<Raw<'_>>), ToolsError> {
         ToolsError::Syntax(words.unwrap_or_else(|| e.to_string()))
     })?;
     check(text).map_err(ToolsError::Ambiguous)?;
+    place(root)
+}
+
+/// The list in a JSON value, and that of `mcpServers`.
+fn place(root: Raw<'_>) -> Result<(Option<Raw<'_>>, Option<Raw<'_>>), ToolsError> {
     if root.is_array() {
         return Ok((Some(root), None));
     }

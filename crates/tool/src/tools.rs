@@ -85,6 +85,12 @@ impl Tools {
         Ok((Tools::of_list(list)?, servers.unwrap_or_default()))
     }
 
+    /// Whether [`Tools::read_beside_servers`] finds tools or servers in a text; not whether it can
+    /// read them.
+    pub fn are_in(text: &str) -> bool {
+        ToolList::is_in(text)
+    }
+
     fn of_list(listed: ToolList) -> Result<Self, FileError> {
         let mut tools = Tools {
             listed,

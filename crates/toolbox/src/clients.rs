@@ -42,6 +42,10 @@ const CLIENTS: [Client; 4] = [
 /// # Errors
 /// A server of another client that cannot be written so, with its name.
 pub(crate) fn tools_file(text: &str) -> anyhow::Result<Cow<'_, str>> {
+    // Nearly every file is one, and each command that has tools waits for this when it starts.
+    if Tools::are_in(text) {
+        return Ok(Cow::Borrowed(text));
+    }
     let is_json = |text: &str| serde_json::from_str::<Value>(text).is_ok();
     let start = text.strip_prefix('\u{feff}').unwrap_or(text);
     let plain = match is_json(start) {

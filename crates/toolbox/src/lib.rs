@@ -268,10 +268,11 @@ impl Source {
             bail!("{0}: not executable, run: chmod +x {0}", name());
         }
         let first = text.trim_start_matches('\u{feff}').trim_start();
-        let is_yaml = ["openapi:", "swagger:"]
-            .iter()
-            .any(|word| first.starts_with(word) || first.contains(&format!("\n{word}")));
-        if is_yaml && !first.starts_with('{') {
+        let is_yaml = || {
+            let mut words = ["openapi:", "swagger:"].iter();
+            words.any(|word| first.starts_with(word) || first.contains(&format!("\n{word}")))
+        };
+        if !first.starts_with(['{', '[']) && is_yaml() {
             bail!(
                 "{0}: YAML is not read, convert it: yq -o json {0} >api.json",
                 name()
