@@ -127,8 +127,7 @@ impl KeptPath {
             | KeptPath::Call(_)
             | KeptPath::Say
             | KeptPath::CancelSession => &[Method::POST],
-            KeptPath::InputItems => &[Method::GET],
-            KeptPath::Item => &[Method::GET, Method::DELETE],
+            KeptPath::InputItems | KeptPath::Item => &[Method::GET],
             KeptPath::Items => &[Method::GET, Method::POST],
             KeptPath::Conversation => &[Method::GET, Method::POST, Method::DELETE],
         }

@@ -22,8 +22,7 @@ pub(crate) use digest::{summary, whole};
 pub(crate) use index::{IndexedSession, forget, sessions as indexed_sessions};
 pub(crate) use lines::{event as event_of_line, line};
 pub(crate) use outline::{
-    CONTENT, ItemsPart, LEFT, Outline, PendingCall, REASONING, ResponseId, ResponseOutline,
-    status_of,
+    ItemsPart, LEFT, Outline, PendingCall, ResponseId, ResponseOutline, status_of,
 };
 pub(crate) use place::{PlaceError, SessionPlace, WantedPlace, WantedSession};
 pub(crate) use producer::{

@@ -4,6 +4,7 @@
 use crate::service::{Call, Client, JSON, Response, Service, Upstream, chunk};
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use std::io::Write;
 use std::path::PathBuf;
 use testkit::{Scratch, short, wait_until};
 
@@ -1127,12 +1128,13 @@ fn the_thread_that_answers_leaves_long_sessions_to_others() {
     }
 }
 
+/// No request deletes one item; sessions of earlier versions may say that one was.
 #[test]
-fn a_deleted_item_is_in_no_list_and_reaches_no_model() {
+fn an_item_that_a_session_says_is_deleted_is_in_no_list_and_reaches_no_model() {
     let mut kept = Kept::new();
     let tools = json!([{"type": "function", "name": "f", "parameters": {"type": "object"}}]);
     let begin =
-        json!({"items": [{"role": "user", "content": "Hi"}, {"role": "user", "content": "Hi"}]});
+        json!({"items": [{"role": "user", "content": "Hello"}, {"role": "user", "content": "Hi"}]});
     let conversation = value(&kept.post(CONVERSATIONS, "", &begin));
     let path = format!(
         "{CONVERSATIONS}/{}",
@@ -1148,12 +1150,29 @@ fn a_deleted_item_is_in_no_list_and_reaches_no_model() {
         let list = value(&kept.get(&format!("{path}/items?order=asc")));
         list["data"].as_array().expect("items").clone()
     };
-    let delete = |kept: &Kept, item: &Value| {
+    // Where the message is that an item was made of, and which part of it the item is.
+    let delete = |kept: &Kept, item: &Value, text: &str, part: Option<&str>| {
         let id = item["id"].as_str().expect("an id");
         let path = format!("{path}/items/{id}");
-        let deleted = kept.service.ask("DELETE", &path, "", "");
-        assert_eq!(value(&deleted), conversation, "{item}");
-        assert_eq!(kept.service.ask("DELETE", &path, "", "").status, 404);
+        let refused = kept.service.ask("DELETE", &path, "", "");
+        assert_eq!(refused.status, 405, "{refused:?}");
+        let (file, session) = kept.files().remove(0);
+        let message = session.split_inclusive('\n');
+        let offset = message
+            .take_while(|line| !(line.contains(r#""type":"message""#) && line.contains(text)))
+            .map(str::len)
+            .sum::<usize>();
+        assert!(offset < session.len(), "{text}");
+        let mut line =
+            json!({"type": "response_end", "id": id, "status": "deleted", "message": offset});
+        if let Some(part) = part {
+            line["part"] = part.into();
+        }
+        let mut file = std::fs::OpenOptions::new()
+            .append(true)
+            .open(file)
+            .expect("a session");
+        writeln!(file, "{line}").expect("written");
         assert_eq!(kept.get(&path).status, 404);
     };
     let all = items(&kept);
@@ -1170,10 +1189,10 @@ fn a_deleted_item_is_in_no_list_and_reaches_no_model() {
         "message",
     ];
     assert_eq!(kinds, wanted);
-    // One of two equal ones, and a call with its result.
-    for place in [0, 3, 4] {
-        delete(&kept, &all[place]);
-    }
+    // A message, and a call with its result.
+    delete(&kept, &all[0], "Hello", None);
+    delete(&kept, &all[3], "tool_calls", Some("call_1"));
+    delete(&kept, &all[4], "tool_call_id", None);
     let left = [1, 2, 5].map(|place: usize| all[place].clone());
     assert_eq!(items(&kept), left);
     kept.restart();
@@ -1183,8 +1202,8 @@ fn a_deleted_item_is_in_no_list_and_reaches_no_model() {
         talk(&request),
         ["user: Hi", "user: one", "assistant: It is 22.", "user: two"]
     );
-    for item in &left {
-        delete(&kept, item);
+    for (item, text) in left.iter().zip(["Hi", "one", "It is 22."]) {
+        delete(&kept, item, &format!("\"{text}\""), None);
     }
     let (_, request) = kept.respond(&in_it("three".into()), "3");
     assert_eq!(talk(&request), ["user: two", "assistant: 2", "user: three"]);

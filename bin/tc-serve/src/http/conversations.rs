@@ -9,11 +9,9 @@ use super::service::{Admitted, Service};
 use super::stored::{StoredResponse, conversation_id};
 use crate::budget::Share;
 use crate::front::AnyFront;
-use crate::sessions::{
-    CONTENT, ItemsPart, Outline, REASONING, ResponseId, ResponseOutline, Sessions, line, random_id,
-};
-use api::{Api, Conversation, Front, Message, RunningStatus, response_items};
-use event::payload::{ResponseEnd, ResponseStatus, Session};
+use crate::sessions::{ItemsPart, Outline, ResponseId, ResponseOutline, Sessions, line, random_id};
+use api::{Api, Conversation, Front, RunningStatus, response_items};
+use event::payload::Session;
 use event::{Json, Kind, Scanner};
 use hyper::Response;
 use hyper::body::Bytes;
@@ -179,16 +177,11 @@ impl AskedFor {
         Ok(items_list(found, has_more))
     }
 
-    /// One item of the conversation.
+    /// The item of the conversation that the path names.
     pub(super) async fn one_item(
         &self,
         service: &Service,
     ) -> Result<Response<ResponseBody>, Refusal> {
-        Ok(object(&self.item(service).await?.1.item))
-    }
-
-    /// The item that the path names, and its part of the conversation.
-    async fn item(&self, service: &Service) -> Result<(ItemsPart, ConversationItem), Refusal> {
         let mut items = ConversationItems::of(self, service, self.session()?)?;
         let parts = match items.place_of(&self.item) {
             Some(at) => at..at + 1,
@@ -197,61 +190,11 @@ impl AskedFor {
         for at in parts {
             let mut all = items.part(at).await?.into_iter();
             if let Some(found) = all.find(|item| item.has_id(&self.item)) {
-                return Ok((items.outline.parts()[at], found));
+                return Ok(object(&found.item));
             }
         }
         let unknown = "the conversation has no such item";
         Err(Refusal::new(404, "item_not_found", unknown))
-    }
-
-    /// Takes an item out of its conversation: no list has it any more, and no model gets it.
-    pub(super) async fn delete_item(
-        &self,
-        service: &Service,
-    ) -> Result<Response<ResponseBody>, Refusal> {
-        let id = self.session()?;
-        let (place, item) = self.item(service).await?;
-        let Some((offset, part)) = self.origin(id, &place, &item).await? else {
-            let why = "an item of this kind cannot be deleted alone";
-            return Err(Refusal::new(400, "invalid_request_error", why));
-        };
-        let end = ResponseEnd {
-            id: self.item.as_str().into(),
-            status: ResponseStatus::Deleted.name().into(),
-            timestamp: Some(store::now()),
-            message: Some(offset),
-            part: part.as_deref().map(Into::into),
-        };
-        self.append(id, |_| (line(&end.into()), ()))?;
-        self.conversation()
-    }
-
-    /// The message that an item was made of, by its offset, and which part of it; `None` for an item
-    /// that is of no message.
-    async fn origin(
-        &self,
-        id: SessionId,
-        place: &ItemsPart,
-        item: &ConversationItem,
-    ) -> Result<Option<(u64, Option<String>)>, Refusal> {
-        let mut found = Vec::new();
-        let read = self
-            .sessions
-            .read_events(id, place.from..place.end, |event, place| {
-                if event.kind() == Kind::Message && !is_once(event) {
-                    let (talk, _) = Conversation::read(&event.raw());
-                    let message = talk.messages.first();
-                    let part = message.and_then(|message| part_of(message, &item.item));
-                    found.extend(part.map(|part| (place.start, part)));
-                }
-            });
-        read.await.map_err(|error| Named::Response.refuse(error))?;
-        let outline = self.sessions.outline(id);
-        let outline = outline.map_err(|error| Named::Response.refuse(error))?;
-        // Of two messages with the same text one is as good as the other.
-        let is_left =
-            |(offset, part): &(u64, Option<String>)| !outline.is_hidden(*offset, part.as_deref());
-        Ok(found.into_iter().find(is_left))
     }
 }
 
@@ -382,39 +325,6 @@ impl<'a> ConversationItems<'a> {
 fn items_list(items: Vec<ConversationItem>, has_more: bool) -> Response<ResponseBody> {
     let items: Vec<Value> = items.into_iter().map(|item| item.item).collect();
     list(&items, has_more)
-}
-
-/// Which part of a message an item is: `Some(None)` for the whole message, and `None` for an item of
-/// another message.
-fn part_of(message: &Message, item: &Value) -> Option<Option<String>> {
-    let text = |name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default();
-    let texts = |name: &str| {
-        let parts = item.get(name).and_then(Value::as_array);
-        let parts = parts.into_iter().flatten();
-        let texts = parts.filter_map(|part| part.get("text")?.as_str());
-        texts.collect::<String>()
-    };
-    let call = text("call_id");
-    match text("type") {
-        "message" => {
-            let is_same = message.role() == text("role") && message.text() == texts("content");
-            let is_whole = message.calls().is_empty() && message.reasoning().is_empty();
-            is_same.then(|| (!is_whole).then(|| CONTENT.to_owned()))
-        }
-        "reasoning" => {
-            let reasoning = message.reasoning();
-            let is_same = reasoning == texts("summary") || reasoning == texts("content");
-            (is_same && !reasoning.is_empty()).then(|| Some(REASONING.to_owned()))
-        }
-        "function_call" | "custom_tool_call" => {
-            let has_call = message.calls().iter().any(|known| known.id == call);
-            has_call.then(|| Some(call.to_owned()))
-        }
-        "function_call_output" | "custom_tool_call_output" => {
-            (message.tool_call_id() == call).then_some(None)
-        }
-        _ => None,
-    }
 }
 
 /// The `metadata` of a body, as JSON.

@@ -94,7 +94,6 @@ impl Service {
                 asked.add_items(self, &body).await
             }
             (KeptPath::Items, _) => asked.items_page(self).await,
-            (KeptPath::Item, Method::DELETE) => asked.delete_item(self).await,
             (_, _) => asked.one_item(self).await,
         }
     }

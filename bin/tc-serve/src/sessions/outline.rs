@@ -233,8 +233,6 @@ pub(crate) struct Outline {
     messages: Vec<u64>,
     /// The parts of the conversation's list of items, in order.
     parts: Vec<ItemsPart>,
-    /// The messages that were deleted, by their offsets, and the part of each.
-    hidden: Vec<(u64, Option<String>)>,
 }
 
 impl Outline {
@@ -271,8 +269,7 @@ impl Outline {
                 .sum::<usize>(),
             self.pending.iter().map(|call| call.line.len() + 200).sum(),
         ];
-        let ids = self.called.len() + self.started.len() + self.deleted.len();
-        let ids = ids + self.hidden.len() + self.parts.len();
+        let ids = self.called.len() + self.started.len() + self.deleted.len() + self.parts.len();
         let rest = self.responses.len() * 500 + self.messages.len() * 8 + ids * 100;
         self.talk.kept() + answered + pending + rest + size_of::<Outline>()
     }
@@ -362,12 +359,6 @@ impl Outline {
         &self.parts
     }
 
-    /// Whether a message was deleted, or this part of it.
-    pub(crate) fn is_hidden(&self, offset: u64, part: Option<&str>) -> bool {
-        let mut hidden = self.hidden.iter();
-        hidden.any(|(at, of)| (*at, of.as_deref()) == (offset, part))
-    }
-
     /// The messages before the offset `end`.
     pub(crate) fn messages_before(&self, end: u64) -> &[Message] {
         let count = self.messages.partition_point(|offset| *offset < end);
@@ -419,9 +410,7 @@ impl Outline {
         if status == Some(ResponseStatus::Deleted) {
             self.deleted.push(id.into_owned());
             if let Some(offset) = end.message {
-                let part = end.part.map(|part| part.str().into_owned());
-                self.hide(offset, part.as_deref());
-                self.hidden.push((offset, part));
+                self.hide(offset, end.part.map(Text::str).as_deref());
             }
         } else if let Some(response) = self.response_mut(&id)
             && response.status.is_none()
@@ -513,8 +502,8 @@ impl Outline {
 }
 
 /// The parts of a message that can be deleted, besides its calls.
-pub(crate) const CONTENT: &str = "content";
-pub(crate) const REASONING: &str = "reasoning";
+const CONTENT: &str = "content";
+const REASONING: &str = "reasoning";
 
 fn response(event: &Event<'_>, offset: u64) -> ResponseOutline {
     let response = Response::read(event);
