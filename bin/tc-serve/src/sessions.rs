@@ -50,7 +50,7 @@ use std::time::Duration;
 use store::{Change, FolderStore, PrivateFolder, SessionId, Store, StoreError};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tokio::sync::{Mutex, Notify, broadcast, watch};
+use tokio::sync::{Mutex, Notify, broadcast, mpsc, watch};
 
 /// How many bytes of a session are read at once.
 pub(crate) const PIECE: usize = 64 << 10;
@@ -99,6 +99,8 @@ pub(crate) struct LiveSession {
     pub running: RefCell<Option<Rc<RunningResponse>>>,
     /// What a person has said while a response is made: `message` lines for the next turn.
     inbox: RefCell<Inbox>,
+    /// Where the lines go that cancel calls of the turn whose tools run.
+    retracts: RefCell<Option<mpsc::UnboundedSender<Vec<u8>>>>,
     /// Held by a turn of the loop, and by whoever gives an answer to a call that waits.
     pub deciding: Arc<Mutex<()>>,
     /// Whether this service holds the lease, so that nobody else writes.
@@ -267,6 +269,7 @@ impl Sessions {
                 lines: Vec::new(),
                 share: self.budget.share(),
             }),
+            retracts: RefCell::default(),
             deciding: Arc::default(),
             is_own: Cell::new(false),
         });
@@ -466,6 +469,20 @@ impl LiveSession {
         let Inbox { lines, share } = &mut *self.inbox.borrow_mut();
         share.keep(0);
         std::mem::take(lines)
+    }
+
+    /// The lines that cancel calls of a turn, for the one whose tools run from now on.
+    pub(crate) fn retracts(&self) -> mpsc::UnboundedReceiver<Vec<u8>> {
+        let (send, lines) = mpsc::unbounded_channel();
+        self.retracts.replace(Some(send));
+        lines
+    }
+
+    /// Cancels a call by this line. Returns whether tools of the session run here.
+    pub(crate) fn retract(&self, line: Vec<u8>) -> bool {
+        let retracts = self.retracts.borrow();
+        let send = retracts.as_ref();
+        send.is_some_and(|send| send.send(line).is_ok())
     }
 
     /// Wakes those who follow the session, which has changed.

@@ -12,6 +12,7 @@ use crate::places::AnswerSlots;
 use anyhow::{Context, Result, bail};
 use json::ToolList;
 use serde_json::Value;
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::future::{Future, poll_fn};
 use std::os::unix::process::CommandExt;
@@ -22,6 +23,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::ChildStdin;
+use tokio::sync::mpsc;
 use trace::TraceContext;
 
 pub(crate) use options::{ToolArgs, ToolsMode};
@@ -109,7 +112,7 @@ impl ServiceTools {
     ///
     /// # Errors
     /// The message for a client.
-    async fn start(&self, turn: ToolTurn<'_>, answer: &[OsString]) -> Result<RunningCommand> {
+    async fn start(&self, turn: &ToolTurn<'_>, answer: &[OsString]) -> Result<RunningCommand> {
         let place = self
             .places
             .take(turn.key)
@@ -120,8 +123,7 @@ impl ServiceTools {
         for name in turn.leave {
             words.extend(["--leave".into(), name.into()]);
         }
-        words.extend(["--progress".into(), "--cancel-on".into()]);
-        words.push(turn.cancels.into());
+        words.push("--progress".into());
         // Other users can read a command line, and a reason or a result is for the conversation alone.
         let answers = (!answer.is_empty()).then(|| {
             let texts = answer
@@ -138,7 +140,7 @@ impl ServiceTools {
 
     /// Runs one turn: hands what `work` pushes into `pipe` to `tool-exec`, which appends it to the
     /// session in the file `log`, and waits until its calls have ended. The calls of tools with the
-    /// names `leave` are the client's; a line in the file `cancels` cancels one call.
+    /// names `leave` are the client's.
     ///
     /// # Errors
     /// The message for a client, where `tool-exec` could not be started.
@@ -148,21 +150,17 @@ impl ServiceTools {
         pipe: &Pipe,
         work: impl Future<Output = ()>,
     ) -> Result<TurnEnd> {
-        let mut running = self.start(turn, &[]).await?;
-        let stdin = running.stdin.take();
+        let mut running = self.start(&turn, &[]).await?;
+        let input = running.stdin.take();
         let feed = async move {
+            let mut input = input?;
             let mut work = pin!(work);
-            let mut stdin = stdin;
             loop {
                 let (lines, is_done) = next_lines(work.as_mut(), pipe).await;
-                if let Some(open) = &mut stdin
-                    && open.write_all(&lines).await.is_err()
-                {
-                    // It has ended early, and its status says why.
-                    stdin = None;
-                }
-                if is_done || stdin.is_none() {
-                    return;
+                // Where it has ended early, its status says why.
+                input.write_all(&lines).await.ok()?;
+                if is_done {
+                    return feed_retracts(input, turn.retracts).await;
                 }
             }
         };
@@ -174,15 +172,17 @@ impl ServiceTools {
     /// # Errors
     /// As for [`ServiceTools::turn`].
     pub(crate) async fn decide(&self, turn: ToolTurn<'_>, answer: &[OsString]) -> Result<TurnEnd> {
-        let mut running = self.start(turn, answer).await?;
-        drop(running.stdin.take());
-        self.ended(&mut running, std::future::ready(())).await
+        let mut running = self.start(&turn, answer).await?;
+        let input = running.stdin.take();
+        let feed = async { feed_retracts(input?, turn.retracts).await };
+        self.ended(&mut running, feed).await
     }
 
+    /// Waits until `tool-exec` has ended, and hands it its input meanwhile.
     async fn ended(
         &self,
         running: &mut RunningCommand,
-        feed: impl Future<Output = ()>,
+        feed: impl Future<Output = Option<Infallible>>,
     ) -> Result<TurnEnd> {
         let parts = running.parts.as_mut().context("tool-exec has ended")?;
         let stdout = &mut parts.stdout;
@@ -190,7 +190,11 @@ impl ServiceTools {
             let mut block = [0; 16 << 10];
             while matches!(stdout.read(&mut block).await, Ok(count) if count > 0) {}
         };
-        tokio::join!(feed, passed, CommandErrors::read(&mut parts.errors));
+        let outputs = async { tokio::join!(passed, CommandErrors::read(&mut parts.errors)) };
+        tokio::select! {
+            _ = outputs => {}
+            Some(never) = feed => match never {},
+        }
         let status: ExitStatus = parts.command.wait().await?;
         Ok(match status.code() {
             Some(0) => TurnEnd::Again,
@@ -202,7 +206,7 @@ impl ServiceTools {
 }
 
 /// Which turn of which session runs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct ToolTurn<'t> {
     /// The file of the session.
     pub log: &'t Path,
@@ -212,10 +216,27 @@ pub(crate) struct ToolTurn<'t> {
     pub key: ClientKey,
     /// The names of the client's tools.
     pub leave: &'t [String],
-    /// The file of cancellations.
-    pub cancels: &'t Path,
+    /// The lines that cancel calls of the turn.
+    pub retracts: mpsc::UnboundedReceiver<Vec<u8>>,
     /// The span of the response, if it is traced.
     pub trace: Option<&'t TraceContext>,
+}
+
+/// The line behind the events of a turn: from then on `tool-exec` takes `retract` lines alone, and
+/// ends with its calls.
+const INPUT_END: &[u8] = b"{\"type\":\"input_end\"}\n";
+
+/// Ends the events of a turn, and then hands over the lines that cancel its calls. Returns when
+/// `tool-exec` has closed its input.
+async fn feed_retracts(
+    mut input: ChildStdin,
+    mut retracts: mpsc::UnboundedReceiver<Vec<u8>>,
+) -> Option<Infallible> {
+    input.write_all(INPUT_END).await.ok()?;
+    loop {
+        let line = retracts.recv().await?;
+        input.write_all(&line).await.ok()?;
+    }
 }
 
 /// How many bytes of lines are put together before they are handed on.

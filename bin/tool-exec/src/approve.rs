@@ -215,15 +215,13 @@ pub(crate) fn user_name() -> String {
 
 // The command that continues this run, made of the words that started it.
 
-/// The options that belong to one run: answers of a person, and what is cancelled.
-const ANSWERS: [&str; 6] = [
+/// The options that belong to one run: answers of a person.
+const ANSWERS: [&str; 5] = [
     "--approve-call",
     "--deny-call",
     "--answer-call",
     "--answer-reason",
     "--answered-by",
-    // Its lines cancel calls of one run.
-    "--cancel-on",
 ];
 
 /// The command that continues a run of these arguments after a person's answer.

@@ -55,11 +55,6 @@ pub(crate) struct Args {
     #[arg(long, hide_short_help = true)]
     pub progress: bool,
 
-    /// Cancel the calls whose ids are written to this file or named pipe, one a line (or a
-    /// `retract` event), now or later
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
-    pub cancel_on: Option<PathBuf>,
-
     #[command(flatten)]
     pub permissions: Permissions,
     #[command(flatten)]

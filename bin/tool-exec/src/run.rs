@@ -10,7 +10,7 @@ use super::command::{Commands, raise_limits, supervisor};
 use super::http::Sender;
 use super::mcp::{Backend, Confines};
 use super::store::{Cache, Outputs, Records, Spill};
-use super::stream::{Cancels, OutputThread, SignalsSeen};
+use super::stream::{OutputThread, SignalsSeen};
 use super::turn::{CallOptions, Calls, ToolSession, dry};
 use super::{approve, policy, secrets, stream};
 use anyhow::Context;
@@ -121,7 +121,6 @@ pub(crate) fn run(
         reports,
         answers,
         read_ahead,
-        cancels: Cancels::of(args.cancel_on.as_deref())?,
         signals: SignalsSeen::take()?,
         at_once,
     };

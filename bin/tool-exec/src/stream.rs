@@ -1,10 +1,8 @@
 //! The two ends of the pipe, and the signals, beside child processes; the rules of lines and
 //! flushing are those of `stdio`.
 
-mod cancels;
 mod output;
 
-pub(crate) use cancels::Cancels;
 pub(crate) use output::OutputThread;
 
 use crate::store::lines;

@@ -49,8 +49,6 @@ pub struct Plan {
     /// How many calls the turns of a stream have started that were cut since its last message: they
     /// count for its next turn.
     carried: HashMap<StreamName, usize>,
-    /// The calls that were cancelled before they came, by stream (`None`: any) and id.
-    cancels: HashSet<(Option<StreamName>, Box<str>)>,
     /// The calls by their names.
     names: CallNames,
     /// The calls that wait for a free place, and some that wait no more.
@@ -108,18 +106,6 @@ impl Plan {
     /// The next steps, in order. Each step is returned once.
     pub fn steps(&mut self) -> Vec<PlanStep> {
         std::mem::take(&mut self.steps)
-    }
-
-    /// The calls that the steps which wait will stop.
-    pub fn stopping(&self) -> Vec<u64> {
-        let stop = |step: &PlanStep| {
-            if let PlanStep::Stop { key } = step {
-                Some(*key)
-            } else {
-                None
-            }
-        };
-        self.steps.iter().filter_map(stop).collect()
     }
 
     /// Whether no call runs, or waits for a free place or a person's answer.
@@ -289,26 +275,6 @@ impl Plan {
         answer
     }
 
-    /// Cancels a call on a user's word: `line` is its id, in whatever stream it is, or a `retract`
-    /// event with its `tool_id` (and its `stream`). A call that has not come yet is cancelled when
-    /// it comes.
-    pub fn cancel(&mut self, line: &str) {
-        let line = line.trim_end_matches(['\n', '\r']);
-        let mut scanner = event::Scanner::default();
-        match scanner.read(line) {
-            Ok(event) if event.kind() == Kind::Retract => {
-                let Retract { index, tool_id, .. } = Retract::read(&event);
-                let stream = event.stream().map(|s| Box::from(s.text()));
-                match tool_id {
-                    Some(id) => self.cancel_id(Some(stream), &id.str()),
-                    None => self.retract(&stream, None, index),
-                }
-            }
-            _ => self.cancel_id(None, line),
-        }
-        self.settle();
-    }
-
     /// Takes the answer to the question of a [`PlanStep::Ask`]. `shown` is the hash of the call as
     /// the person saw it.
     pub fn answered(&mut self, key: u64, shown: CallHash, answer: PersonAnswer) {
@@ -406,13 +372,7 @@ impl Plan {
         }
         self.turn(turn).retracted.remove(&call.id);
         let ahead = self.ahead.take_first(&call);
-        let is_cancelled = self.was_cancelled(&call);
-        let stream = call.stream.clone();
-        let id = call.id.clone();
         let key = self.add(turn, call, ahead);
-        if is_cancelled {
-            return self.retract(&stream, Some(&id), None);
-        }
         if self.starts_early(key) && self.stopped.is_none() {
             self.enqueue(key);
         }
@@ -449,8 +409,7 @@ impl Plan {
                 }
                 continue;
             }
-            let retracted =
-                self.turn(turn).retracted.contains(&call.id) || self.was_cancelled(&call);
+            let retracted = self.turn(turn).retracted.contains(&call.id);
             let ahead = self.ahead.take_first(&call);
             let id = call.id.clone();
             let key = self.add(turn, call, ahead);

@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 use std::ffi::OsString;
 use std::rc::Rc;
 use std::sync::Arc;
-use store::{SessionId, Store};
+use store::Store;
 
 /// A request of a person about one session.
 struct PersonAsks {
@@ -126,7 +126,7 @@ impl PersonAsks {
         let words = self.words(verb, &format!("{}:{hash}", call.tool_id))?;
         let decision = Decision {
             sessions: Rc::clone(&self.sessions),
-            session: self.session.id,
+            session: Rc::clone(&self.session),
             tools: Rc::clone(tools),
             words,
             log: self.sessions.store.path_of(self.session.id),
@@ -226,12 +226,16 @@ impl PersonAsks {
     /// Cancels a call that runs.
     fn cancel_call(&self) -> Result<Response<ResponseBody>, Refusal> {
         let outline = self.outline()?;
-        let running = outline.started.iter().find(|id| self.is_call(id));
-        let not_running = || Refusal::new(409, "call_not_running", "no such call runs now");
-        let id = running.ok_or_else(not_running)?;
-        let log = self.sessions.store.path_of(self.session.id);
-        RunFile::cancel_call(&log, id).map_err(|_| not_running())?;
-        Ok(object(&json!({"tool_id": id, "status": "cancelling"})))
+        let mut started = outline.started.iter();
+        let running = started.find(|call| self.is_call(&call.tool_id));
+        let call = running.filter(|call| self.session.retract(call.retract()));
+        let Some(call) = call else {
+            let message = "no such call runs now in this service";
+            return Err(Refusal::new(409, "call_not_running", message));
+        };
+        Ok(object(
+            &json!({"tool_id": call.tool_id, "status": "cancelling"}),
+        ))
     }
 
     /// Cancels the response that is made, or the one that the body names.
@@ -320,7 +324,7 @@ fn found(outline: &Outline, id: &str, hash: &str) -> Option<String> {
 /// A person's answer on its way to `tool-exec`.
 struct Decision {
     sessions: Rc<Sessions>,
-    session: SessionId,
+    session: Rc<LiveSession>,
     tools: Rc<ServiceTools>,
     words: Vec<OsString>,
     log: std::path::PathBuf,
@@ -335,25 +339,23 @@ impl Decision {
     /// Gives the answer. The call that it lets run ends with the response.
     async fn run(self) -> anyhow::Result<()> {
         // Where a response waits, it has the file already.
-        let own = RunFile::take(&self.log).ok();
-        let cancels = own.as_ref().map(|run| run.path.clone());
-        let cancels = cancels.unwrap_or_else(|| RunFile::path_of(&self.log));
+        let _own = RunFile::take(&self.log).ok();
         let response = self.response.as_deref();
         let turn = ToolTurn {
             log: &self.log,
             id: &self.id,
             key: self.key,
             leave: &self.leave,
-            cancels: &cancels,
+            retracts: self.session.retracts(),
             trace: response.and_then(|response| response.trace.as_ref()),
         };
         let decided = self.tools.decide(turn, &self.words);
         match &self.response {
             None => {
-                let ends = || self.sessions.store.end(self.session).unwrap_or_default();
+                let ends = || self.sessions.store.end(self.session.id).unwrap_or_default();
                 let begin = ends();
                 let decided = decided.await;
-                self.sessions.count_appended(self.session, begin..ends());
+                self.sessions.count_appended(self.session.id, begin..ends());
                 decided.map(drop)
             }
             Some(response) => tokio::select! {

@@ -107,14 +107,14 @@ impl ToolLoop {
         mut step: LoopStep,
     ) -> Result<Made, StoreError> {
         let log = writer.sessions().store.path_of(writer.session.id);
-        let run = RunFile::take(&log)?;
+        let _run = RunFile::take(&log)?;
         // What was asked before the service was stopped counts, too.
         let outline = writer.outline().await?;
         let mut asked = turns_of(&outline);
         drop(outline);
         loop {
             asked += u32::from(matches!(step, LoopStep::Ask(_)));
-            match self.turn(running, writer, &run, step).await? {
+            match self.turn(running, writer, step).await? {
                 TurnEnd::Failed => return Ok(Made::Failed),
                 TurnEnd::Pending if self.ends_for_a_person => return Ok(Made::Whole),
                 TurnEnd::Pending => match self.wait(writer).await? {
@@ -194,20 +194,18 @@ impl ToolLoop {
         &self,
         running: &RunningResponse,
         writer: &mut SessionWriter,
-        run: &RunFile,
         step: LoopStep,
     ) -> Result<TurnEnd, StoreError> {
         // An answer to a call that waits is given once the turn's other calls have ended.
         let _turn = Arc::clone(&writer.session.deciding).lock_owned().await;
         let log = writer.sessions().store.path_of(writer.session.id);
-        run.clear()?;
         let id = running.id.to_string();
         let turn = ToolTurn {
             log: &log,
             id: &id,
             key: self.request.key,
             leave: &self.leave,
-            cancels: &run.path,
+            retracts: writer.session.retracts(),
             trace: running.trace.as_ref(),
         };
         let ended = match step {

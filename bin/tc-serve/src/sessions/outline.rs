@@ -3,8 +3,8 @@
 
 use api::{Conversation, LogReader, Message, MessagePart, response_items};
 use event::payload::{
-    self, Approval, Cancel, FinishReason, Response, ResponseEnd, ResponseStatus, Status, StreamEnd,
-    ToolCall, ToolResult, ToolUse,
+    self, Approval, Cancel, FinishReason, Response, ResponseEnd, ResponseStatus, Retract, Status,
+    StreamEnd, ToolCall, ToolResult, ToolUse,
 };
 use event::{Event, Kind, Scanner, Text};
 use std::fmt;
@@ -188,6 +188,32 @@ impl ItemsPart {
     }
 }
 
+/// A call that runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StartedCall {
+    /// Its id.
+    pub tool_id: String,
+    /// The name of its stream, as JSON.
+    stream: Option<String>,
+    choice: u32,
+}
+
+impl StartedCall {
+    /// The line that cancels it.
+    pub(crate) fn retract(&self) -> Vec<u8> {
+        let retract = Retract {
+            tool_id: Some((&self.tool_id).into()),
+            reason: "a person cancelled the call".into(),
+            ..Retract::default()
+        };
+        let mut line = Vec::new();
+        let stream = self.stream.as_deref();
+        payload::line(&mut line, &retract.into(), stream, self.choice, None);
+        line.push(b'\n');
+        line
+    }
+}
+
 /// A call that waits for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PendingCall {
@@ -214,8 +240,8 @@ pub(crate) struct Outline {
     pub pending: Vec<PendingCall>,
     /// The calls that have no result, by their ids, and the offset of each `tool_call` event.
     called: Vec<(String, u64)>,
-    /// The ids of the calls that have started, and have no result.
-    pub started: Vec<String>,
+    /// The calls that have started, and have no result.
+    pub started: Vec<StartedCall>,
     /// The answers of persons to calls that have not waited again since: the id and the hash of
     /// each call, and the `approval` event.
     pub answered: Vec<(String, String, String)>,
@@ -327,9 +353,11 @@ impl Outline {
                 let id = ToolCall::read(event).tool_id.str().into_owned();
                 self.called.push((id, offset));
             }
-            Kind::ToolUse => self
-                .started
-                .push(ToolUse::read(event).tool_id.str().into_owned()),
+            Kind::ToolUse => self.started.push(StartedCall {
+                tool_id: ToolUse::read(event).tool_id.str().into_owned(),
+                stream: event.stream().map(|stream| stream.text().to_owned()),
+                choice: event.choice(),
+            }),
             Kind::ToolResult => self.tool_result(event),
             Kind::Approval => {
                 let approval = Approval::read(event);
@@ -457,7 +485,7 @@ impl Outline {
         let result = ToolResult::read(event);
         let id = result.tool_id.str();
         self.pending.retain(|call| call.tool_id != id);
-        self.started.retain(|started| *started != id);
+        self.started.retain(|started| started.tool_id != id);
         self.is_final |= result.return_directly && result.status == Status::Success.name();
         let offset = self.called.iter().rev().find(|(called, _)| *called == id);
         let offset = offset.map(|(_, offset)| *offset);

@@ -3,7 +3,6 @@
 //! file says that the response goes on all the same; it ends with the process that holds it.
 
 use std::fs::{File, OpenOptions};
-use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use store::StoreError;
@@ -11,9 +10,8 @@ use store::StoreError;
 /// The file of a response that is made. It is removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct RunFile {
-    file: File,
-    /// Its path, for `tool-exec`, which reads the ids of calls to cancel from it.
-    pub path: PathBuf,
+    _locked: File,
+    path: PathBuf,
 }
 
 impl RunFile {
@@ -36,7 +34,10 @@ impl RunFile {
             // The one who had it may have removed it meanwhile.
             let now = std::fs::metadata(&path).map(|now| now.ino()).ok();
             if now == Some(file.metadata()?.ino()) {
-                return Ok(RunFile { file, path });
+                return Ok(RunFile {
+                    _locked: file,
+                    path,
+                });
             }
         }
     }
@@ -50,26 +51,6 @@ impl RunFile {
     pub(crate) fn is_held(log: &Path) -> bool {
         let file = File::open(RunFile::path_of(log));
         file.is_ok_and(|file| store::is_locked(&file).unwrap_or_default())
-    }
-
-    /// Forgets which calls were cancelled: what follows may have calls of the same ids.
-    ///
-    /// # Errors
-    /// Those of the file.
-    pub(crate) fn clear(&self) -> io::Result<()> {
-        self.file.set_len(0)
-    }
-
-    /// Cancels the call `id` of the session in the file `log`.
-    ///
-    /// # Errors
-    /// Those of the file; it is not there while no call runs.
-    pub(crate) fn cancel_call(log: &Path, id: &str) -> io::Result<()> {
-        use std::io::Write as _;
-        let mut file = OpenOptions::new()
-            .append(true)
-            .open(RunFile::path_of(log))?;
-        file.write_all(format!("{id}\n").as_bytes())
     }
 }
 

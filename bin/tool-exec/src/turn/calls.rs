@@ -17,7 +17,7 @@ use crate::{approve, stream};
 use event::payload::{
     Approval, Error, Message, Millis, SessionStats, ToolProgress, ToolUse, Verdict, Warning,
 };
-use event::{Event, Json, Payload, Text};
+use event::{Event, Json, Kind, Payload, Raw, Text};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStringExt;
@@ -37,6 +37,10 @@ const NO_RECORD: &str = "its start could not be recorded in the log";
 /// Why no call starts after one that the recording lacks.
 const NOT_RECORDED: &str =
     "the recording that is replayed has no result of it, or of a call before it";
+
+/// The type of the line after which no more calls come, though the input stays open for `retract`
+/// lines.
+const INPUT_END: &str = "input_end";
 
 /// What a run does with its calls, as it was asked for.
 pub(crate) struct CallOptions {
@@ -85,8 +89,8 @@ pub(crate) struct Calls {
     pub has_missed: bool,
     /// The calls that were stopped.
     stopped: Vec<u64>,
-    /// Whether the input has ended.
-    is_finished: bool,
+    /// Whether the input has ended, or a line says that no more calls come.
+    pub is_finished: bool,
 }
 
 /// What the run counts for its `session_stats`.
@@ -398,17 +402,6 @@ impl Calls {
         is_refused
     }
 
-    /// Takes a line that cancels a call: if it runs it is ended at once, not when the plan's steps
-    /// are taken.
-    pub(crate) fn cancel(&mut self, line: &str) {
-        self.plan.cancel(line);
-        for key in self.plan.stopping() {
-            if let Some(active) = self.active.get(&key) {
-                active.handle.stop(self.options.at_once.get());
-            }
-        }
-    }
-
     /// Takes a report. A result is recorded at once, and written by the plan's steps; progress
     /// waits for [`Calls::write_held`].
     pub(crate) fn take(&mut self, report: CallReport) {
@@ -667,6 +660,18 @@ impl Calls {
 
 impl LineHandler for Calls {
     fn event(&mut self, event: &Event<'_>, at: (usize, usize), out: &mut LineWriter<'_>) -> bool {
+        if self.is_finished {
+            // The conversation has ended here; its calls may still be taken back.
+            if event.kind() == Kind::Retract {
+                self.plan.event(event);
+                self.settle(out, None);
+            }
+            return false;
+        }
+        if is_input_end(event) {
+            self.finish(out);
+            return false;
+        }
         out.pass(at.0, at.1);
         if let Some(replay) = &mut self.options.replay {
             replay.run.event(event);
@@ -677,7 +682,9 @@ impl LineHandler for Calls {
     }
 
     fn blank(&mut self, at: (usize, usize), out: &mut LineWriter<'_>) {
-        out.pass(at.0, at.1);
+        if !self.is_finished {
+            out.pass(at.0, at.1);
+        }
     }
 
     fn bad_line(&mut self, warning: &Warning<'_>, out: &mut LineWriter<'_>) {
@@ -732,6 +739,13 @@ impl ActiveCall {
             ..ToolUse::default()
         }
     }
+}
+
+/// Whether an event says that no more calls come.
+fn is_input_end(event: &Event<'_>) -> bool {
+    event.kind() == Kind::Other
+        && Raw::parse(&event.raw())
+            .is_ok_and(|line| line.get_str("type").as_deref() == Some(INPUT_END))
 }
 
 /// Writes an event about a call.

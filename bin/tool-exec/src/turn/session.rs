@@ -4,7 +4,7 @@ use super::calls::Calls;
 use crate::approve::Answered;
 use crate::progress::CallReport;
 use crate::stream;
-use crate::stream::{Cancels, OutputThread, SignalsSeen};
+use crate::stream::{OutputThread, SignalsSeen};
 use signal_hook::consts::SIGINT;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -26,8 +26,6 @@ enum Wake {
     Signal(i32),
     /// A piece of the input.
     Input(InputPiece),
-    /// A line that cancels a call.
-    Cancel(String),
     /// A report of a call that runs.
     Report(CallReport),
     /// The answer of the person who is asked.
@@ -50,8 +48,6 @@ pub(crate) struct ToolSession<'o> {
     pub read_ahead: bool,
     /// The answers of the person who is asked.
     pub answers: mpsc::Receiver<Answered>,
-    /// The lines that cancel calls.
-    pub cancels: Cancels,
     /// The signals that end it.
     pub signals: SignalsSeen,
     /// Whether running calls are ended without a grace; shared with `calls`.
@@ -89,15 +85,11 @@ impl ToolSession<'_> {
     }
 
     async fn drive(mut self, mut input: mpsc::Receiver<InputPiece>) -> anyhow::Result<Status> {
-        self.cancels
-            .begin()?
-            .iter()
-            .for_each(|line| self.calls.cancel(line));
         let mut signal = None;
         let rest = sleep(Duration::ZERO);
         tokio::pin!(rest);
-        // `is_open`: more may come from the input. `is_listening`: the thread that reads it may
-        // still report a failure.
+        // `is_open`: more calls may come from the input. `is_listening`: the thread that reads it
+        // may still report a failure, or hand over lines that take calls back.
         let mut is_open = true;
         let mut is_listening = true;
         while is_open || !self.calls.plan.is_idle() {
@@ -111,7 +103,6 @@ impl ToolSession<'_> {
                     is_listening = some.is_some();
                     Wake::Input(some.unwrap_or(InputPiece::End))
                 }
-                Some(line) = self.cancels.next() => Wake::Cancel(line),
                 Some(report) = self.reports.recv() => Wake::Report(report),
                 Some(answered) = self.answers.recv() => Wake::Answered(answered),
                 () = std::future::ready(()), if !self.out.output.is_empty() => Wake::Idle,
@@ -128,19 +119,16 @@ impl ToolSession<'_> {
                     }
                 }
                 Wake::Input(piece) => {
-                    if is_open || matches!(piece, InputPiece::Failed(_)) {
-                        is_open &= !matches!(piece, InputPiece::End);
+                    let is_end = matches!(piece, InputPiece::End);
+                    if is_open || !is_end {
                         self.piece(piece).await?;
+                        is_open &= !self.calls.is_finished;
                     }
-                    // So that endless input does not hold up cancellations and results.
-                    if let Some(line) = self.cancels.next_now() {
-                        self.cancel(&line).await?;
-                    }
+                    // So that endless input does not hold up results.
                     if let Ok(report) = self.reports.try_recv() {
                         self.report(report).await?;
                     }
                 }
-                Wake::Cancel(line) => self.cancel(&line).await?,
                 Wake::Report(report) => self.report(report).await?,
                 Wake::Answered(Answered { key, shown, answer }) => {
                     self.calls.plan.answered(key, shown, answer);
@@ -165,11 +153,6 @@ impl ToolSession<'_> {
         } else {
             self.calls.plan.abort();
         }
-        self.settle().await
-    }
-
-    async fn cancel(&mut self, line: &str) -> anyhow::Result<()> {
-        self.calls.cancel(line);
         self.settle().await
     }
 
@@ -238,7 +221,6 @@ impl ToolSession<'_> {
         }
         let calls = &mut self.calls;
         let reports = &mut self.reports;
-        let cancels = &mut self.cancels;
         let is_recorded = calls.records.any();
         {
             let writing = self.out.flush(sync && is_recorded);
@@ -248,8 +230,6 @@ impl ToolSession<'_> {
                     biased;
                     result = &mut writing => break result?,
                     Some(report) = reports.recv(), if is_recorded => calls.take(report),
-                    // A reader that takes nothing holds up no cancellation.
-                    Some(line) = cancels.next() => calls.cancel(&line),
                 }
             }
         }

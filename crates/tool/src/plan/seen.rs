@@ -188,19 +188,6 @@ impl CallNames {
         }
     }
 
-    /// The streams that have a call of that id.
-    pub(crate) fn streams_of(&self, id: &str) -> Vec<Option<Box<str>>> {
-        let name = CallName::Id(id.into());
-        let mut streams: Vec<_> = self
-            .0
-            .keys()
-            .filter(|(_, n)| *n == name)
-            .map(|(stream, _)| stream.clone())
-            .collect();
-        streams.sort(); // a map has no order
-        streams
-    }
-
     /// The latest call of that id, or, without an id, of that index.
     pub(crate) fn latest(
         &self,
