@@ -11,7 +11,8 @@
 //! * An id names a call within its turn. A call that begins after the next `stream_start`, or after
 //!   the `retract` of one of its id, is another call, whatever its id. Events of a run (`tool_use`, `tool_progress`, `tool_result`, a `tool`
 //!   message) name the latest call of their stream, choice and id, even after its turn, since tools
-//!   may take longer than that. One of an id that no call has is a call of its own.
+//!   may take longer than that. `call_N` is the call without an id at that place of the turn. One of
+//!   an id that no call has is a call of its own.
 //! * What a stage wrote twice counts once: deltas beside the `tool_call` made of them, the message
 //!   that repeats a stream, a `retract` by index and by id, a `tool` message beside its
 //!   `tool_result`.
@@ -181,7 +182,28 @@ impl Talk {
 
     /// The position of the latest call of this id of the event's stream and choice.
     pub fn call_of(&self, event: &Event<'_>, id: &str) -> Option<usize> {
-        self.choice_of(event)?.ids.get(id).copied()
+        self.call_in(self.choice_of(event)?, id)
+    }
+
+    /// The same of a choice of a stream, by its name as in [`stream_of`].
+    pub fn latest(&self, stream: &str, choice: u32, id: &str) -> Option<usize> {
+        let choices = self.streams.get(stream)?;
+        let choice = choices[choices.find(choice)?];
+        self.call_in(self.choices.get(choice)?, id)
+    }
+
+    fn call_in(&self, choice: &ChoiceTurns, id: &str) -> Option<usize> {
+        let placed = || {
+            let place = id.strip_prefix("call_")?.parse().ok()?;
+            let turn = self.turns.get(*choice.turns.back()?)?;
+            let at = match turn.is_message {
+                true => turn.calls.get(usize::try_from(place).ok()?)?,
+                false => turn.names.get(&CallName::Index(place))?.back()?,
+            };
+            let call = self.calls.get(*at)?;
+            call.id.is_empty().then_some(*at)
+        };
+        placed().or_else(|| choice.ids.get(id).copied())
     }
 
     /// The positions of the calls that the next `stream_start` of the event's stream closes.
@@ -445,28 +467,34 @@ impl Talk {
     fn assistant(&mut self, event: &Event<'_>, message: Raw<'_>) -> Change {
         let at = self.turn(event);
         let turn = &mut self.turns[at];
-        if std::mem::take(&mut turn.is_streaming) {
-            return Change::Turn(at);
-        }
-        if !turn.is_fresh {
+        let was_streamed = std::mem::take(&mut turn.is_streaming);
+        if !was_streamed && !turn.is_fresh {
             let choice = turn.choice;
             self.begin(choice);
         }
         let keep = self.keep;
         let (at, turn) = self.touch(event);
-        turn.is_message = true;
-        if keep.text {
+        turn.is_message |= !was_streamed;
+        if keep.text && !was_streamed {
             turn.text = content(message);
             turn.refusal = plain(message.get("refusal"));
             turn.reasoning = plain(message.get("reasoning"));
         }
+        // Of a stream's message those are new that no event of the stream had.
+        let mut calls = self.turns[at].calls.iter();
+        let has_nameless = calls.any(|at| self.calls[*at].id.is_empty());
         for call in message.get("tool_calls").into_iter().flat_map(Raw::items) {
-            let name = plain(call.at(&["function", "name"]));
-            let call_at = self.new_call(event, call.get_str("id").as_deref(), &name);
+            let id = call.get_str("id");
+            let is_known = |id: &str| has_nameless || self.open(event, id).is_some();
+            if was_streamed && id.as_deref().is_none_or(is_known) {
+                continue;
+            }
+            let function = call.get("function").unwrap_or(call);
+            let call_at = self.new_call(event, id.as_deref(), &plain(function.get("name")));
             let new = &mut self.calls[call_at];
             new.state = CallState::Called;
             if keep.arguments {
-                new.arguments = plain(call.at(&["function", "arguments"]));
+                new.arguments = plain(function.get("arguments"));
             }
         }
         Change::Turn(at)
@@ -615,7 +643,9 @@ impl Talk {
     /// The position of the call that an event of its run names.
     fn ran(&mut self, event: &Event<'_>, id: &str, name: impl Fn() -> String) -> usize {
         let known = self.call_of(event, id);
-        known.unwrap_or_else(|| self.new_call(event, Some(id), &name()))
+        let at = known.unwrap_or_else(|| self.new_call(event, Some(id), &name()));
+        self.identify(at, id);
+        at
     }
 
     fn used(&mut self, event: &Event<'_>, used: &ToolUse<'_>) -> Change {

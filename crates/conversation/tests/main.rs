@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 use event::Scanner;
-use toolpipe_conversation::{CallChange, Change, Keep, Talk};
+use toolpipe_conversation::{CallChange, CallState, Change, Keep, Talk};
 
 const ALL: Keep = Keep {
     text: true,
@@ -219,4 +219,40 @@ fn texts_are_those_of_the_current_turn() {
         ["", "", "c"],
         "the user's message began the turn"
     );
+}
+
+#[test]
+fn a_call_without_an_id_is_named_by_its_place() {
+    let nameless = |line: &str| line.replace(r#""tool_id":"a","#, "");
+    let run = [USED, RESULT].map(|line| line.replace("\"a\"", "\"call_0\""));
+    let listed = LISTED.replace(r#""id":"a","#, "");
+    for begun in [&[START, &nameless(CALL)][..], &[&listed]] {
+        let mut talk = talk(begun);
+        assert_eq!(talk.latest("", 0, "call_0"), Some(0));
+        push(&mut talk, &[&run[0], &run[1]]);
+        assert_eq!(calls(&talk), [r#"0 {"n":1} Answered"#]);
+        // The same place of the next turn is another call.
+        push(&mut talk, begun);
+        push(&mut talk, &[&run[0]]);
+        assert_eq!(
+            (talk.latest("", 0, "call_0"), talk.calls()[1].state),
+            (Some(1), CallState::Running)
+        );
+    }
+}
+
+#[test]
+fn a_call_that_a_stream_has_in_its_message_alone_is_a_call_of_its_turn() {
+    let text = r#"{"type":"content_delta","text":"<call>"}"#;
+    let other = LISTED.replace("\"a\"", "\"b\"");
+    for (log, want) in [
+        (vec![START, text, LISTED], vec![r#"0 {"n":1} Called"#]),
+        (vec![START, CALL, LISTED], vec![r#"0 {"n":1} Called"#]),
+        (
+            vec![START, CALL, &other],
+            vec![r#"0 {"n":1} Called"#, r#"0 {"n":1} Called"#],
+        ),
+    ] {
+        assert_eq!(calls(&talk(&log)), want, "{log:?}");
+    }
 }
