@@ -9,7 +9,7 @@ use super::command::program::HUB;
 use super::command::{Commands, raise_limits, supervisor};
 use super::http::Sender;
 use super::mcp::{Backend, Confines};
-use super::store::{Cache, Outputs, Records, Spill};
+use super::store::{Cache, Outputs, Records, Spill, look};
 use super::stream::{OutputThread, SignalsSeen};
 use super::turn::{CallOptions, Calls, ToolSession, dry};
 use super::{approve, policy, secrets, stream};
@@ -44,7 +44,7 @@ pub(crate) fn run(
         let files = [keeping.log.as_deref(), keeping.journal.as_deref()];
         Records::open(files, &keeping.resume, &filter, &mut log)?
     } else {
-        Records::look(keeping.log.as_deref(), &keeping.resume, &mut log)?;
+        look(keeping.log.as_deref(), &keeping.resume, &mut log)?;
         Records::default()
     };
     let starts = runs && replay.is_none();

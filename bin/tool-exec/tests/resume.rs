@@ -617,6 +617,22 @@ fn a_log_and_its_journal_are_not_two_histories() {
 }
 
 #[test]
+fn a_log_that_a_replay_is_given_twice_is_one() {
+    let dir = Dir::new();
+    let asked = |id| turn(&[(id, "put", json!({"text": "x"}))]);
+    let tools = [put("write")];
+    let [first, second] = ["a", "b"].map(|id| run_in(&dir, &tools, &asked(id), &[]).text);
+    dir.write("recorded", &(first + &second.replace("put x", "put y")));
+    let replay = ["--replay", "recorded", "--log", "log"];
+    let first = run_in(&dir, &tools, &asked("c"), &replay);
+    assert_eq!(first.outcome("c").1, "put x\n", "{}", first.errors);
+    std::os::unix::fs::symlink(dir.path("log"), dir.path("link")).unwrap();
+    let args = [&replay[..], &["--resume", "log", "--resume", "link"]].concat();
+    let second = run_in(&dir, &tools, &asked("d"), &args);
+    assert_eq!(second.outcome("d").1, "put y\n", "{}", second.errors);
+}
+
+#[test]
 fn a_stream_that_fails_after_its_message_does_not_hide_what_ran() {
     let dir = Dir::new();
     let failed = turn(&calls(&["a", "b"])).replace(

@@ -37,11 +37,11 @@ pub use exec::{
     McpRun, RunnerKind, Sandbox, SandboxKind, Work,
 };
 pub use judge::{Consent, Judge, ReadyCall, Rules};
-pub use log::Log;
+pub use log::{Log, LogReader};
 pub use output::{BinaryKind, CallStep, ProgressLines, binary, shorten};
 pub use plan::{Order, Plan, PlanSettings, PlanStep, PlanTally, Question};
 pub use policy::{CallBudget, Effect, Policy, PolicyError, Rate, Rule};
-pub use recorded::{CallReplay, RecordedApproval, RecordedCalls};
+pub use recorded::{CallReplay, RecordedApproval, RecordedCalls, RecordedRun};
 pub use reference::{
     CallAnswer, CallHash, CallReference, Continuation, PastAnswer, ReferenceError, UnusedAnswer,
     call_hash,

@@ -26,9 +26,9 @@ pub struct Log {
     responses: HashMap<Option<Box<str>>, Option<Box<str>>>,
     /// The number of the file that is read, of those that hold the log.
     file: usize,
-    /// The starts of this file that earlier files have: for each call where the next one is looked
-    /// for, and whether the last one was found.
-    repeated: HashMap<CallKey, (usize, bool)>,
+    /// The starts of this file that earlier files have: for each call the place of the one behind
+    /// which the next one is looked for, and whether the last one was found.
+    repeated: HashMap<CallKey, (StartPlace, bool)>,
     /// The calls of the last assistant's message, while only tool messages follow it.
     open: Vec<RequestedCall>,
     /// The calls that an earlier stage refused, until a message lists them. In the message their
@@ -43,6 +43,41 @@ pub struct Log {
     /// The choice whose calls are run.
     choice: u32,
     scanner: Scanner,
+}
+
+/// Takes the lines of logs, file by file.
+pub trait LogReader {
+    /// The lines that follow come from another file.
+    fn next_file(&mut self) {}
+
+    /// Takes the next line: an event, or a bare message. Skips any other line, such as a last line
+    /// that was cut.
+    fn line(&mut self, line: &str);
+}
+
+impl LogReader for Log {
+    /// A journal holds again what the log holds, in the same order: a start that an earlier file
+    /// has with the same time, or likewise without one, is that start.
+    fn next_file(&mut self) {
+        self.file += 1;
+        self.repeated.clear();
+        self.responses.clear();
+    }
+
+    fn line(&mut self, line: &str) {
+        let mut scanner = std::mem::take(&mut self.scanner);
+        match scanner.read(line) {
+            Ok(event) => self.event(&event),
+            Err(_) => {
+                if let Ok(message) = Raw::parse(line)
+                    && message.get("role").is_some()
+                {
+                    self.message(None, message);
+                }
+            }
+        }
+        self.scanner = scanner;
+    }
 }
 
 impl Log {
@@ -61,32 +96,6 @@ impl Log {
             history: History::new(policy),
             ..Log::of_choice(choice)
         }
-    }
-
-    /// Takes the next line: an event, or a bare message. Skips any other line, such as a last line
-    /// that was cut.
-    pub fn line(&mut self, line: &str) {
-        let mut scanner = std::mem::take(&mut self.scanner);
-        match scanner.read(line) {
-            Ok(event) => self.event(&event),
-            Err(_) => {
-                if let Ok(message) = Raw::parse(line)
-                    && message.get("role").is_some()
-                {
-                    self.message(None, message);
-                }
-            }
-        }
-        self.scanner = scanner;
-    }
-
-    /// The lines that follow come from another file. A journal holds again what the log holds, in
-    /// the same order: a start that an earlier file has with the same time, or likewise without
-    /// one, is that start.
-    pub fn next_file(&mut self) {
-        self.file += 1;
-        self.repeated.clear();
-        self.responses.clear();
     }
 
     /// Takes the next event.
@@ -132,7 +141,7 @@ impl Log {
                         .repeated
                         .get(&key)
                         .filter(|(_, is_again)| *is_again)
-                        .map(|(next, _)| next - 1);
+                        .map(|(place, _)| place.call);
                     let file = self.file;
                     let past = match again {
                         Some(at) => &mut self.entry(key)[at],
@@ -147,7 +156,7 @@ impl Log {
                         }
                         None => self.answered(
                             key,
-                            |past| past.started && past.answer.is_none(),
+                            |past| past.was_started() && past.answer.is_none(),
                             |past| past.sent,
                         ),
                     };
@@ -201,7 +210,7 @@ impl Log {
                     .tool(&key, content.as_deref().unwrap_or_default());
                 let past = self.answered(
                     key,
-                    |past| (past.started || past.listed) && !past.sent,
+                    |past| (past.was_started() || past.listed) && !past.sent,
                     |_| false,
                 );
                 past.sent = true;
@@ -269,22 +278,27 @@ impl Log {
     /// Takes the start of a call at `time`.
     fn started(&mut self, key: CallKey, time: Option<u64>) {
         let file = self.file;
-        let (next, is_again) = self.repeated.entry(key.clone()).or_default();
+        let (place, is_again) = self.repeated.entry(key.clone()).or_default();
         let past = self.calls.entry(key.clone()).or_default();
-        let is_this = |past: &LoggedCall| past.started && past.file != file && past.time == time;
-        let found = if file == 0 {
-            None
-        } else {
-            past.range((*next).min(past.len())..).position(is_this)
+        let from = *place;
+        let in_call = |(call, past): (usize, &LoggedCall)| {
+            let seen = if call == from.call { from.starts } else { 0 };
+            let mut later = past.starts.iter().skip(seen);
+            let found = later.position(|start| *start == time && past.file != file)?;
+            Some(StartPlace {
+                call,
+                starts: seen + found + 1,
+            })
         };
+        let found = past.iter().enumerate().skip(from.call).find_map(in_call);
         *is_again = found.is_some();
-        *next += found.map_or(0, |at| at + 1);
-        if !*is_again {
+        *place = found.unwrap_or(from);
+        if found.is_none() {
             // A start after a result is another call, even before its message. A call whose result
             // waits for its message is the same call.
             let response = self.response_of(&key);
             let past = self.current(key, response, LoggedCall::is_over);
-            (past.started, past.time) = (true, past.time.or(time));
+            past.starts.push(time);
         }
     }
 
@@ -357,6 +371,14 @@ impl Log {
 
 // What a log has of one call.
 
+/// Where a start of a call is among all calls of its id.
+#[derive(Clone, Copy, Debug, Default)]
+struct StartPlace {
+    call: usize,
+    /// How many starts of that call come up to it.
+    starts: usize,
+}
+
 /// One call of a log.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoggedCall {
@@ -364,21 +386,25 @@ pub(crate) struct LoggedCall {
     pub fingerprint: Option<Hash>,
     /// An assistant's message lists it.
     pub listed: bool,
-    /// Its `tool_use` event was written.
-    pub started: bool,
+    /// When it was started, in milliseconds since 1970, if the log has that: a run that was cut may
+    /// have been followed by another one.
+    pub starts: Vec<Option<u64>>,
     /// Its result.
     pub answer: Option<Rc<ToolAnswer>>,
     /// A tool message answers it.
     pub sent: bool,
     /// The id of the response that it came in, if the log has it.
     pub response: Option<Box<str>>,
-    /// When it was started, in milliseconds since 1970, if the log has that.
-    pub time: Option<u64>,
     /// The number of the file that has it first.
     pub file: usize,
 }
 
 impl LoggedCall {
+    /// Whether its `tool_use` event was written.
+    pub(crate) fn was_started(&self) -> bool {
+        !self.starts.is_empty()
+    }
+
     /// Whether the log has all that the call needs.
     pub(crate) fn is_over(&self) -> bool {
         self.sent || (self.answer.is_some() && !self.listed)
@@ -448,7 +474,7 @@ mod tests {
             let log = log(&lines);
             assert!(
                 log.last(&again)
-                    .is_some_and(|past| past.started && past.answer.is_some()),
+                    .is_some_and(|past| past.was_started() && past.answer.is_some()),
                 "{lines:?}"
             );
         }
@@ -457,21 +483,21 @@ mod tests {
         assert!(
             resumed
                 .last(&again)
-                .is_some_and(|past| past.started && past.answer.is_some())
+                .is_some_and(|past| past.was_started() && past.answer.is_some())
         );
         // Or for the first time, where the process died before its start.
         let late = log(&[&start("r1"), &asked, &start("r2"), USED, RESULT, SENT]);
         again.response = Some("r1".into());
         assert!(
             late.last(&again)
-                .is_some_and(|past| past.started && past.sent)
+                .is_some_and(|past| past.was_started() && past.sent)
         );
         // Or it was refused there: then its result has no start.
         let refused = log(&[&start("r1"), &asked, &start("r2"), RESULT, SENT]);
         assert!(
             refused
                 .last(&again)
-                .is_some_and(|past| !past.started && past.sent)
+                .is_some_and(|past| !past.was_started() && past.sent)
         );
         // What the next response starts under that id is another call, and its result is not one of
         // the first.
@@ -497,7 +523,7 @@ mod tests {
     fn an_intent_alone_is_known_as_started() {
         let log = log(&[USED, "{\"type\":\"tool_res"]);
         let past = log.last(&call("a", 1)).unwrap();
-        assert!(past.started && past.answer.is_none());
+        assert!(past.was_started() && past.answer.is_none());
     }
 
     #[test]
@@ -506,7 +532,7 @@ mod tests {
         let later = one_line.replace("\\\"x\\\":1", "\\\"x\\\":9");
         let mut log = log(&[&one_line, USED, RESULT, SENT, &later]);
         let past = log.last(&call("a", 9)).unwrap();
-        assert!(past.answer.is_none() && !past.started);
+        assert!(past.answer.is_none() && !past.was_started());
         assert!(
             log.last(&call("a", 1)).is_none(),
             "the last call of that id has other arguments"
@@ -522,12 +548,27 @@ mod tests {
         let asked = ASKED.replace('\n', "");
         let b = |line: &str| line.replace("\"a\"", "\"b\"");
         let whole = [&asked, USED, &b(USED), RESULT, &b(RESULT), SENT, &b(SENT)];
-        for (from, to) in [("", ""), ("\"status\"", "\"timestamp\":7,\"status\"")] {
+        let again = USED.replace("\"status\"", "\"timestamp\":9,\"status\"");
+        let restarted = [
+            &asked,
+            USED,
+            &b(USED),
+            USED,
+            &again,
+            RESULT,
+            &b(RESULT),
+            SENT,
+            &b(SENT),
+        ];
+        for (from, to) in [("", ""), ("\",\"status\"", "\",\"timestamp\":7,\"status\"")] {
             let timed = |line: &&str| line.replace(from, to);
             for files in [
                 vec![&whole[..], &whole[1..5]],
                 vec![&whole[..], &whole[..]],
                 vec![&whole[..], &whole[1..3], &whole[3..5]],
+                vec![&restarted[..], &restarted[1..7]],
+                vec![&restarted[1..7], &restarted[..]],
+                vec![&restarted[..], &restarted[1..4], &restarted[4..7]],
             ] {
                 let mut log = Log::default();
                 for lines in &files {
@@ -546,7 +587,7 @@ mod tests {
         log.line(&USED.replace("\"a\"", "\"c\""));
         log.line(&b(USED));
         log.line(&b(RESULT));
-        assert!(log.last(&call("c", 1)).unwrap().started && log.open_turn().len() == 2);
+        assert!(log.last(&call("c", 1)).unwrap().was_started() && log.open_turn().len() == 2);
     }
 
     #[test]
@@ -571,7 +612,7 @@ mod tests {
         );
         let log = super::tests::log(&[&start("r1"), &asked, USED, &start("r2"), &asked]);
         assert!(
-            log.last(&again).is_some_and(|past| !past.started)
+            log.last(&again).is_some_and(|past| !past.was_started())
                 && log.open_turn()[0].response == again.response
         );
         // Where no response has an id, the calls before it count.

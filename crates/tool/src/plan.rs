@@ -19,7 +19,7 @@ use super::approval::{AnswerSource, PersonAnswer, Reason};
 use super::call::RequestedCall;
 use super::history::History;
 use super::judge::{Judge, ReadyCall};
-use super::log::Log;
+use super::log::{Log, LogReader};
 use super::reference::{CallHash, CallReference, UnusedAnswer};
 use super::result::ToolAnswer;
 use event::payload::{Message, Retract, StreamEnd, StreamStart, Verdict, Warning};

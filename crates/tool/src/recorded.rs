@@ -6,24 +6,25 @@
 //! since a model gives other ids each time.
 
 use crate::approval::Class;
-use crate::call::{CallKey, RequestedCall};
+use crate::argument::Arguments;
+use crate::call::RequestedCall;
 use crate::canonical::Hash;
-use crate::reference::CallHash;
+use crate::log::LogReader;
 use crate::result::{Status, ToolAnswer};
-use event::payload::{Approval, Message, StreamStart, ToolResult, ToolUse, Verdict};
+use conversation::{CallChange, Change, Keep, Talk};
+use event::payload::{Approval, StreamStart, Verdict};
 use event::{Event, Kind, Scanner, Text};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::time::Duration;
 
 /// The calls of a log, or of a run so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct RecordedCalls {
-    calls: Vec<RecordedCall>,
-    /// The places of equal calls in `calls`, in their order.
+    talk: Talk,
+    /// What became of each call of `talk`, by its position.
+    runs: Vec<RecordedRun>,
+    /// The positions of equal calls, in the order in which they were complete.
     equal: HashMap<Hash, Vec<usize>>,
-    /// The places of the calls of the response that each stream has open, or had last.
-    latest: HashMap<CallKey, usize>,
     /// The tools that were offered last.
     tools: Vec<Value>,
     has_stream: bool,
@@ -33,15 +34,14 @@ pub struct RecordedCalls {
     scanner: Scanner,
 }
 
-/// A call of a log.
-#[derive(Clone, Debug)]
-pub struct RecordedCall {
-    name: Box<str>,
-    arguments: Value,
-    fingerprint: Hash,
+/// What became of a call of a log.
+#[derive(Clone, Debug, Default)]
+pub struct RecordedRun {
     line: usize,
-    /// Whether an assistant's message lists it, and whether it was started before that.
-    listed: bool,
+    /// What it asks for, once it is complete, and how many equal calls were complete before it.
+    fingerprint: Option<Hash>,
+    occurrence: usize,
+    /// Whether it was started before the message that lists it.
     started_early: bool,
     /// What it was answered, in order: it may have waited for a person more than once.
     answers: Vec<ToolAnswer>,
@@ -67,7 +67,7 @@ pub struct RecordedApproval {
     pub reason: Option<String>,
 }
 
-impl RecordedCall {
+impl RecordedRun {
     fn waited(&self) -> usize {
         let pending = |answer: &&ToolAnswer| answer.status == Status::Pending;
         self.answers.iter().filter(pending).count()
@@ -80,9 +80,28 @@ impl RecordedCall {
     }
 }
 
-impl RecordedCalls {
-    /// Takes the next line of a log. One that is not an event is skipped.
-    pub fn line(&mut self, line: &str) {
+impl Default for RecordedCalls {
+    fn default() -> Self {
+        let keep = Keep {
+            text: false,
+            arguments: true,
+            results: false,
+        };
+        RecordedCalls {
+            talk: Talk::new(keep),
+            runs: Vec::new(),
+            equal: HashMap::new(),
+            tools: Vec::new(),
+            has_stream: false,
+            events: 0,
+            line: 0,
+            scanner: Scanner::default(),
+        }
+    }
+}
+
+impl LogReader for RecordedCalls {
+    fn line(&mut self, line: &str) {
         self.line += 1;
         let mut scanner = std::mem::take(&mut self.scanner);
         if let Ok(event) = scanner.read(line) {
@@ -90,7 +109,9 @@ impl RecordedCalls {
         }
         self.scanner = scanner;
     }
+}
 
+impl RecordedCalls {
     /// How many events have come since the last response began, without those that report progress.
     pub fn events(&self) -> usize {
         self.events
@@ -108,106 +129,76 @@ impl RecordedCalls {
 
     /// Takes the next event.
     pub fn event(&mut self, event: &Event<'_>) {
-        let stream = || event.stream().map(|s| s.text().into());
-        let of = |id: Text<'_>| -> CallKey { (stream(), id.str().into()) };
-        match event.kind() {
-            Kind::StreamStart => {
-                self.has_stream = true;
-                self.events = 0;
-                let stream = stream();
-                self.latest.retain(|(of, _), _| *of != stream);
-                if let Some(tools) = StreamStart::read(event).tools {
-                    self.tools = serde_json::from_str(&tools.text()).unwrap_or_default();
+        if event.kind() == Kind::StreamStart {
+            self.has_stream = true;
+            self.events = 0;
+            if let Some(tools) = StreamStart::read(event).tools {
+                self.tools = serde_json::from_str(&tools.text()).unwrap_or_default();
+            }
+        }
+        let change = self.talk.push(event);
+        let line = self.line;
+        self.runs
+            .resize_with(self.talk.calls().end(), || RecordedRun {
+                line,
+                ..RecordedRun::default()
+            });
+        match (event.kind(), change) {
+            (Kind::Message, Change::Turn(turn)) => {
+                for at in self.talk.turns()[turn].calls.clone() {
+                    self.complete(at);
                 }
             }
-            Kind::ToolCall => {
-                self.add(&RequestedCall::of_event(event));
+            (_, Change::Call(at, CallChange::Merged)) => self.complete(at),
+            (Kind::ToolUse, Change::Call(at, _)) => {
+                let turn = self.talk.calls()[at].turn;
+                self.runs[at].started_early = self.talk.turns()[turn].is_streaming;
             }
-            Kind::Message => {
-                Message::read(event).message.with(|message| {
-                    if message.get_str("role").as_deref() == Some("assistant") {
-                        for call in RequestedCall::of_message(Some(event), message) {
-                            if let Some(at) = self.add(&call) {
-                                self.calls[at].listed = true;
-                            }
-                        }
-                    }
-                });
+            (Kind::ToolResult, Change::Call(at, _)) => {
+                let run = &mut self.runs[at];
+                run.answers.extend(ToolAnswer::recorded(event));
+                run.events_before = self.events;
             }
-            Kind::ToolUse => {
-                if let Some(call) = self.latest_mut(&of(ToolUse::read(event).tool_id)) {
-                    call.started_early = !call.listed;
-                }
-            }
-            Kind::ToolResult => {
-                let result = ToolResult::read(event);
-                let events = self.events;
-                if let Some(call) = self.latest_mut(&of(result.tool_id)) {
-                    call.answers.extend(answer(event, &result));
-                    call.events_before = events;
-                }
-            }
-            Kind::Approval => {
+            (Kind::Approval, Change::Call(at, _)) => {
                 let approval = Approval::read(event);
-                if let Some(call) = self.latest_mut(&of(approval.tool_id)) {
-                    let waited = call.waited();
-                    let text = |text: Text<'_>| text.str().into_owned();
-                    call.approvals.push(RecordedApproval {
-                        waited,
-                        hash: text(approval.hash),
-                        decision: text(approval.decision),
-                        by: text(approval.by),
-                        source: text(approval.source),
-                        reason: approval.reason.map(text),
-                    });
-                }
+                let run = &mut self.runs[at];
+                let text = |text: Text<'_>| text.str().into_owned();
+                run.approvals.push(RecordedApproval {
+                    waited: run.waited(),
+                    hash: text(approval.hash),
+                    decision: text(approval.decision),
+                    by: text(approval.by),
+                    source: text(approval.source),
+                    reason: approval.reason.map(text),
+                });
             }
             _ => {}
         }
         self.events += usize::from(event.kind() != Kind::ToolProgress);
     }
 
-    /// Takes a call in, unless its response has it already; returns its place. `None` for a call
-    /// whose arguments are refused, which never runs.
-    fn add(&mut self, call: &RequestedCall) -> Option<usize> {
-        let fingerprint = call.fingerprint()?;
-        if let Some(at) = self.latest.get(&call.key())
-            && self.calls[*at].fingerprint == fingerprint
-        {
-            return Some(*at);
+    /// Takes a call whose arguments are complete. One whose arguments are refused never runs.
+    fn complete(&mut self, at: usize) {
+        let (call, run) = (&self.talk.calls()[at], &mut self.runs[at]);
+        if run.fingerprint.is_some() || call.refusal.is_some() {
+            return;
         }
-        let at = self.calls.len();
-        let arguments = call.arguments.as_ref().ok()?.text();
-        self.calls.push(RecordedCall {
-            name: call.name.clone(),
-            arguments: serde_json::from_str(arguments).unwrap_or_default(),
-            fingerprint,
-            line: self.line,
-            listed: false,
-            started_early: false,
-            answers: Vec::new(),
-            approvals: Vec::new(),
-            events_before: 0,
-        });
-        self.equal.entry(fingerprint).or_default().push(at);
-        self.latest.insert(call.key(), at);
-        Some(at)
-    }
-
-    fn latest_mut(&mut self, key: &CallKey) -> Option<&mut RecordedCall> {
-        self.latest.get(key).map(|at| &mut self.calls[*at])
+        if let Ok(arguments) = Arguments::read(&call.arguments) {
+            let fingerprint = arguments.fingerprint(&call.name);
+            let equal = self.equal.entry(fingerprint).or_default();
+            (run.fingerprint, run.occurrence) = (Some(fingerprint), equal.len());
+            equal.push(at);
+        }
     }
 
     /// How often this call of the run so far has waited for a person, and how many equal calls came
     /// before it.
     fn place(&self, call: &RequestedCall) -> (usize, usize) {
-        let Some(at) = self.latest.get(&call.key()) else {
-            return (0, 0);
-        };
-        let own = &self.calls[*at];
-        let equal = self.equal.get(&own.fingerprint);
-        let before = equal.map_or(0, |all| all.iter().take_while(|other| *other < at).count());
-        (own.waited(), before)
+        let stream = call.stream.as_deref().unwrap_or_default();
+        let at = self.talk.latest(stream, call.choice, &call.id);
+        at.map_or((0, 0), |at| {
+            (self.runs[at].waited(), self.runs[at].occurrence)
+        })
     }
 }
 
@@ -225,14 +216,14 @@ impl CallReplay {
     ///
     /// # Errors
     /// How the nearest call of the log differs, for people.
-    pub fn find(&self, call: &RequestedCall) -> Result<&RecordedCall, String> {
+    pub fn find(&self, call: &RequestedCall) -> Result<&RecordedRun, String> {
         let log = &self.recorded;
         let (_, before) = self.run.place(call);
         let equal = call
             .fingerprint()
             .and_then(|fingerprint| log.equal.get(&fingerprint));
         if let Some(at) = equal.and_then(|all| all.get(before)) {
-            return Ok(&log.calls[*at]);
+            return Ok(&log.runs[*at]);
         }
         let name = &call.name;
         if let Some(all) = equal {
@@ -254,13 +245,17 @@ impl CallReplay {
                 .count(),
             _ => 0,
         };
-        let named = log.calls.iter().rev().filter(|other| other.name == *name);
-        match named.max_by_key(|other| likeness(&other.arguments)) {
-            Some(nearest) => {
-                let (path, here, there) = json::difference(&arguments, &nearest.arguments);
+        let named = log.talk.calls().iter().filter_map(|(at, other)| {
+            let is_complete = log.runs[at].fingerprint.is_some() && other.name == **name;
+            let arguments = || serde_json::from_str(&other.arguments).unwrap_or_default();
+            is_complete.then(|| (log.runs[at].line, arguments()))
+        });
+        let named: Vec<(usize, Value)> = named.collect();
+        match named.iter().rev().max_by_key(|(_, other)| likeness(other)) {
+            Some((line, nearest)) => {
+                let (path, here, there) = json::difference(&arguments, nearest);
                 Err(format!(
-                    "the nearest recorded call of {name} (line {}) differs first at its argument {path}: {here} here, {there} in the recording",
-                    nearest.line
+                    "the nearest recorded call of {name} (line {line}) differs first at its argument {path}: {here} here, {there} in the recording"
                 ))
             }
             None => Err(format!("no call of {name} is recorded")),
@@ -306,13 +301,19 @@ impl CallReplay {
     pub fn tools_file(&self) -> String {
         let log = &self.recorded;
         let class_of = |name: &str| {
-            let calls = || log.calls.iter().filter(|call| &*call.name == name);
-            let has_waited = |call: &RecordedCall| {
-                call.waited() > 0 || call.approvals.iter().any(|a| a.source != "policy")
+            let calls = || {
+                log.talk
+                    .calls()
+                    .iter()
+                    .filter(|(_, call)| call.name == name)
             };
-            if calls().any(has_waited) {
+            let runs = || calls().map(|(at, _)| &log.runs[at]);
+            let has_waited = |run: &RecordedRun| {
+                run.waited() > 0 || run.approvals.iter().any(|a| a.source != "policy")
+            };
+            if runs().any(has_waited) {
                 Class::Danger
-            } else if calls().any(|call| call.started_early) {
+            } else if runs().any(|run| run.started_early) {
                 Class::Read
             } else {
                 Class::Write
@@ -325,25 +326,4 @@ impl CallReplay {
         });
         Value::Array(tools.collect()).to_string()
     }
-}
-
-/// The answer of a `tool_result`, as the run that wrote it gave it.
-fn answer(event: &Event<'_>, result: &ToolResult<'_>) -> Option<ToolAnswer> {
-    let hash = result.hash.and_then(|hash| CallHash::read(&hash.str()));
-    let duration = result
-        .duration_ms
-        .map(|time| Duration::from_micros(time.micros));
-    if Status::of(&result.status.str()) == Some(Status::Pending) {
-        return Some(ToolAnswer {
-            hash,
-            ..ToolAnswer::new(Status::Pending, result.output.str())
-        });
-    }
-    let answer = ToolAnswer::read(event)?;
-    Some(ToolAnswer {
-        resumed: result.resumed,
-        duration,
-        hash,
-        ..answer
-    })
 }

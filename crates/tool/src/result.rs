@@ -62,12 +62,22 @@ impl ToolAnswer {
         }
     }
 
-    /// Reads a `tool_result` of a log. `None` if its status is unknown, or is `pending`, which does
-    /// not answer the call.
+    /// Reads a `tool_result` of a log, which answers its call in this run. `None` if its status is
+    /// unknown, or is `pending`, which does not answer the call.
     pub fn read(event: &Event<'_>) -> Option<Self> {
+        let answer = Self::recorded(event).filter(|answer| answer.status != Status::Pending)?;
+        Some(ToolAnswer {
+            resumed: true,
+            duration: None,
+            hash: None,
+            ..answer
+        })
+    }
+
+    /// Reads a `tool_result` as the run that wrote it gave it. `None` if its status is unknown.
+    pub(crate) fn recorded(event: &Event<'_>) -> Option<Self> {
         let result = ToolResult::read(event);
-        let status =
-            Status::of(&result.status.str()).filter(|status| *status != Status::Pending)?;
+        let duration = result.duration_ms;
         Some(ToolAnswer {
             output_bytes: result.output_bytes,
             truncated: result.truncated,
@@ -75,11 +85,12 @@ impl ToolAnswer {
             output_file: result.output_file.map(|path| path.str().into_owned()),
             replaced: result.replaced,
             cached: result.cached,
-            resumed: true,
+            resumed: result.resumed,
             exit_code: result.exit_code.and_then(|n| i32::try_from(n).ok()),
-            duration: None,
+            duration: duration.map(|time| Duration::from_micros(time.micros)),
             return_directly: result.return_directly,
-            ..ToolAnswer::new(status, result.output.str())
+            hash: result.hash.and_then(|hash| CallHash::read(&hash.str())),
+            ..ToolAnswer::new(Status::of(&result.status.str())?, result.output.str())
         })
     }
 

@@ -5,8 +5,8 @@
 use event::Scanner;
 use std::rc::Rc;
 use toolpipe_tool::{
-    CallHash, Judge, Log, Order, PersonAnswer, Plan, PlanSettings, PlanStep, Rules, Status,
-    ToolAnswer, Tools,
+    CallHash, Judge, Log, LogReader, Order, PersonAnswer, Plan, PlanSettings, PlanStep, Rules,
+    Status, ToolAnswer, Tools,
 };
 
 const FILE: &str = r#"[

@@ -11,7 +11,7 @@ use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use stdio::Filter;
-use tool::RequestedCall;
+use tool::{LogReader, RequestedCall};
 
 /// The log and the journal of a run.
 #[derive(Debug, Default)]
@@ -98,28 +98,6 @@ impl Records {
         })
     }
 
-    /// Reads logs into `history`, without a lock: for a run that starts nothing. A log that is
-    /// missing is empty.
-    ///
-    /// # Errors
-    /// When one of them cannot be read.
-    pub(crate) fn look(
-        log: Option<&Path>,
-        resume: &[PathBuf],
-        history: &mut tool::Log,
-    ) -> anyhow::Result<()> {
-        let log = log.filter(|path| path.symlink_metadata().is_ok());
-        let paths: Vec<_> = log
-            .into_iter()
-            .chain(resume.iter().map(PathBuf::as_path))
-            .collect();
-        let files = paths
-            .iter()
-            .map(|path| File::open(path).with_context(|| unreadable(path)));
-        let files: Vec<File> = files.collect::<anyhow::Result<_>>()?;
-        read(files.iter().zip(paths), history)
-    }
-
     /// Whether results are recorded when their calls end.
     pub(crate) fn any(&self) -> bool {
         self.log.is_some() || self.journal.is_some()
@@ -154,10 +132,29 @@ impl Records {
     }
 }
 
-/// Reads files into `history`, each once, however many names it has.
+/// Reads logs into `calls`, without a lock: for a run that starts nothing. A log that is missing is
+/// empty.
+///
+/// # Errors
+/// When one of them cannot be read.
+pub(crate) fn look(
+    log: Option<&Path>,
+    resume: &[PathBuf],
+    calls: &mut impl LogReader,
+) -> anyhow::Result<()> {
+    let log = log.filter(|path| path.symlink_metadata().is_ok());
+    let paths = log.into_iter().chain(resume.iter().map(PathBuf::as_path));
+    let files = paths
+        .clone()
+        .map(|path| File::open(path).with_context(|| unreadable(path)));
+    let files: Vec<File> = files.collect::<anyhow::Result<_>>()?;
+    read(files.iter().zip(paths), calls)
+}
+
+/// Reads files into `calls`, each once, however many names it has.
 fn read<'f>(
     files: impl Iterator<Item = (&'f File, &'f Path)>,
-    history: &mut tool::Log,
+    calls: &mut impl LogReader,
 ) -> anyhow::Result<()> {
     let mut known = Vec::new();
     for (file, path) in files {
@@ -166,10 +163,10 @@ fn read<'f>(
             continue;
         }
         known.push(id);
-        history.next_file();
+        calls.next_file();
         let mut file = file;
         let _ = file.seek(SeekFrom::Start(0)); // fails for a pipe
-        lines(file, |line| history.line(line)).with_context(|| unreadable(path))?;
+        lines(file, |line| calls.line(line)).with_context(|| unreadable(path))?;
     }
     Ok(())
 }

@@ -211,7 +211,7 @@ impl Plan {
                 Some(past)
             }
             past => past
-                .filter(|past| past.started)
+                .filter(LoggedCall::was_started)
                 .or_else(|| self.log.last(&call).cloned()),
         };
         let too_many = self
@@ -231,7 +231,7 @@ impl Plan {
             ) => Err(answer),
             (None, _) if too_many => Err(Rc::new(crowded(self.settings.max_calls))),
             (None, known) => {
-                started = known.is_some_and(|past| past.started);
+                started = known.is_some_and(|past| past.was_started());
                 self.judge
                     .look(&call, self.history.starts(&call))
                     .map(Rc::new)
