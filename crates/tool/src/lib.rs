@@ -41,7 +41,7 @@ pub use log::{Log, LogReader};
 pub use output::{BinaryKind, CallStep, ProgressLines, binary, shorten};
 pub use plan::{Order, Plan, PlanSettings, PlanStep, PlanTally, Question};
 pub use policy::{CallBudget, Effect, Policy, PolicyError, Rate, Rule};
-pub use recorded::{CallReplay, RecordedApproval, RecordedCalls, RecordedRun};
+pub use recorded::{CallReplay, RecordedApproval, RecordedCalls};
 pub use reference::{
     CallAnswer, CallHash, CallReference, Continuation, PastAnswer, ReferenceError, UnusedAnswer,
     call_hash,

@@ -26,9 +26,9 @@ pub struct Log {
     responses: HashMap<Option<Box<str>>, Option<Box<str>>>,
     /// The number of the file that is read, of those that hold the log.
     file: usize,
-    /// The starts of this file that earlier files have: for each call the place of the one behind
-    /// which the next one is looked for, and whether the last one was found.
-    repeated: HashMap<CallKey, (StartPlace, bool)>,
+    /// The starts of this file that earlier files have: for each id the call of the last one that was
+    /// found, how many starts of that call come up to it, and whether the last start was found.
+    repeated: HashMap<CallKey, (usize, usize, bool)>,
     /// The calls of the last assistant's message, while only tool messages follow it.
     open: Vec<RequestedCall>,
     /// The calls that an earlier stage refused, until a message lists them. In the message their
@@ -140,8 +140,8 @@ impl Log {
                     let again = self
                         .repeated
                         .get(&key)
-                        .filter(|(_, is_again)| *is_again)
-                        .map(|(place, _)| place.call);
+                        .filter(|(.., is_again)| *is_again)
+                        .map(|(call, ..)| *call);
                     let file = self.file;
                     let past = match again {
                         Some(at) => &mut self.entry(key)[at],
@@ -278,21 +278,16 @@ impl Log {
     /// Takes the start of a call at `time`.
     fn started(&mut self, key: CallKey, time: Option<u64>) {
         let file = self.file;
-        let (place, is_again) = self.repeated.entry(key.clone()).or_default();
+        let (call, seen, is_again) = self.repeated.entry(key.clone()).or_default();
         let past = self.calls.entry(key.clone()).or_default();
-        let from = *place;
-        let in_call = |(call, past): (usize, &LoggedCall)| {
-            let seen = if call == from.call { from.starts } else { 0 };
+        let found = past.iter().enumerate().skip(*call).find_map(|(at, past)| {
+            let seen = if at == *call { *seen } else { 0 };
             let mut later = past.starts.iter().skip(seen);
-            let found = later.position(|start| *start == time && past.file != file)?;
-            Some(StartPlace {
-                call,
-                starts: seen + found + 1,
-            })
-        };
-        let found = past.iter().enumerate().skip(from.call).find_map(in_call);
+            let n = later.position(|start| *start == time && past.file != file)?;
+            Some((at, seen + n + 1))
+        });
         *is_again = found.is_some();
-        *place = found.unwrap_or(from);
+        (*call, *seen) = found.unwrap_or((*call, *seen));
         if found.is_none() {
             // A start after a result is another call, even before its message. A call whose result
             // waits for its message is the same call.
@@ -370,14 +365,6 @@ impl Log {
 }
 
 // What a log has of one call.
-
-/// Where a start of a call is among all calls of its id.
-#[derive(Clone, Copy, Debug, Default)]
-struct StartPlace {
-    call: usize,
-    /// How many starts of that call come up to it.
-    starts: usize,
-}
 
 /// One call of a log.
 #[derive(Clone, Debug, Default)]

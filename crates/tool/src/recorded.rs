@@ -36,10 +36,11 @@ pub struct RecordedCalls {
 
 /// What became of a call of a log.
 #[derive(Clone, Debug, Default)]
-pub struct RecordedRun {
-    line: usize,
-    /// What it asks for, once it is complete, and how many equal calls were complete before it.
+struct RecordedRun {
+    /// What it asks for, once it is complete; in which line that was, and how many equal calls were
+    /// complete before it.
     fingerprint: Option<Hash>,
+    line: usize,
     occurrence: usize,
     /// Whether it was started before the message that lists it.
     started_early: bool,
@@ -47,7 +48,7 @@ pub struct RecordedRun {
     answers: Vec<ToolAnswer>,
     approvals: Vec<RecordedApproval>,
     /// How many events since the beginning of its response come before its result.
-    pub events_before: usize,
+    events_before: usize,
 }
 
 /// What a person or a rule answered about a call.
@@ -71,12 +72,6 @@ impl RecordedRun {
     fn waited(&self) -> usize {
         let pending = |answer: &&ToolAnswer| answer.status == Status::Pending;
         self.answers.iter().filter(pending).count()
-    }
-
-    /// Its result.
-    pub fn result(&self) -> Option<&ToolAnswer> {
-        let is_result = |answer: &&ToolAnswer| answer.status != Status::Pending;
-        self.answers.iter().find(is_result)
     }
 }
 
@@ -137,12 +132,8 @@ impl RecordedCalls {
             }
         }
         let change = self.talk.push(event);
-        let line = self.line;
-        self.runs
-            .resize_with(self.talk.calls().end(), || RecordedRun {
-                line,
-                ..RecordedRun::default()
-            });
+        let calls = self.talk.calls().end();
+        self.runs.resize_with(calls, RecordedRun::default);
         match (event.kind(), change) {
             (Kind::Message, Change::Turn(turn)) => {
                 for at in self.talk.turns()[turn].calls.clone() {
@@ -187,6 +178,7 @@ impl RecordedCalls {
             let fingerprint = arguments.fingerprint(&call.name);
             let equal = self.equal.entry(fingerprint).or_default();
             (run.fingerprint, run.occurrence) = (Some(fingerprint), equal.len());
+            run.line = self.line;
             equal.push(at);
         }
     }
@@ -212,11 +204,22 @@ pub struct CallReplay {
 }
 
 impl CallReplay {
-    /// The call of the log that this one repeats.
+    /// The result of the call of the log that this one repeats, and how many events since the
+    /// beginning of its response come before it.
     ///
     /// # Errors
-    /// How the nearest call of the log differs, for people.
-    pub fn find(&self, call: &RequestedCall) -> Result<&RecordedRun, String> {
+    /// For people: it has none, or how the nearest call of the log differs.
+    pub fn result(&self, call: &RequestedCall) -> Result<(ToolAnswer, usize), String> {
+        let run = self.find(call)?;
+        let is_result = |answer: &&ToolAnswer| answer.status != Status::Pending;
+        let result = run.answers.iter().find(is_result);
+        let missing = || format!("the call of {} has no result in the recording", call.name);
+        let result = result.cloned().ok_or_else(missing)?;
+        Ok((result, run.events_before))
+    }
+
+    /// The call of the log that this one repeats, or how the nearest call differs.
+    fn find(&self, call: &RequestedCall) -> Result<&RecordedRun, String> {
         let log = &self.recorded;
         let (_, before) = self.run.place(call);
         let equal = call

@@ -232,28 +232,12 @@ impl Calls {
         out: &mut LineWriter<'_>,
         t: Option<&str>,
     ) {
-        let found = self
-            .options
-            .replay
-            .as_ref()
-            .map(|replay| replay.find(&call));
-        let mut events_before = 0;
-        let replayed = match found {
-            None => None,
-            Some(Ok(recorded)) if recorded.result().is_some() => {
-                events_before = recorded.events_before;
-                recorded.result().cloned()
-            }
-            Some(found) => {
-                let why = match found {
-                    Ok(_) => format!("the call of {} has no result in the recording", call.name),
-                    Err(why) => why,
-                };
-                self.miss(key, &call, &why, out);
-                return;
-            }
+        let replay = self.options.replay.as_ref();
+        let replayed = match replay.map(|replay| replay.result(&call)).transpose() {
+            Ok(replayed) => replayed,
+            Err(why) => return self.miss(key, &call, &why, out),
         };
-        if let Some(answer) = replayed.as_ref().filter(|answer| answer.cached) {
+        if let Some((answer, _)) = replayed.as_ref().filter(|(answer, _)| answer.cached) {
             self.plan.done(key, answer.clone());
             return;
         }
@@ -287,7 +271,6 @@ impl Calls {
             summary,
             timestamp,
             replayed,
-            events_before,
         };
         let call = &active.call;
         out.write(active.intent(), call.stream.as_deref(), call.choice, t);
@@ -307,25 +290,18 @@ impl Calls {
             return false;
         };
         let written = replay.run.events();
-        let late = self
-            .active
-            .iter()
-            .filter(|(_, active)| active.replayed.is_some());
-        let next = late
-            .min_by_key(|(key, active)| (!self.stopped.contains(key), active.events_before, **key));
-        let Some((key, active)) = next else {
+        let late = self.active.iter().filter_map(|(key, active)| {
+            let (_, events_before) = active.replayed.as_ref()?;
+            Some((!self.stopped.contains(key), *events_before, *key))
+        });
+        let Some((is_wanted, events_before, key)) = late.min() else {
             return false;
         };
-        let is_due = self.is_finished || active.events_before <= written;
-        let key = *key;
-        if !is_due && !self.stopped.contains(&key) {
+        if is_wanted && !self.is_finished && events_before > written {
             return false;
         }
-        let answer = self
-            .active
-            .get_mut(&key)
-            .and_then(|active| active.replayed.take());
-        if let Some(answer) = answer {
+        let active = self.active.get_mut(&key);
+        if let Some((answer, _)) = active.and_then(|active| active.replayed.take()) {
             self.ended(key, answer);
         }
         true
@@ -721,10 +697,9 @@ pub(super) struct ActiveCall {
     pub trace: Option<TraceContext>,
     /// The `traceparent` of that span.
     traceparent: Option<String>,
-    /// Its result, if a recording has it; taken when it is delivered.
-    replayed: Option<ToolAnswer>,
-    /// How many events of its response come before that result.
-    events_before: usize,
+    /// Its result, if a recording has it, and how many events of its response come before it; taken
+    /// when it is delivered.
+    replayed: Option<(ToolAnswer, usize)>,
 }
 
 impl ActiveCall {
