@@ -9,8 +9,8 @@ use event::{Scanner, quoted};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use tool::{
-    ApprovalLevel, Class, Judge, Log, Order, PersonAnswer, Plan, PlanSettings, PlanStep, Policy,
-    Reason, RequestedCall, Rules, Status, ToolAnswer, Tools, message,
+    ApprovalLevel, Class, Judge, Log, LogReader, Order, PersonAnswer, Plan, PlanSettings, PlanStep,
+    Policy, Reason, RequestedCall, Rules, Status, ToolAnswer, Tools, message,
 };
 
 /// See the first lines of this file.
@@ -323,12 +323,7 @@ fn check(bytes: &[u8], turn: Turn) {
                 run.feed(&line);
             }
             op if op < 0xd0 => run.done(usize::from(op)),
-            op if op < 0xf8 => run.answer(usize::from(op)),
-            op if op < 0xfd => {
-                let id = source.pick(IDS);
-                run.plan.cancel(id);
-                run.take();
-            }
+            op if op < 0xfd => run.answer(usize::from(op)),
             0xfd => {
                 run.plan.stop();
                 run.take();
