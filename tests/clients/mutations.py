@@ -21,7 +21,7 @@ SEEN = (
 # What no client can see, though it is of an answer: (member, what was changed, why).
 UNSEEN = [
     ("every member but stream_error", "an answer that failed", "the client raises the provider's error and returns nothing else"),
-    ("finish_reason", "among words of one meaning, and between stop and a call", "the reason follows from the content (bug 4 of docs/serve.md): with a call it is a call, without one it is the end"),
+    ("finish_reason", "among words of one meaning, and between stop and a call", "the reason follows from the content (bug 4 of docs/serve-apis.md): with a call it is a call, without one it is the end"),
     ("finish_reason", "among stop, a call and length, where a call was cut", "a call that was cut makes the reason length (bug 15), whatever the provider says"),
     ("finish_reason", "between stop and content_filter, where the model refused, on the front messages and in the AI SDK", "they have one reason for both"),
     ("has_tool_call", "where every call was cut", "a call that was cut may be left out"),

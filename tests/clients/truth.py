@@ -1,6 +1,6 @@
 """What is right for each recorded stream: its label, and nothing that toolpipe reads.
 
-Text is the label's length and digest. docs/evaluation.md describes the members of a label, docs/serve.md what of them no client can see. Of the body
+Text is the label's length and digest. docs/evaluation.md describes the members of a label, README.md what of them no client can see. Of the body
 itself only texts are taken that a label has no member for: refusals, plans and summaries, by their names in the JSON.
 """
 import dataclasses, hashlib, json, os
