@@ -1,4 +1,4 @@
-//! The commands in README.md and those of the commands, docs/pipelines.md, docs/protocol.md, docs/tag-mode.md, docs/ci.md, docs/serve*.md and docs/metrics.md work
+//! The commands in README.md and those of the commands, docs/pipelines.md, docs/protocol.md, docs/tag-mode.md, docs/tools-file.md, docs/ci.md, docs/serve*.md and docs/metrics.md work
 //! as they are written, and the demo prints `fixtures/demo.txt`, or `fixtures/demo-tag.txt` in tag
 //! mode and `fixtures/demo-serve.txt` for the service (`UPDATE=1 cargo test --test main readme::` rewrites
 //! them).
@@ -171,7 +171,8 @@ fn the_first_lines_of_the_readme_work_as_written() {
 fn the_readme_names_every_api_and_counts_the_dialects() {
     let page = fs::read_to_string(testkit::root().join("README.md")).expect("README.md");
     let (_, providers) = page.split_once("* **Providers**").expect("the line");
-    let providers = providers.lines().next().unwrap_or_default();
+    let providers = providers.split("\n\n").next().unwrap_or_default();
+    let providers = providers.split("\n* ").next().unwrap_or_default();
     let named: Vec<_> = providers.split('`').skip(3).step_by(2).collect();
     let refused = run("! llm-stream --api none -m any '?' 2>&1");
     let (_, listed) = refused.split_once("use one of ").expect("the names");
@@ -217,6 +218,7 @@ fn the_examples_of_the_docs_print_what_is_shown() {
     for (page, least) in [
         ("docs/tag-mode.md", 4),
         ("docs/ci.md", 4),
+        ("docs/tools-file.md", 2),
         ("docs/serve.md", 2),
         ("docs/serve-sessions.md", 2),
         ("docs/serve-tools.md", 2),
@@ -240,8 +242,8 @@ fn the_examples_of_the_docs_print_what_is_shown() {
 
 #[test]
 fn the_files_for_operators_name_options_that_there_are() {
-    let page = std::fs::read_to_string(testkit::root().join("docs/serve-operation.md"))
-        .expect("the page");
+    let page =
+        std::fs::read_to_string(testkit::root().join("docs/serve-operation.md")).expect("the page");
     let help = run("tc-serve --help");
     let mut options = 0;
     for block in page.split("<!-- options -->\n").skip(1) {

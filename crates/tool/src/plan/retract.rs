@@ -11,7 +11,7 @@ use std::time::Duration;
 impl Plan {
     /// Takes back the call of this id or index. Before its message the call is dropped. After it
     /// the history lists the call and needs a result, so the call is cancelled and answered: this
-    /// is how a user cancels one call (docs/ci.md).
+    /// is how a user cancels one call (docs/tools-file.md).
     pub(crate) fn retract(&mut self, stream: &StreamName, id: Option<&str>, index: Option<i64>) {
         let Some(key) = self.names.latest(stream, id, index) else {
             return;
