@@ -93,10 +93,10 @@ pub(crate) struct RequestArgs {
     pub tool_choice: Option<String>,
     #[command(flatten)]
     pub tools_mode: ToolsModeArgs,
-    /// The JSON Schema that the answer has to fit, where the API and the model can
+    /// The JSON Schema that the answer must fit, if the API and the model support it
     #[arg(long, value_name = "FILE")]
     pub schema: Option<PathBuf>,
-    /// Ask for the whole answer at once; the events are the same
+    /// Request the whole answer at once; the events are the same
     #[arg(long)]
     pub no_stream: bool,
     /// Stop with an `error` event `max_steps` when the model has answered N times since the last

@@ -34,7 +34,7 @@ Examples:
 ///
 /// The model calls tools, tool-exec runs them, and their results go back to the model, until it
 /// answers without a call. Every event is appended to a log, which is the conversation, the
-/// checkpoint and the trace: with the same --log, react goes on where it stopped.
+/// checkpoint and the trace: with the same --log, react continues where it stopped.
 #[derive(Debug, Parser)]
 #[command(
     name = "react",
@@ -66,8 +66,8 @@ pub(crate) struct Own {
     /// for --continue]
     #[arg(short, long, value_name = "FILE", allow_hyphen_values = true)]
     pub log: Option<PathBuf>,
-    /// Go on with the last conversation, or with that of this name (--list has the names), and
-    /// with the options that it had
+    /// Continue the last conversation, or the one of this name (--list has the names), with the
+    /// options that it had
     #[arg(
         short,
         long = "continue",
@@ -77,14 +77,14 @@ pub(crate) struct Own {
         conflicts_with = "log"
     )]
     pub continued: Option<Option<String>>,
-    /// List the conversations that are kept, the last one first, and stop
+    /// List the stored conversations, the last one first, and stop
     #[arg(long)]
     pub list: bool,
-    /// Keep no conversation for --continue (env TOOLPIPE_KEEP=0)
+    /// Do not store the conversation for --continue (env TOOLPIPE_KEEP=0)
     #[arg(long, hide_short_help = true)]
     pub no_keep: bool,
-    /// Run this log again from itself: the answers of the model, the results of the tools and what
-    /// persons answered come from it, and nothing runs; without a question also the questions
+    /// Replay this log: the answers of the model, the results of the tools and the approvals come
+    /// from it, and nothing runs; without a question also the questions
     #[arg(long, value_name = "LOG", allow_hyphen_values = true)]
     pub replay: Option<PathBuf>,
     /// After the run, compare its log with this one by meaning (tc-eval diff): status 1 if they

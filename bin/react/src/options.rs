@@ -201,9 +201,9 @@ pub(crate) const PASSED: &[PassedOption] = &[
         &[ASK],
         "top-p",
         "NUMBER",
-        "Only the likeliest words, until their shares reach this sum",
+        "Only the likeliest tokens, until their probabilities reach this sum",
     ),
-    row(&[ASK], "top-k", "N", "Only the N likeliest words"),
+    row(&[ASK], "top-k", "N", "Only the N likeliest tokens"),
     row(&[ASK], "seed", "N", "The same number gives the same answer"),
     row(&[ASK], "stop", "TEXT", "A text at which the answer ends"),
     row(
@@ -216,7 +216,7 @@ pub(crate) const PASSED: &[PassedOption] = &[
         &[ASK],
         "no-prompt-cache",
         "",
-        "Do not mark what Anthropic is to keep of a request for the next one",
+        "Do not mark requests for Anthropic's prompt cache",
     ),
     row(
         &[ASK],
@@ -254,7 +254,7 @@ pub(crate) const PASSED: &[PassedOption] = &[
         &[ASK],
         "schema",
         "FILE",
-        "The JSON Schema of the answer, which is asked for again until it fits",
+        "The JSON Schema that the answer must fit; the model is asked again until it does",
     )
     .common(),
     row(
@@ -341,7 +341,7 @@ pub(crate) const PASSED: &[PassedOption] = &[
         &[EXEC],
         "ask",
         "CLASS",
-        "Ask a person before calls of this class and above: danger, write, all, none",
+        "Ask for approval before calls of this class and above: danger, write, all, none",
     )
     .alias("approve")
     .common(),
@@ -357,7 +357,7 @@ pub(crate) const PASSED: &[PassedOption] = &[
         &[EXEC],
         "max-questions",
         "N",
-        "How many calls of a turn a person is asked about",
+        "How many calls of a turn may wait for approval",
     ),
     row(
         &[EXEC],
@@ -381,7 +381,7 @@ pub(crate) const PASSED: &[PassedOption] = &[
         &[EXEC],
         "sandbox",
         "HOW",
-        "What confines each command at the least: none, landlock or bwrap",
+        "The least that confines each command: none, landlock or bwrap",
     )
     .common(),
     row(
@@ -394,7 +394,7 @@ pub(crate) const PASSED: &[PassedOption] = &[
         &[EXEC],
         "trust",
         "",
-        "Use files although other users can write them",
+        "Use files even if other users can write to them",
     ),
     row(
         &[VIEW],
@@ -421,7 +421,7 @@ pub(crate) const PASSED: &[PassedOption] = &[
         &STAGES,
         "strict",
         "",
-        "End with status 2 at the first line that is not an event",
+        "Exit with status 2 at the first line that is not an event",
     ),
     row(&STAGES, "max-line", "BYTES", "Longest line that is read"),
 ];

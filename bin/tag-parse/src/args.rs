@@ -12,8 +12,8 @@ use toolbox::{Access, Toolbox};
 /// events.
 ///
 /// Every event passes, but the text of the answer is parsed: calls become `tool_call_delta` events
-/// while the model is still writing them, reasoning becomes `thinking`, and other text stays as it
-/// is. An invalid call stays text, with a `warning`.
+/// while the model is still writing them, reasoning becomes `thinking`, and other text is
+/// unchanged. An invalid call stays text, with a `warning`.
 #[derive(Debug, Parser)]
 #[command(name = "tag-parse", version, max_term_width = 100, after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -29,14 +29,14 @@ pub(crate) struct Args {
     /// dialects, and auto tries them too
     #[arg(long, value_name = "FILE")]
     dialect_file: Option<PathBuf>,
-    /// Which streams are read; text of the others passes unread
+    /// Which streams are parsed; text of the others passes unread
     #[arg(long, value_enum, value_name = "WHEN", default_value = "offered")]
     pub when: When,
     /// The tools that may be called, as for llm-stream [default: those that `stream_start` lists]
     #[arg(short, long, value_name = "FILE")]
     pub tools: Vec<PathBuf>,
     /// The end of the prompt that the text continues, such as '<think>', or '' when the prompt
-    /// opened nothing [default: that of `stream_start`]. Where it is not known, the text may begin
+    /// opened nothing [default: that of `stream_start`]. If it is unknown, the text may begin
     /// inside reasoning in many dialects: up to 256 bytes are held back until that is clear, and a
     /// call is complete only at the end of the stream
     #[arg(long, value_name = "TEXT")]

@@ -28,7 +28,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, value_name = "LEVEL", default_value = "balanced")]
     pub emit_on: Level,
     /// What is repaired in arguments that are not valid JSON: nothing, or their syntax (every edit
-    /// is listed; a text that was cut is never repaired)
+    /// is listed; truncated text is never repaired)
     #[arg(long, value_enum, value_name = "WHAT", default_value = "syntax")]
     pub repair: RepairLevel,
     /// Pass the deltas, too

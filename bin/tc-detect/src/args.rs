@@ -19,12 +19,12 @@ pub(crate) struct Args {
     pub files: Vec<PathBuf>,
     #[arg(short, long, value_name = "NAME", default_value = "full", help = checkers::help())]
     pub checker: String,
-    /// The largest risk that a no of auto is wrong, such as 0.5% or 0.005; with 0 it waits for the
-    /// end
+    /// The largest risk that auto is wrong when it decides no, such as 0.5% or 0.005; with 0 it
+    /// waits for the end
     #[arg(long, value_name = "SHARE", default_value = "0.5%")]
     pub risk: Risk,
     /// Count live streams in this file, and let auto decide by them too; replayed streams and files
-    /// of events never do
+    /// of events are not counted
     #[arg(long, value_name = "FILE", conflicts_with = "quiet")]
     pub learn: Option<PathBuf>,
     /// Write nothing, and stop reading as soon as the answer is known

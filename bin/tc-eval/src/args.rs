@@ -29,7 +29,7 @@ pub(crate) struct Args {
 /// What to do instead of evaluating checkers.
 #[derive(Debug, Subcommand)]
 pub(crate) enum EvalCommand {
-    /// Propose the labels of recordings, to be confirmed by a person
+    /// Propose the labels of recordings, for you to confirm
     Label(crate::label::Args),
     /// Show where a checker decided on one stream: the event and the bytes of the recording
     Explain(crate::explain::Args),

@@ -75,13 +75,13 @@ pub(crate) struct ServiceArgs {
         hide_short_help = true
     )]
     pub unix: Option<PathBuf>,
-    /// How often a stream in which nothing happens gets a sign of life
+    /// How often an idle stream gets a keep-alive
     #[arg(long, value_name = "TIME", value_parser = event::unit::time, default_value = "15s", hide_short_help = true)]
     pub keep_alive: Duration,
-    /// How long open answers may go on after SIGTERM or SIGINT, before they end with an error
+    /// How long open answers may continue after SIGTERM or SIGINT, before they end with an error
     #[arg(long, value_name = "TIME", value_parser = event::unit::time, default_value = "2s", hide_short_help = true)]
     pub grace: Duration,
-    /// Send warnings and repairs along, under the key `toolpipe` in chunks that clients pass over
+    /// Also send warnings and repairs, under the key `toolpipe` in chunks that clients ignore
     #[arg(long, hide_short_help = true)]
     pub extras: bool,
     /// Pass this path to the provider as it is, beside /v1/embeddings and the others that are
@@ -109,14 +109,14 @@ pub(crate) struct AccessArgs {
     /// any address but this machine's own
     #[arg(long, value_name = "FILE", conflicts_with = "no_key")]
     pub key_file: Option<PathBuf>,
-    /// Ask for no key, where one would be made at the start because a COMMAND answers
+    /// Require no key with a COMMAND, for which one is made at the start
     #[arg(long)]
     pub no_key: bool,
     /// Another name of this server that a request's Host may have; may be given many times
     #[arg(long = "allow-host", value_name = "HOST")]
     pub allow_hosts: Vec<String>,
-    /// An origin whose pages may ask from a browser, such as https://chat.example.com; may be given
-    /// many times
+    /// An origin whose pages may send requests from a browser, such as https://chat.example.com;
+    /// may be given many times
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     pub allow_origins: Vec<String>,
 }
@@ -128,11 +128,11 @@ pub(crate) struct LimitArgs {
     /// The longest body of a request (K, M and G are understood)
     #[arg(long, value_name = "BYTES", value_parser = ::args::bytes, default_value = "32M")]
     pub max_body: usize,
-    /// How many bytes of one answer may be kept until it can be sent: a whole answer, a call that
-    /// is not complete, one event of the provider
+    /// How many bytes of one answer may be held until it can be sent: a whole answer, an incomplete
+    /// call, one event of the provider
     #[arg(long, value_name = "BYTES", value_parser = ::args::bytes, default_value = "64M")]
     pub max_answer: usize,
-    /// How many bytes all requests and answers may keep together; what finds no room gets the
+    /// How many bytes all requests and answers may hold together; a request without room gets the
     /// status 503
     #[arg(long, value_name = "BYTES", value_parser = ::args::bytes, default_value = "1G")]
     pub max_memory: usize,
@@ -154,7 +154,7 @@ pub(crate) struct LimitArgs {
     /// How long a connection may stay open between two requests
     #[arg(long, value_name = "TIME", value_parser = event::unit::time, default_value = "60s", hide = true)]
     pub connection_timeout: Duration,
-    /// How long a client may take nothing of what it is sent
+    /// How long a client may read nothing of what it is sent
     #[arg(long, value_name = "TIME", value_parser = event::unit::time, default_value = "60s", hide = true)]
     pub reader_timeout: Duration,
     /// How long the status of a stream waits for the first piece of the answer
@@ -170,8 +170,8 @@ pub(crate) struct LimitArgs {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Sessions")]
 pub(crate) struct SessionArgs {
-    /// Keep the answers of clients that store them in this folder, each session a file of events, so
-    /// that they can be continued, read again and followed
+    /// Store answers in this folder, each session a file of events, so that they can be continued,
+    /// read again and followed
     #[arg(long, value_name = "DIR")]
     pub sessions: Option<PathBuf>,
     /// Remove sessions: those that were not written for a time (12h, 30d, 4w), and the oldest where

@@ -13,13 +13,13 @@ use toolbox::Toolbox;
 /// shell, requests, tools of MCP servers), and adds `tool_use`, `tool_result` and, after the turn's
 /// own events, the tool messages in call order. Every failure of a call is a result that the model
 /// can act on. The exit status is the next step: 0 results are ready, prompt again; 1 the turn is
-/// over; 2 the turn failed; 3 calls wait for a person.
+/// over; 2 the turn failed; 3 calls need approval.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "tool-exec", version, max_term_width = 100, override_usage = "tool-exec [OPTIONS] --tools <FILE> [FILES]...", after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Files of events; standard input without any, or for `-`
     pub files: Vec<PathBuf>,
-    /// The tools, and how each is run: a tools file, a program, a folder of programs or an OpenAPI
+    /// The tools, and how each runs: a tools file, a program, a folder of programs or an OpenAPI
     /// document (may be given many times)
     #[arg(
         short,
@@ -68,8 +68,8 @@ pub(crate) struct Args {
     /// times
     #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["tools", "files"], help_heading = "Looking only")]
     pub describe: Vec<PathBuf>,
-    /// Run nothing and ask nobody: each call gets the result, and each question the answer, that
-    /// this log has for the same tool and arguments; without --tools the tools are those of the log
+    /// Run no tool and ask for no approval: each call gets the result and the decision that this
+    /// log has for the same tool and arguments; without --tools the tools are those of the log
     #[arg(long, value_name = "LOG", help_heading = "Looking only", conflicts_with_all = ["cache", "hub"])]
     pub replay: Option<PathBuf>,
     /// Print the tools for a request (a JSON array in OpenAI's shape), and stop
@@ -78,8 +78,7 @@ pub(crate) struct Args {
     /// Print what would run, one JSON line a call, and run nothing
     #[arg(long, help_heading = "Looking only")]
     pub dry_run: bool,
-    /// Print the calls that wait for a person as ID:HASH, one a line, and run nothing; status 1
-    /// without any
+    /// Print the pending calls as ID:HASH, one a line, and run nothing; status 1 if there are none
     #[arg(long, conflicts_with_all = ["list", "dry_run"], help_heading = "Looking only")]
     pub list_pending: bool,
     #[command(flatten)]
@@ -143,15 +142,14 @@ pub(crate) struct Permissions {
     /// Never run tools whose name matches, not even with --allow
     #[arg(long, value_name = "GLOB")]
     pub deny: Vec<String>,
-    /// Leave the calls of tools whose name matches to somebody else: they get neither a result nor a
-    /// message
+    /// Do not handle calls to tools whose name matches; another process answers them
     #[arg(long, value_name = "GLOB", hide_short_help = true)]
     pub leave: Vec<String>,
-    /// Use the tools file, its programs, its lock file and the policy although other users can
-    /// write them
+    /// Use the tools file, its programs, its lock file and the policy even if other users can write
+    /// to them
     #[arg(long)]
     pub trust: bool,
-    /// Ask a person before calls of this class and above: danger, write, all, or none [default:
+    /// Ask for approval before calls of this class and above: danger, write, all, or none [default:
     /// danger]
     #[arg(long, value_name = "CLASS", value_parser = approve, alias = "approve")]
     pub ask: Option<ApprovalLevel>,
@@ -162,7 +160,7 @@ pub(crate) struct Permissions {
     /// Refuse this call: it gets a `denied` result, even with --approve-call
     #[arg(long, value_name = "ID:HASH", value_parser = CallReference::read, allow_hyphen_values = true, hide_short_help = true)]
     pub deny_call: Vec<CallReference>,
-    /// Give the result of this call, which was started before and whose result is unknown: it is
+    /// Give the result of this call, which was started before and whose result is unknown; it does
     /// not run again
     #[arg(long, value_name = "ID:HASH=RESULT", value_parser = CallAnswer::read, allow_hyphen_values = true, hide_short_help = true)]
     pub answer_call: Vec<CallAnswer>,
@@ -173,7 +171,7 @@ pub(crate) struct Permissions {
     /// Who gave the answers over HTTP, for the `approval` events; `None`: the user who runs this.
     #[arg(skip)]
     pub answered_by: Option<String>,
-    /// How many calls of a turn a person is asked about; further ones are denied
+    /// How many calls of a turn may wait for approval; further ones are denied
     #[arg(long, value_name = "N", default_value_t = 20, hide_short_help = true)]
     pub max_questions: usize,
     /// After how many turns in a row with the same result the same call is denied; 0: never
@@ -231,12 +229,12 @@ fn approve(text: &str) -> Result<ApprovalLevel, String> {
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "What commands may reach")]
 pub(crate) struct Confining {
-    /// What confines each command at the least: none, landlock or bwrap; a tool may ask for more
-    /// with `exec.sandbox`
+    /// The least that confines each command: none, landlock or bwrap; a tool may ask for more with
+    /// `exec.sandbox`
     #[arg(long, value_name = "HOW", default_value = "none", value_parser = kind)]
     pub sandbox: SandboxKind,
     /// Print what is in force here for commands of this user, one line each; with --sandbox, status
-    /// 2 if that cannot be had
+    /// 2 if that is unavailable
     #[arg(long, conflicts_with_all = ["tools", "files"], help_heading = "Looking only")]
     pub doctor: bool,
 }
@@ -245,7 +243,7 @@ fn kind(text: &str) -> Result<SandboxKind, String> {
     SandboxKind::of(text).ok_or_else(|| "not one of none, landlock, bwrap".to_owned())
 }
 
-/// What is kept on disk.
+/// What is stored on disk.
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "What is kept")]
 pub(crate) struct Keeping {
@@ -253,7 +251,7 @@ pub(crate) struct Keeping {
     /// ~/.cache/toolpipe/results
     #[arg(long, value_name = "DIR")]
     pub cache: Option<PathBuf>,
-    /// Neither take results from the cache nor keep any
+    /// Neither read results from the cache nor store any
     #[arg(long, conflicts_with = "cache")]
     pub no_cache: bool,
     /// Print what the cache holds as JSON (entries, bytes, how many are expired, and the same for
@@ -287,12 +285,12 @@ pub(crate) struct Keeping {
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Servers of tools (mcpServers)")]
 pub(crate) struct ServerArgs {
-    /// The lock file: the tools of servers, programs and documents as a person has accepted them
+    /// The lock file: the tools of servers, programs and documents as you have accepted them
     /// (default: the first tools file, else the first of --tools, with .lock at its end)
     #[arg(long, value_name = "FILE")]
     pub lock: Option<PathBuf>,
-    /// Start the servers, print what has changed of their tools and of what else describes itself,
-    /// accept it into the lock file, and stop
+    /// Start the servers, print what has changed in their tools and in programs and documents that
+    /// describe tools, accept it into the lock file, and stop
     #[arg(long, conflicts_with_all = ["list", "dry_run", "list_pending"])]
     pub update_lock: bool,
     /// Start the servers, run COMMAND (tool-exec --hub -t FILE -- COMMAND…), and end them with it:

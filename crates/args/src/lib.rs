@@ -27,7 +27,7 @@ pub struct Common {
     /// that runs can be compared
     #[arg(long, help_heading = "Common options")]
     pub no_time: bool,
-    /// End with status 2 at the first line that is not an event, instead of passing it on as a
+    /// Exit with status 2 at the first line that is not an event, instead of passing it on as a
     /// warning
     #[arg(long, help_heading = "Common options")]
     pub strict: bool,

@@ -32,19 +32,19 @@ pub struct ProviderArgs {
     /// A header of the request; $NAME in the value is a variable of the environment
     #[arg(long = "header", value_name = "K: V")]
     pub headers: Vec<String>,
-    /// How random the answer is, 0 for the likeliest words alone
+    /// How random the answer is; 0 takes the likeliest tokens only
     #[arg(long, value_name = "NUMBER", value_parser = number, alias = "temp")]
     pub temperature: Option<Number>,
-    /// The most tokens of the answer
+    /// The largest number of tokens in the answer
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), aliases = ["max-output-tokens", "max-completion-tokens", "num-predict", "n-predict"])]
     pub max_tokens: Option<u64>,
-    /// Only the likeliest words, until their shares reach this sum
+    /// Only the likeliest tokens, until their probabilities reach this sum
     #[arg(long, value_name = "NUMBER", value_parser = number)]
     pub top_p: Option<Number>,
-    /// Only the N likeliest words
+    /// Only the N likeliest tokens
     #[arg(long, value_name = "N")]
     pub top_k: Option<u64>,
-    /// The same number gives the same answer, where the server can do that
+    /// The same number gives the same answer, if the server supports it
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// A text at which the answer ends; may be given many times
@@ -54,8 +54,8 @@ pub struct ProviderArgs {
     /// The counts of a turn then have its cost
     #[arg(long, value_name = "PRICE", value_parser = Price::from_str)]
     pub price: Option<Price>,
-    /// Do not mark what Anthropic is to keep of a request for the next one. By default it is marked
-    /// with tools or from the second turn on, unless a client has marked something itself
+    /// Do not mark requests for Anthropic's prompt cache. By default they are marked with tools or
+    /// from the second turn on, unless a client has marked something itself
     #[arg(long, hide_short_help = true)]
     pub no_prompt_cache: bool,
     /// Another member of the request's body, such as reasoning_effort='"low"'
@@ -139,7 +139,7 @@ pub struct AutoArgs {
 #[derive(Clone, Copy, Debug, clap::Args)]
 #[command(next_help_heading = "Connection")]
 pub struct ConnectionArgs {
-    /// How often a request is sent again, as long as no event of its answer was written (default 2)
+    /// How often a request is retried, as long as no event of its answer was written (default 2)
     #[arg(long, value_name = "N")]
     pub retries: Option<u32>,
 
@@ -156,10 +156,10 @@ pub struct ConnectionArgs {
     /// Longest wait for the answer, and for each further piece of it
     #[arg(long, value_name = "TIME", value_parser = event::unit::time, default_value = "5m")]
     pub idle_timeout: Duration,
-    /// What to do when streaming is refused: ask for the whole answer at once, or fail
+    /// What to do when streaming is refused: request the whole answer at once, or fail
     #[arg(long, value_name = "HOW", value_enum, default_value_t = Fallback::Sync)]
     pub fallback: Fallback,
-    /// Send secrets over http to another machine, where anybody on the way can read them
+    /// Send secrets over http to another machine; anybody on the way can read them
     #[arg(long)]
     pub allow_insecure: bool,
 }
