@@ -1,6 +1,6 @@
-//! The commands in README.md and those of the commands, docs/pipelines.md, docs/protocol.md, docs/tag-mode.md, docs/tools-file.md, docs/ci.md, docs/serve*.md and docs/metrics.md work
-//! as they are written, and the demo prints `fixtures/demo.txt`, or `fixtures/demo-tag.txt` in tag
-//! mode and `fixtures/demo-serve.txt` for the service (`UPDATE=1 cargo test --test main readme::` rewrites
+//! The commands in the READMEs and in the pages of docs/ that the tests below list work as they are
+//! written, and the demo prints `fixtures/demo.txt`, or `fixtures/demo-tag.txt` in tag mode and
+//! `fixtures/demo-serve.txt` for the service (`UPDATE=1 cargo test --test main readme::` rewrites
 //! them).
 
 use std::fs;
@@ -218,6 +218,8 @@ fn the_examples_of_the_docs_print_what_is_shown() {
     for (page, least) in [
         ("docs/tag-mode.md", 4),
         ("docs/ci.md", 4),
+        ("docs/deviations.md", 1),
+        ("docs/reliability.md", 1),
         ("docs/tools-file.md", 2),
         ("docs/serve.md", 2),
         ("docs/serve-sessions.md", 2),

@@ -59,6 +59,9 @@ How models write tool calls as text. `tag-parse` reads all of these (`--dialect 
 `tag-parse --show-dialect NAME` prints one dialect: calls, the prompt, results, and what to know. For a model whose
 dialect is not here, [new-dialect.md](new-dialect.md) shows how to write it down in a file of your own.
 
+    tag-parse --show-dialect hermes
+    llm-stream --tools-mode tag --dialect hermes --tools tools.json 'Is a hut free?' | tag-parse | tc-accumulate
+
 A result is a JSON string in which every character that markers are made of is written as `\\uXXXX`: nothing in it can open or
 close a tag of any dialect, and reading the string gives the text back unchanged.
 
