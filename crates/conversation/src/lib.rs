@@ -9,9 +9,9 @@
 //! A projection may assume:
 //!
 //! * An id names a call within its turn. A call that begins after the next `stream_start`, or after
-//!   the `retract` of one of its id, is another call, whatever its id. Events of a run (`tool_use`, `tool_progress`, `tool_result`, a `tool`
-//!   message) name the latest call of their stream, choice and id, even after its turn, since tools
-//!   may take longer than that. `call_N` is the call without an id at that place of the turn. One of
+//!   the `retract` of one of its id, is another call, whatever its id. Events of a run (`tool_use`,
+//!   `tool_progress`, `tool_result`, a `tool` message) name the latest call of their stream, choice
+//!   and id, even after its turn, since tools may take longer than that. `call_N` is the call without an id at that place of the turn. One of
 //!   an id that no call has is a call of its own.
 //! * What a stage wrote twice counts once: deltas beside the `tool_call` made of them, the message
 //!   that repeats a stream, a `retract` by index and by id, a `tool` message beside its
@@ -485,7 +485,7 @@ impl Talk {
         let has_nameless = calls.any(|at| self.calls[*at].id.is_empty());
         for call in message.get("tool_calls").into_iter().flat_map(Raw::items) {
             let id = call.get_str("id");
-            let is_known = |id: &str| has_nameless || self.open(event, id).is_some();
+            let is_known = |id: &str| has_nameless || self.in_turn(event, id).is_some();
             if was_streamed && id.as_deref().is_none_or(is_known) {
                 continue;
             }
@@ -720,12 +720,17 @@ impl Talk {
         Change::Call(at, CallChange::Retracted)
     }
 
-    /// The call of this id in the current turn, unless it was retracted: then it begins anew. Some servers number the calls of each turn anew.
-    fn open(&self, event: &Event<'_>, id: &str) -> Option<usize> {
+    /// The call of this id in the current turn. Some servers number the calls of each turn anew.
+    fn in_turn(&self, event: &Event<'_>, id: &str) -> Option<usize> {
         let at = self.call_of(event, id)?;
         let call = self.calls.get(at)?;
-        let is_open = !call.is_closed && call.state != CallState::Retracted;
-        is_open.then_some(at)
+        (!call.is_closed).then_some(at)
+    }
+
+    /// The same, unless it was retracted: then a call of this id begins anew.
+    fn open(&self, event: &Event<'_>, id: &str) -> Option<usize> {
+        let at = self.in_turn(event, id)?;
+        (self.calls[at].state != CallState::Retracted).then_some(at)
     }
 
     /// The calls that the event names so, and all calls.

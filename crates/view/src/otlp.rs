@@ -96,16 +96,21 @@ impl TraceView {
 
     /// Ends the turn at this position, and begins another in its place.
     fn end_turn(&mut self, at: usize, out: &mut Vec<u8>) {
+        self.forget_before(at);
         let (name, turn) = &self.turns[at];
         let (name, clock) = (name.clone(), turn.clock);
-        // A tool may take longer than the turn of its call, and a person longer still: calls stay
-        // for one more turn.
-        let mut old = self.talk.turns_of_stream(&name);
-        old.retain(|at| *at < turn.first);
-        old.into_iter().for_each(|at| self.talk.forget(at));
         let next = self.new_turn(&name, clock);
         let turn = std::mem::replace(&mut self.turns[at].1, next);
         self.write(turn, out);
+    }
+
+    /// Forgets what came before the turn at this position. A tool may take longer than the turn of its
+    /// call, and approval longer still: calls stay for one more turn.
+    fn forget_before(&mut self, at: usize) {
+        let (name, turn) = &self.turns[at];
+        let mut old = self.talk.turns_of_stream(name);
+        old.retain(|at| *at < turn.first);
+        old.into_iter().for_each(|at| self.talk.forget(at));
     }
 
     fn write(&self, turn: Turn, out: &mut Vec<u8>) {
@@ -169,8 +174,13 @@ impl View for TraceView {
                 }
             }
             Kind::Message => {
-                if Message::read(event).is_of("user") && self.turns[at].1.takes_no_question() {
+                let message = Message::read(event);
+                if message.is_of("user") && self.turns[at].1.takes_no_question() {
                     self.end_turn(at, out);
+                } else if !message.is_of("tool") && self.turns[at].1.is_empty() {
+                    // Messages alone make no spans, so that no turn of theirs ends.
+                    self.forget_before(at);
+                    self.turns[at].1.first = self.begun;
                 }
                 self.turns[at].1.push(event, &self.talk, change);
             }
