@@ -115,7 +115,7 @@ struct Tokens {
 /// What a model writes in one turn, in the order in which it writes it.
 ///
 /// It is sent as the API sends it that a request asks for: see [`Turn::answers`] and
-/// [`Step::Answers`].
+/// [`crate::Step::Answers`].
 #[derive(Clone, Debug)]
 pub struct Turn {
     parts: Vec<Part>,
