@@ -96,8 +96,8 @@ const fn family(
     }
 }
 
-/// The family of a model, whatever a gateway puts before its name (`us.anthropic.`, `anthropic/`),
-/// and also with a dot in its version; `None` if it is no Claude.
+/// The family of a Claude model; `None` for other models. A gateway may put a prefix before the name
+/// (`us.anthropic.`, `anthropic/`) or write a dot in its version.
 pub(crate) fn claude(model: &str) -> Option<Claude> {
     let name = model[model.find("claude-")?..].replace('.', "-");
     let known = FAMILIES.into_iter().find(|f| name.starts_with(f.name));

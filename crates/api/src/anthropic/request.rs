@@ -578,7 +578,7 @@ mod tests {
             let settings = ["temperature", "top_p"].map(|name| body.get(name).is_some());
             assert_eq!(settings, [kept; 2], "{model}");
         }
-        // What is no Claude takes what the client says.
+        // Other models get the client's settings unchanged.
         let body = of_chat(chat(&json!({"temperature": 0}), ""), "kimi-k2");
         assert_eq!(body["temperature"], 0);
     }

@@ -24,7 +24,7 @@ pub(crate) const FORMAT: AnswerFormat = AnswerFormat {
 struct GeminiWriter {
     id: String,
     candidates: Choices<Candidate>,
-    /// Nothing: there is no stream.
+    /// Always empty: answers of Gemini are written whole, never as a stream.
     out: Vec<u8>,
 }
 

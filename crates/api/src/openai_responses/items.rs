@@ -334,8 +334,8 @@ fn texts(item: Raw<'_>) -> impl Iterator<Item = Raw<'_>> {
 /// The tool's name for the calls of the API's own tools that the client runs, by the type of the
 /// item: what goes before `_call`. Sources: `response_input_item_param.py` in openai-python;
 /// <https://platform.openai.com/docs/guides/tools-shell>,
-/// <https://platform.openai.com/docs/guides/tools-apply-patch>. `local_shell_call` is none: it is of
-/// one model that OpenAI has replaced, and stays an item of the provider.
+/// <https://platform.openai.com/docs/guides/tools-apply-patch>. `local_shell_call` is left out: only
+/// one model that OpenAI has replaced writes it, and it stays an item of the provider.
 pub(crate) fn own_call(kind: &str) -> Option<&str> {
     let name = kind.strip_suffix("_call")?;
     ["shell", "apply_patch", "computer"]
