@@ -31,8 +31,4 @@ impl Machine for OpenResponse {
         drop(sink);
         self.lines.push(self.response.finish(None));
     }
-
-    fn kept(&self) -> usize {
-        self.merging.kept() + self.response.kept()
-    }
 }

@@ -12,7 +12,7 @@ use api::{AnswerForm, AnswerOptions, Dropped, Encoder, FailedAnswer, Front};
 use api::{RunningStatus, UiFront, UiOptions, UiStream};
 use event::payload::Millis;
 use event::payload::{Error, FinishReason, StreamEnd, StreamStart};
-use event::{Chain, Demux, Emitted, Event, Kind, Machine, Payload, Raw, Sink, SinkOf, Text};
+use event::{Chain, Demux, Emitted, Event, Kind, Machine, Meter, Payload, Raw, Sink, SinkOf, Text};
 use hyper::header::{HeaderName, HeaderValue};
 use observers::{AnswerCounts, AnswerObservers};
 use std::cell::RefCell;
@@ -93,6 +93,9 @@ struct PipeEnd {
     turns: Option<Turns>,
     output: PipeOutput,
     bytes: Vec<u8>,
+    /// What the machines, the turns and the output may keep.
+    memory: Meter,
+    keeps: Keeps,
     observers: AnswerObservers,
 }
 
@@ -182,13 +185,30 @@ impl PipeOutput {
             PipeOutput::Events(_) => out.push(b'\n'),
         }
     }
+}
 
-    /// How many bytes it keeps in memory.
-    fn kept(&self) -> usize {
-        match self {
-            PipeOutput::Answer(encoder) => encoder.kept(),
-            PipeOutput::Ui(stream) => stream.kept(),
-            PipeOutput::Events(_) => 0,
+/// How long the machines and the output of a pipe keep what has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keeps {
+    /// Not at all: events that have gone through the machines are written as they are.
+    Nothing,
+    /// Calls to the end of their stream; text goes out as it comes, see [`Meter::give`].
+    Calls,
+    /// Everything until the next stream begins: a message event repeats the text, a user interface
+    /// may have to write a turn again, hidden turns wait for their end.
+    Turn,
+    /// Everything to the end.
+    Answer,
+}
+
+impl Keeps {
+    fn of(search: TextSearch, turns: Option<&Turns>, output: &PipeOutput) -> Keeps {
+        let hides = turns.is_some_and(Turns::hides);
+        match output {
+            PipeOutput::Answer(encoder) if encoder.keeps_all() => Keeps::Answer,
+            PipeOutput::Answer(_) if !hides => Keeps::Calls,
+            PipeOutput::Events(_) if !hides && search == TextSearch::Done => Keeps::Nothing,
+            PipeOutput::Answer(_) | PipeOutput::Ui(_) | PipeOutput::Events(_) => Keeps::Turn,
         }
     }
 }
@@ -217,6 +237,8 @@ impl Pipe {
             t: None,
             settings,
             end: PipeEnd {
+                keeps: Keeps::of(search, turns.as_ref(), &output),
+                memory: Meter::default(),
                 turns,
                 output,
                 bytes: Vec::new(),
@@ -489,6 +511,12 @@ impl PipeState {
         if self.begin.is_none() && self.end.observers.meter.is_some() {
             self.end.observers.at = view::micros_of(event);
         }
+        if event.kind() == Kind::StreamStart && self.end.keeps != Keeps::Answer {
+            self.end.memory = Meter::default();
+        }
+        if self.end.keeps != Keeps::Nothing {
+            self.end.memory.take(event);
+        }
         match &mut self.machines {
             Some(machines) => _ = machines.push(event, &mut self.end.after(Some(event))),
             None => self.end.take(event),
@@ -498,10 +526,7 @@ impl PipeState {
 
     /// Counts the memory that the answer uses, and ends the answer as failed if that is too much.
     fn count(&mut self) {
-        let output = self.end.output.kept();
-        let turns = self.end.turns.as_ref().map_or(0, Turns::kept);
-        let machines = self.machines.as_ref().map_or(0, Demux::kept);
-        let kept = machines + turns + output + self.of_source;
+        let kept = self.end.memory.bytes() + self.of_source;
         let has_room = self.share.keep(kept + self.end.bytes.len());
         if self.is_over {
             // The answer has failed already. What is left of it needs no more memory than it had.
@@ -524,6 +549,7 @@ impl PipeState {
             .flat_map(Demux::drain)
             .for_each(drop);
         (self.is_over, self.end.turns, self.of_source) = (true, None, 0);
+        self.end.memory = Meter::default();
         let is_full = status == 503;
         if self.is_view {
             self.end.bytes = Vec::new();
@@ -603,6 +629,9 @@ impl PipeEnd {
 
     fn take(&mut self, event: &Event<'_>) {
         self.observers.push(event);
+        if self.keeps == Keeps::Calls {
+            self.memory.give(event);
+        }
         let (output, bytes) = (&mut self.output, &mut self.bytes);
         match &mut self.turns {
             Some(turns) => turns.push(event, &mut |event| output.push(event, bytes)),

@@ -87,9 +87,6 @@ pub struct Turns {
     has_own: bool,
     /// A call was shown since the last text.
     has_item: bool,
-    /// The bytes of the calls that wait, of the ids of those that were handed on, and of the events
-    /// that are held.
-    kept: usize,
 }
 
 /// A call that the command may deal with itself.
@@ -98,13 +95,6 @@ struct WaitingCall {
     id: String,
     /// The event.
     line: String,
-}
-
-impl WaitingCall {
-    /// The bytes that are kept of it.
-    fn kept(&self) -> usize {
-        size_of::<WaitingCall>() + self.id.len() + self.line.len()
-    }
 }
 
 impl Turns {
@@ -120,11 +110,6 @@ impl Turns {
             tools: tools.into_iter().map(str::to_owned).collect(),
             ..Turns::default()
         }
-    }
-
-    /// The bytes that are kept.
-    pub fn kept(&self) -> usize {
-        self.kept
     }
 
     /// Whether the turns before the last are hidden ([`StepMode::Hidden`]).
@@ -151,7 +136,7 @@ impl Turns {
                     .map(|id| id.str().into_owned())
                     .unwrap_or_default();
                 if self.is_of_client(&id, delta.tool_name) {
-                    self.hand(id);
+                    self.handed.insert(id);
                     self.say(event, take);
                 } else {
                     self.show(event, take);
@@ -192,7 +177,7 @@ impl Turns {
                     FinishReason::Error | FinishReason::Cut | FinishReason::Cancelled
                 ) {
                     self.is_done = true;
-                    self.drop_held();
+                    self.held.clear();
                     take(TurnEvent::Answer(event));
                 } else {
                     self.end = Some(reason);
@@ -219,9 +204,7 @@ impl Turns {
     /// Hands on an event of what the model says, or holds it.
     fn say(&mut self, event: &Event<'_>, take: &mut TakeEvent<'_>) {
         if self.hides() {
-            let line = event.raw().into_owned();
-            self.kept += line.len() + size_of::<String>();
-            return self.held.push(line);
+            return self.held.push(event.raw().into_owned());
         }
         self.hand_on(event, take);
     }
@@ -250,19 +233,11 @@ impl Turns {
     /// Hands on what is held.
     fn release(&mut self, take: &mut TakeEvent<'_>) {
         let mut scanner = Scanner::default();
-        for line in self.drop_held() {
+        for line in std::mem::take(&mut self.held) {
             if let Ok(event) = scanner.read(&line) {
                 self.hand_on(&event, take);
             }
         }
-    }
-
-    /// Takes what is held.
-    fn drop_held(&mut self) -> Vec<String> {
-        let held = std::mem::take(&mut self.held);
-        let bytes = |line: &String| line.len() + size_of::<String>();
-        self.kept -= held.iter().map(bytes).sum::<usize>();
-        held
     }
 
     /// Handles the end of the events. An answer whose last turn has not ended stays open, and so is
@@ -318,23 +293,10 @@ impl Turns {
         self.handed.contains(id) || name.is_some_and(|name| self.tools.contains(&*name.str()))
     }
 
-    /// Remembers that the client has a call.
-    fn hand(&mut self, id: String) {
-        let bytes = id.len() + size_of::<String>();
-        if self.handed.insert(id) {
-            self.kept += bytes;
-        }
-    }
-
     /// Drops the calls whose id `is_settled`: the command has dealt with them.
     fn settle(&mut self, is_settled: impl Fn(&str) -> bool) {
-        let kept = &mut self.kept;
         for list in [&mut self.waiting, &mut self.pending] {
-            list.retain(|call| {
-                let is_left = !is_settled(&call.id);
-                *kept -= if is_left { 0 } else { call.kept() };
-                is_left
-            });
+            list.retain(|call| !is_settled(&call.id));
         }
     }
 
@@ -347,7 +309,7 @@ impl Turns {
             return self.finish(take);
         }
         self.settle(|_| true);
-        self.drop_held();
+        self.held.clear();
         self.has_own = false;
         self.end = None;
         self.needs_break = self.has_text;
@@ -359,7 +321,7 @@ impl Turns {
         let call = ToolCall::read(event);
         let id = call.tool_id.str().into_owned();
         if self.is_of_client(&id, Some(call.tool_name)) {
-            self.hand(id);
+            self.handed.insert(id);
             return self.say(event, take);
         }
         self.show(event, take);
@@ -367,9 +329,7 @@ impl Turns {
             return;
         }
         let line = event.raw().into_owned();
-        let call = WaitingCall { id, line };
-        self.kept += call.kept();
-        self.waiting.push(call);
+        self.waiting.push(WaitingCall { id, line });
     }
 
     fn result(&mut self, event: &Event<'_>, take: &mut TakeEvent<'_>) {
@@ -383,9 +343,7 @@ impl Turns {
             if self.mode == StepMode::Hidden {
                 let line = event.raw().into_owned();
                 let id = id.into_owned();
-                let result = WaitingCall { id, line };
-                self.kept += result.kept();
-                self.pending.push(result);
+                self.pending.push(WaitingCall { id, line });
             }
             return;
         }
@@ -394,7 +352,7 @@ impl Turns {
         let is_known = before > self.waiting.len() || matches!(self.mode, StepMode::Shown { .. });
         let is_final = result.return_directly && result.status == Status::Success.name();
         if is_final && is_known && !result.output.is_empty() {
-            self.drop_held();
+            self.held.clear();
             let has_item = std::mem::take(&mut self.has_item);
             let gap = if self.has_text && !has_item {
                 "\n\n"
@@ -632,14 +590,14 @@ mod tests {
             turns.push(&scanner.read(line).unwrap(), &mut |_| count += 1);
             assert_eq!(count, want, "{line}");
         }
-        assert_eq!(turns.kept(), 0);
+        assert!(turns.held.is_empty());
         // What no answer shows is not held.
         let progress = r#"{"type":"tool_progress","tool_id":"c","tool_name":"f","text":"x"}"#;
         let mut turns = Turns::new([]).with_steps(StepMode::Hidden);
         for line in [START, progress] {
             turns.push(&scanner.read(line).unwrap(), &mut |_| {});
         }
-        assert_eq!(turns.kept(), 0);
+        assert!(turns.held.is_empty());
         let warning = r#"{"type":"warning","source":"x","code":"y","message":"z"}"#;
         assert_eq!(
             of(

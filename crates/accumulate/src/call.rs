@@ -119,8 +119,6 @@ pub(crate) struct OpenCall {
     /// The last call that was found along [`OpenCall::next`], so that the chain is not walked
     /// again.
     pub newest: Option<u32>,
-    /// What [`OpenCall::kept`] was when it was counted last.
-    pub counted: usize,
 }
 
 /// The arguments of a call, in fragments of every kind.
@@ -168,29 +166,6 @@ impl OpenCall {
     /// The name of its tool: a known one, where its name means one.
     pub(crate) fn tool_name(&self) -> &str {
         self.tool.as_deref().unwrap_or(&self.name)
-    }
-
-    /// The bytes that are kept of it.
-    fn kept(&self) -> usize {
-        let texts = [&self.id, &self.name, &self.arguments.text].map(String::len);
-        let made = [
-            self.emission.object(),
-            self.provider.text(),
-            self.tool.as_deref(),
-        ];
-        size_of::<OpenCall>()
-            + texts.iter().sum::<usize>()
-            + made
-                .map(|made| made.map_or(0, str::len))
-                .iter()
-                .sum::<usize>()
-            + self.live.kept()
-    }
-
-    /// Adds what has changed of [`OpenCall::kept`] to `bytes`.
-    pub(crate) fn count(&mut self, bytes: &mut usize) {
-        let now = self.kept();
-        *bytes = *bytes + now - std::mem::replace(&mut self.counted, now);
     }
 
     /// Forgets the arguments, of which too much has come. The call is one that was cut.

@@ -80,7 +80,6 @@ impl Machine for Accumulate {
                 if warning.source == SOURCE {
                     let choice = stream.choice_of(event);
                     let message = warning.message.str().into_owned();
-                    choice.bytes += message.len() + size_of::<String>();
                     choice.earlier.get_or_insert_default().warning(message);
                 }
             }
@@ -93,16 +92,15 @@ impl Machine for Accumulate {
         }
         match event.kind() {
             Kind::ToolCall if !keeps && is_passed => self.stream.refuse(event, out),
-            Kind::StreamEnd => {}
-            _ => self.stream.count(event.choice(), out),
+            Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking if keeps_text => {
+                self.stream.count(event, out);
+            }
+            Kind::ToolCallDelta | Kind::ToolCall | Kind::Warning => self.stream.count(event, out),
+            _ => {}
         }
     }
 
     fn finish(&mut self, out: &mut dyn Sink) {
         self.stream.end(FinishReason::Cut, out);
-    }
-
-    fn kept(&self) -> usize {
-        self.stream.kept
     }
 }

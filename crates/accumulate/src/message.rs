@@ -25,16 +25,9 @@ pub(crate) struct AnswerDraft {
     blocks: Vec<ReasoningBlock>,
     /// Where the reasoning begins that no block has closed.
     open: usize,
-    /// The bytes of the blocks besides their text.
-    data: usize,
 }
 
 impl AnswerDraft {
-    /// The bytes that are kept.
-    pub(crate) fn kept(&self) -> usize {
-        self.content.len() + self.refusal.len() + self.reasoning.len() + self.data
-    }
-
     /// Takes a piece of reasoning. `provider` closes its block; `calls` is how many calls have
     /// begun.
     pub(crate) fn think(&mut self, text: Text<'_>, provider: Option<&str>, calls: usize) {
@@ -49,7 +42,6 @@ impl AnswerDraft {
                 text: !self.content.is_empty(),
             });
             self.open = self.reasoning.len();
-            self.data += data.len() + size_of::<ReasoningBlock>();
         }
     }
 

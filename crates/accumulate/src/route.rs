@@ -416,13 +416,6 @@ impl OpenCalls {
         None
     }
 
-    /// The bytes of the tables that find a call.
-    pub(crate) fn tables(&self) -> usize {
-        self.by_id.len() * 64
-            + self.by_far_index.len() * 32
-            + self.by_index.len() * size_of::<u32>()
-    }
-
     /// The call that began last, or whose id came last.
     pub(crate) fn latest(&self) -> Option<usize> {
         self.latest

@@ -11,7 +11,7 @@ use crate::route::{Oddity, OpenCalls, RouteContext};
 use event::payload::{
     self, Commit, Retract, StreamStart, ToolCall, ToolCallDelta, ToolCallPartial, Warning,
 };
-use event::{Choices, Event, Json, Kind, Sink, Text};
+use event::{Choices, Event, Json, Kind, Meter, Sink, Text};
 use json::ToolList;
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -31,10 +31,6 @@ pub(crate) struct OpenChoice {
     pub has_partials: bool,
     /// What this filter wrote when the stream went through it before.
     pub earlier: Option<Box<EarlierOutput>>,
-    /// The bytes that are kept of the calls and of what this filter wrote before.
-    pub bytes: usize,
-    /// What was counted of this choice.
-    counted: usize,
 }
 
 /// One stream while its deltas are merged.
@@ -50,8 +46,8 @@ pub(crate) struct OpenStream {
     oddities: Vec<Oddity>,
     /// The tools whose schemas have unknown types, each with its warning.
     untyped: Vec<String>,
-    /// The bytes that are kept of all choices.
-    pub kept: usize,
+    /// Counts what may be kept of all choices.
+    meter: Meter,
     /// More has come than may be kept, so that nothing is kept any more.
     pub is_over: bool,
 }
@@ -68,20 +64,18 @@ impl OpenStream {
             choices: Choices::default(),
             oddities: Vec::new(),
             untyped: Vec::new(),
-            kept: 0,
+            meter: Meter::default(),
             is_over: false,
         }
     }
 
-    /// Counts what is kept of a choice. Ends the turn as failed where that is too much.
-    pub(crate) fn count(&mut self, number: u32, out: &mut dyn Sink) {
-        let Some(choice) = self.choices.find(number).map(|at| &mut self.choices[at]) else {
+    /// Counts an event of which something is kept. Ends the turn as failed where that is too much.
+    pub(crate) fn count(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
+        let Some(most) = self.options.max_kept.filter(|_| !self.is_over) else {
             return;
         };
-        let now =
-            size_of::<OpenChoice>() + choice.draft.kept() + choice.calls.tables() + choice.bytes;
-        self.kept = self.kept + now - std::mem::replace(&mut choice.counted, now);
-        if self.options.max_kept.is_some_and(|most| self.kept > most) && !self.is_over {
+        self.meter.take(event);
+        if self.meter.bytes() > most {
             self.overrun(out);
         }
     }
@@ -102,7 +96,7 @@ impl OpenStream {
             );
             choice.calls.list.iter_mut().for_each(OpenCall::empty);
         }
-        out.too_long(Kind::Message, self.kept);
+        out.too_long(Kind::Message, self.meter.bytes());
     }
 
     /// Takes the `stream_start`.
@@ -166,9 +160,6 @@ impl OpenStream {
         let Some(routed) = routed else { return };
         let now = self.choices[at].calls.list.len();
         let choice = &mut self.choices[at];
-        choice.calls.list[before..]
-            .iter_mut()
-            .for_each(|call| call.count(&mut choice.bytes));
         if let Some(earlier) = &mut choice.earlier {
             choice.calls.list[before..]
                 .iter()
@@ -184,8 +175,6 @@ impl OpenStream {
         if self.options.live {
             self.grow(at, routed, out);
         }
-        let choice = &mut self.choices[at];
-        choice.calls.list[routed].count(&mut choice.bytes);
         self.emit_if_due(at, routed, out);
         if self.options.partial {
             self.reading(at, routed, out);
@@ -258,8 +247,6 @@ impl OpenStream {
             if let Some(data) = written.provider.text() {
                 call.provider.take(data);
             }
-            choice.bytes -= written.counted;
-            call.count(&mut choice.bytes);
             return;
         }
         if let Some(tool) = &call.tool {
@@ -287,7 +274,6 @@ impl OpenStream {
             Err(refusal) => (Emission::Refused, Repairs(Vec::new()), Some(refusal)),
         };
         call.emission = emission;
-        call.count(&mut choice.bytes);
         let is_repaired = !repairs.0.is_empty();
         let is_changed = refusal.is_some() || is_repaired;
         out.emit(
@@ -406,7 +392,6 @@ impl OpenStream {
         } else {
             Emission::Passed(object.filter(|object| object.starts_with('{')))
         };
-        call.count(&mut choice.bytes);
     }
 
     /// Retracts the call that a `retract` of the input names, whether its deltas or its `tool_call`

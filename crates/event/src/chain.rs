@@ -51,11 +51,6 @@ impl<M: Machine> OpenMachine<M> {
             machine.finish(out);
         }
     }
-
-    /// How many bytes the machine keeps.
-    pub fn kept(&self) -> usize {
-        self.0.as_ref().map_or(0, Machine::kept)
-    }
 }
 
 /// The streams of one pipe: hands each event to the machine of its stream, see [`OpenMachine`].
@@ -88,14 +83,6 @@ impl<M: Machine> Demux<M> {
     /// How many events were read, of streams and between them.
     pub fn events(&self) -> u64 {
         self.events
-    }
-
-    /// How many bytes all machines keep.
-    pub fn kept(&self) -> usize {
-        let open = self.named.values().chain([&self.unnamed]);
-        open.filter_map(|open| open.0.as_ref())
-            .map(Machine::kept)
-            .sum()
     }
 
     /// Takes the next event of any stream. Returns whether its machine is settled.
@@ -206,10 +193,6 @@ impl<A: Machine, B: Machine, F: FnMut(&Event<'_>) -> B> Machine for Chain<A, B, 
 
     fn settled(&self) -> bool {
         self.second.is_settled
-    }
-
-    fn kept(&self) -> usize {
-        self.first.kept() + self.second.open.kept()
     }
 }
 

@@ -73,12 +73,6 @@ pub trait Machine {
     fn settled(&self) -> bool {
         false
     }
-
-    /// How many bytes of its stream it keeps. Asked after each event, so it takes no longer for a
-    /// longer stream.
-    fn kept(&self) -> usize {
-        0
-    }
 }
 
 impl<M: Machine + ?Sized> Machine for Box<M> {
@@ -92,10 +86,6 @@ impl<M: Machine + ?Sized> Machine for Box<M> {
 
     fn settled(&self) -> bool {
         (**self).settled()
-    }
-
-    fn kept(&self) -> usize {
-        (**self).kept()
     }
 }
 

@@ -65,6 +65,11 @@ impl<'a> Text<'a> {
             .map_or_else(|| self.unescaped().len(), str::len)
     }
 
+    /// Its bytes as it came, in JSON or not: never fewer than [`Text::len`], and found at once.
+    pub(crate) fn size(self) -> usize {
+        self.inner.len()
+    }
+
     fn unescaped(self) -> String {
         let mut out = String::with_capacity(self.inner.len());
         self.append_to(&mut out);

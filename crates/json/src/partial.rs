@@ -122,11 +122,6 @@ impl LiveArguments {
         self.returned > 0
     }
 
-    /// The bytes that are kept.
-    pub fn kept(&self) -> usize {
-        self.ready.len() + self.held.len() + self.escape.len()
-    }
-
     /// The text begins again: `{}` was a placeholder.
     pub fn restart(&mut self) {
         *self = LiveArguments {

@@ -231,8 +231,6 @@ pub struct Tag {
     warned: HashSet<String>,
     /// The text at hand, where it had escapes.
     text: String,
-    /// The bytes that are kept of all choices.
-    kept: usize,
 }
 
 /// How the text of a stream is read.
@@ -278,7 +276,6 @@ impl Tag {
             self.with_text.push(at);
         }
         choice.text(plain.unwrap_or(&self.text), &self.warned, sink);
-        choice.count(&mut self.kept);
     }
 
     fn end(&mut self, cut: bool, sink: &mut dyn Sink) {
@@ -294,7 +291,6 @@ impl Tag {
         }
         self.choices = Choices::default();
         self.with_text.clear();
-        self.kept = 0;
     }
 
     /// The place of a choice whose text is read and was not empty so far.
@@ -308,7 +304,6 @@ impl Tag {
         let choice = &mut self.choices[at];
         if !choice.is_native {
             choice.interrupt(&self.warned, sink);
-            choice.count(&mut self.kept);
         }
     }
 }
@@ -365,7 +360,6 @@ impl Machine for Tag {
             Kind::ToolCallDelta | Kind::ToolCall => {
                 if let Some(at) = place(&self.setting, &mut self.choices, event.choice()) {
                     self.choices[at].begin_native(&self.warned, out);
-                    self.choices[at].count(&mut self.kept);
                 }
             }
             Kind::Thinking => {
@@ -408,10 +402,6 @@ impl Machine for Tag {
 
     fn finish(&mut self, out: &mut dyn Sink) {
         self.end(true, out);
-    }
-
-    fn kept(&self) -> usize {
-        self.kept
     }
 }
 

@@ -134,17 +134,6 @@ impl Parser {
         true
     }
 
-    /// The bytes that are kept: text that is read again, that of the open call, and the beginning
-    /// of the message.
-    pub fn kept(&self) -> usize {
-        let call = if let Mode::Call(call) = &self.mode {
-            call.contest.raw.len()
-        } else {
-            0
-        };
-        self.held.len() + call + self.router.emitter.kept()
-    }
-
     /// The dialect of the last call. Of several that write it in the same way it is the one that goes
     /// by the most names, which is the most usual.
     pub(crate) fn dialect(&self) -> Option<&'static Dialect> {

@@ -304,10 +304,10 @@ impl Encoder {
         self.turn.dropped.clone()
     }
 
-    /// How many bytes it keeps of the answer: what waits, and the answer so far where that is
-    /// written again. Asked after each event, so it takes no longer for a longer answer.
-    pub fn kept(&self) -> usize {
-        self.turn.kept() + self.page.writer.kept()
+    /// Whether all of the answer stays in memory: a whole one is written at its end, and the end of
+    /// a stream of Responses repeats it.
+    pub fn keeps_all(&self) -> bool {
+        self.page.form != AnswerForm::Stream || self.page.front == Front::Responses
     }
 
     /// Why the answer failed, if it did. Unless [`Encoder::has_begun`], it is due as the response's

@@ -6,7 +6,7 @@ use crate::api::Api;
 use event::payload::{
     Error, FinishReason, Payload, Retract, SessionStats, StreamEnd, StreamStart, ToolCall,
 };
-use event::{Choices, Event, Json, Kind, Sink, Surrogates, Text};
+use event::{Choices, Event, Json, Kind, Meter, Sink, Surrogates, Text};
 
 /// The whole response of one stream, in the shape of an API's endpoint without streaming. Unlike
 /// an [`crate::Encoder`] it has what came of an answer that failed, with the error beside it, and
@@ -19,8 +19,8 @@ pub struct WholeResponse {
     options: AnswerOptions,
     choices: Choices<ResponseChoice>,
     failure: Option<FailedAnswer>,
-    /// The bytes that are kept.
-    kept: usize,
+    /// Counts what may be kept.
+    meter: Meter,
     usage: Option<ReportedUsage>,
     /// The most bytes that are kept of the answer.
     most: usize,
@@ -42,7 +42,7 @@ impl WholeResponse {
             },
             choices: Choices::default(),
             failure: None,
-            kept: 0,
+            meter: Meter::default(),
             usage: None,
             most,
             is_over: false,
@@ -62,11 +62,6 @@ impl WholeResponse {
             event,
             out,
         }
-    }
-
-    /// How many bytes are kept.
-    pub fn kept(&self) -> usize {
-        self.kept
     }
 
     fn push(&mut self, event: &Event<'_>) {
@@ -109,14 +104,11 @@ impl WholeResponse {
 
     /// The choice, which begins if it has not.
     fn choice(&mut self, number: u32) -> &mut ResponseChoice {
-        let count = self.choices.len();
-        let place = self.choices.place(number, ResponseChoice::default);
-        self.kept += (self.choices.len() - count) * size_of::<ResponseChoice>();
-        &mut self.choices[place]
+        self.choices.of(number)
     }
 
     fn keep(&mut self, choice: u32, step: &Step<'_>) {
-        self.kept += self.choice(choice).keep(step);
+        self.choice(choice).keep(step);
     }
 
     /// Takes a call. One that is not valid shows as nothing but its choice.
@@ -146,10 +138,7 @@ impl WholeResponse {
         let steps = &mut self.choices[place].steps;
         let is_it = |step: &Step<'_>| matches!(step, Step::CallBegin { id: own, .. } if own == id);
         while let Some(at) = steps.iter().position(is_it) {
-            let gone = steps.drain(at..at + 2);
-            self.kept -= gone
-                .map(|step| size_of::<Step<'_>>() + step.bytes())
-                .sum::<usize>();
+            steps.drain(at..at + 2);
         }
     }
 
@@ -159,7 +148,7 @@ impl WholeResponse {
         let message = format!("the answer has more than {length} bytes, which is all that is kept");
         let failure = || FailedAnswer::new("line_too_long", &message);
         self.failure.get_or_insert_with(failure);
-        (self.choices, self.kept) = (Choices::default(), 0);
+        self.choices = Choices::default();
         self.choice(0);
     }
 
@@ -220,13 +209,10 @@ struct ResponseChoice {
 }
 
 impl ResponseChoice {
-    /// Keeps a step, and returns its bytes.
-    fn keep(&mut self, step: &Step<'_>) -> usize {
-        let joined = self.steps.last_mut().and_then(|last| last.join(step));
-        joined.unwrap_or_else(|| {
+    fn keep(&mut self, step: &Step<'_>) {
+        if !self.steps.last_mut().is_some_and(|last| last.join(step)) {
             self.steps.push(step.to_kept());
-            size_of::<Step<'_>>() + step.bytes()
-        })
+        }
     }
 }
 
@@ -237,10 +223,12 @@ struct ResponseSink<'r> {
 }
 
 impl ResponseSink<'_> {
-    fn count(&mut self) {
-        let kept = self.response.kept();
-        if kept > self.response.most && !self.response.is_over {
-            self.too_long(Kind::Message, kept);
+    fn take(&mut self, event: &Event<'_>) {
+        self.response.push(event);
+        self.response.meter.take(event);
+        let bytes = self.response.meter.bytes();
+        if bytes > self.response.most && !self.response.is_over {
+            self.too_long(Kind::Message, bytes);
         }
     }
 }
@@ -248,14 +236,12 @@ impl ResponseSink<'_> {
 impl Sink for ResponseSink<'_> {
     fn pass(&mut self) {
         if let Some(event) = self.event {
-            self.response.push(event);
-            self.count();
+            self.take(event);
         }
     }
 
     fn write(&mut self, choice: u32, payload: &Payload<'_>) {
-        self.response.push(&Event::of(payload, None, choice, None));
-        self.count();
+        self.take(&Event::of(payload, None, choice, None));
     }
 
     fn lost(&self) -> bool {

@@ -11,7 +11,6 @@ pub(crate) const SERVICE: &str = "toolpipe";
 #[derive(Debug, Default)]
 pub(crate) struct ServiceCalls {
     open: Vec<ServiceCall>,
-    kept: usize,
 }
 
 /// One call.
@@ -26,11 +25,6 @@ struct ServiceCall {
 }
 
 impl ServiceCalls {
-    /// The bytes that are kept.
-    pub(crate) fn kept(&self) -> usize {
-        self.kept
-    }
-
     /// Takes the next event of a call, and gives the steps that it makes.
     pub(crate) fn push(&mut self, event: &Event<'_>, take: &mut dyn FnMut(&Step<'_>)) {
         match event.kind() {
@@ -45,10 +39,6 @@ impl ServiceCalls {
             }
             _ => {}
         }
-        let size = |call: &ServiceCall| {
-            size_of::<ServiceCall>() + call.id.len() + call.name.len() + call.arguments.len()
-        };
-        self.kept = self.open.iter().map(size).sum();
     }
 
     /// The call `id`, which begins if it is not open.

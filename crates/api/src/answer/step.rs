@@ -209,13 +209,12 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Takes a further piece of the same text, and returns its bytes; `None` if `more` belongs to
-    /// another block.
-    pub(crate) fn join(&mut self, more: &Step<'_>) -> Option<usize> {
+    /// Takes a further piece of the same text; returns `false` if `more` belongs to another block.
+    pub(crate) fn join(&mut self, more: &Step<'_>) -> bool {
         match (self, more) {
             (Step::Text(text), Step::Text(more)) | (Step::Refusal(text), Step::Refusal(more)) => {
                 text.to_mut().push_str(more);
-                Some(more.len())
+                true
             }
             (
                 Step::Reasoning {
@@ -229,32 +228,9 @@ impl<'a> Step<'a> {
             ) => {
                 text.to_mut().push_str(more);
                 *data = provider.as_ref().map(|data| data.to_string().into());
-                Some(more.len() + provider.as_ref().map_or(0, |data| data.len()))
+                true
             }
-            _ => None,
-        }
-    }
-
-    /// The bytes of its texts, about.
-    pub(crate) fn bytes(&self) -> usize {
-        let opt = |data: &Option<Cow<'_, str>>| data.as_ref().map_or(0, |data| data.len());
-        match self {
-            Step::Reasoning { text, provider } => text.len() + opt(provider),
-            Step::Text(text)
-            | Step::Refusal(text)
-            | Step::CallArguments(text)
-            | Step::Extras(text) => text.len(),
-            Step::CallBegin { id, name, provider } => id.len() + name.len() + opt(provider),
-            Step::CallEnd {
-                arguments,
-                provider,
-            } => arguments.len() + opt(provider),
-            Step::Service(step) => step.id.len() + step.name.len() + step.text.len(),
-            Step::Details(_, members) => members
-                .iter()
-                .map(|(name, value)| name.len() + value.to_string().len())
-                .sum(),
-            Step::Begin | Step::End { .. } | Step::Usage(_) | Step::Failed(_) => 0,
+            _ => false,
         }
     }
 }

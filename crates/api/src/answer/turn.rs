@@ -48,8 +48,6 @@ pub(crate) struct AnswerSteps {
     /// well.
     is_withdrawn: bool,
     choices: Choices<ChoiceSteps>,
-    /// The bytes that the choices keep.
-    kept: usize,
     service: ServiceCalls,
     /// `None`: not asked for.
     extras: Option<Extras>,
@@ -121,11 +119,6 @@ impl AnswerSteps {
         if self.has_ended && self.has_usage {
             self.emit_usage(take);
         }
-    }
-
-    /// The bytes that are kept.
-    pub(crate) fn kept(&self) -> usize {
-        self.kept + self.service.kept()
     }
 
     /// Takes an event of a call that the service runs.
@@ -204,7 +197,7 @@ impl AnswerSteps {
         if self.is_whole && self.keeps_failed {
             self.release(take);
         }
-        (self.choices, self.kept) = (Choices::default(), 0);
+        self.choices = Choices::default();
         if self.has_begun {
             take(&self.model, 0, &Step::Failed(Cow::Borrowed(&failure)));
         }
@@ -268,7 +261,6 @@ impl AnswerSteps {
             has_content,
             choices,
             is_whole,
-            kept,
             ..
         } = self;
         let mut make = || ChoiceSteps::new(*is_whole);
@@ -294,12 +286,7 @@ impl AnswerSteps {
             has_content,
             take,
         };
-        let choice = &mut choices[place];
-        let before = std::mem::take(&mut choice.counted);
-        let fed = feed(choice, &mut out);
-        choice.counted = choice.kept();
-        *kept = *kept + choice.counted - before;
-        if let Err(trouble) = fed {
+        if let Err(trouble) = feed(&mut choices[place], &mut out) {
             self.fail(trouble.failure(), take);
         }
     }
@@ -339,8 +326,7 @@ impl AnswerSteps {
         if let Err(trouble) = ended {
             return self.fail(trouble.failure(), take);
         }
-        // Nothing waits any more.
-        (self.has_ended, self.kept) = (true, 0);
+        self.has_ended = true;
         if let Some(json) = self.extras.take().and_then(Extras::json) {
             take(&self.model, 0, &Step::Extras(json.into()));
         }

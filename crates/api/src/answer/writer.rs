@@ -7,11 +7,6 @@ use event::Object;
 
 /// Writes the answer of one API: its stream, or the object that the stream adds up to.
 pub(crate) trait AnswerWriter {
-    /// How many bytes of the answer it keeps, since the stream repeats them later.
-    fn kept(&self) -> usize {
-        0
-    }
-
     /// Writes what one step of the choice `choice` becomes; a whole answer keeps it, and gets no
     /// `Usage` and no `Failed`. `model` is the upstream's name of the
     /// model, empty if the upstream has sent none yet.

@@ -56,16 +56,6 @@ impl ServiceItemState<'_> {
 }
 
 impl ServiceItem {
-    /// The bytes that are kept of it.
-    pub(crate) fn kept(&self) -> usize {
-        size_of::<ServiceItem>()
-            + [&self.call_id, &self.id, &self.name, &self.arguments]
-                .map(String::len)
-                .iter()
-                .sum::<usize>()
-            + self.approval.as_ref().map_or(0, String::len)
-    }
-
     /// The item as JSON.
     pub(crate) fn json(&self, state: ServiceItemState<'_>) -> String {
         event::object(|o| {

@@ -60,8 +60,6 @@ struct ResponsesWriter {
     service: Vec<ServiceItem>,
     service_ids: ServiceIds,
     open: Option<Item>,
-    /// The bytes of the open item.
-    held: usize,
     /// The id of the open item.
     id: String,
     /// The kind of the item that the provider begins next, and its id.
@@ -91,7 +89,6 @@ impl ResponsesWriter {
             service: Vec::new(),
             service_ids: ServiceIds::default(),
             open: None,
-            held: 0,
             id: String::new(),
             next: None,
             finish: None,
@@ -205,7 +202,7 @@ impl ResponsesWriter {
     fn abandon(&mut self) {
         match &self.open {
             None => {}
-            Some(Item::Custom { .. } | Item::OwnCall { .. }) => (self.open, self.held) = (None, 0),
+            Some(Item::Custom { .. } | Item::OwnCall { .. }) => self.open = None,
             Some(_) => {
                 let json = self.item_json(ItemStatus::Incomplete);
                 self.keep(json);
@@ -215,7 +212,7 @@ impl ResponsesWriter {
 
     fn keep(&mut self, json: String) {
         self.output.set(self.index, json);
-        (self.open, self.held) = (None, 0);
+        self.open = None;
     }
 
     /// Writes an event about the item `item` of the output.
@@ -350,7 +347,6 @@ impl ResponsesWriter {
         };
         let json = part.json();
         parts.push(part);
-        self.held += size_of::<MessagePart>();
         self.item_event("response.content_part.added", |o| {
             _ = o.int("content_index", at(content)).raw("part", &json)
         });
@@ -415,7 +411,6 @@ impl ResponsesWriter {
         if let Some(part) = parts.last_mut() {
             part.text.push_str(text);
             part.logprobs.extend(logprobs);
-            self.held += text.len() + shown.len();
         }
         let name = if is_refusal {
             "response.refusal.delta"
@@ -482,7 +477,6 @@ impl ResponsesWriter {
         part.annotations.extend(list.iter().cloned());
         for (number, annotation) in list.iter().enumerate() {
             let json = annotation.to_string();
-            self.held += json.len();
             self.item_event("response.output_text.annotation.added", |o| {
                 o.int("content_index", at(content))
                     .int("annotation_index", at(first + number));
@@ -505,7 +499,6 @@ impl ResponsesWriter {
             // The end of an item that has begun under the provider's id, or of one without text.
             Some(ItemData::Ends { id, json }) if self.begins(&id) => {
                 if let Some(Item::Reasoning { own, .. }) = &mut self.open {
-                    self.held += json.len();
                     *own = Some(json);
                 }
                 return self.close(ItemStatus::Completed);
@@ -544,7 +537,6 @@ impl ResponsesWriter {
         }
         if let Some(Item::Reasoning { text, .. }) = &mut self.open {
             text.push_str(piece);
-            self.held += piece.len();
         }
         self.item_event("response.reasoning_summary_text.delta", |o| {
             o.int("summary_index", 0).str("delta", piece);
@@ -568,7 +560,6 @@ impl ResponsesWriter {
     }
 
     fn arguments(&mut self, piece: &str) {
-        self.held += piece.len();
         match &mut self.open {
             Some(Item::Call { arguments, .. }) => {
                 arguments.push_str(piece);
@@ -660,15 +651,6 @@ impl AnswerWriter for ResponsesWriter {
 
     fn bytes(&mut self) -> &mut Vec<u8> {
         &mut self.out
-    }
-
-    fn kept(&self) -> usize {
-        if self.is_done {
-            self.output.kept()
-        } else {
-            let open = self.service.iter().map(ServiceItem::kept);
-            self.output.kept() + self.held + open.sum::<usize>()
-        }
     }
 
     fn step(&mut self, choice: u32, step: &Step<'_>, model: &str) {
@@ -773,11 +755,6 @@ impl OutputList {
 
     fn len(&self) -> usize {
         self.places.len()
-    }
-
-    /// The bytes that are kept.
-    fn kept(&self) -> usize {
-        self.bytes + self.places.len() * size_of::<String>()
     }
 
     /// The items that are done, with commas between them.

@@ -101,11 +101,6 @@ impl UiStream {
         self.failure.as_ref()
     }
 
-    /// How many bytes the stream keeps.
-    pub fn kept(&self) -> usize {
-        self.turn.size + self.calls.iter().map(UiCall::size).sum::<usize>()
-    }
-
     /// Begins the stream before the model's first content, if it has not begun.
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         self.output.begin(out);
@@ -277,7 +272,6 @@ impl UiStream {
         }
         // The parts of a turn that has ended are never taken back.
         self.turn.kept = Vec::new();
-        self.turn.size = 0;
     }
 
     /// A message that a user sends while the answer is made.

@@ -68,12 +68,6 @@ impl AloneReading {
         true
     }
 
-    /// How many bytes are in memory. Arguments count twice: once as they came, and once as those of
-    /// a call that has to fit.
-    pub(super) fn kept(&self) -> usize {
-        self.parser.kept() + 2 * self.found.kept.kept() + self.certain.kept()
-    }
-
     /// As [`Parser::begin_in_answer`].
     pub(super) fn begin_in_answer(&mut self) {
         self.parser.begin_in_answer();

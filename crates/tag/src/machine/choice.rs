@@ -24,8 +24,6 @@ pub(super) struct TagChoice {
     pub has_text: bool,
     /// The indexes of the calls that were emitted and hold.
     calls: Vec<i64>,
-    /// The bytes that [`TagChoice::count`] has counted.
-    counted: usize,
 }
 
 impl TagChoice {
@@ -44,20 +42,7 @@ impl TagChoice {
             is_native: false,
             has_text: false,
             calls: Vec::new(),
-            counted: 0,
         }
-    }
-
-    /// Adds what has changed of the bytes that are kept to `bytes`.
-    pub(super) fn count(&mut self, bytes: &mut usize) {
-        let alone = self.alone.as_ref().map_or(0, |alone| alone.kept());
-        let leftover = self.leftover.as_ref().map_or(0, |leftover| leftover.kept());
-        let now = size_of::<TagChoice>()
-            + self.parser.kept()
-            + alone
-            + leftover
-            + self.calls.len() * size_of::<i64>();
-        *bytes = *bytes + now - std::mem::replace(&mut self.counted, now);
     }
 
     /// Takes the next piece of the text. Passes the line on where the text is all that its parser
@@ -69,8 +54,9 @@ impl TagChoice {
         }
         if let Some(leftover) = &mut self.leftover
             && !leftover.passes(text)
+            && !leftover.push(text)
         {
-            leftover.push(text);
+            self.leftover = None;
         }
         if self.alone.is_none() && self.parser.passes(text) {
             return sink.pass();

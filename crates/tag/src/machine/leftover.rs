@@ -11,11 +11,17 @@ use crate::parser::Parser;
 /// The code of the warning.
 pub(super) const UNREAD: &str = "tag_unread";
 
+/// How much text is searched for such calls, in bytes, where something in it can begin one: the text
+/// goes on to the reader meanwhile, so that nobody else bounds what the parser keeps of it.
+const MOST: usize = 1 << 20;
+
 /// The parser of all forms, and the calls that it has found; see the module.
 #[derive(Debug)]
 pub(super) struct LeftoverReading {
     parser: Parser,
     found: LeftoverFound,
+    /// How much text the parser was given.
+    read: usize,
     /// The first call that is complete: its tool, and the dialect of its form.
     first: Option<(String, &'static Dialect)>,
 }
@@ -34,6 +40,7 @@ impl LeftoverReading {
         LeftoverReading {
             parser,
             found: LeftoverFound::default(),
+            read: 0,
             first: None,
         }
     }
@@ -43,12 +50,14 @@ impl LeftoverReading {
         self.first.is_some() || self.parser.passes(text)
     }
 
-    /// Reads the next piece of the text.
-    pub(super) fn push(&mut self, text: &str) {
+    /// Reads the next piece of the text. Returns whether it reads on.
+    pub(super) fn push(&mut self, text: &str) -> bool {
         if self.first.is_none() {
+            self.read += text.len();
             self.parser.push(text, &mut self.found);
             self.look();
         }
+        self.first.is_some() || self.read < MOST
     }
 
     /// As [`Parser::begin_in_answer`].
@@ -61,12 +70,6 @@ impl LeftoverReading {
         if self.first.is_none() {
             self.parser.interrupt(&mut self.found);
         }
-    }
-
-    /// How many bytes are in memory.
-    pub(super) fn kept(&self) -> usize {
-        let names = self.found.names.iter().map(String::len);
-        self.parser.kept() + names.sum::<usize>()
     }
 
     /// Ends the text, in which the parser that counts has found no call. Returns the warning, if

@@ -13,9 +13,6 @@ use std::collections::HashSet;
 /// How much of the beginning of a message is held back where its prompt is not known, in bytes.
 const WINDOW: usize = 256;
 
-/// The longest id, in bytes.
-const ID_BYTES: usize = 256;
-
 /// The way out of one choice; see the module.
 #[derive(Debug)]
 pub(super) struct Emitter {
@@ -82,11 +79,6 @@ impl Emitter {
         } else {
             out
         }
-    }
-
-    /// How many bytes are kept of the beginning and of ids.
-    pub(super) fn kept(&self) -> usize {
-        self.beginning().map_or(0, Backlog::kept) + self.ids.len() * ID_BYTES
     }
 
     /// Whether the beginning is held back.
@@ -343,8 +335,6 @@ pub(crate) struct Backlog {
     items: Vec<HeldItem>,
     /// How much text the items are, in bytes.
     size: usize,
-    /// The bytes of all items.
-    kept: usize,
     has_calls: bool,
 }
 
@@ -372,16 +362,6 @@ impl Backlog {
     /// How much text is held back, in bytes.
     pub(crate) fn size(&self) -> usize {
         self.size
-    }
-
-    /// How many bytes are kept: the text, calls and warnings.
-    pub(crate) fn kept(&self) -> usize {
-        self.kept
-    }
-
-    fn push(&mut self, item: HeldItem, text: usize) {
-        self.kept += size_of::<HeldItem>() + text;
-        self.items.push(item);
     }
 
     /// Whether a call came, even one that was retracted.
@@ -437,9 +417,8 @@ impl Backlog {
         match self.items.last_mut() {
             Some(HeldItem::Text(last, held)) if *last == prose => {
                 held.push_str(text);
-                self.kept += text.len();
             }
-            _ => self.push(HeldItem::Text(prose, text.to_owned()), text.len()),
+            _ => self.items.push(HeldItem::Text(prose, text.to_owned())),
         }
     }
 }
@@ -457,22 +436,20 @@ impl Outlet for Backlog {
         self.has_calls = true;
         let CallPiece { index, done, .. } = piece;
         let texts = piece.texts().map(|text| text.map(str::to_owned));
-        self.push(HeldItem::Call { index, texts, done }, piece.size());
+        self.items.push(HeldItem::Call { index, texts, done });
     }
 
     fn retract(&mut self, index: i64, reason: &'static str) {
-        self.push(HeldItem::Retract(index, reason), 0);
+        self.items.push(HeldItem::Retract(index, reason));
     }
 
     fn warning(&mut self, code: &'static str, message: &str, raw: &str) {
-        self.push(
-            HeldItem::Warning(code, message.to_owned(), raw.to_owned()),
-            message.len() + raw.len(),
-        );
+        let warning = HeldItem::Warning(code, message.to_owned(), raw.to_owned());
+        self.items.push(warning);
     }
 
     fn left_out(&mut self, text: &str) {
         self.size += text.len();
-        self.push(HeldItem::LeftOut(text.to_owned()), text.len());
+        self.items.push(HeldItem::LeftOut(text.to_owned()));
     }
 }

@@ -90,22 +90,6 @@ pub(crate) struct ChoiceSteps {
     /// Half a surrogate pair at the end of each [`TextKind`].
     halves: [Surrogates; 3],
     scratch: String,
-    /// The bytes of the queue and of the ids of all calls.
-    held: usize,
-    /// What was counted of [`ChoiceSteps::kept`].
-    pub counted: usize,
-}
-
-impl WaitingItem {
-    /// The bytes that are kept of it.
-    fn kept(&self) -> usize {
-        size_of::<WaitingItem>()
-            + match self {
-                WaitingItem::Block(block) => block.bytes(),
-                WaitingItem::Call(call) => call.kept(),
-                WaitingItem::Awaited | WaitingItem::Nothing => 0,
-            }
-    }
 }
 
 type Fed = Result<(), AnswerTrouble>;
@@ -120,11 +104,6 @@ impl ChoiceSteps {
     /// Whether `Begin` was emitted.
     pub(super) fn has_begun(&self) -> bool {
         self.has_begun
-    }
-
-    /// The bytes that are kept of it.
-    pub(super) fn kept(&self) -> usize {
-        size_of::<ChoiceSteps>() + self.held
     }
 
     /// A choice before its first event. `waits`: nothing is emitted before its end.
@@ -169,9 +148,9 @@ impl ChoiceSteps {
             self.begin(out);
             out.emit(step);
         } else if let Some(WaitingItem::Block(block)) = last
-            && let Some(bytes) = block.join(step)
+            && block.join(step)
         {
-            self.held += bytes;
+            // It is a part of the block now.
         } else if !matches!(step, Step::Service(step) if step.kind == ServiceStepKind::Arguments) {
             // The pieces of a call of the service come again with the whole call.
             self.hold(WaitingItem::Block(step.to_kept()));
@@ -286,8 +265,7 @@ impl ChoiceSteps {
         {
             return Err(AnswerTrouble::Withdrawn(call.name.clone()));
         }
-        self.held -= std::mem::replace(&mut self.queue[place], WaitingItem::Nothing).kept()
-            - WaitingItem::Nothing.kept();
+        self.queue[place] = WaitingItem::Nothing;
         self.places.remove(id);
         self.drain(out)
     }
@@ -362,12 +340,7 @@ impl ChoiceSteps {
     ) -> Fed {
         if let Some(place) = self.places.get(id) {
             return match self.queue.get_mut(place - self.left) {
-                Some(WaitingItem::Call(call)) => {
-                    self.held -= call.kept();
-                    let fed = feed(call);
-                    self.held += call.kept();
-                    fed
-                }
+                Some(WaitingItem::Call(call)) => feed(call),
                 _ => Ok(()),
             };
         }
@@ -379,7 +352,6 @@ impl ChoiceSteps {
             self.left + self.queue.len() - 1
         });
         self.places.insert(id.into(), place);
-        self.held += id.len() + size_of::<(Box<str>, usize)>() + call.kept();
         self.queue[place - self.left] = WaitingItem::Call(call);
         Ok(())
     }
@@ -406,15 +378,11 @@ impl ChoiceSteps {
 
     /// Lets something wait.
     fn hold(&mut self, item: WaitingItem) {
-        self.held += item.kept();
         self.queue.push_back(item);
     }
 
     fn pop(&mut self) {
-        if let Some(item) = self.queue.pop_front() {
-            self.held -= item.kept();
-            self.left += 1;
-        }
+        self.left += usize::from(self.queue.pop_front().is_some());
     }
 
     /// Calls that were held whole may be sent: something other than their own native form has come.
@@ -511,12 +479,6 @@ impl HeldCall {
             state,
             provider: None,
         }
-    }
-
-    /// The bytes that are kept of it.
-    pub(super) fn kept(&self) -> usize {
-        let provider = self.provider.as_ref().map_or(0, String::len);
-        self.id.len() + self.name.len() + self.arguments.len() + provider
     }
 
     /// Handles the end of the call.

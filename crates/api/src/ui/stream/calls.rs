@@ -57,11 +57,6 @@ impl UiCall {
     pub(super) fn open_ask(&self) -> Option<&UiAsk> {
         self.ask.as_ref().filter(|_| self.answer.is_none())
     }
-
-    pub(super) fn size(&self) -> usize {
-        let provider = self.provider.as_ref().map_or(0, String::len);
-        size_of::<UiCall>() + self.id.len() + self.name.len() + self.arguments.len() + provider
-    }
 }
 
 impl UiStream {

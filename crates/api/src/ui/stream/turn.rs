@@ -20,8 +20,6 @@ pub(super) struct OpenTurn {
     open: Option<OpenText>,
     /// The parts, where they may have to be written again.
     pub(super) kept: Vec<KeptPart>,
-    /// The bytes of the kept parts.
-    pub(super) size: usize,
     /// A part that is shown was retracted.
     pub(super) needs_reset: bool,
     pub(super) resets: usize,
@@ -77,21 +75,6 @@ pub(super) enum KeptPart {
         url: String,
         media_type: String,
     },
-}
-
-impl KeptPart {
-    pub(super) fn size(&self) -> usize {
-        size_of::<KeptPart>()
-            + match self {
-                KeptPart::Text { text, provider, .. } => {
-                    text.len() + provider.as_ref().map_or(0, String::len)
-                }
-                KeptPart::Call(id) => id.len(),
-                KeptPart::Error(call, why) => call.size() + why.len(),
-                KeptPart::Source { url, title } => url.len() + title.len(),
-                KeptPart::File { url, media_type } => url.len() + media_type.len(),
-            }
-    }
 }
 
 impl UiStream {
@@ -180,7 +163,6 @@ impl UiStream {
     /// next piece is appended to it.
     pub(super) fn keep(&mut self, part: KeptPart) {
         if self.output.writer.resets() && self.turn.state == TurnState::Open {
-            self.turn.size += part.size();
             let open = usize::from(self.turn.open.is_some());
             let at = self.turn.kept.len().saturating_sub(open);
             self.turn.kept.insert(at, part);
@@ -191,7 +173,7 @@ impl UiStream {
     pub(super) fn forget(&mut self, id: &str) {
         let is_call = |part: &KeptPart| matches!(part, KeptPart::Call(other) if other == id);
         if let Some(at) = self.turn.kept.iter().rposition(is_call) {
-            self.turn.size -= self.turn.kept.remove(at).size();
+            self.turn.kept.remove(at);
         }
     }
 
@@ -244,7 +226,6 @@ impl UiStream {
         let (kind, id, text) = (open.kind, &*open.id, &*open.piece);
         if let Some(KeptPart::Text { text: kept, .. }) = self.turn.kept.last_mut() {
             kept.push_str(text);
-            self.turn.size += text.len();
         }
         self.output.step(&UiStep::TextDelta { kind, id, text }, out);
         open.piece.clear();
@@ -263,7 +244,6 @@ impl UiStream {
             (self.turn.kept.last_mut(), provider)
         {
             *kept = Some(provider.to_owned());
-            self.turn.size += provider.len();
         }
         let id = &id;
         self.output
