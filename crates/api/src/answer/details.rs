@@ -2,7 +2,7 @@
 //! the client's API has, too.
 //!
 //! A client of the provider's own API gets all of them. Of another API it gets those that have a
-//! place there, by [`MAPPED`]; the names of the others are notes of the log.
+//! place there ([`mapped`]); the names of the others are notes of the log.
 
 use event::payload::Details;
 use event::{Object, Raw};
@@ -44,56 +44,42 @@ impl DetailsPlace {
     }
 }
 
-/// How the member of one API is that of another.
-struct Mapping {
-    from: (&'static str, DetailsPlace, &'static str),
-    to: (&'static str, DetailsPlace, &'static str),
-    convert: fn(Value) -> Option<Value>,
-}
-
 const CHAT: &str = "openai-chat";
 const RESPONSES: &str = "openai-responses";
 const MESSAGES: &str = "anthropic";
 
-/// The members that two APIs have under different names or in different places. Sources:
+/// A member of the answer of `from` for a client that speaks `to`, which has it under another name
+/// or in another place: its place, its name and its value. Sources:
 /// <https://platform.openai.com/docs/api-reference/chat/object>,
 /// <https://platform.openai.com/docs/api-reference/responses/object>,
-/// <https://platform.claude.com/docs/en/api/messages>; `stop_reason` of a choice:
-/// <https://docs.vllm.ai/en/latest/api/vllm/entrypoints/openai/chat_completion/protocol/>;
-/// `cache_write_tokens`: <https://openrouter.ai/docs/use-cases/usage-accounting>.
-#[rustfmt::skip]
-const MAPPED: &[Mapping] = &[
-    Mapping { from: (CHAT, DetailsPlace::Choice, "logprobs"), to: (RESPONSES, DetailsPlace::Text, "logprobs"), convert: |value| value.get("content").filter(|list| list.is_array()).cloned() },
-    Mapping { from: (RESPONSES, DetailsPlace::Text, "logprobs"), to: (CHAT, DetailsPlace::Choice, "logprobs"), convert: |list| Some(json!({"content": list, "refusal": null})) },
-    Mapping { from: ("ollama", DetailsPlace::Choice, "logprobs"), to: (CHAT, DetailsPlace::Choice, "logprobs"), convert: Some },
-    Mapping { from: ("ollama", DetailsPlace::Choice, "logprobs"), to: (RESPONSES, DetailsPlace::Text, "logprobs"), convert: |value| value.get("content").cloned() },
-    Mapping { from: (CHAT, DetailsPlace::Message, "annotations"), to: (RESPONSES, DetailsPlace::Text, "annotations"), convert: |list| each(list, flat) },
-    Mapping { from: (RESPONSES, DetailsPlace::Text, "annotations"), to: (CHAT, DetailsPlace::Message, "annotations"), convert: |list| each(list, nested) },
-    Mapping { from: (MESSAGES, DetailsPlace::Text, "citations"), to: (CHAT, DetailsPlace::Message, "annotations"), convert: |cited| each(cited_urls(&cited)?, nested) },
-    Mapping { from: (MESSAGES, DetailsPlace::Text, "citations"), to: (RESPONSES, DetailsPlace::Text, "annotations"), convert: |cited| cited_urls(&cited) },
-    Mapping { from: (CHAT, DetailsPlace::Message, "images"), to: (RESPONSES, DetailsPlace::Item, ""), convert: |list| each(list, image_item) },
-    Mapping { from: (CHAT, DetailsPlace::Answer, "service_tier"), to: (RESPONSES, DetailsPlace::Answer, "service_tier"), convert: Some },
-    Mapping { from: (RESPONSES, DetailsPlace::Answer, "service_tier"), to: (CHAT, DetailsPlace::Answer, "service_tier"), convert: Some },
-    Mapping { from: (MESSAGES, DetailsPlace::Usage, CREATION), to: (CHAT, DetailsPlace::Usage, "prompt_tokens_details"), convert: written_to_cache },
-    Mapping { from: (MESSAGES, DetailsPlace::Usage, CREATION), to: (RESPONSES, DetailsPlace::Usage, "input_tokens_details"), convert: written_to_cache },
-    Mapping { from: (CHAT, DetailsPlace::Usage, "prompt_tokens_details"), to: (MESSAGES, DetailsPlace::Usage, CREATION), convert: cache_writes },
-    Mapping { from: (RESPONSES, DetailsPlace::Usage, "input_tokens_details"), to: (MESSAGES, DetailsPlace::Usage, CREATION), convert: cache_writes },
-    Mapping { from: (CHAT, DetailsPlace::Choice, "stop_reason"), to: (MESSAGES, DetailsPlace::Choice, "stop_sequence"), convert: |stop| Some(stop).filter(Value::is_string) },
-    Mapping { from: (MESSAGES, DetailsPlace::Choice, "stop_sequence"), to: (CHAT, DetailsPlace::Choice, "stop_reason"), convert: Some },
-];
-
-/// The tokens that a request of Messages has written to the cache.
-pub(crate) const CREATION: &str = "cache_creation_input_tokens";
-
-/// The count of tokens that were written to the cache, as servers of OpenAI's APIs have it.
-fn written_to_cache(count: Value) -> Option<Value> {
-    (count.as_u64()? > 0).then(|| json!({"cache_write_tokens": count}))
-}
-
-/// The tokens that were written to the cache, of the details of the tokens of a request.
-fn cache_writes(details: Value) -> Option<Value> {
-    let count = details.get("cache_write_tokens")?;
-    (count.as_u64()? > 0).then(|| count.clone())
+/// <https://platform.claude.com/docs/en/api/messages>.
+fn mapped(
+    from: &str,
+    to: &str,
+    place: DetailsPlace,
+    name: &str,
+    value: Value,
+) -> Option<(DetailsPlace, &'static str, Value)> {
+    use DetailsPlace::{Choice, Item, Message, Text};
+    Some(match (from, place, name, to) {
+        (CHAT | "ollama", Choice, "logprobs", RESPONSES) => {
+            let list = value.get("content").filter(|list| list.is_array());
+            (Text, "logprobs", list?.clone())
+        }
+        ("ollama", Choice, "logprobs", CHAT) => (Choice, "logprobs", value),
+        (RESPONSES, Text, "logprobs", CHAT) => {
+            let both = json!({"content": value, "refusal": null});
+            (Choice, "logprobs", both)
+        }
+        (CHAT, Message, "annotations", RESPONSES) => (Text, "annotations", each(value, flat)?),
+        (RESPONSES, Text, "annotations", CHAT) => (Message, "annotations", each(value, nested)?),
+        (MESSAGES, Text, "citations", CHAT) => {
+            (Message, "annotations", each(cited_urls(&value)?, nested)?)
+        }
+        (MESSAGES, Text, "citations", RESPONSES) => (Text, "annotations", cited_urls(&value)?),
+        (CHAT, Message, "images", RESPONSES) => (Item, "", each(value, image_item)?),
+        _ => return None,
+    })
 }
 
 /// The elements of a list that `convert` converts; `None` where one of them is lost.
@@ -225,28 +211,16 @@ pub(crate) fn details_for(
     }
     let mut out: Vec<(DetailsPlace, DetailMembers)> = Vec::new();
     for (name, value) in members {
-        let mapping = MAPPED
-            .iter()
-            .find(|m| m.from == (from, place, name.as_str()) && m.to.0 == to);
-        match mapping.and_then(|m| Some((m, (m.convert)(value.clone())?))) {
+        match mapped(from, to, place, &name, value.clone()) {
             // Each of a list of items comes by itself.
-            Some((
-                Mapping {
-                    to: (_, DetailsPlace::Item, _),
-                    ..
-                },
-                Value::Array(items),
-            )) => {
+            Some((DetailsPlace::Item, _, Value::Array(items))) => {
                 out.extend(items.into_iter().filter_map(|item| match item {
                     Value::Object(item) => Some((DetailsPlace::Item, item)),
                     _ => None,
                 }));
             }
-            Some((mapping, value)) => {
-                out.push((
-                    mapping.to.1,
-                    Map::from_iter([(mapping.to.2.to_owned(), value)]),
-                ));
+            Some((place, name, value)) => {
+                out.push((place, Map::from_iter([(name.to_owned(), value)])));
             }
             // The tier of a response is the one that served it.
             None if (from, place) == (RESPONSES, DetailsPlace::Answer)
@@ -294,7 +268,7 @@ pub const REPEATED: [&str; 25] = [
 ];
 
 /// The counts that every front has under a name of its own.
-const COUNTED: [&str; 24] = [
+const COUNTED: [&str; 26] = [
     "prompt_tokens",
     "completion_tokens",
     "total_tokens",
@@ -307,6 +281,8 @@ const COUNTED: [&str; 24] = [
     "cached_tokens",
     "reasoning_tokens",
     "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+    "cache_write_tokens",
     "prompt_cache_hit_tokens",
     "prompt_cache_miss_tokens",
     "num_cached_tokens",
@@ -410,55 +386,4 @@ pub(crate) fn comes_as_reasoning(kind: &str, data: Raw<'_>) -> bool {
     data.get("type").is_some()
         && (matches!(kind, "server_tool_use" | "mcp_tool_use" | "compaction")
             || kind.ends_with("_tool_result"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use event::Scanner;
-    use event::payload::Payload;
-
-    #[test]
-    fn what_was_written_to_a_cache_has_its_place_in_each_api() {
-        let counts = |from: &str, to: &str, usage: Value| {
-            let line = json!({"type": "details", "place": "usage", "data": usage}).to_string();
-            let mut scanner = Scanner::default();
-            let event = scanner.read(&line).unwrap();
-            let Some(Payload::Details(details)) = event.payload() else {
-                panic!("{line}");
-            };
-            let mut lost = Vec::new();
-            let places = details_for(from, to, &details, &mut |name| lost.push(name.to_owned()));
-            assert!(lost.is_empty(), "{lost:?}");
-            let members = places.into_iter().map(|(_, members)| Value::from(members));
-            members.collect::<Vec<_>>()
-        };
-        let written = json!({"cache_creation_input_tokens": 7, "input_tokens": 9});
-        let details = json!({"cache_write_tokens": 7});
-        for (to, name) in [
-            (CHAT, "prompt_tokens_details"),
-            (RESPONSES, "input_tokens_details"),
-        ] {
-            assert_eq!(
-                counts(MESSAGES, to, written.clone()),
-                [json!({ name: details })]
-            );
-            let theirs = json!({ name: {"cached_tokens": 1, "cache_write_tokens": 7} });
-            assert_eq!(counts(to, MESSAGES, theirs), [json!({ CREATION: 7 })]);
-            // Nothing was written.
-            assert!(counts(MESSAGES, to, json!({ CREATION: 0 })).is_empty());
-            assert!(counts(to, MESSAGES, json!({ name: {"cached_tokens": 1} })).is_empty());
-        }
-        // The three parts of a request of Messages add up to it.
-        let usage = crate::answer::step::ReportedUsage {
-            input: 10,
-            cached: 2,
-            ..Default::default()
-        };
-        let theirs = Map::from_iter([(CREATION.to_owned(), json!(7))]);
-        let text = event::object(|o| crate::anthropic::whole::usage(o, &usage, &theirs));
-        let all: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(all["usage"]["input_tokens"], 1, "{all}");
-        assert_eq!(all["usage"][CREATION], 7);
-    }
 }

@@ -4,7 +4,7 @@ use crate::answer::details::{DetailMembers, DetailsPlace};
 use crate::answer::failure::FailedAnswer;
 use crate::inbound::tools::NamespacedTool;
 use event::payload::{ContentDelta, FinishReason, RefusalDelta, SessionStats, Thinking};
-use event::{Event, Json, Kind, Text};
+use event::{Event, Json, Kind, Object, Text};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -246,11 +246,22 @@ pub(crate) struct ReportedUsage {
     pub total: u64,
     /// Tokens of the request that came from a cache.
     pub cached: u64,
+    /// Tokens of the request that were written to a cache.
+    pub written: u64,
     /// Tokens of reasoning.
     pub reasoning: u64,
 }
 
 impl ReportedUsage {
+    /// Writes the members of OpenAI's APIs for the tokens of the cache. `cache_write_tokens` is as
+    /// <https://openrouter.ai/docs/use-cases/usage-accounting> has it.
+    pub(crate) fn cache(&self, o: &mut Object<'_>) {
+        o.int("cached_tokens", self.cached);
+        if self.written > 0 {
+            o.int("cache_write_tokens", self.written);
+        }
+    }
+
     /// The counts of `stats`; `None` where those have none.
     pub(crate) fn of(stats: &SessionStats) -> Option<ReportedUsage> {
         let counts = [
@@ -258,15 +269,18 @@ impl ReportedUsage {
             stats.completion_tokens,
             stats.total(),
             stats.cached_tokens,
+            stats.cache_write_tokens,
             stats.reasoning_tokens,
         ];
         counts.iter().any(Option::is_some).then(|| {
-            let [input, output, total, cached, reasoning] = counts.map(Option::unwrap_or_default);
+            let [input, output, total, cached, written, reasoning] =
+                counts.map(Option::unwrap_or_default);
             ReportedUsage {
                 input,
                 output,
                 total: total.max(input).max(output),
                 cached,
+                written,
                 reasoning,
             }
         })

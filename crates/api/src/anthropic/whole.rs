@@ -129,9 +129,7 @@ pub(crate) fn usage(o: &mut Object<'_>, counts: &ReportedUsage, theirs: &DetailM
     // A provider was seen to count more tokens from the cache than in the request; the two counts
     // add up to the request here.
     let cached = counts.cached.min(counts.input);
-    // Of a provider of another API, whose count of the request holds them.
-    let written = theirs.get(details::CREATION).and_then(Value::as_u64);
-    let written = written.unwrap_or(0).min(counts.input - cached);
+    let written = counts.written.min(counts.input - cached);
     let ours = |o: &mut Object<'_>| {
         o.int("input_tokens", counts.input - cached - written)
             .int("cache_creation_input_tokens", written)
@@ -198,7 +196,13 @@ mod tests {
 
     #[test]
     fn the_counts_of_the_request_add_up_to_it() {
-        for (input, cached) in [(235, 373), (235, 200), (235, 0)] {
+        for (input, cached, written) in [
+            (235, 373, 0),
+            (235, 200, 0),
+            (235, 0, 0),
+            (235, 200, 7),
+            (235, 200, 70),
+        ] {
             let mut bytes = Vec::new();
             let mut object = Object::open(&mut bytes);
             usage(
@@ -206,6 +210,7 @@ mod tests {
                 &ReportedUsage {
                     input,
                     cached,
+                    written,
                     ..ReportedUsage::default()
                 },
                 &DetailMembers::new(),
@@ -220,8 +225,9 @@ mod tests {
                     .parse::<u64>()
                     .unwrap()
             };
+            let written = count("cache_creation_input_tokens");
             assert_eq!(
-                count("input_tokens") + count("cache_read_input_tokens"),
+                count("input_tokens") + count("cache_read_input_tokens") + written,
                 input,
                 "{text}"
             );

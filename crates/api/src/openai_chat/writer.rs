@@ -342,9 +342,7 @@ fn usage_members(usage: &ReportedUsage, o: &mut Object<'_>) {
     o.int("prompt_tokens", usage.input)
         .int("completion_tokens", usage.output)
         .int("total_tokens", usage.total);
-    o.object("prompt_tokens_details", |o| {
-        o.int("cached_tokens", usage.cached);
-    });
+    o.object("prompt_tokens_details", |o| usage.cache(o));
     o.object("completion_tokens_details", |o| {
         o.int("reasoning_tokens", usage.reasoning);
     });

@@ -266,9 +266,7 @@ fn code(failure: &FailedAnswer) -> std::borrow::Cow<'_, str> {
 /// All five counts: Codex drops the end of a response that lacks one.
 fn counts(o: &mut Object<'_>, usage: &ReportedUsage) {
     o.int("input_tokens", usage.input)
-        .object("input_tokens_details", |o| {
-            _ = o.int("cached_tokens", usage.cached)
-        });
+        .object("input_tokens_details", |o| usage.cache(o));
     o.int("output_tokens", usage.output);
     o.object("output_tokens_details", |o| {
         _ = o.int("reasoning_tokens", usage.reasoning)
