@@ -4,7 +4,7 @@ use crate::answer::details::{
     DetailsPlace, comes_as_reasoning, details_for, image_for, is_encrypted, members,
 };
 use crate::answer::failure::FailedAnswer;
-use crate::answer::step::{AnswerOptions, Dropped, RunningStatus, Step};
+use crate::answer::step::{AnswerOptions, CallStep, CallStepKind, Dropped, RunningStatus, Step};
 use crate::answer::turn::{AnswerSteps, TakeStep};
 use crate::answer::writer::{AnswerFormat, AnswerWriter};
 use crate::api::Api;
@@ -101,14 +101,17 @@ impl StepPage {
                 reason: *reason,
                 provider: None,
             }),
-            Step::CallBegin {
-                id,
-                name,
-                provider: Some(provider),
-            } if self.options.carries => id_with(id, provider, own).map(|id| Step::CallBegin {
-                id: id.into(),
-                name: name.as_ref().into(),
-                provider: Some(provider.as_ref().into()),
+            Step::Call(
+                call @ CallStep {
+                    kind: CallStepKind::Begin,
+                    provider: Some(provider),
+                    ..
+                },
+            ) if self.options.carries => id_with(&call.id, provider, own).map(|id| {
+                Step::Call(CallStep {
+                    id: id.into(),
+                    ..call.clone()
+                })
             }),
             // They are what a whole answer is finished with.
             Step::Usage(_) | Step::Failed(_) if self.form != AnswerForm::Stream => return,

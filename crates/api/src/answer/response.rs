@@ -1,7 +1,9 @@
 //! One stream of merged events as one whole response, however the stream ended.
 
 use crate::answer::failure::FailedAnswer;
-use crate::answer::step::{AnswerOptions, ReportedUsage, Step, TextKind, piece};
+use crate::answer::step::{
+    AnswerOptions, CallStep, CallStepKind, ReportedUsage, Step, TextKind, piece,
+};
 use crate::api::Api;
 use event::payload::{
     Error, FinishReason, Payload, Retract, SessionStats, StreamEnd, StreamStart, ToolCall,
@@ -117,29 +119,26 @@ impl WholeResponse {
         let (Some(arguments), None) = (call.arguments, &call.error) else {
             return;
         };
-        let begin = Step::CallBegin {
-            id: call.tool_id.str(),
-            name: call.tool_name.str(),
-            provider: None,
-        };
-        let end = Step::CallEnd {
-            arguments: arguments.text(),
-            provider: call.provider.map(Json::text),
-        };
-        self.keep(choice, &begin);
-        self.keep(choice, &end);
+        self.keep(
+            choice,
+            &Step::Call(CallStep {
+                kind: CallStepKind::Called,
+                is_own: false,
+                id: call.tool_id.str(),
+                name: call.tool_name.str(),
+                text: arguments.text(),
+                provider: call.provider.map(Json::text),
+            }),
+        );
     }
 
-    /// Removes the call `id`, which was retracted: its beginning and its end.
+    /// Removes the call `id`, which was retracted.
     fn retract(&mut self, choice: u32, id: &str) {
         let Some(place) = self.choices.find(choice) else {
             return;
         };
-        let steps = &mut self.choices[place].steps;
-        let is_it = |step: &Step<'_>| matches!(step, Step::CallBegin { id: own, .. } if own == id);
-        while let Some(at) = steps.iter().position(is_it) {
-            steps.drain(at..at + 2);
-        }
+        let is_it = |step: &Step<'_>| matches!(step, Step::Call(call) if call.id == id);
+        self.choices[place].steps.retain(|step| !is_it(step));
     }
 
     /// More has come than is kept: the response has no content any more.
@@ -174,9 +173,7 @@ impl WholeResponse {
                 }
             }
             let steps = &mut choice.steps;
-            let has_calls = steps
-                .iter()
-                .any(|step| matches!(step, Step::CallEnd { .. }));
+            let has_calls = steps.iter().any(|step| matches!(step, Step::Call(_)));
             let reason = match reason {
                 FinishReason::Stop | FinishReason::ToolCalls if has_calls => {
                     FinishReason::ToolCalls
@@ -187,9 +184,14 @@ impl WholeResponse {
             let provider = None;
             writer.step(number, &Step::Begin, model);
             for step in steps.drain(..).chain([Step::End { reason, provider }]) {
-                if let Step::CallEnd { arguments, .. } = &step {
-                    let all = Step::CallArguments(arguments.as_ref().into());
-                    writer.step(number, &all, model);
+                if let Step::Call(call) = &step {
+                    for kind in [CallStepKind::Begin, CallStepKind::Arguments] {
+                        let step = CallStep {
+                            kind,
+                            ..call.clone()
+                        };
+                        writer.step(number, &Step::Call(step), model);
+                    }
                 }
                 writer.step(number, &step, model);
             }

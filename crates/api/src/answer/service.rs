@@ -1,6 +1,6 @@
 //! The calls that the service itself runs, from their first delta to their result.
 
-use crate::answer::step::{ServiceStep, ServiceStepKind, Step};
+use crate::answer::step::{CallStep, CallStepKind, Step};
 use event::payload::{Retract, Status, ToolCall, ToolCallDelta, ToolResult};
 use event::{Event, Kind, Raw, Text};
 
@@ -74,7 +74,7 @@ impl ServiceCalls {
                 piece.clone_from(&call.arguments);
             }
             if !piece.is_empty() {
-                call.step(take, ServiceStepKind::Arguments, &piece);
+                call.step(take, CallStepKind::Arguments, &piece);
             }
         }
     }
@@ -110,7 +110,7 @@ impl ServiceCalls {
             let Some(call) = self.open.iter().find(|call| call.id == id) else {
                 return;
             };
-            return call.step(take, ServiceStepKind::Pending, &call.arguments);
+            return call.step(take, CallStepKind::Pending, &call.arguments);
         }
         let Some(call) = self.take(&id) else {
             return;
@@ -127,13 +127,13 @@ impl ServiceCall {
             return false;
         }
         name.clone_into(&mut self.name);
-        self.step(take, ServiceStepKind::Begin, "");
+        self.step(take, CallStepKind::Begin, "");
         true
     }
 
     fn called(&mut self, take: &mut dyn FnMut(&Step<'_>)) {
         self.is_called = true;
-        self.step(take, ServiceStepKind::Called, &self.arguments);
+        self.step(take, CallStepKind::Called, &self.arguments);
     }
 
     fn end(mut self, output: &str, is_error: bool, take: &mut dyn FnMut(&Step<'_>)) {
@@ -145,15 +145,17 @@ impl ServiceCall {
             "{}".clone_into(&mut self.arguments);
             self.called(take);
         }
-        self.step(take, ServiceStepKind::Result { is_error }, output);
+        self.step(take, CallStepKind::Result { is_error }, output);
     }
 
-    fn step(&self, take: &mut dyn FnMut(&Step<'_>), kind: ServiceStepKind, text: &str) {
-        take(&Step::Service(ServiceStep {
+    fn step(&self, take: &mut dyn FnMut(&Step<'_>), kind: CallStepKind, text: &str) {
+        take(&Step::Call(CallStep {
             kind,
+            is_own: true,
             id: (&self.id).into(),
             name: (&self.name).into(),
             text: text.into(),
+            provider: None,
         }));
     }
 }

@@ -18,12 +18,12 @@ pub enum RunningStatus {
     InProgress,
 }
 
-/// One step of an answer. For each choice the steps are in this order: `Begin`; then reasoning,
-/// text, refusals and calls, one after the other, in which no step comes between `CallBegin` and
-/// the `CallEnd` of the same call; then `End`. `Usage` follows the last `End`. `Failed` may take
-/// the place of any step but the first, and is the last. A call that was cut has no `CallEnd`: the
-/// next step of its choice is `End` with `Length` or `ContentFilter`, or the answer failed. A front
-/// writes it in a form that no client runs.
+/// One step of an answer. For each choice the steps are in this order: `Begin`; then texts and
+/// calls, one after the other, in which no step comes between [`CallStepKind::Begin`] and
+/// [`CallStepKind::Called`] of a call of the client; then `End`. `Usage` follows the last `End`.
+/// `Failed` may take the place of any step but the first, and is the last. A call of the client that
+/// was cut is never `Called`: the next step of its choice is `End` with `Length` or `ContentFilter`,
+/// or the answer failed. A front writes it in a form that no client runs.
 ///
 /// A step borrows what it has of the event that it is made of, and owns it where it waits
 /// ([`Step::to_kept`]).
@@ -31,42 +31,16 @@ pub enum RunningStatus {
 pub(crate) enum Step<'a> {
     /// The answer begins: the first step, once.
     Begin,
-    /// The next piece of reasoning. `provider` is what must go back to the provider, and closes the
-    /// block.
-    Reasoning {
-        /// The piece.
+    /// The next piece of a text, which is empty only where `provider` is not.
+    Text {
+        kind: TextKind,
         text: Cow<'a, str>,
-        /// JSON, by the name of the API that wants it back.
-        provider: Option<Cow<'a, str>>,
-    },
-    /// The next piece of the answer, never empty.
-    Text(Cow<'a, str>),
-    /// The next piece of a refusal, never empty.
-    Refusal(Cow<'a, str>),
-    /// A call begins. Its place among the calls of its choice is the number of calls before it.
-    CallBegin {
-        /// Its id, never empty.
-        id: Cow<'a, str>,
-        /// The tool's name, never empty.
-        name: Cow<'a, str>,
-        /// What must go back to the provider with it, as far as it is known: JSON, by the name of
+        /// What must go back to the provider with reasoning, which it ends: JSON, by the name of
         /// the API.
         provider: Option<Cow<'a, str>>,
     },
-    /// The next bytes of the arguments of the call that is open, never empty. All of them up to
-    /// here are the beginning of a JSON object.
-    CallArguments(Cow<'a, str>),
-    /// The call that is open is complete.
-    CallEnd {
-        /// All of its arguments, a JSON object: what the `CallArguments` add up to.
-        arguments: Cow<'a, str>,
-        /// What must go back to the provider with it: JSON, by the name of the API.
-        provider: Option<Cow<'a, str>>,
-    },
-    /// What happens to a call that the service itself runs. Other steps may come between those of
-    /// one call, also those of another call; none comes between `CallBegin` and `CallEnd` of a call
-    /// of the client.
-    Service(ServiceStep<'a>),
+    /// What happens to a call.
+    Call(CallStep<'a>),
     /// Members of the provider's answer, in the words of the front. Those of [`DetailsPlace::Text`] and
     /// [`DetailsPlace::Item`] are in order with the content, and others may come before `Begin`: they wait
     /// for the next step.
@@ -89,29 +63,36 @@ pub(crate) enum Step<'a> {
     Failed(Cow<'a, FailedAnswer>),
 }
 
-/// What happens to a call that the service itself runs.
+/// What happens to a call. The place of a call of the client among the calls of its choice is the
+/// number of calls before it. Those that the service runs may overlap, and other steps may come
+/// between theirs.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ServiceStep<'a> {
-    /// What happens.
-    pub kind: ServiceStepKind,
-    /// The id of the call.
+pub(crate) struct CallStep<'a> {
+    pub kind: CallStepKind,
+    /// Whether the service runs the call; else the client does.
+    pub is_own: bool,
+    /// The id of the call, never empty. A client gets the one of the beginning.
     pub id: Cow<'a, str>,
-    /// The tool's name.
+    /// The tool's name, never empty.
     pub name: Cow<'a, str>,
     /// The arguments, a piece of them, or the output.
     pub text: Cow<'a, str>,
+    /// What must go back to the provider with it, as far as it is known: JSON, by the name of the
+    /// API.
+    pub provider: Option<Cow<'a, str>>,
 }
 
-/// What happens to a call that the service itself runs: `Begin`, `Arguments`, `Called`, then
-/// `Pending` where it waits for a person, and `Result`. `Arguments` may be missing, and need not
-/// add up to what `Called` has.
+/// What happens to a call: `Begin`, `Arguments`, `Called`. One of the service is then `Pending`
+/// where it waits for a person, and has a `Result`; its `Arguments` may be missing, and need not add
+/// up to what `Called` has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ServiceStepKind {
+pub(crate) enum CallStepKind {
     /// The model begins to write it.
     Begin,
-    /// The next piece of its arguments, as the model writes them.
+    /// The next piece of its arguments, never empty. All of them up to here are the beginning of a
+    /// JSON object.
     Arguments,
-    /// It is complete. The arguments are an object, unless the call cannot run.
+    /// It is complete. The text is all of its arguments: an object, unless the call cannot run.
     Called,
     /// It has run, or is not run: the text is what the model reads.
     Result {
@@ -156,12 +137,10 @@ impl<'a> Step<'a> {
         provider: Option<&'a str>,
     ) -> Option<Step<'a>> {
         let is_empty = text.is_empty() && provider.is_none();
-        let provider = provider.map(Cow::from);
-        let text = Cow::from(text);
-        (!is_empty).then_some(match kind {
-            TextKind::Reasoning => Step::Reasoning { text, provider },
-            TextKind::Answer => Step::Text(text),
-            TextKind::Refusal => Step::Refusal(text),
+        (!is_empty).then(|| Step::Text {
+            kind,
+            text: text.into(),
+            provider: provider.map(Cow::from),
         })
     }
 
@@ -171,30 +150,22 @@ impl<'a> Step<'a> {
         let opt = |text: &Option<Cow<'_, str>>| text.as_ref().map(own);
         match self {
             Step::Begin => Step::Begin,
-            Step::Reasoning { text, provider } => Step::Reasoning {
+            Step::Text {
+                kind,
+                text,
+                provider,
+            } => Step::Text {
+                kind: *kind,
                 text: own(text),
                 provider: opt(provider),
             },
-            Step::Text(text) => Step::Text(own(text)),
-            Step::Refusal(text) => Step::Refusal(own(text)),
-            Step::CallBegin { id, name, provider } => Step::CallBegin {
-                id: own(id),
-                name: own(name),
-                provider: opt(provider),
-            },
-            Step::CallArguments(more) => Step::CallArguments(own(more)),
-            Step::CallEnd {
-                arguments,
-                provider,
-            } => Step::CallEnd {
-                arguments: own(arguments),
-                provider: opt(provider),
-            },
-            Step::Service(step) => Step::Service(ServiceStep {
-                kind: step.kind,
-                id: own(&step.id),
-                name: own(&step.name),
-                text: own(&step.text),
+            Step::Call(call) => Step::Call(CallStep {
+                kind: call.kind,
+                is_own: call.is_own,
+                id: own(&call.id),
+                name: own(&call.name),
+                text: own(&call.text),
+                provider: opt(&call.provider),
             }),
             Step::Details(place, members) => {
                 Step::Details(*place, Cow::Owned(members.clone().into_owned()))
@@ -212,20 +183,18 @@ impl<'a> Step<'a> {
     /// Takes a further piece of the same text; returns `false` if `more` belongs to another block.
     pub(crate) fn join(&mut self, more: &Step<'_>) -> bool {
         match (self, more) {
-            (Step::Text(text), Step::Text(more)) | (Step::Refusal(text), Step::Refusal(more)) => {
-                text.to_mut().push_str(more);
-                true
-            }
             (
-                Step::Reasoning {
+                Step::Text {
+                    kind,
                     text,
                     provider: data @ None,
                 },
-                Step::Reasoning {
+                Step::Text {
+                    kind: other,
                     text: more,
                     provider,
                 },
-            ) => {
+            ) if kind == other => {
                 text.to_mut().push_str(more);
                 *data = provider.as_ref().map(|data| data.to_string().into());
                 true

@@ -415,7 +415,7 @@ impl Extras {
 
 #[cfg(test)]
 mod tests {
-    use crate::answer::step::Step;
+    use crate::answer::step::{CallStepKind, Step};
     use crate::answer::turn::AnswerSteps;
     use event::Scanner;
     use std::fmt::Write;
@@ -457,26 +457,22 @@ mod tests {
     fn line(step: &Step<'_>, out: &mut String) {
         match step {
             Step::Begin => writeln!(out, "begin"),
-            Step::Reasoning {
+            Step::Text {
+                kind,
                 text,
-                provider: None,
-            } => writeln!(out, "reasoning {text:?}"),
-            Step::Reasoning {
-                text,
-                provider: Some(data),
-            } => writeln!(out, "reasoning {text:?} {data}"),
-            Step::Text(text) => writeln!(out, "text {text:?}"),
-            Step::Refusal(text) => writeln!(out, "refusal {text:?}"),
-            Step::CallBegin { id, name, .. } => writeln!(out, "call {id} {name}"),
-            Step::CallArguments(more) => writeln!(out, "  {more}"),
-            Step::CallEnd {
-                arguments,
                 provider,
-            } => writeln!(
-                out,
-                "end of call {arguments} {}",
-                provider.as_deref().unwrap_or("")
-            ),
+            } => {
+                let kind = ["reasoning", "text", "refusal"][*kind as usize];
+                writeln!(out, "{kind} {text:?} {}", provider.as_deref().unwrap_or(""))
+            }
+            Step::Call(call) => match call.kind {
+                CallStepKind::Begin => writeln!(out, "call {} {}", call.id, call.name),
+                CallStepKind::Arguments => writeln!(out, "  {}", call.text),
+                _ => {
+                    let provider = call.provider.as_deref().unwrap_or("");
+                    writeln!(out, "end of call {} {provider}", call.text)
+                }
+            },
             Step::Details(place, members) => {
                 writeln!(
                     out,
@@ -493,7 +489,6 @@ mod tests {
                 provider: Some(word),
             } => writeln!(out, "end {} {word}", reason.name()),
             Step::Extras(json) => writeln!(out, "extras {json}"),
-            Step::Service(step) => writeln!(out, "{step:?}"),
             Step::Usage(u) => {
                 writeln!(
                     out,

@@ -4,7 +4,7 @@ use crate::answer::details;
 use crate::answer::details::{DetailMembers, merge};
 use crate::answer::failure::{ANTHROPIC, FailedAnswer};
 use crate::answer::service::SERVICE;
-use crate::answer::step::{AnswerOptions, ReportedUsage, ServiceStep, ServiceStepKind};
+use crate::answer::step::{AnswerOptions, CallStep, CallStepKind, ReportedUsage};
 use crate::carried::carry;
 use crate::members::minified;
 use event::payload::FinishReason;
@@ -71,15 +71,10 @@ impl MessageBlock {
 /// input, which the AI SDK reads at the start of the block, and `mcp_tool_result`. The accumulators
 /// of the SDKs take them, also outside of `beta`. Source: `beta_mcp_tool_use_block.py` and
 /// `beta_mcp_tool_result_block.py` in anthropic-sdk-python.
-pub(crate) fn service_block(step: &ServiceStep<'_>) -> Option<String> {
-    let ServiceStep {
-        kind,
-        id,
-        name,
-        text,
-    } = step;
-    match *kind {
-        ServiceStepKind::Called => Some(event::object(|o| {
+pub(crate) fn service_block(call: &CallStep<'_>) -> Option<String> {
+    let CallStep { id, name, text, .. } = call;
+    match call.kind {
+        CallStepKind::Called => Some(event::object(|o| {
             let input = Raw::parse(text).ok().filter(|input| input.is_object());
             o.str("type", "mcp_tool_use")
                 .str("id", id)
@@ -87,7 +82,7 @@ pub(crate) fn service_block(step: &ServiceStep<'_>) -> Option<String> {
                 .minified("input", input.map_or("{}", Raw::text))
                 .str("server_name", SERVICE);
         })),
-        ServiceStepKind::Result { is_error } => Some(event::object(|o| {
+        CallStepKind::Result { is_error } => Some(event::object(|o| {
             o.str("type", "mcp_tool_result")
                 .str("tool_use_id", id)
                 .bool("is_error", is_error);
@@ -95,7 +90,7 @@ pub(crate) fn service_block(step: &ServiceStep<'_>) -> Option<String> {
                 a.object(|o| _ = o.str("type", "text").str("text", text));
             });
         })),
-        ServiceStepKind::Begin | ServiceStepKind::Arguments | ServiceStepKind::Pending => None,
+        CallStepKind::Begin | CallStepKind::Arguments | CallStepKind::Pending => None,
     }
 }
 

@@ -15,7 +15,7 @@
 use crate::answer::details;
 use crate::answer::details::{DetailMembers, DetailsPlace, merge};
 use crate::answer::failure::FailedAnswer;
-use crate::answer::step::{AnswerOptions, ReportedUsage, Step};
+use crate::answer::step::{AnswerOptions, CallStepKind, ReportedUsage, Step, TextKind};
 use crate::answer::writer::{AnswerFormat, AnswerWriter, frame};
 use crate::anthropic::whole;
 use crate::anthropic::whole::{MessageBlock, Opaque, envelope, stop_reason, tool_use, usage};
@@ -261,33 +261,45 @@ impl AnswerWriter for MessagesWriter {
         match step {
             Step::Begin if self.is_whole => {}
             Step::Begin => self.begin(),
-            Step::Reasoning { text, provider } => {
+            Step::Text {
+                kind,
+                text,
+                provider,
+            } => {
+                let (block, delta, member) = match kind {
+                    TextKind::Reasoning => (OpenBlock::Thinking, "thinking_delta", "thinking"),
+                    TextKind::Answer => (OpenBlock::Text, "text_delta", "text"),
+                    TextKind::Refusal => (OpenBlock::Refusal, "text_delta", "text"),
+                };
+                self.has_refusal |= block == OpenBlock::Refusal;
                 if !text.is_empty() {
-                    self.block(OpenBlock::Thinking);
-                    self.delta("thinking_delta", "thinking", text);
+                    self.block(block);
+                    self.delta(delta, member, text);
                 }
                 if let Some(provider) = provider {
                     self.opaque(Opaque::of(provider));
                 }
             }
-            Step::Text(text) => {
-                self.block(OpenBlock::Text);
-                self.delta("text_delta", "text", text);
+            Step::Call(call) if call.is_own => {
+                if let Some(block) = whole::service_block(call) {
+                    self.close();
+                    self.start(block);
+                    self.stop();
+                }
             }
-            Step::Refusal(text) => {
-                self.has_refusal = true;
-                self.block(OpenBlock::Refusal);
-                self.delta("text_delta", "text", text);
-            }
-            Step::CallBegin { id, name, .. } => {
-                self.close();
-                // Claude Code crashes without `input`
-                // (github.com/farion1231/cc-switch/issues/2556).
-                self.start(event::object(|o| tool_use(o, id, name, "{}")));
-                self.open = Some(OpenBlock::Tool);
-            }
-            Step::CallArguments(piece) => self.delta("input_json_delta", "partial_json", piece),
-            Step::CallEnd { .. } => self.close(),
+            Step::Call(call) => match call.kind {
+                CallStepKind::Begin => {
+                    self.close();
+                    // Claude Code crashes without `input`
+                    // (github.com/farion1231/cc-switch/issues/2556).
+                    self.start(event::object(|o| tool_use(o, &call.id, &call.name, "{}")));
+                    self.open = Some(OpenBlock::Tool);
+                }
+                CallStepKind::Arguments => {
+                    self.delta("input_json_delta", "partial_json", &call.text);
+                }
+                _ => self.close(),
+            },
             Step::End { reason, provider } => {
                 if self.open != Some(OpenBlock::Tool) {
                     self.close();
@@ -296,13 +308,6 @@ impl AnswerWriter for MessagesWriter {
                     Some(stop_reason(*reason, provider.as_deref(), self.has_refusal).to_owned());
             }
             Step::Details(place, members) => self.details(*place, members),
-            Step::Service(step) => {
-                if let Some(block) = whole::service_block(step) {
-                    self.close();
-                    self.start(block);
-                    self.stop();
-                }
-            }
             // The API has no place for them.
             Step::Extras(_) => {}
             Step::Usage(counts) => self.end(counts),

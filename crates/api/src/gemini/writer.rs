@@ -2,7 +2,7 @@
 //! (<https://ai.google.dev/api/generate-content>). No client of a server here speaks its stream.
 
 use crate::answer::failure::FailedAnswer;
-use crate::answer::step::{ReportedUsage, Step};
+use crate::answer::step::{CallStepKind, ReportedUsage, Step, TextKind};
 use crate::answer::writer::{AnswerFormat, AnswerWriter};
 use event::payload::FinishReason;
 use event::{Choices, Object};
@@ -32,8 +32,6 @@ struct GeminiWriter {
 struct Candidate {
     /// The parts as JSON.
     parts: Vec<String>,
-    /// The id and the name of the call that is open.
-    call: (String, String),
     finish: FinishReason,
 }
 
@@ -57,26 +55,23 @@ impl AnswerWriter for GeminiWriter {
     }
 
     fn step(&mut self, choice: u32, step: &Step<'_>, _model: &str) {
-        let Candidate {
-            parts,
-            call,
-            finish,
-        } = self.candidates.of(choice);
+        let Candidate { parts, finish } = self.candidates.of(choice);
         match step {
-            Step::Reasoning { text, .. } if !text.is_empty() => parts.push(event::object(|o| {
-                o.str("text", text).bool("thought", true);
+            Step::Text { kind, text, .. } if !text.is_empty() => parts.push(event::object(|o| {
+                o.str("text", text);
+                if *kind == TextKind::Reasoning {
+                    o.bool("thought", true);
+                }
             })),
-            Step::Text(text) | Step::Refusal(text) => {
-                parts.push(event::object(|o| _ = o.str("text", text)));
+            Step::Call(call) if call.kind == CallStepKind::Called => {
+                parts.push(event::object(|o| {
+                    o.object("functionCall", |o| {
+                        o.str("id", &call.id)
+                            .str("name", &call.name)
+                            .minified("args", &call.text);
+                    });
+                }));
             }
-            Step::CallBegin { id, name, .. } => *call = (id.to_string(), name.to_string()),
-            Step::CallEnd { arguments, .. } => parts.push(event::object(|o| {
-                o.object("functionCall", |o| {
-                    o.str("id", &call.0)
-                        .str("name", &call.1)
-                        .minified("args", arguments);
-                });
-            })),
             Step::End { reason, .. } => *finish = *reason,
             _ => {}
         }

@@ -6,7 +6,7 @@
 use crate::answer::details;
 use crate::answer::details::{DetailMembers, DetailsPlace, merge};
 use crate::answer::failure::FailedAnswer;
-use crate::answer::step::{AnswerOptions, ReportedUsage, Step};
+use crate::answer::step::{AnswerOptions, CallStepKind, ReportedUsage, Step};
 use crate::answer::writer::{AnswerFormat, AnswerWriter, openai_error};
 use event::payload::FinishReason;
 use event::{Choices, Object, Raw};
@@ -20,6 +20,9 @@ pub(crate) const FORMAT: AnswerFormat = AnswerFormat {
     has_steps: false,
     error: openai_error,
 };
+
+/// The member of each [`TextKind`](crate::answer::step::TextKind).
+const TEXTS: [&str; 3] = ["reasoning_content", "content", "refusal"];
 
 struct ChatWriter {
     envelope: ChunkEnvelope,
@@ -51,13 +54,12 @@ struct ChatChoice {
 /// The message of a whole answer.
 #[derive(Debug, Default)]
 struct ChatMessage {
-    text: String,
-    refusal: String,
-    reasoning: String,
+    /// As in [`TEXTS`].
+    texts: [String; 3],
     calls: Vec<ChatCall>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct ChatCall {
     id: String,
     name: String,
@@ -155,39 +157,33 @@ impl AnswerWriter for ChatWriter {
                 merge(into, members.clone().into_owned(), joins);
             }
             // The API has no place for them.
-            Step::Service(_) => {}
+            Step::Call(call) if call.is_own => {}
             Step::Extras(json) if self.is_whole => self.extras = Some(json.to_string()),
             step if self.is_whole => self.choices.of(choice).keep(step),
             Step::Begin => self.delta(choice, |o| {
                 o.str("role", "assistant").str("content", "");
             }),
-            Step::Text(text) => self.delta(choice, |o| {
-                o.str("content", text);
-            }),
-            Step::Refusal(text) => self.delta(choice, |o| {
-                o.str("refusal", text);
-            }),
-            Step::Reasoning { text, .. } => {
+            Step::Text { kind, text, .. } => {
                 if !text.is_empty() {
-                    self.delta(choice, |o| {
-                        o.str("reasoning_content", text);
-                    });
+                    self.delta(choice, |o| _ = o.str(TEXTS[*kind as usize], text));
                 }
             }
-            Step::CallBegin { id, name, .. } => {
+            Step::Call(call) => {
                 let place = self.choices.of(choice).place;
-                self.delta(choice, |o| place.begin(o, id, name));
-            }
-            Step::CallArguments(more) => {
-                let place = self.choices.of(choice).place;
-                self.delta(choice, |o| place.arguments(o, more));
-            }
-            Step::CallEnd { provider, .. } => {
-                let place = self.choices.of(choice).place;
-                if let Some(extra) = provider.as_deref().and_then(extra_content) {
-                    self.delta(choice, |o| place.extra(o, &extra));
+                match call.kind {
+                    CallStepKind::Begin => {
+                        self.delta(choice, |o| place.begin(o, &call.id, &call.name));
+                    }
+                    CallStepKind::Arguments => {
+                        self.delta(choice, |o| place.arguments(o, &call.text));
+                    }
+                    _ => {
+                        if let Some(extra) = call.provider.as_deref().and_then(extra_content) {
+                            self.delta(choice, |o| place.extra(o, &extra));
+                        }
+                        self.choices.of(choice).place.advance();
+                    }
                 }
-                self.choices.of(choice).place.advance();
             }
             Step::End { reason, .. } => {
                 // The finish reason is alone in its chunk, but for what is of the choice.
@@ -266,23 +262,20 @@ impl ChatChoice {
     fn keep(&mut self, step: &Step<'_>) {
         let message = &mut self.message;
         match step {
-            Step::Text(text) => message.text.push_str(text),
-            Step::Refusal(text) => message.refusal.push_str(text),
-            Step::Reasoning { text, .. } => message.reasoning.push_str(text),
-            Step::CallBegin { id, name, provider } => message.calls.push(ChatCall {
-                id: id.to_string(),
-                name: name.to_string(),
-                arguments: String::new(),
-                extra: provider.as_deref().and_then(extra_content),
-            }),
-            Step::CallArguments(more) => {
-                if let Some(call) = message.calls.last_mut() {
-                    call.arguments.push_str(more);
+            Step::Text { kind, text, .. } => message.texts[*kind as usize].push_str(text),
+            Step::Call(call) => {
+                if call.kind == CallStepKind::Begin {
+                    message.calls.push(ChatCall {
+                        id: call.id.to_string(),
+                        name: call.name.to_string(),
+                        ..ChatCall::default()
+                    });
                 }
-            }
-            Step::CallEnd { provider, .. } => {
-                if let Some(call) = message.calls.last_mut() {
-                    call.extra = provider.as_deref().and_then(extra_content);
+                if let Some(kept) = message.calls.last_mut() {
+                    if call.kind == CallStepKind::Arguments {
+                        kept.arguments.push_str(&call.text);
+                    }
+                    kept.extra = call.provider.as_deref().and_then(extra_content);
                 }
             }
             Step::End { reason, .. } => self.finish = *reason,
@@ -294,16 +287,14 @@ impl ChatChoice {
 impl ChatMessage {
     fn write(&self, o: &mut Object<'_>) {
         o.str("role", "assistant");
-        let has_other = !self.calls.is_empty() || !self.refusal.is_empty();
-        if self.text.is_empty() && has_other {
+        let [reasoning, text, refusal] = &self.texts;
+        let has_other = !self.calls.is_empty() || !refusal.is_empty();
+        if text.is_empty() && has_other {
             o.raw("content", "null");
         } else {
-            o.str("content", &self.text);
+            o.str("content", text);
         }
-        for (name, text) in [
-            ("refusal", &self.refusal),
-            ("reasoning_content", &self.reasoning),
-        ] {
+        for (name, text) in [("refusal", refusal), ("reasoning_content", reasoning)] {
             if !text.is_empty() {
                 o.str(name, text);
             }

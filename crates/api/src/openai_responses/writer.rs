@@ -16,7 +16,7 @@
 use crate::answer::details::{DetailMembers, DetailsPlace, merge};
 use crate::answer::failure::FailedAnswer;
 use crate::answer::step::RunningStatus;
-use crate::answer::step::{AnswerOptions, ReportedUsage, ServiceStep, ServiceStepKind, Step};
+use crate::answer::step::{AnswerOptions, CallStep, CallStepKind, ReportedUsage, Step, TextKind};
 use crate::answer::writer::{AnswerFormat, AnswerWriter, frame, openai_error};
 use crate::carried::carry;
 use crate::inbound::tools::NamespacedTool;
@@ -223,8 +223,8 @@ impl ResponsesWriter {
     }
 
     /// Takes what happens to a call of the service.
-    fn service(&mut self, step: &ServiceStep<'_>) {
-        if step.kind == ServiceStepKind::Begin {
+    fn service(&mut self, step: &CallStep<'_>) {
+        if step.kind == CallStepKind::Begin {
             return self.service_begin(&step.id, &step.name);
         }
         let text = step.text.as_ref();
@@ -233,24 +233,24 @@ impl ResponsesWriter {
         if let Some(place) = found {
             let item = &mut open[place];
             match step.kind {
-                ServiceStepKind::Begin => {}
-                ServiceStepKind::Arguments => {
+                CallStepKind::Begin => {}
+                CallStepKind::Arguments => {
                     item.arguments.push_str(text);
                     self.service_event("response.mcp_call_arguments.delta", item, |o| {
                         _ = o.str("delta", text)
                     });
                 }
-                ServiceStepKind::Called => {
+                CallStepKind::Called => {
                     text.clone_into(&mut item.arguments);
                     self.service_event("response.mcp_call_arguments.done", item, |o| {
                         _ = o.str("arguments", text)
                     });
                 }
-                ServiceStepKind::Result { is_error } => {
+                CallStepKind::Result { is_error } => {
                     let item = open.remove(place);
                     self.service_end(&item, text, is_error);
                 }
-                ServiceStepKind::Pending => self.service_waits(item),
+                CallStepKind::Pending => self.service_waits(item),
             }
         }
         self.service = open;
@@ -543,20 +543,20 @@ impl ResponsesWriter {
         });
     }
 
-    fn call(&mut self, id: &str, name: &str, provider: Option<&str>) {
-        let is_custom = self.custom_tools.iter().any(|tool| tool == name);
+    fn call(&mut self, call: &CallStep<'_>) {
+        let is_custom = self.custom_tools.iter().any(|tool| *tool == call.name);
         let tool = self
             .namespaced_tools
             .iter()
-            .find(|tool| tool.full_name == name);
+            .find(|tool| tool.full_name == call.name);
+        let own = |name: &str| output::of_call(call.provider.as_deref()?, name);
         let head = CallItemHead {
-            call_id: id.to_owned(),
-            name: tool.map_or(name, |tool| &tool.name).to_owned(),
+            call_id: call.id.to_string(),
+            name: tool.map_or(&*call.name, |tool| &tool.name).to_owned(),
             namespace: tool.map(|tool| tool.namespace.clone()),
-            item_id: provider.and_then(|data| output::of_call(data, "id")),
+            item_id: own("id"),
         };
-        let own = provider.and_then(|data| output::of_call(data, "kind"));
-        self.open(Item::call(head, is_custom, own));
+        self.open(Item::call(head, is_custom, own("kind")));
     }
 
     fn arguments(&mut self, piece: &str) {
@@ -664,15 +664,20 @@ impl AnswerWriter for ResponsesWriter {
                 self.lifecycle("response.created", &ResponseOutcome::InProgress);
                 self.lifecycle("response.in_progress", &ResponseOutcome::InProgress);
             }
-            Step::Reasoning { text, provider } => self.reasoning(text, provider.as_deref()),
-            Step::Text(text) => self.message(false, text),
-            Step::Refusal(text) => self.message(true, text),
-            Step::CallBegin { id, name, provider } => self.call(id, name, provider.as_deref()),
-            Step::CallArguments(piece) => self.arguments(piece),
-            Step::CallEnd { arguments, .. } => self.call_end(arguments),
+            Step::Text {
+                kind: TextKind::Reasoning,
+                text,
+                provider,
+            } => self.reasoning(text, provider.as_deref()),
+            Step::Text { kind, text, .. } => self.message(*kind == TextKind::Refusal, text),
+            Step::Call(call) if call.is_own => self.service(call),
+            Step::Call(call) => match call.kind {
+                CallStepKind::Begin => self.call(call),
+                CallStepKind::Arguments => self.arguments(&call.text),
+                _ => self.call_end(&call.text),
+            },
             Step::Details(place, members) => self.details(*place, members),
             Step::End { reason, .. } => self.end(*reason),
-            Step::Service(step) => self.service(step),
             // openai-node throws on an event type that it does not know.
             Step::Extras(_) => {}
             Step::Usage(usage) => {

@@ -2,7 +2,7 @@
 
 use crate::answer::details::{DetailMembers, DetailsPlace};
 use crate::answer::failure::FailedAnswer;
-use crate::answer::step::{Dropped, ServiceStepKind, Step, TextKind};
+use crate::answer::step::{CallStep, CallStepKind, Dropped, Step, TextKind};
 use crate::members::minified;
 use event::payload::{FinishReason, ToolCall, ToolCallDelta};
 use event::{Raw, Surrogates, Text};
@@ -140,7 +140,11 @@ impl ChoiceSteps {
 
     /// Takes a piece of text, or a step of a call of the service.
     pub(super) fn say(&mut self, step: &Step<'_>, out: &mut StepEmitter<'_, '_>) -> Fed {
-        if !matches!(step, Step::Text(text) if text.trim_ascii().is_empty()) {
+        let is_blank = matches!(
+            step,
+            Step::Text { kind: TextKind::Answer, text, .. } if text.trim_ascii().is_empty()
+        );
+        if !is_blank {
             self.release(out)?;
         }
         let last = self.queue.back_mut();
@@ -151,7 +155,7 @@ impl ChoiceSteps {
             && block.join(step)
         {
             // It is a part of the block now.
-        } else if !matches!(step, Step::Service(step) if step.kind == ServiceStepKind::Arguments) {
+        } else if !matches!(step, Step::Call(call) if call.kind == CallStepKind::Arguments) {
             // The pieces of a call of the service come again with the whole call.
             self.hold(WaitingItem::Block(step.to_kept()));
         }
@@ -283,8 +287,8 @@ impl ChoiceSteps {
     ) -> Fed {
         let mut rest = String::new();
         self.halves[TextKind::Answer as usize].finish(&mut rest);
-        if !rest.is_empty() {
-            self.say(&Step::Text(rest.into()), out)?;
+        if let Some(step) = Step::piece(TextKind::Answer, &rest, None) {
+            self.say(&step, out)?;
         }
         self.waits = false;
         for place in std::mem::take(&mut self.awaited).into_values() {
@@ -520,28 +524,32 @@ impl HeldCall {
     /// read as `{}`.
     pub(super) fn send(&mut self, out: &mut StepEmitter<'_, '_>) -> bool {
         if !std::mem::replace(&mut self.has_begun, true) {
-            out.emit(&Step::CallBegin {
-                id: (&self.id).into(),
-                name: (&self.name).into(),
-                provider: self.provider.as_deref().map(Cow::from),
-            });
+            out.emit(&self.step(CallStepKind::Begin, ""));
         }
         if let Some(more) = self
             .arguments
             .get(self.sent..)
             .filter(|more| !more.is_empty())
         {
-            out.emit(&Step::CallArguments(more.into()));
+            out.emit(&self.step(CallStepKind::Arguments, more));
             self.sent = self.arguments.len();
         }
         let is_complete = self.state == ChoiceCallState::Complete;
         if is_complete {
-            out.emit(&Step::CallEnd {
-                arguments: (&self.arguments).into(),
-                provider: self.provider.as_deref().map(Cow::from),
-            });
+            out.emit(&self.step(CallStepKind::Called, &self.arguments));
         }
         is_complete
+    }
+
+    fn step<'s>(&'s self, kind: CallStepKind, text: &'s str) -> Step<'s> {
+        Step::Call(CallStep {
+            kind,
+            is_own: false,
+            id: (&self.id).into(),
+            name: (&self.name).into(),
+            text: text.into(),
+            provider: self.provider.as_deref().map(Cow::from),
+        })
     }
 }
 
