@@ -270,7 +270,8 @@ pub(crate) struct Keeping {
     /// after it ends; read it first as --resume does
     #[arg(short, long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// Sync a line to this file before each call starts, and its result after it has ended
+    /// Sync a line to this file before each call starts, and its result after it has ended; read it
+    /// first as --resume does
     #[arg(long, value_name = "LOG")]
     pub journal: Option<PathBuf>,
     /// A log or journal of an earlier run: a call that it answers does not run again, and its last

@@ -1,7 +1,7 @@
 //! `--replay`: results, and what persons answered, come from a log.
 
 use super::args::Args;
-use super::store::look;
+use super::store::{look, look_at};
 use anyhow::bail;
 use std::path::Path;
 use tool::CallReplay;
@@ -12,14 +12,13 @@ use tool::CallReplay;
 /// A file that cannot be read; a recording that is not a log.
 pub(crate) fn read(log: &Path, args: &Args) -> anyhow::Result<CallReplay> {
     let mut replay = CallReplay::default();
-    look(None, &[log.into()], &mut replay.recorded)?;
+    look_at([log].into_iter(), &mut replay.recorded)?;
     if !replay.recorded.has_stream() {
         bail!(
             "{}: holds no stream of events, so it is not a log of a run; a tape has no results of tools (llm-stream --tape plays it)",
             log.display()
         );
     }
-    let keeping = &args.keeping;
-    look(keeping.log.as_deref(), &keeping.resume, &mut replay.run)?;
+    look(&args.keeping, &mut replay.run)?;
     Ok(replay)
 }

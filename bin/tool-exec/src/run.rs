@@ -41,10 +41,9 @@ pub(crate) fn run(
     let keeping = &args.keeping;
     let runs = !args.dry_run && !args.list_pending;
     let records = if runs {
-        let files = [keeping.log.as_deref(), keeping.journal.as_deref()];
-        Records::open(files, &keeping.resume, &filter, &mut log)?
+        Records::open(keeping, &filter, &mut log)?
     } else {
-        look(keeping.log.as_deref(), &keeping.resume, &mut log)?;
+        look(keeping, &mut log)?;
         Records::default()
     };
     let starts = runs && replay.is_none();

@@ -8,4 +8,4 @@ mod records;
 pub(crate) use ::store::lines;
 pub(crate) use cache::Cache;
 pub(crate) use outputs::{Outputs, Spill};
-pub(crate) use records::{CallLog, Records, look};
+pub(crate) use records::{CallLog, Records, look, look_at};

@@ -248,7 +248,7 @@ fn the_log_may_be_its_own_journal() {
 
 /// How a run that continues from the file `log` may name it. In each of them the file holds all
 /// that went before, and gets all that follows.
-const SELF: [&[&str]; 9] = [
+const SELF: [&[&str]; 12] = [
     &["--log", "log"],
     &["--log", "log", "--resume", "log"],
     &["--resume", "log"],
@@ -258,6 +258,18 @@ const SELF: [&[&str]; 9] = [
     &["--resume", "log-link", "--journal", "/dev/stdout"],
     &["--resume", "/dev/fd/1", "--log", "log", "--journal", "log"],
     &["--resume", "log", "--journal", "journal"],
+    &["--journal", "log"],
+    &[
+        "--log",
+        "log",
+        "--journal",
+        "./log-hard",
+        "--resume",
+        "log-link",
+    ],
+    &[
+        "--resume", "log", "--resume", "log-link", "--resume", "log-hard",
+    ],
 ];
 
 /// A run that continues from the file `log`, named as `names` has it, and appends to it. A write
@@ -612,6 +624,72 @@ fn a_log_and_its_journal_are_not_two_histories() {
             let args = ["--resume", files[0], "--resume", files[1]];
             let again = run_in(&dir, &[put("write")], "", &args);
             assert_eq!((again.status, again.text.as_str()), (1, ""), "{files:?}");
+        }
+    }
+}
+
+#[test]
+fn what_ran_is_the_same_whichever_option_names_its_file_however_often() {
+    let tools = [put("write")];
+    let limit = "[[rule]]\ntool = \"put\"\nlimit = 3\n";
+    let kept = Dir::new();
+    let args = ["--log", "log", "--journal", "journal", "--no-time"];
+    let first = run_in(&kept, &tools, &turn(&calls(&["a", "b"])), &args);
+    assert_eq!(first.status, 0, "{}", first.errors);
+    // The limit leaves one more call, so a start that counts twice is seen.
+    let next = turn(&calls(&["a", "c", "d"]));
+    let names: [&[&str]; 9] = [
+        &["--log", "f"],
+        &["--journal", "f"],
+        &["--resume", "f"],
+        &["--log", "f", "--journal", "hard", "--resume", "link"],
+        &["--journal", "./f", "--resume", "hard"],
+        &["--resume", "f", "--resume", "f"],
+        &["--resume", "link", "--resume", "hard"],
+        &["--resume", "f", "--journal", "other"],
+        &["--log", "f", "--resume", "other"],
+    ];
+    for file in ["log", "journal"] {
+        for replays in [false, true] {
+            let mut all: Vec<String> = Vec::new();
+            for names in names {
+                let dir = Dir::new();
+                dir.write("policy", limit);
+                dir.write("f", kept.read(file));
+                // A copy that is the other kind of file.
+                dir.write(
+                    "other",
+                    kept.read(if file == "log" { "journal" } else { "log" }),
+                );
+                std::fs::hard_link(dir.path("f"), dir.path("hard")).unwrap();
+                std::os::unix::fs::symlink(dir.path("f"), dir.path("link")).unwrap();
+                dir.write("recorded", first.text.replace("put a", "recorded"));
+                let more: &[&str] = match replays {
+                    true => &["--replay", "recorded", "--no-time"],
+                    false => &["--policy", "policy", "--no-time"],
+                };
+                let input = if replays {
+                    &turn(&calls(&["a"]))
+                } else {
+                    &next
+                };
+                let out = run_in(&dir, &tools, input, &[names, more].concat());
+                let seen = format!("{} {}{}", out.status, out.text, dir.read("ran"));
+                if !names.contains(&"other") {
+                    all.push(seen);
+                } else if !replays {
+                    let ran: Vec<_> = ran(&dir).into_iter().collect();
+                    assert_eq!(
+                        ran,
+                        [("c".to_owned(), 1)],
+                        "{file} {names:?}: {}",
+                        out.errors
+                    );
+                }
+            }
+            all.iter()
+                .for_each(|seen| assert_eq!(*seen, all[0], "{file}"));
+            assert!(replays || all[0].ends_with("\nc\n"), "{}", all[0]);
         }
     }
 }

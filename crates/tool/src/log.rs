@@ -103,7 +103,9 @@ impl Log {
         if event.choice() != self.choice && event.kind() != Kind::SessionStats {
             return;
         }
-        self.history.event(event);
+        if event.kind() != Kind::ToolUse {
+            self.history.event(event);
+        }
         match event.kind() {
             Kind::StreamStart => {
                 let id = StreamStart::read(event).id.filter(|id| !id.is_empty());
@@ -135,7 +137,9 @@ impl Log {
                 }
                 let key: CallKey = (event.stream().map(|s| s.text().into()), id.str().into());
                 if is_start {
-                    self.started(key, ToolUse::read(event).timestamp);
+                    if self.started(key, ToolUse::read(event).timestamp) {
+                        self.history.event(event);
+                    }
                 } else if let Some(answer) = ToolAnswer::read(event) {
                     let again = self
                         .repeated
@@ -275,8 +279,8 @@ impl Log {
         }
     }
 
-    /// Takes the start of a call at `time`.
-    fn started(&mut self, key: CallKey, time: Option<u64>) {
+    /// Takes the start of a call at `time`. Returns whether no earlier file has it.
+    fn started(&mut self, key: CallKey, time: Option<u64>) -> bool {
         let file = self.file;
         let (call, seen, is_again) = self.repeated.entry(key.clone()).or_default();
         let past = self.calls.entry(key.clone()).or_default();
@@ -295,6 +299,7 @@ impl Log {
             let past = self.current(key, response, LoggedCall::is_over);
             past.starts.push(time);
         }
+        found.is_none()
     }
 
     /// The response that a start, a result or a tool message of this call belongs to. A call of the

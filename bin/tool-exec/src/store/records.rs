@@ -1,5 +1,6 @@
 //! What a run writes down of its calls, so that no call runs twice after a crash.
 
+use crate::args::Keeping;
 use ::store::{AppendedFile, FileId, Locks, lines};
 use anyhow::{Context, bail};
 use event::payload::{ToolResult, ToolUse};
@@ -27,11 +28,11 @@ pub(crate) struct Records {
 }
 
 impl Records {
-    /// Opens and locks the log, the journal, and the logs to resume from, and reads the log and the
-    /// latter into `history`.
+    /// Opens and locks the log, the journal, and the logs to resume from, and reads them into
+    /// `history`.
     ///
     /// A file is what it is, whatever the names by which options and standard output have it:
-    /// - what `--log` or `--resume` names is read, once, before anything is written;
+    /// - what any of the three options names is read, once, before anything is written;
     /// - what `--log` names gets all that goes to standard output, and so does the file that
     ///   standard output goes to if any of the three options names it: it is written here and not
     ///   by way of standard output, so that it is synced and holds whole lines;
@@ -41,8 +42,7 @@ impl Records {
     /// When one of them cannot be used, another run uses it, or a file that is written is also the
     /// input, whose lines would come again without end.
     pub(crate) fn open(
-        [log, journal]: [Option<&Path>; 2],
-        resume: &[PathBuf],
+        keeping: &Keeping,
         options: &Filter,
         history: &mut tool::Log,
     ) -> anyhow::Result<Self> {
@@ -54,43 +54,37 @@ impl Records {
         let stdout = FileId::of(io::stdout());
         // The logs to resume from are locked first, so that none of them changes while they are
         // read.
-        let resumed = resume.iter().map(|path| {
+        let resumed = keeping.resume.iter().map(|path| {
             let file = File::open(path).with_context(|| unreadable(path))?;
-            locks.take(&file, path).map(|()| file)
+            locks.take(&file, path).map(|()| (file, path.as_path()))
         });
-        let resumed: Vec<File> = resumed.collect::<anyhow::Result<_>>()?;
-        let is_stdout = |file: &&File| stdout.is_some() && FileId::of(file) == stdout;
-        let continued = resumed
-            .iter()
-            .zip(resume)
-            .find(|(file, _)| is_stdout(file))
-            .map(|(_, path)| path);
-        let mut open = |path: Option<&Path>, what| {
-            path.map(|path| AppendedFile::open(path, what, false, &mut locks, &options))
+        let resumed: Vec<_> = resumed.collect::<anyhow::Result<_>>()?;
+        let is_stdout = |file: &File| stdout.is_some() && FileId::of(file) == stdout;
+        let continued = resumed.iter().find(|(file, _)| is_stdout(file));
+        let mut open = |path: &Option<PathBuf>, what| {
+            path.as_ref()
+                .map(|path| AppendedFile::open(path, what, false, &mut locks, &options))
                 .transpose()
         };
-        let mut logs: Vec<_> = open(log, "log")?.into_iter().collect();
-        let mut journal = open(journal, "journal")?;
-        refuse_input(
-            &options,
-            logs.iter()
-                .chain(&journal)
-                .map(|file| file.id)
-                .chain(stdout),
+        let mut logs: Vec<_> = open(&keeping.log, "log")?.into_iter().collect();
+        let mut journal = open(&keeping.journal, "journal")?;
+        let written = || logs.iter().chain(&journal);
+        refuse_input(&options, written().map(|file| file.id).chain(stdout))?;
+        let appended = written().map(|file| (&file.file, Path::new(&file.name)));
+        read(
+            appended.chain(resumed.iter().map(|(file, path)| (file, *path))),
+            history,
         )?;
         if !logs.iter().any(|log| log.is_stdout) {
             if journal.as_ref().is_some_and(|journal| journal.is_stdout) {
                 logs.extend(journal.take());
-            } else if let Some(path) = continued {
+            } else if let Some((_, path)) = continued {
                 // Whoever opened standard output has followed a link already.
                 let log = AppendedFile::open(path, "log", true, &mut locks, &options)?;
                 logs.push(log);
             }
         }
         journal = journal.filter(|journal| logs.iter().all(|log| log.id != journal.id));
-        let named = logs.first().filter(|_| log.is_some()).map(|log| &log.file);
-        let paths = log.into_iter().chain(resume.iter().map(PathBuf::as_path));
-        read(named.into_iter().chain(&resumed).zip(paths), history)?;
         Ok(Records {
             log: CallLog::new("log", logs),
             journal: CallLog::new("journal", journal.into_iter().collect()),
@@ -132,23 +126,32 @@ impl Records {
     }
 }
 
-/// Reads logs into `calls`, without a lock: for a run that starts nothing. A log that is missing is
-/// empty.
+/// Reads what [`Records::open`] reads into `calls`, without a lock: for a run that starts nothing. A
+/// log or a journal that is missing is empty.
 ///
 /// # Errors
 /// When one of them cannot be read.
-pub(crate) fn look(
-    log: Option<&Path>,
-    resume: &[PathBuf],
+pub(crate) fn look(keeping: &Keeping, calls: &mut impl LogReader) -> anyhow::Result<()> {
+    let written = keeping.log.iter().chain(&keeping.journal);
+    let written = written.filter(|path| path.symlink_metadata().is_ok());
+    let paths = written.chain(&keeping.resume);
+    look_at(paths.map(PathBuf::as_path), calls)
+}
+
+/// Reads these logs into `calls`, without a lock.
+///
+/// # Errors
+/// When one of them cannot be read.
+pub(crate) fn look_at<'p>(
+    paths: impl Iterator<Item = &'p Path>,
     calls: &mut impl LogReader,
 ) -> anyhow::Result<()> {
-    let log = log.filter(|path| path.symlink_metadata().is_ok());
-    let paths = log.into_iter().chain(resume.iter().map(PathBuf::as_path));
-    let files = paths
-        .clone()
-        .map(|path| File::open(path).with_context(|| unreadable(path)));
-    let files: Vec<File> = files.collect::<anyhow::Result<_>>()?;
-    read(files.iter().zip(paths), calls)
+    let files = paths.map(|path| {
+        let file = File::open(path).with_context(|| unreadable(path))?;
+        Ok((file, path))
+    });
+    let files: Vec<_> = files.collect::<anyhow::Result<_>>()?;
+    read(files.iter().map(|(file, path)| (file, *path)), calls)
 }
 
 /// Reads files into `calls`, each once, however many names it has.
