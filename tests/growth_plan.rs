@@ -29,7 +29,7 @@ fn run(lines: &[String], settings: PlanSettings, ends: Ends) -> Cost {
     let mut written = 0;
     let mut scanner = Scanner::default();
     let start = now();
-    lines.iter().for_each(|line| plan.foresee_line(line));
+    lines.iter().for_each(|line| plan.foresee(line));
     let mut take = |plan: &mut Plan, ends: Ends| {
         loop {
             let steps = plan.steps();

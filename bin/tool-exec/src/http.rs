@@ -2,7 +2,7 @@
 
 mod sender;
 
-pub(crate) use sender::Sender;
+pub(crate) use sender::{Sender, guarded};
 
 use super::progress::ProgressMark;
 use super::store::Outputs;

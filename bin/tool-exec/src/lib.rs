@@ -37,6 +37,16 @@ use toolbox::{Access, Toolbox, trust};
 /// What the command is for, on one line.
 pub const ABOUT: &str = env!("CARGO_PKG_DESCRIPTION");
 
+/// A variable of the environment, if it is text.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// Writes a message to standard error, under the name of this command.
+fn say(text: &str) {
+    stdio::message("tool-exec", text);
+}
+
 /// Runs the command with the arguments of this process; returns the status to end with.
 pub fn main() -> ExitCode {
     supervisor::run_if_asked()
@@ -139,7 +149,7 @@ fn describe(args: &Args) -> anyhow::Result<Status> {
         trust::toolbox(&toolbox, &tools)?;
     }
     for why in &toolbox.left_out {
-        stdio::message("tool-exec", why);
+        crate::say(why);
     }
     print(&event::safe_json(&toolbox.pretty()?))
 }

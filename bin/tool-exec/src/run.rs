@@ -66,7 +66,7 @@ pub(crate) fn run(
     {
         filter.files.push("/dev/null".into());
     }
-    let read_ahead = stream::read_ahead(&filter.files, |line| plan.foresee_line(line));
+    let read_ahead = stream::read_ahead(&filter.files, |line| plan.foresee(line));
     if !runs {
         return dry::run(
             plan,
@@ -83,7 +83,7 @@ pub(crate) fn run(
         let text = format!(
             "{tool:?} needs {variable}, which the environment does not have: export it, else its calls fail"
         );
-        stdio::message("tool-exec", &text);
+        crate::say(&text);
     }
     groups::sweep();
     raise_limits();
@@ -141,10 +141,9 @@ fn cache(args: &Args, judge: &Judge) -> anyhow::Result<Option<Cache>> {
             let folder = Cache::default_folder().context("neither HOME nor XDG_CACHE_HOME is set");
             let cache = folder.and_then(|folder| Cache::open(&folder, true));
             let warn = |e: &anyhow::Error| {
-                stdio::message(
-                    "tool-exec",
-                    &format!("results are not cached: {e:#}, or turn it off with --no-cache"),
-                );
+                crate::say(&format!(
+                    "results are not cached: {e:#}, or turn it off with --no-cache"
+                ));
             };
             Ok(cache.inspect_err(warn).ok())
         }

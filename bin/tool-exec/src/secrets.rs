@@ -1,5 +1,6 @@
 //! Secrets to redact from all output.
 
+use super::variable;
 use client::secrets_in_url;
 use redact::{Redactor, is_secret_header};
 use std::borrow::Cow;
@@ -55,7 +56,7 @@ fn in_request(http: &HttpRun) -> Vec<String> {
     secrets.extend(http.proxy.iter().flat_map(|url| secrets_in_url(url)));
     for (name, text) in &http.headers {
         let is_named = text.variables().next().is_some();
-        let Ok(value) = text.fill(|name| std::env::var(name).ok()) else {
+        let Ok(value) = text.fill(variable) else {
             continue;
         };
         secrets.extend(in_header(name, &value, is_named));
@@ -90,7 +91,7 @@ fn in_command(tool: &Rc<tool::Tool>) -> Vec<String> {
     command
         .env
         .iter()
-        .filter_map(|name| std::env::var(name).ok())
+        .filter_map(|name| variable(name))
         .flat_map(|value| secrets_in_url(&value))
         .collect()
 }
@@ -120,11 +121,8 @@ fn in_program(program: &Program) -> Vec<String> {
     let mut secrets = vec![];
     for (_, text) in &program.env {
         let sources = RefCell::new(vec![]);
-        let value = |name: &str| {
-            std::env::var(name)
-                .ok()
-                .inspect(|value| sources.borrow_mut().push(value.clone()))
-        };
+        let value =
+            |name: &str| variable(name).inspect(|value| sources.borrow_mut().push(value.clone()));
         let Ok((whole, is_filled)) = fill(text, value) else {
             continue;
         };
@@ -150,16 +148,12 @@ fn in_endpoint(endpoint: &Endpoint) -> Vec<String> {
 }
 
 fn filled(value: &str) -> Option<(String, bool)> {
-    fill(value, |name| std::env::var(name).ok()).ok()
+    fill(value, variable).ok()
 }
 
 /// The tools whose requests need a variable that is not set, and the first such variable of each.
 pub(crate) fn missing(tools: &Tools) -> Vec<(String, String)> {
-    let value = |name: &str| {
-        std::env::var(name)
-            .ok()
-            .or((name == CALL_ID).then(|| name.into()))
-    };
+    let value = |name: &str| variable(name).or((name == CALL_ID).then(|| name.into()));
     let missing = |tool: &tool::Tool| match &tool.exec.as_ref()?.run {
         RunnerKind::Http(http) => http
             .query

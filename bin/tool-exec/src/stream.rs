@@ -107,10 +107,7 @@ impl SignalsSeen {
             send.send_modify(|(count, latest)| (*count, *latest) = (*count + 1, signal));
             let end = move || {
                 std::thread::sleep(BUSY);
-                stdio::message(
-                    "tool-exec",
-                    "ended in the middle of its work by the second signal",
-                );
+                crate::say("ended in the middle of its work by the second signal");
                 std::process::exit(128 + signal);
             };
             if send.borrow().0 == 2 && stdio::thread(end).is_err() {

@@ -5,8 +5,16 @@ use super::canonical::{Hash, digest, hex};
 use event::payload::ToolCall;
 use event::{Event, Raw, Text};
 
-/// The name of a call in a log or a run: its stream, as JSON, and its id.
-pub(crate) type CallKey = (Option<Box<str>>, Box<str>);
+/// A stream's name, as JSON; `None` for the unnamed stream.
+pub(crate) type StreamName = Option<Box<str>>;
+
+/// The name of a call in a log or a run: its stream and its id.
+pub(crate) type CallKey = (StreamName, Box<str>);
+
+/// The stream of an event.
+pub(crate) fn stream_of(event: &Event<'_>) -> StreamName {
+    event.stream().map(|name| name.text().into())
+}
 
 /// A call as the model requested it. Its tool may not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +63,7 @@ impl RequestedCall {
             (None, None) => Err(ArgumentRefusal::NotAnObject("null")),
         };
         RequestedCall {
-            stream: event.stream().map(|s| s.text().into()),
+            stream: stream_of(event),
             choice: event.choice(),
             response: None,
             occurrence: 0,
@@ -88,7 +96,7 @@ impl RequestedCall {
                     None => Arguments::read(""),
                 };
                 RequestedCall {
-                    stream: event.and_then(|e| e.stream()).map(|s| s.text().into()),
+                    stream: event.and_then(stream_of),
                     choice: event.map_or(0, |e| e.choice()),
                     response: None,
                     occurrence: 0,

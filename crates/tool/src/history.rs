@@ -2,7 +2,7 @@
 //! came.
 
 use super::argument::Arguments;
-use super::call::{CallKey, RequestedCall};
+use super::call::{CallKey, RequestedCall, stream_of};
 use super::canonical::{Hash, digest};
 use super::policy::Policy;
 use super::policy::counts::UseCounts;
@@ -39,7 +39,7 @@ impl History {
     /// Takes an event of the log or of the input. Messages go to [`History::assistant`],
     /// [`History::tool`] and [`History::user`].
     pub(crate) fn event(&mut self, event: &Event<'_>) {
-        let key = |id: event::Text<'_>| (event.stream().map(|s| s.text().into()), id.str().into());
+        let key = |id: event::Text<'_>| (stream_of(event), id.str().into());
         match event.kind() {
             Kind::ToolCall => self.call(&RequestedCall::of_event(event)),
             Kind::ToolUse => {
@@ -173,14 +173,7 @@ impl Starts {
         let ToolUse {
             tool_id, timestamp, ..
         } = ToolUse::read(event);
-        !tool_id.is_empty()
-            && self.count(
-                (
-                    event.stream().map(|s| s.text().into()),
-                    tool_id.str().into(),
-                ),
-                timestamp,
-            )
+        !tool_id.is_empty() && self.count((stream_of(event), tool_id.str().into()), timestamp)
     }
 
     /// Counts a start at this time, in milliseconds since 1970, if it is known. Returns whether it

@@ -5,7 +5,7 @@
 //! call.
 
 use super::argument::ArgumentRefusal;
-use super::call::{CallKey, RequestedCall};
+use super::call::{CallKey, RequestedCall, StreamName, stream_of};
 use super::canonical::Hash;
 use super::history::History;
 use super::policy::Policy;
@@ -23,7 +23,7 @@ const COMPARED: usize = 1000;
 pub struct Log {
     calls: HashMap<CallKey, VecDeque<LoggedCall>>,
     /// The id of the last response of each stream.
-    responses: HashMap<Option<Box<str>>, Option<Box<str>>>,
+    responses: HashMap<StreamName, Option<Box<str>>>,
     /// The number of the file that is read, of those that hold the log.
     file: usize,
     /// The starts of this file that earlier files have: for each id the call of the last one that was
@@ -109,7 +109,7 @@ impl Log {
         match event.kind() {
             Kind::StreamStart => {
                 let id = StreamStart::read(event).id.filter(|id| !id.is_empty());
-                let stream: Option<Box<str>> = event.stream().map(|s| s.text().into());
+                let stream = stream_of(event);
                 self.announced.retain(|(of, _)| *of != stream);
                 self.responses.insert(stream, id.map(|id| id.str().into()));
             }
@@ -135,7 +135,7 @@ impl Log {
                 if id.is_empty() {
                     return;
                 }
-                let key: CallKey = (event.stream().map(|s| s.text().into()), id.str().into());
+                let key: CallKey = (stream_of(event), id.str().into());
                 if is_start {
                     if self.started(key, ToolUse::read(event).timestamp) {
                         self.history.event(event);
@@ -206,10 +206,7 @@ impl Log {
                 let content = message
                     .get("content")
                     .map(|c| c.str().map_or_else(|| c.text().to_owned(), Into::into));
-                let key = (
-                    event.and_then(|e| e.stream()).map(|s| s.text().into()),
-                    id.as_ref().into(),
-                );
+                let key = (event.and_then(stream_of), id.as_ref().into());
                 self.history
                     .tool(&key, content.as_deref().unwrap_or_default());
                 let past = self.answered(

@@ -16,7 +16,7 @@ mod seen;
 mod turn;
 
 use super::approval::{AnswerSource, PersonAnswer, Reason};
-use super::call::RequestedCall;
+use super::call::{RequestedCall, StreamName, stream_of};
 use super::history::History;
 use super::judge::{Judge, ReadyCall};
 use super::log::{Log, LogReader};
@@ -25,7 +25,6 @@ use super::result::ToolAnswer;
 use event::payload::{Message, Retract, StreamEnd, StreamStart, Verdict, Warning};
 use event::{Event, Kind, Text};
 use retract::{cancelled, contradicted, taken_back};
-use schedule::StreamName;
 use seen::{CallNames, SeenCalls};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::rc::Rc;
@@ -149,27 +148,18 @@ impl Plan {
         unused.into_values().collect()
     }
 
-    /// Reads ahead: takes a line that [`Plan::event`] will get later. A call that the input itself
-    /// answers is not run.
-    pub fn foresee(&mut self, event: &Event<'_>) {
-        self.look_ahead(|ahead| ahead.event(event));
-    }
-
-    /// As [`Plan::foresee`], for a line that may be an event.
-    pub fn foresee_line(&mut self, line: &str) {
-        self.look_ahead(|ahead| ahead.line(line));
-    }
-
-    fn look_ahead(&mut self, look: impl FnOnce(&mut Log)) {
+    /// Reads ahead: takes a line that may be an event which [`Plan::event`] will get later. A call
+    /// that the input itself answers is not run.
+    pub fn foresee(&mut self, line: &str) {
         // One history takes what the log, the input and this run have.
         std::mem::swap(&mut self.ahead.history, &mut self.history);
-        look(&mut self.ahead);
+        self.ahead.line(line);
         std::mem::swap(&mut self.ahead.history, &mut self.history);
     }
 
     /// Takes the next event.
     pub fn event(&mut self, event: &Event<'_>) {
-        let stream = || event.stream().map(|s| Box::from(s.text()));
+        let stream = || stream_of(event);
         let mine = event.choice() == self.settings.choice;
         match event.kind() {
             Kind::StreamStart => {

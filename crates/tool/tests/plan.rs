@@ -463,10 +463,7 @@ fn the_input_may_answer_its_own_calls() {
     let again = message(&[("a", "last")]);
     let lines = [m.as_str(), sent, &again];
     let mut r = run();
-    let mut scanner = Scanner::default();
-    lines
-        .iter()
-        .for_each(|line| r.plan.foresee(&scanner.read(line).unwrap()));
+    lines.iter().for_each(|line| r.plan.foresee(line));
     assert_eq!(
         r.feed(&lines).said(),
         "+a",
@@ -701,7 +698,7 @@ fn an_answer_counts_for_the_call_that_was_shown() {
     assert_eq!(r.said(), "?a ?a", "another hash was shown");
     // The call is started elsewhere meanwhile: what was shown is not what would run now.
     r.plan
-        .foresee_line(r#"{"type":"tool_use","tool_id":"a","tool_name":"rm"}"#);
+        .foresee(r#"{"type":"tool_use","tool_id":"a","tool_name":"rm"}"#);
     assert_eq!(r.answer("a", PersonAnswer::Yes).said(), "?a");
     assert_eq!(r.answer("a", PersonAnswer::Yes).said(), "ya +a");
 }

@@ -8,7 +8,7 @@ use redact::is_secret_header;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::time::Duration;
-use tool::{CALL_ID, HttpRequest, HttpRun, VariableError};
+use tool::{AllowedAddresses, CALL_ID, HttpRequest, HttpRun, VariableError};
 use trace::TraceContext;
 
 /// How long a connection may take.
@@ -110,23 +110,37 @@ impl Sender {
         if is_own && let Some(network) = self.networks.borrow().get(&key) {
             return Ok(network.clone());
         }
-        let allow = http.allow.clone();
-        // As for a server of `mcpServers`: who writes an address of this machine means it.
-        let is_local = is_own && Route::of(url).is_local;
-        let mut guard = Guard::new(move |host, address| {
-            (is_local && address.ip().is_loopback())
-                || allow.allows(host, address.ip(), address.port())
-        });
-        if only_loopback {
-            guard = guard.only_loopback();
-        }
         let proxy = http.proxy.as_ref().map(|url| Proxy { url: url.clone() });
-        let network = Network::guarded(url, guard, CONNECT, proxy.as_ref())?;
+        let network = guarded(url, is_own, &http.allow, only_loopback, proxy.as_ref())?;
         if is_own {
             self.networks.borrow_mut().insert(key, network.clone());
         }
         Ok(network)
     }
+}
+
+/// The way to the server of `url`, over which only addresses of the public internet are connected
+/// to, and those that the tools file allows. `is_own`: the tools file names `url`, so an address of
+/// this machine there is meant. `only_loopback`: what is sent may not leave this machine.
+///
+/// # Errors
+/// What is wrong with the address.
+pub(crate) fn guarded(
+    url: &str,
+    is_own: bool,
+    allow: &AllowedAddresses,
+    only_loopback: bool,
+    proxy: Option<&Proxy>,
+) -> Result<Network, Error> {
+    let allow = allow.clone();
+    let is_local = is_own && Route::of(url).is_local;
+    let mut guard = Guard::new(move |host, address| {
+        (is_local && address.ip().is_loopback()) || allow.allows(host, address.ip(), address.port())
+    });
+    if only_loopback {
+        guard = guard.only_loopback();
+    }
+    Network::guarded(url, guard, CONNECT, proxy)
 }
 
 /// The host and the port of an address, as `allow` has them.
@@ -152,7 +166,7 @@ fn with_variables(
         if name == CALL_ID {
             Some(id.to_owned())
         } else {
-            std::env::var(name).ok()
+            crate::variable(name)
         }
     };
     let mut url = request.url.clone();

@@ -181,10 +181,9 @@ impl Pool {
             return Ok(Rc::clone(running));
         }
         if slot.was_started {
-            ::stdio::message(
-                "tool-exec",
-                &format!("the server {name:?} has ended and is started again"),
-            );
+            crate::say(&format!(
+                "the server {name:?} has ended and is started again"
+            ));
         }
         slot.running = None;
         slot.was_started = true;
@@ -321,13 +320,10 @@ impl Pool {
         if !changes.is_empty() {
             self.is_blocked.set(true);
             show(&changes);
-            ::stdio::message(
-                "tool-exec",
-                &format!(
-                    "these tools are blocked; to accept them, run {}",
-                    self.file.update()
-                ),
-            );
+            crate::say(&format!(
+                "these tools are blocked; to accept them, run {}",
+                self.file.update()
+            ));
         }
         // A tool that is new is not offered, so it cannot be called.
         let name = |change| match change {

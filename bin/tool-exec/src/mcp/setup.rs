@@ -81,10 +81,9 @@ impl Setup {
             let name = &tool.name;
             let types = tool.schema.unknown_types().join(", ");
             let what = "has types that JSON Schema does not have, write string, number, integer, boolean, object, array or null";
-            stdio::message(
-                "tool-exec",
-                &format!("{file}: the schema of {name:?} {what}; not validated: {types}"),
-            );
+            crate::say(&format!(
+                "{file}: the schema of {name:?} {what}; not validated: {types}"
+            ));
         }
         let redactor = secrets::redactor(&list, &servers);
         let pool = Rc::new(Pool::new(servers, (lock, file), folder, confines, redactor));
@@ -137,9 +136,7 @@ impl Setup {
     pub(crate) fn verify(&self, backend: &Backend) -> anyhow::Result<()> {
         if let Backend::Hub(hub) = backend {
             let changes = stream::block_on(hub.check())?;
-            changes
-                .iter()
-                .for_each(|line| ::stdio::message("tool-exec", line));
+            changes.iter().for_each(|line| crate::say(line));
             return if changes.is_empty() {
                 Ok(())
             } else {
@@ -208,22 +205,23 @@ impl Setup {
             for (server, tools) in &all {
                 let name = &server.name;
                 let target = server.target();
-                ::stdio::message(
-                    "tool-exec",
-                    &format!("locked: {} tools of {name} ({target})", tools.len()),
-                );
+                crate::say(&format!(
+                    "locked: {} tools of {name} ({target})",
+                    tools.len()
+                ));
             }
             for source in &toolbox.described {
-                ::stdio::message(
-                    "tool-exec",
-                    &format!("locked: {} tools of {}", source.tools.len(), source.name),
-                );
+                crate::say(&format!(
+                    "locked: {} tools of {}",
+                    source.tools.len(),
+                    source.name
+                ));
             }
             let path = self.pool.file.path.display();
-            ::stdio::message(
-                "tool-exec",
-                &format!("{path}: {count} tools, {} of them changed", changes.len()),
-            );
+            crate::say(&format!(
+                "{path}: {count} tools, {} of them changed",
+                changes.len()
+            ));
             Ok(())
         })
     }
@@ -243,10 +241,10 @@ fn add_tools(list: &mut Tools, servers: &Servers, lock: &Lock) -> Result<(), Fil
             }
             match list.add(definition, server) {
                 Err(e) if e.is_taken_name() => return Err(e),
-                Err(e) => ::stdio::message(
-                    "tool-exec",
-                    &format!("a tool of the server {:?} is not offered: {e}", server.name),
-                ),
+                Err(e) => crate::say(&format!(
+                    "a tool of the server {:?} is not offered: {e}",
+                    server.name
+                )),
                 Ok(()) => {}
             }
         }

@@ -126,7 +126,7 @@ impl Outputs {
                 let text = format!(
                     "whole outputs are not kept: {e:#}, or turn it off with --keep-outputs 0"
                 );
-                stdio::message("tool-exec", &text);
+                crate::say(&text);
             })
             .ok()
     }

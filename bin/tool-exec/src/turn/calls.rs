@@ -398,10 +398,9 @@ impl Calls {
             && let Some(life) = active.ready.tool.exec.as_ref().and_then(|exec| exec.cache)
             && let Err(e) = cache.put(name, &active.call.name, life, &answer)
         {
-            stdio::message(
-                "tool-exec",
-                &format!("the cache cannot be written: {e}, going on without"),
-            );
+            crate::say(&format!(
+                "the cache cannot be written: {e}, going on without"
+            ));
             self.cache = None;
         }
         let answer = self.plan.done(key, answer);
@@ -486,16 +485,15 @@ impl Calls {
         } else {
             "calls wait"
         };
-        stdio::message(
-            "tool-exec",
-            &format!("{what} for a person; run with: {yes} ; or refuse with: {no}"),
-        );
+        crate::say(&format!(
+            "{what} for a person; run with: {yes} ; or refuse with: {no}"
+        ));
     }
 
     /// Reports the answers of a person that fit no call of the run.
     pub(crate) fn report_unused(&self) {
         for answer in self.plan.unused_answers() {
-            stdio::message("tool-exec", &answer.to_string());
+            crate::say(&answer.to_string());
         }
     }
 
@@ -514,7 +512,7 @@ impl Calls {
         let text = format!(
             "waiting for running calls to end ({names}), press Ctrl-C again to stop them now"
         );
-        stdio::message("tool-exec", &text);
+        crate::say(&text);
     }
 
     /// A text without secrets.
@@ -548,35 +546,44 @@ impl Calls {
         reason: Option<String>,
         out: &mut LineWriter<'_>,
     ) {
-        if let Some(replay) = &self.options.replay {
-            if let Some(recorded) = replay.approval(call) {
-                let approval = Approval {
-                    tool_id: (&*call.id).into(),
-                    tool_name: (&*call.name).into(),
-                    hash: (&recorded.hash).into(),
-                    decision: (&recorded.decision).into(),
-                    by: (&recorded.by).into(),
-                    source: (&recorded.source).into(),
-                    reason: recorded.reason.as_ref().map(Text::from),
-                    timestamp: self.now(),
+        let user;
+        let (hash, decision, by, source, reason) = match &self.options.replay {
+            Some(replay) => match replay.approval(call) {
+                Some(it) => (
+                    &*it.hash,
+                    &*it.decision,
+                    &*it.by,
+                    &*it.source,
+                    it.reason.clone(),
+                ),
+                None => return,
+            },
+            None => {
+                let (by, source) = match (&self.options.answered_by, source) {
+                    (Some(name), AnswerSource::Option) => (&**name, AnswerSource::Http),
+                    _ => {
+                        user = approve::user_name();
+                        (&*user, source)
+                    }
                 };
-                write(out, approval, call);
+                let reason = reason.map(|reason| self.clean(&reason));
+                (
+                    ready.hash.as_str(),
+                    verdict.name(),
+                    by,
+                    source.name(),
+                    reason,
+                )
             }
-            return;
-        }
-        let (by, source) = match (&self.options.answered_by, source) {
-            (Some(name), AnswerSource::Option) => (name.clone(), AnswerSource::Http),
-            _ => (approve::user_name(), source),
         };
-        let reason = reason.map(|reason| self.clean(&reason));
         let approval = Approval {
             tool_id: (&*call.id).into(),
             tool_name: (&*call.name).into(),
-            hash: ready.hash.as_str().into(),
-            decision: verdict.name().into(),
-            by: (&by).into(),
-            source: source.name().into(),
-            reason: reason.as_deref().map(Text::from),
+            hash: hash.into(),
+            decision: decision.into(),
+            by: by.into(),
+            source: source.into(),
+            reason: reason.as_ref().map(Text::from),
             timestamp: self.now(),
         };
         write(out, approval, call);

@@ -44,7 +44,7 @@ pub(crate) fn run(
     )?;
     let tally = dry.plan.tally();
     if let Some(why) = session::why(&tally, outcome.error) {
-        stdio::message("tool-exec", &why);
+        crate::say(&why);
     }
     outcome.error |= tally.is_failure();
     Ok(outcome.status(if dry.found { Status::Done } else { Status::No }))

@@ -168,7 +168,7 @@ impl ToolSession<'_> {
             let lines = bytes
                 .split(|b| *b == b'\n')
                 .filter_map(|line| std::str::from_utf8(line).ok());
-            lines.for_each(|line| self.calls.plan.foresee_line(line));
+            lines.for_each(|line| self.calls.plan.foresee(line));
         }
         match self
             .reader
@@ -267,7 +267,7 @@ impl ToolSession<'_> {
             return Ok(Status::No);
         }
         if let Some(why) = why(&tally, error || signal.is_some()) {
-            stdio::message("tool-exec", &why);
+            crate::say(&why);
         }
         self.calls.report_unused();
         self.calls.report_pending();

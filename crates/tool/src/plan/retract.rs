@@ -1,9 +1,9 @@
 //! Takes calls out of the schedule: calls that a `retract` names, that the message does not list,
 //! or whose turn failed.
 
-use super::schedule::StreamName;
 use super::turn::{MessageCalls, PlannedState, StopCause};
 use super::{Plan, PlanStep};
+use crate::call::StreamName;
 use crate::result::{Status, ToolAnswer};
 use std::rc::Rc;
 use std::time::Duration;

@@ -3,13 +3,10 @@
 use super::turn::{MessageCalls, PlannedCall, PlannedState};
 use super::{Plan, PlanStep};
 use crate::approval::Class;
-use crate::call::RequestedCall;
+use crate::call::{RequestedCall, StreamName};
 use crate::log::LoggedCall;
 use crate::result::{Status, ToolAnswer};
 use std::rc::Rc;
-
-/// A stream's name, as JSON; `None` for the unnamed stream.
-pub(crate) type StreamName = Option<Box<str>>;
 
 impl Plan {
     pub(crate) fn answer(&mut self, key: u64, answer: Rc<ToolAnswer>) {

@@ -1,6 +1,6 @@
 //! The calls that this run has taken, so that one which comes again does not run again.
 
-use crate::call::{CallKey, RequestedCall};
+use crate::call::{CallKey, RequestedCall, StreamName};
 use crate::canonical::Hash;
 use crate::result::{Status, ToolAnswer};
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -164,7 +164,7 @@ enum CallName {
 /// The numbers of the calls of each name. A later turn may use a name again, so there may be
 /// several.
 #[derive(Debug, Default)]
-pub(crate) struct CallNames(HashMap<(Option<Box<str>>, CallName), BTreeSet<u64>>);
+pub(crate) struct CallNames(HashMap<(StreamName, CallName), BTreeSet<u64>>);
 
 impl CallNames {
     pub(crate) fn add(&mut self, call: &RequestedCall, key: u64) {
@@ -191,7 +191,7 @@ impl CallNames {
     /// The latest call of that id, or, without an id, of that index.
     pub(crate) fn latest(
         &self,
-        stream: &Option<Box<str>>,
+        stream: &StreamName,
         id: Option<&str>,
         index: Option<i64>,
     ) -> Option<u64> {

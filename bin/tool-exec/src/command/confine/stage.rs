@@ -38,10 +38,7 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
         Ok(mut command) => explain(&confinement, command.exec()).to_string(),
         Err(why) => why,
     };
-    stdio::message(
-        "tool-exec",
-        &format!("the command cannot be started: {why}"),
-    );
+    crate::say(&format!("the command cannot be started: {why}"));
     Some(ExitCode::from(REFUSED))
 }
 

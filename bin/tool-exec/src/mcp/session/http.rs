@@ -4,7 +4,7 @@
 
 use super::stdio::{MOST_ASKED, asks_on, failed_by_server, not_a_message};
 use api::Request;
-use client::{Body, Error, Guard, Network, PieceContent, TimeLimits};
+use client::{Body, Error, Network, PieceContent, TimeLimits};
 use futures::{Stream, StreamExt};
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
@@ -22,7 +22,6 @@ use std::io::{self, Cursor};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 use tool::fill;
 use tool::mcp::Endpoint;
 
@@ -30,8 +29,6 @@ use tool::mcp::Endpoint;
 const LONGEST: usize = 16 << 20;
 /// How much of an answer that is an error is read, in bytes.
 const LONGEST_ERROR: usize = 4096;
-/// How long a connection may take.
-const CONNECT: Duration = Duration::from_secs(10);
 
 /// The events of an answer.
 type Events = Pin<Box<dyn Stream<Item = Result<Sse, SseError>> + Send>>;
@@ -59,8 +56,7 @@ pub(super) fn connect(to: &Endpoint) -> Result<HttpTransport, String> {
     let mut has_secret = !client::secrets_in_url(&to.url).is_empty();
     for (name, value) in &to.headers {
         let wrong = |e: &dyn std::fmt::Display| format!("headers.{name}: {e}");
-        let (value, is_filled) =
-            fill(value, |name| std::env::var(name).ok()).map_err(|e| wrong(&e))?;
+        let (value, is_filled) = fill(value, crate::variable).map_err(|e| wrong(&e))?;
         let value = value.trim();
         let is_taken = [
             HEADER_SESSION_ID,
@@ -82,20 +78,10 @@ pub(super) fn connect(to: &Endpoint) -> Result<HttpTransport, String> {
         has_secret |= is_filled || redact::is_secret_header(name);
         headers.push((name.to_ascii_lowercase(), value.to_owned()));
     }
-    let is_local = client::Route::of(&to.url).is_local;
-    let allowed = to.allow.clone();
-    let guard = Guard::new(move |host, address| {
-        (is_local && address.ip().is_loopback())
-            || allowed.allows(host, address.ip(), address.port())
-    });
-    let guard = if has_secret && to.url.starts_with("http:") {
-        guard.only_loopback()
-    } else {
-        guard
-    };
-    let network = Network::guarded(&to.url, guard, CONNECT, None).map_err(|e| e.to_string())?;
-    let config =
-        StreamableHttpClientTransportConfig::with_uri(to.url.as_str()).max_sse_event_size(LONGEST);
+    let only_loopback = has_secret && to.url.starts_with("http:");
+    let network = crate::http::guarded(&to.url, true, &to.allow, only_loopback, None)
+        .map_err(|e| e.to_string())?;
+    let config = StreamableHttpClientTransportConfig::with_uri(to.url.as_str());
     Ok(HttpTransport::with_client(
         HttpClient {
             network,

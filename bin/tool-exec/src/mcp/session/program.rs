@@ -41,7 +41,7 @@ impl ServerProcess {
         environment.retain(|(name, _)| name != "TOOL_ARGUMENTS");
         for (name, value) in &of.env {
             let (value, _) = fill(value, |name| {
-                std::env::var(name).ok().filter(|_| name != program::HUB)
+                crate::variable(name).filter(|_| name != program::HUB)
             })
             .map_err(|e| format!("env.{name}: {e}"))?;
             environment.retain(|(known, _)| known.to_str() != Some(name));

@@ -60,7 +60,7 @@ impl ServerFaults {
                 ""
             };
             let text = format!("the server {:?} {what}{more}", self.0.server);
-            ::stdio::message("tool-exec", &self.0.redactor.text(&text));
+            crate::say(&self.0.redactor.text(&text));
         }
     }
 
