@@ -1,5 +1,7 @@
 //! The memory budget: how many bytes all requests and answers may hold in memory together.
 
+use api::FailedAnswer;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -29,6 +31,46 @@ pub struct Share {
     bytes: usize,
 }
 
+/// Why the budget takes no more bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoRoom {
+    /// Other requests and answers use it now.
+    Now,
+    /// What needs so many bytes is larger than the whole budget, so trying again is of no use.
+    Ever { bytes: usize, most: usize },
+}
+
+impl NoRoom {
+    /// The failure of what finds no room.
+    pub(crate) fn failure(self) -> FailedAnswer {
+        let (status, code, wait) = match self {
+            NoRoom::Now => (503, "memory_full", Some(FULL_MS)),
+            NoRoom::Ever { .. } => (413, "memory_exceeded", None),
+        };
+        FailedAnswer {
+            status,
+            code: code.to_owned(),
+            message: self.to_string(),
+            retry_after_ms: wait,
+            ..FailedAnswer::default()
+        }
+    }
+}
+
+impl fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoRoom::Now => f.write_str(MEMORY),
+            NoRoom::Ever { bytes, most } => write!(
+                f,
+                "this takes at least {bytes} bytes of memory, and --max-memory allows {most}; begin another session, send less, or raise --max-memory"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for NoRoom {}
+
 /// A share changes in blocks of this size, so that most events do not touch the common count.
 const BLOCK: usize = 4 << 10;
 
@@ -56,9 +98,33 @@ impl MemoryBudget {
 }
 
 impl Share {
+    /// The budget that it is a part of.
+    pub(crate) fn budget(&self) -> &MemoryBudget {
+        &self.budget
+    }
+
     /// How many bytes the share uses.
     pub fn kept(&self) -> usize {
         self.bytes
+    }
+
+    /// Sets how many bytes the share uses, of a request that needs `beside` bytes of other shares, too.
+    ///
+    /// # Errors
+    /// The share stays as it is where there is no room.
+    pub(crate) fn reserve(&mut self, bytes: usize, beside: usize) -> Result<(), NoRoom> {
+        match self.keep(bytes) {
+            true => Ok(()),
+            false => Err(self.no_room(bytes.saturating_add(beside))),
+        }
+    }
+
+    /// Why so many bytes have found no room.
+    pub(crate) fn no_room(&self, bytes: usize) -> NoRoom {
+        match self.budget.most() {
+            most if bytes > most => NoRoom::Ever { bytes, most },
+            _ => NoRoom::Now,
+        }
     }
 
     /// Sets how many bytes the share uses. Returns whether the budget allows that; otherwise the
@@ -104,6 +170,11 @@ mod tests {
         assert!(one.keep(1) && other.keep(9 * BLOCK));
         drop(other);
         assert!(one.keep(10 * BLOCK) && !one.keep(usize::MAX));
+        let mut other = budget.share();
+        assert_eq!(other.reserve(10 * BLOCK, 0), Err(NoRoom::Now));
+        let most = 10 * BLOCK;
+        let bytes = most + 1;
+        assert_eq!(other.reserve(most, 1), Err(NoRoom::Ever { bytes, most }));
         drop(one);
         assert_eq!(budget.0.kept.load(Ordering::Relaxed), 0);
     }

@@ -33,7 +33,7 @@ pub(crate) use retain::Retain;
 pub(crate) use run_file::RunFile;
 pub(crate) use view::ResponseView;
 
-use crate::budget::{MemoryBudget, Share};
+use crate::budget::{MemoryBudget, NoRoom, Share};
 use crate::metrics::ServiceMetrics;
 use crate::pipe::Pipe;
 use crate::traces::TraceFile;
@@ -287,7 +287,7 @@ impl Sessions {
         if !self.may_grow(end + waiting as u64) {
             return Err(InboxFull::Session);
         }
-        session.put_off(lines)
+        session.put_off(lines).map_err(InboxFull::Memory)
     }
 
     /// Hands `take` each event between two offsets, which are ends of lines, with its place in bytes,
@@ -442,7 +442,7 @@ impl SessionReader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InboxFull {
     /// The memory budget has no room.
-    Memory,
+    Memory(NoRoom),
     /// The session may not become longer.
     Session,
 }
@@ -454,12 +454,10 @@ impl LiveSession {
     /// Keeps lines for the next turn of the response that is made.
     ///
     /// # Errors
-    /// [`InboxFull::Memory`].
-    pub(crate) fn put_off(&self, lines: &[u8]) -> Result<(), InboxFull> {
+    /// Where the memory budget has no room.
+    pub(crate) fn put_off(&self, lines: &[u8]) -> Result<(), NoRoom> {
         let Inbox { lines: all, share } = &mut *self.inbox.borrow_mut();
-        if !share.keep(all.len() + lines.len()) {
-            return Err(InboxFull::Memory);
-        }
+        share.reserve(all.len() + lines.len(), 0)?;
         all.extend_from_slice(lines);
         Ok(())
     }

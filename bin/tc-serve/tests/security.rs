@@ -597,8 +597,8 @@ fn requests_share_a_budget_of_bytes() {
     let many = STREAM.replace("\"hi\"", &format!("[{}]", vec!["{}"; 20_000].join(",")));
     assert_eq!(
         service.post(CHAT, &many).status,
-        503,
-        "small values take more than their text"
+        413,
+        "small values take more than their text, here more than all of the memory"
     );
     // A small one finds room beside it, and a large one when it has ended.
     let small = service.send("POST", CHAT, JSON, STREAM);

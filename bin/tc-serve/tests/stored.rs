@@ -656,8 +656,7 @@ fn a_full_memory_refuses_to_read_a_kept_answer_and_does_not_change_it() {
         format!("{CONVERSATIONS}/{conversation}/items"),
     ] {
         let refused = kept.get(&path);
-        assert_eq!(refused.status, 503, "{path}: {}", short(&refused.body));
-        assert!(refused.head.contains("retry-after"), "{}", refused.head);
+        too_large(&refused);
     }
     let cut = kept.get(&format!("{object}?stream=true")).body;
     let is_ended = ["response.failed", "response.completed"].map(|end| cut.contains(end));
@@ -665,6 +664,37 @@ fn a_full_memory_refuses_to_read_a_kept_answer_and_does_not_change_it() {
     kept.options[memory] = "1M".to_owned();
     kept.restart();
     assert_eq!(kept.response(&id)["status"], "completed");
+}
+
+/// The answer to a request that needs more than all of 200 KiB: trying again is of no use.
+fn too_large(refused: &Response) {
+    let error = &value(refused)["error"];
+    assert_eq!(refused.status, 413, "{error}");
+    assert_eq!(error["code"], "memory_exceeded", "{error}");
+    let message = error["message"].as_str().expect("a message");
+    assert!(message.contains("--max-memory allows 204800"), "{message}");
+    assert!(!refused.head.contains("retry-after"), "{}", refused.head);
+}
+
+/// A client that tries again as long as it gets 503 would do so for ever.
+#[test]
+fn a_session_that_is_larger_than_the_memory_is_refused_for_good() {
+    let mut kept = Kept::with(&["--max-memory", "1M"]);
+    // Of the second one there is room for the session, and none for a request with all of it.
+    for length in [300_000, 120_000] {
+        let (id, _) = kept.respond(&input("one"), &"x".repeat(length));
+        let memory = kept.options.len() - 1;
+        kept.options[memory] = "200K".to_owned();
+        kept.restart();
+        too_large(&kept.post(RESPONSES, "", &after(&id, "two")));
+        let mut unstored = after(&id, "two");
+        unstored["store"] = false.into();
+        too_large(&kept.post(RESPONSES, "", &unstored));
+        // Others are answered.
+        kept.respond(&input("three"), "3");
+        kept.options[memory] = "1M".to_owned();
+        kept.restart();
+    }
 }
 
 /// What is said while an answer is made waits for the next turn, in memory.

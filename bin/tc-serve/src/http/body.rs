@@ -74,9 +74,7 @@ async fn whole(
             return Err(too_long(limits));
         }
         bytes.extend_from_slice(piece);
-        if !share.keep(bytes.len()) {
-            return Err(Refusal::memory());
-        }
+        share.reserve(bytes.len(), 0)?;
     }
     Ok(bytes.into())
 }
@@ -93,9 +91,7 @@ pub(super) async fn inbound(
     body: &Bytes,
     share: &mut Share,
 ) -> Result<InboundRequest, Refusal> {
-    if !share.keep(api::inbound_size(body).saturating_add(body.len())) {
-        return Err(Refusal::memory());
-    }
+    share.reserve(api::inbound_size(body).saturating_add(body.len()), 0)?;
     let read = if body.len() < AT_ONCE {
         front.read(body)
     } else {

@@ -48,7 +48,8 @@ impl Service {
         let call = segment(request.uri().path(), 3).to_owned();
         let key = self.key_hash(admitted.key);
         let id = Some(session.id);
-        sessions.read_ahead_of(id, key.as_deref()).await;
+        let read = sessions.read_ahead_of(id, key.as_deref());
+        read.await.map_err(|error| Named::Session.refuse(error))?;
         let asked = PersonAsks {
             sessions: Rc::clone(sessions),
             session,
@@ -281,7 +282,7 @@ impl PersonAsks {
         if is_running {
             let put_off = self.sessions.put_off(&self.session, &line);
             put_off.map_err(|full| match full {
-                InboxFull::Memory => Refusal::memory(),
+                InboxFull::Memory(no_room) => no_room.into(),
                 InboxFull::Session => Named::Session.refuse(PlaceError::TooLong),
             })?;
         } else {

@@ -35,7 +35,8 @@ impl Service {
         if let Some((sessions, session)) = &found {
             let key = self.key_hash(admitted.key);
             let id = Some(session.id);
-            sessions.read_ahead_of(id, key.as_deref()).await;
+            let read = sessions.read_ahead_of(id, key.as_deref());
+            read.await.map_err(|error| Named::Session.refuse(error))?;
         }
         match path {
             ChatPath::Stream => {

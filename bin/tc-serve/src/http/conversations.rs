@@ -314,10 +314,8 @@ impl<'a> ConversationItems<'a> {
 
     /// Counts bytes that are kept until the answer is made.
     fn keep(&mut self, bytes: usize) -> Result<(), Refusal> {
-        match self.share.keep(self.share.kept() + bytes) {
-            true => Ok(()),
-            false => Err(Refusal::memory()),
-        }
+        let beside = self.outline.conversation_size();
+        Ok(self.share.reserve(self.share.kept() + bytes, beside)?)
     }
 }
 
@@ -434,9 +432,10 @@ impl Service {
             return Ok(None);
         };
         stored.front = AnyFront::Api(Front::Responses);
-        sessions.read_ahead_of(Some(stored.id.session), key).await;
-        let outline = sessions.outline(stored.id.session);
-        let outline = outline.map_err(|error| Named::Response.refuse(error))?;
+        let failed = |error: StoreError| Named::Response.refuse(error);
+        let read = sessions.read_ahead_of(Some(stored.id.session), key);
+        read.await.map_err(failed)?;
+        let outline = sessions.outline(stored.id.session).map_err(failed)?;
         let known = outline.response(&stored.id.to_string());
         let end = known.map_or(u64::MAX, ResponseOutline::behind);
         let body = self

@@ -65,7 +65,8 @@ impl Service {
             _ => None,
         };
         let key = self.key_hash(admitted.key);
-        sessions.read_ahead_of(session, key.as_deref()).await;
+        let read = sessions.read_ahead_of(session, key.as_deref());
+        read.await.map_err(|error| Named::Response.refuse(error))?;
         let asked = AskedFor {
             sessions: Rc::clone(sessions),
             key,

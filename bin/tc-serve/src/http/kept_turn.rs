@@ -87,8 +87,8 @@ impl Service {
     /// is not kept.
     ///
     /// # Errors
-    /// 404 for a response or a conversation that is not kept here for this client, 503 where `share`
-    /// finds no room for it.
+    /// 404 for a response or a conversation that is not kept here for this client, [`crate::budget::NoRoom`] where
+    /// `share` has none for it.
     pub(super) async fn recall(
         &self,
         admitted: &Admitted,
@@ -108,14 +108,11 @@ impl Service {
         let Some(wanted) = referred(inbound)? else {
             return Ok(());
         };
-        sessions
-            .read_ahead_of(wanted.session(), key.as_deref())
-            .await;
+        let read = sessions.read_ahead_of(wanted.session(), key.as_deref());
+        read.await.map_err(|error| named(wanted).refuse(error))?;
         let history = sessions.history(wanted, key.as_deref());
         let (history, size) = history.map_err(|error| named(wanted).refuse(error))?;
-        if !share.keep(share.kept() + size) {
-            return Err(Refusal::memory());
-        }
+        share.reserve(share.kept() + size, size)?;
         inbound.continue_from(history);
         Ok(())
     }
@@ -134,9 +131,8 @@ impl Service {
     ) -> Result<Response<ResponseBody>, Refusal> {
         let key = self.key_hash(asked.admitted.key);
         let wanted = asked.place(sessions, key.as_deref())?.wanted;
-        sessions
-            .read_ahead_of(wanted.session(), key.as_deref())
-            .await;
+        let read = sessions.read_ahead_of(wanted.session(), key.as_deref());
+        read.await.map_err(|error| named(wanted).refuse(error))?;
         let is_background = asked.inbound.background();
         let is_stream = asked.front.streams(&asked.inbound);
         let is_sse = accepts_sse(asked.headers);
@@ -258,9 +254,7 @@ impl Service {
         lines.extend(self.response_line(id, &asked, &body_hash, &options, client.as_ref())?);
         let mut share = asked.share;
         // The request to a provider has the history, too.
-        if !share.keep(share.kept() + history_size) {
-            return Err(Refusal::memory());
-        }
+        share.reserve(share.kept() + history_size, history_size)?;
         let mut inbound = asked.inbound;
         if let Some(history) = &history
             && inbound.chat.is_some()
@@ -298,7 +292,7 @@ impl Service {
             }
         });
         let put_off = session.put_off(&said[at_once..]);
-        put_off.map_err(|_| Refusal::memory())?;
+        put_off?;
         if let Err(error) = writer.append(&lines) {
             session.take_put_off();
             return Err(not_written(&error).into());

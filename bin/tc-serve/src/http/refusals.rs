@@ -58,11 +58,6 @@ impl Named {
                 let message = "this session is as long as --max-session allows; begin another";
                 Refusal::new(413, "session_too_long", message)
             }
-            PlaceError::Store(StoreError::Io(error))
-                if error.kind() == std::io::ErrorKind::OutOfMemory =>
-            {
-                Refusal::memory()
-            }
             PlaceError::Store(StoreError::Moved(end)) => {
                 let message = format!("the session ends at byte {end}");
                 Refusal::new(400, "offset_behind_end", message)

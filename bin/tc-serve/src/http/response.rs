@@ -2,7 +2,7 @@
 //! drives it: dropping the body ends the source of its events.
 
 use super::sessions::FollowBody;
-use crate::budget::{FULL_MS, MEMORY, Share};
+use crate::budget::{FULL_MS, NoRoom, Share};
 use crate::front::AnyFront;
 use crate::keys::KEY_REMOVED;
 use crate::life::ConnectionPhase;
@@ -419,6 +419,12 @@ impl From<FailedAnswer> for Refusal {
     }
 }
 
+impl From<NoRoom> for Refusal {
+    fn from(no_room: NoRoom) -> Refusal {
+        no_room.failure().into()
+    }
+}
+
 impl Refusal {
     /// A refusal with this status.
     pub(super) fn new(status: u16, code: &str, message: impl Into<String>) -> Refusal {
@@ -442,11 +448,6 @@ impl Refusal {
         let close = (CONNECTION, HeaderValue::from_static("close"));
         refusal.headers.push(close);
         refusal
-    }
-
-    /// A request that finds no room beside those that are open.
-    pub(super) fn memory() -> Refusal {
-        Refusal::full(503, "memory_full", MEMORY)
     }
 
     /// A refusal of a service that is full, with the wait before another request.

@@ -8,7 +8,7 @@ use crate::sessions::{
     Outline, ResponseId, ResponseOutline, RunningResponse, Sessions, WantedPlace, id_of_name,
 };
 use std::rc::Rc;
-use store::SessionId;
+use store::{SessionId, StoreError};
 
 /// Whether a request was sent before, and what came of it.
 pub(super) enum SentBefore {
@@ -112,8 +112,9 @@ impl Asked<'_> {
     fn look(&self, sessions: &Rc<Sessions>) -> Result<Found, Refusal> {
         let opened = sessions.open(self.session, self.key);
         let known = opened.and_then(|_| sessions.outline(self.session));
-        let Ok(mut outline) = known else {
-            return Ok(Found::NoSession);
+        let mut outline = match known {
+            Err(StoreError::Unknown) => return Ok(Found::NoSession),
+            known => known.map_err(|error| Named::Response.refuse(error))?,
         };
         if self
             .find(&outline)

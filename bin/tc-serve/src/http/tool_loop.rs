@@ -6,7 +6,7 @@ use super::refusals::Named;
 use super::response::Refusal;
 use super::service::Service;
 use super::stored::StoredResponse;
-use crate::budget::{MEMORY, Share};
+use crate::budget::Share;
 use crate::client_request::ClientRequest;
 use crate::keys::{ClientKey, KeyHash};
 use crate::pipe::{EventLines, PipeOutput};
@@ -142,8 +142,10 @@ impl ToolLoop {
                 return self.shut_down(writer);
             }
             let mut share = self.service.pipe.budget.share();
-            if !share.keep(outline.conversation_size()) {
-                writer.fail("memory_full", MEMORY)?;
+            let size = outline.conversation_size();
+            if let Err(no_room) = share.reserve(size, size) {
+                let failure = no_room.failure();
+                writer.fail(&failure.code, &failure.message)?;
                 return Ok(Made::Failed);
             }
             step = LoopStep::Ask(Box::new(self.next(talk, share)));
@@ -367,9 +369,8 @@ impl Service {
             writer.cut_turn().map_err(failed)?;
         }
         let mut share = self.pipe.budget.share();
-        if !share.keep(outline.conversation_size()) {
-            return Err(Refusal::memory());
-        }
+        let size = outline.conversation_size();
+        share.reserve(size, size)?;
         let mut inbound = stored.request.ok_or_else(|| Named::Response.unknown())?;
         inbound.conversation = outline.open_conversation();
         let own = tools.map(|tools| {

@@ -8,6 +8,7 @@ use crate::budget::{MemoryBudget, Share};
 use event::Scanner;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::io::{Error, ErrorKind};
 use std::rc::Rc;
 use store::{SessionId, SessionScan, Store, StoreError};
 use tokio::sync::Mutex;
@@ -85,7 +86,8 @@ impl Outlines {
                 break;
             }
             let oldest = known.iter().min_by_key(|(_, known)| known.used);
-            let oldest = oldest.map(|(id, _)| *id).ok_or_else(no_room)?;
+            let oldest = oldest.map(|(id, _)| *id);
+            let oldest = oldest.ok_or_else(|| no_room(&share, size))?;
             known.remove(&oldest);
         }
         self.uses.set(self.uses.get() + 1);
@@ -147,17 +149,23 @@ impl Sessions {
             read_on(&mut outline, &mut share, |at| scan.read(id, at, PIECE))?;
             Ok::<_, StoreError>((outline, share))
         });
-        let (outline, share) = read.await.map_err(std::io::Error::other)??;
+        let (outline, share) = read.await.map_err(Error::other)??;
         self.outlines.keep(id, Rc::new(outline), share)
     }
 
     /// As [`Sessions::read_ahead`] for a session of the client whose key has this hash, if there is
-    /// one. An error is that of the request, which reads the session next.
-    pub(crate) async fn read_ahead_of(&self, id: Option<SessionId>, key: Option<&str>) {
-        if let Some(id) = id
-            && self.open(id, key).is_ok()
-        {
-            let _ = self.read_ahead(id).await;
+    /// one.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub(crate) async fn read_ahead_of(
+        &self,
+        id: Option<SessionId>,
+        key: Option<&str>,
+    ) -> Result<(), StoreError> {
+        match id.filter(|id| self.open(*id, key).is_ok()) {
+            Some(id) => self.read_ahead(id).await,
+            None => Ok(()),
         }
     }
 
@@ -175,39 +183,52 @@ impl Sessions {
     }
 }
 
-/// Reads into an outline what is behind its end, as long as its share of the memory has room.
+/// Reads into an outline what is behind its end. Where its share of the memory has no more room, the
+/// rest is read and dropped, to tell a session that is larger than the whole budget from one that
+/// fits when others have ended.
 fn read_on(
     outline: &mut Outline,
     share: &mut Share,
     read: impl Fn(u64) -> Result<Vec<u8>, StoreError>,
 ) -> Result<(), StoreError> {
-    let is_full = Cell::new(false);
+    let dropped = Cell::new(None::<usize>);
     let mut counted = outline.end;
     let mut scanner = Scanner::default();
-    let piece = |offset| match is_full.get() {
-        true => Err(no_room()),
-        false => read(offset),
+    let most = share.budget().most();
+    let piece = |offset| match dropped.get() {
+        Some(bytes) if bytes > most => Ok(Vec::new()),
+        _ => read(offset),
     };
     lines::each(piece, counted..u64::MAX, |line, place| {
         let end = place.end;
         lines::event(&mut scanner, line, |event| outline.push(event, place));
         if end - counted >= PIECE as u64 {
             counted = end;
-            is_full.set(!share.keep(outline.kept()));
+            let bytes = outline.kept();
+            if dropped.get().is_some() || !share.keep(bytes) {
+                *outline = Outline::default();
+                share.keep(0);
+                dropped.set(Some(dropped.get().unwrap_or_default() + bytes));
+            }
         }
-    })
+    })?;
+    match dropped.get() {
+        None => Ok(()),
+        Some(bytes) => Err(no_room(share, bytes + outline.kept())),
+    }
 }
 
-/// The error of an outline that the memory budget has no room for.
-fn no_room() -> StoreError {
-    StoreError::Io(std::io::ErrorKind::OutOfMemory.into())
+/// The error of an outline of so many bytes, which the memory budget has no room for.
+fn no_room(share: &Share, bytes: usize) -> StoreError {
+    let no_room = share.no_room(bytes);
+    StoreError::Io(Error::new(ErrorKind::OutOfMemory, no_room))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::metrics::ServiceMetrics;
-    use crate::sessions::SessionLimits;
+    use crate::sessions::{SessionLimits, not_written};
     use std::fmt::Write as _;
     use std::future::Future;
     use std::pin::pin;
@@ -371,9 +392,27 @@ mod tests {
         }
         let known = sessions.outlines.known.borrow().len();
         assert!((1..4).contains(&known), "{known}");
-        // One that has no room at all is an error, and is read no further than there is room.
+        let refused = || {
+            let Err(error) = sessions.outline(ID) else {
+                panic!("it has found room");
+            };
+            let failure = not_written(&error);
+            (failure.status, failure.retry_after_ms)
+        };
+        // One that finds no room beside others does when they have ended.
+        drop(sessions.store.create(ID, lines(500).as_bytes()).unwrap());
+        let mut other = sessions.outlines.budget.share();
+        assert!(other.keep(400 << 10));
+        assert_eq!(refused(), (503, Some(1000)));
+        assert!(other.keep(0));
+        assert!(sessions.outline(ID).is_ok());
+        sessions.remove(ID, None).unwrap();
+        // One that is larger than all of it does not, whoever else is there; and is not read into
+        // memory.
         drop(sessions.store.create(ID, lines(1000).as_bytes()).unwrap());
-        assert!(matches!(sessions.outline(ID), Err(StoreError::Io(_))));
+        assert_eq!(refused(), (413, None));
+        assert!(other.keep(400 << 10));
+        assert_eq!(refused(), (413, None));
         let (mut outline, mut share) = (Outline::default(), sessions.outlines.budget.share());
         let read = |at| sessions.store.read(ID, at, PIECE);
         let cut = read_on(&mut outline, &mut share, read);

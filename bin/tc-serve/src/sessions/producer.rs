@@ -1,6 +1,7 @@
 //! One response while it is made: its events go into the session's file, whoever reads them there.
 
 use super::{LEFT, LiveSession, Outline, ResponseId, ResponseOutline, Sessions, line, status_of};
+use crate::budget::NoRoom;
 use crate::panics::{self, Panicked, caught};
 use crate::pipe::Pipe;
 use crate::tools::next_lines;
@@ -549,8 +550,15 @@ fn cancelled<'a>(id: &'a str, by: &'a str) -> Cancel<'a> {
     }
 }
 
-/// The failure of an answer that could not be written down.
+/// The failure of an answer whose session cannot be written, or finds no room in memory.
 pub(crate) fn not_written(error: &StoreError) -> FailedAnswer {
+    if let StoreError::Io(error) = error
+        && let Some(no_room) = error
+            .get_ref()
+            .and_then(|error| error.downcast_ref::<NoRoom>())
+    {
+        return no_room.failure();
+    }
     FailedAnswer {
         status: 507,
         code: "session_not_written".to_owned(),

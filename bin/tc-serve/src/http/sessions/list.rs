@@ -59,9 +59,7 @@ impl Service {
         let id = session.id;
         let length = store::Store::end(&sessions.store, id).map_err(refused)?;
         // What a session is made into is not longer than its lines.
-        if !share.keep(usize::try_from(length).unwrap_or(usize::MAX)) {
-            return Err(Refusal::memory());
-        }
+        share.reserve(usize::try_from(length).unwrap_or(usize::MAX), 0)?;
         let read = move || -> Result<Vec<u8>, Refusal> {
             let scan = open(&folder)?;
             let indexed =

@@ -64,9 +64,7 @@ impl Service {
     ) -> Result<Response<ResponseBody>, Refusal> {
         let mut share = self.pipe.budget.share();
         // A piece of the session, and its view.
-        if !share.keep(4 * PIECE) {
-            return Err(Refusal::memory());
-        }
+        share.reserve(4 * PIECE, 0)?;
         let end = sessions.store.end(session.id).map_err(refused)?;
         let content = match *method {
             Method::HEAD => Content::Whole(Bytes::new()),
