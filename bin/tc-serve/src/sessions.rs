@@ -363,8 +363,7 @@ impl Sessions {
     ) -> Result<(), StoreError> {
         for offset in offsets {
             let line = self.store.read(id, *offset, 1)?;
-            let line = line.split(|byte| *byte == b'\n').next();
-            lines::event(&mut Scanner::default(), line.unwrap_or_default(), |event| {
+            lines::first(&line, |event| {
                 if event.kind() == Kind::ToolCall {
                     pipe.push(event);
                 }

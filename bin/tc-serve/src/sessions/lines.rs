@@ -40,6 +40,12 @@ pub(crate) fn event(scanner: &mut Scanner, line: &[u8], take: impl FnOnce(&Event
     }
 }
 
+/// Hands `take` the event of the first of these lines, if it is one.
+pub(super) fn first(lines: &[u8], take: impl FnOnce(&Event<'_>)) {
+    let line = lines.split(|byte| *byte == b'\n').next();
+    event(&mut Scanner::default(), line.unwrap_or_default(), take);
+}
+
 /// An event as a line.
 pub(crate) fn line(payload: &Payload<'_>) -> Vec<u8> {
     let mut line = Vec::new();

@@ -1,12 +1,14 @@
 //! What a session holds, as far as the service has to know: who began it, its responses, and the
 //! calls that wait for a person.
 
+use super::lines;
 use api::{Conversation, LogReader, Message, MessagePart, response_items};
 use event::payload::{
     self, Approval, Cancel, FinishReason, Response, ResponseEnd, ResponseStatus, Retract, Status,
     StreamEnd, ToolCall, ToolResult, ToolUse,
 };
 use event::{Event, Kind, Scanner, Text};
+use serde_json::Value;
 use std::fmt;
 use std::ops::Range;
 use std::slice;
@@ -87,10 +89,11 @@ impl SessionHead {
 
 /// The head of the session that these bytes begin; `None` where they do not begin one.
 pub(crate) fn head(bytes: &[u8]) -> Option<SessionHead> {
-    let line = bytes.split(|byte| *byte == b'\n').next()?;
-    let mut scanner = Scanner::default();
-    let event = scanner.read(std::str::from_utf8(line).ok()?).ok()?;
-    (event.kind() == Kind::Session).then(|| SessionHead::read(&event))
+    let mut head = None;
+    lines::first(bytes, |event| {
+        head = (event.kind() == Kind::Session).then(|| SessionHead::read(event));
+    });
+    head
 }
 
 /// A response of a session.
@@ -234,6 +237,8 @@ pub(crate) struct PendingCall {
 pub(crate) struct Outline {
     /// The first line, with the metadata of the last `session` line.
     pub head: SessionHead,
+    /// The first line of the first message of a user.
+    pub title: Option<String>,
     /// The responses in order.
     pub responses: Vec<ResponseOutline>,
     /// The calls that wait.
@@ -249,7 +254,7 @@ pub(crate) struct Outline {
     pub is_final: bool,
     /// The ids of items and responses that were deleted.
     pub deleted: Vec<String>,
-    /// The offset behind the last event.
+    /// The offset behind the last line.
     pub end: u64,
     /// The messages, and which calls have run.
     talk: LogReader,
@@ -262,7 +267,8 @@ pub(crate) struct Outline {
 }
 
 impl Outline {
-    /// An outline without the messages, for who asks for the rest alone.
+    /// An outline without the messages, and without what only the pieces of answers say: whether a
+    /// response has content.
     pub(super) fn brief() -> Outline {
         Outline {
             is_brief: true,
@@ -309,10 +315,25 @@ impl Outline {
         talk
     }
 
-    /// Takes the next event, which is at `place` of the session.
-    pub(crate) fn push(&mut self, event: &Event<'_>, place: Range<u64>) {
-        let offset = place.start;
+    /// Takes the next line, which is at `place` of the session. `also` sees its event, too.
+    pub(super) fn line(
+        &mut self,
+        scanner: &mut Scanner,
+        line: &[u8],
+        place: Range<u64>,
+        also: impl FnOnce(&Event<'_>),
+    ) {
         self.end = place.end;
+        if !self.is_brief || !is_piece(line) {
+            lines::event(scanner, line, |event| {
+                self.push(event, place);
+                also(event);
+            });
+        }
+    }
+
+    fn push(&mut self, event: &Event<'_>, place: Range<u64>) {
+        let offset = place.start;
         let is_of_talk = matches!(
             event.kind(),
             Kind::Message | Kind::StreamStart | Kind::ToolUse | Kind::ToolResult | Kind::Response
@@ -365,8 +386,12 @@ impl Outline {
                     [approval.tool_id, approval.hash].map(|text| text.str().into_owned());
                 self.answered.push((id, hash, event.raw().into_owned()));
             }
-            Kind::Message if payload::Message::read(event).is_of("assistant") => {
-                self.is_final = false;
+            Kind::Message => {
+                let message = payload::Message::read(event);
+                self.is_final &= !message.is_of("assistant");
+                if self.title.is_none() && !message.once && message.is_of("user") {
+                    self.title = Some(title(&message));
+                }
             }
             kind if kind.begins_stream() => {
                 if let Some(last) = self.responses.last_mut() {
@@ -527,6 +552,31 @@ impl Outline {
         let found = self.responses.iter().find(|response| response.id == id)?;
         (!self.deleted.iter().any(|deleted| deleted == id)).then_some(found)
     }
+}
+
+/// Whether a line as the service writes it is a piece of an answer. Most lines are.
+fn is_piece(line: &[u8]) -> bool {
+    const PIECES: [&[u8]; 3] = [
+        b"{\"type\":\"content_delta\"",
+        b"{\"type\":\"tool_call_delta\"",
+        b"{\"type\":\"thinking\"",
+    ];
+    PIECES.iter().any(|piece| line.starts_with(piece))
+}
+
+/// How much of a message is the title of its session, in bytes.
+const TITLE: usize = 200;
+
+/// The first line of what a message says.
+fn title(message: &payload::Message<'_>) -> String {
+    let message: Value = serde_json::from_str(&message.message.text()).unwrap_or_default();
+    let content = &message["content"];
+    let parts = content.as_array().into_iter().flatten();
+    let text = content
+        .as_str()
+        .or_else(|| parts.filter_map(|part| part["text"].as_str()).next());
+    let line = text.unwrap_or_default().trim().lines().next();
+    event::cut(line.unwrap_or_default(), TITLE).to_owned()
 }
 
 /// The parts of a message that can be deleted, besides its calls.

@@ -201,7 +201,7 @@ fn read_on(
     };
     lines::each(piece, counted..u64::MAX, |line, place| {
         let end = place.end;
-        lines::event(&mut scanner, line, |event| outline.push(event, place));
+        outline.line(&mut scanner, line, place, |_| {});
         if end - counted >= PIECE as u64 {
             counted = end;
             let bytes = outline.kept();

@@ -65,7 +65,7 @@ impl Service {
             let indexed =
                 IndexedSession::read(&scan, id).ok_or_else(|| Named::Session.unknown())?;
             let session = sessions::whole(&scan, &indexed).map_err(refused)?;
-            Ok(Value::Object(session).to_string().into_bytes())
+            Ok(session.to_string().into_bytes())
         };
         let bytes = blocking(read).await??;
         share.keep(bytes.len());
@@ -139,7 +139,7 @@ impl Page {
                 _ => return Ok(None),
             }
             match sessions::summary(scan, indexed) {
-                Ok(summary) => page.push(Value::Object(summary)),
+                Ok(summary) => page.push(summary),
                 Err(StoreError::Unknown) => {}
                 Err(error) => return Err(refused(error)),
             }
