@@ -24,7 +24,7 @@ pub(crate) use lines::{event as event_of_line, line};
 pub(crate) use outline::{
     ItemsPart, LEFT, Outline, PendingCall, ResponseId, ResponseOutline, status_of,
 };
-pub(crate) use place::{PlaceError, SessionPlace, WantedPlace, WantedSession};
+pub(crate) use place::{ContinuedMessage, PlaceError, SessionPlace, WantedPlace, WantedSession};
 pub(crate) use producer::{
     Made, RunningResponse, SessionWriter, WaitingClient, not_written, one_turn, produce,
 };

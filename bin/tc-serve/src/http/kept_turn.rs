@@ -19,12 +19,13 @@ use crate::front::AnyFront;
 use crate::keys::{ClientKey, KeyHash, hex};
 use crate::pipe::{EventLines, JSON, PipeOutput};
 use crate::sessions::{
-    PendingCall, ResponseId, RunningResponse, SessionPlace, SessionWriter, Sessions, WaitingClient,
-    WantedPlace, WantedSession, id_of_name, line, not_written, one_turn, produce, random_id,
+    ContinuedMessage, LiveSession, PendingCall, ResponseId, RunningResponse, SessionPlace,
+    SessionWriter, Sessions, WaitingClient, WantedPlace, WantedSession, id_of_name, line,
+    not_written, one_turn, produce, random_id,
 };
 use crate::tools::{ServiceTools, ToolsMode};
 use crate::traces::client_trace;
-use api::{AnswerForm, AnswerOptions, Front, InboundRequest, RunningStatus};
+use api::{AnswerForm, AnswerOptions, Conversation, Front, InboundRequest, RunningStatus};
 use event::Json;
 use event::payload::Response as ResponseEvent;
 use hyper::{HeaderMap, Response, StatusCode};
@@ -209,114 +210,59 @@ impl Service {
         place: SessionPlace,
         key: Option<String>,
     ) -> Result<Rc<RunningResponse>, Refusal> {
-        let is_new = place.is_new;
         let SessionPlace {
             session,
             mut writer,
-            mut first,
+            first,
             history,
             history_size,
             pending,
             hidden,
             continued,
-            ..
+            is_new,
         } = place;
         let id = ResponseId {
             session: session.id,
             offset: writer.end + hidden.len() as u64,
         };
-        let body_hash = asked.body_hash();
-        let idempotency = asked.header(IDEMPOTENCY).map(str::to_owned);
-        let is_background = asked.is_background();
         let front = asked.front;
-        let api = front.api();
-        let is_temporary = is_new && !self.is_stored(front, asked.headers, &asked.inbound);
+        let client = client_trace(asked.headers);
         let tools = self.tools_for(asked.headers)?;
         // A request without tools of the service decides no call.
         let waiting = tools.as_ref().map(|_| &pending[..]).unwrap_or_default();
         let answers = asked.answers(waiting, &self.client_name(asked.admitted.key))?;
         let ends_for_a_person = asked.ends_for_a_person()?;
-        let options = StoredOptions {
-            options: self.stored_options(id, &asked, tools.is_some()),
-            mode: tools.as_ref().map(|(_, mode)| mode.name().to_owned()),
-            calls: answers.calls,
-            ui: match front {
-                AnyFront::Ui(front) => Some(StoredUi {
-                    options: front.options(&id.to_string(), &asked.inbound),
-                    from: continued.map(|continued| continued.end),
-                    begins: continued.map(|continued| continued.begins),
-                }),
-                AnyFront::Api(_) | AnyFront::Events => None,
-            },
-        };
-        let client = client_trace(asked.headers);
+
+        let mode = tools.as_ref().map(|(_, mode)| *mode);
+        let options = self.stored_options(id, &asked, mode, answers.calls, continued);
+        let body_hash = asked.body_hash();
         let mut lines = hidden;
         lines.extend(self.response_line(id, &asked, &body_hash, &options, client.as_ref())?);
-        let mut share = asked.share;
-        // The request to a provider has the history, too.
-        share.reserve(share.kept() + history_size, history_size)?;
-        let mut inbound = asked.inbound;
-        if let Some(history) = &history
-            && inbound.chat.is_some()
-        {
-            inbound.go_on_from(first, history);
-            first = 0;
-        }
-        let said = inbound.session_lines(api, None, first).into_bytes();
-        // Messages beside the approvals are appended behind the results of the calls.
-        let at_once = match answers.words.is_empty() {
-            true => said.len(),
-            false => said
-                .iter()
-                .position(|byte| *byte == b'\n')
-                .map_or(0, |at| at + 1),
-        };
-        lines.extend_from_slice(&said[..at_once]);
-        inbound.keep_here();
-        if let Some(history) = history {
-            inbound.continue_from(history);
-        }
-        self.source.check(api, &inbound).map_err(body::refused)?;
-        let names = inbound
-            .tools
-            .iter()
-            .flat_map(|tools| tools.names().map(str::to_owned));
-        let leave: Vec<String> = names.collect();
-        let own = tools.map(|(tools, _)| {
-            inbound.offer(&tools.list);
-            OwnTools {
-                tools,
-                leave,
-                decides: (!answers.words.is_empty()).then_some(answers.words),
-                ends_for_a_person,
-            }
-        });
-        let put_off = session.put_off(&said[at_once..]);
-        put_off?;
-        if let Err(error) = writer.append(&lines) {
-            session.take_put_off();
-            return Err(not_written(&error).into());
-        }
+
         let trace = self.trace_of(&id.to_string(), client.as_ref());
-        let request = ClientRequest {
-            share,
-            key: asked.admitted.key,
-            id: asked.admitted.id.clone(),
-            api,
-            request: inbound,
-            retries: client_retries(asked.headers),
-            headers: forwarded(api, asked.headers),
-            trace: trace.clone(),
-        };
+        let background = asked.is_background();
+        let is_stored = self.is_stored(front, asked.headers, &asked.inbound);
+        let idempotency = asked.header(IDEMPOTENCY).map(str::to_owned);
+        let (mut request, said) = asked.request(first, history, history_size, trace.clone())?;
+        self.source
+            .check(request.api, &request.request)
+            .map_err(body::refused)?;
+        let (at_once, later) = parted(&said, !answers.words.is_empty());
+        lines.extend_from_slice(at_once);
+        let own = tools.map(|(tools, _)| {
+            let decides = (!answers.words.is_empty()).then_some(answers.words);
+            OwnTools::offered(tools, &mut request.request, decides, ends_for_a_person)
+        });
+        write_down(&session, &mut writer, &lines, later)?;
         let pipe = self.pipe_for(&request, None, PipeOutput::Events(EventLines::kept()));
         let mut running = RunningResponse::new(id, key, front.name(), pipe);
-        running.is_background = is_background;
+        running.is_background = background;
         running.trace = trace;
         // The client may decide a call of the session in a later request.
-        running.is_temporary = is_temporary && !ends_for_a_person;
+        running.is_temporary = is_new && !is_stored && !ends_for_a_person;
         running.idempotency = idempotency;
         running.body_hash = body_hash;
-        if is_background && (own.is_some() || front.is_ui()) {
+        if running.is_background && (own.is_some() || front.is_ui()) {
             writer.sessions().remember_left(session.id);
         }
         Ok(self.make(running, writer, request, own))
@@ -382,23 +328,39 @@ impl Service {
         Ok((mode != ToolsMode::Pass).then(|| (Rc::clone(tools), mode)))
     }
 
-    /// What the answer says besides what the model writes.
+    /// What the answer says besides what the model writes: with `mode`, the service runs tools.
     fn stored_options(
         &self,
         id: ResponseId,
         asked: &KeptRequest<'_>,
-        runs_tools: bool,
-    ) -> AnswerOptions {
+        mode: Option<ToolsMode>,
+        calls: Vec<u64>,
+        continued: Option<ContinuedMessage>,
+    ) -> StoredOptions {
         let inbound = &asked.inbound;
-        let front = asked.front.settings();
+        let name = id.to_string();
         let conversation = inbound.conversation_id();
-        AnswerOptions {
+        let options = AnswerOptions {
             keeps_ids: false,
             is_stored: true,
             is_background: asked.is_background(),
-            shows_steps: runs_tools,
+            shows_steps: mode.is_some(),
             conversation: conversation.map(|_| conversation_id(id.session)),
-            ..self.answer_options(front, &id.to_string(), inbound, &asked.body)
+            ..self.answer_options(asked.front.settings(), &name, inbound, &asked.body)
+        };
+        let ui = match asked.front {
+            AnyFront::Ui(front) => Some(StoredUi {
+                options: front.options(&name, inbound),
+                from: continued.map(|continued| continued.end),
+                begins: continued.map(|continued| continued.begins),
+            }),
+            AnyFront::Api(_) | AnyFront::Events => None,
+        };
+        StoredOptions {
+            options,
+            mode: mode.map(|mode| mode.name().to_owned()),
+            calls,
+            ui,
         }
     }
 
@@ -437,7 +399,91 @@ impl Service {
     }
 }
 
+/// Parts the lines of what a client says. Messages beside its answers to calls are appended behind the
+/// results of the calls.
+fn parted(said: &[u8], has_answers: bool) -> (&[u8], &[u8]) {
+    let end = said.iter().position(|byte| *byte == b'\n');
+    match has_answers {
+        false => (said, &[]),
+        true => said.split_at(end.map_or(0, |end| end + 1)),
+    }
+}
+
+/// Appends the lines with which a response begins, and keeps those for its next turn.
+fn write_down(
+    session: &LiveSession,
+    writer: &mut SessionWriter,
+    lines: &[u8],
+    later: &[u8],
+) -> Result<(), Refusal> {
+    session.put_off(later)?;
+    writer.append(lines).map_err(|error| {
+        session.take_put_off();
+        not_written(&error).into()
+    })
+}
+
+impl OwnTools {
+    /// Offers the tools beside those of the client in its request.
+    fn offered(
+        tools: Rc<ServiceTools>,
+        inbound: &mut InboundRequest,
+        decides: Option<Vec<OsString>>,
+        ends_for_a_person: bool,
+    ) -> OwnTools {
+        let clients = inbound.tools.iter().flat_map(|tools| tools.names());
+        let leave = clients.map(str::to_owned).collect();
+        inbound.offer(&tools.list);
+        OwnTools {
+            tools,
+            leave,
+            decides,
+            ends_for_a_person,
+        }
+    }
+}
+
 impl KeptRequest<'_> {
+    /// What the source is asked for, with the history of the session, and what the client says from
+    /// its message `first` on, as lines of the session.
+    ///
+    /// # Errors
+    /// Where the memory has no room for the history, which goes to the provider, too.
+    fn request(
+        self,
+        first: usize,
+        history: Option<Conversation>,
+        history_size: usize,
+        trace: Option<TraceContext>,
+    ) -> Result<(ClientRequest, Vec<u8>), Refusal> {
+        let (mut share, mut inbound) = (self.share, self.inbound);
+        let api = self.front.api();
+        share.reserve(share.kept() + history_size, history_size)?;
+        let first = match &history {
+            Some(history) if inbound.chat.is_some() => {
+                inbound.go_on_from(first, history);
+                0
+            }
+            _ => first,
+        };
+        let said = inbound.session_lines(api, None, first).into_bytes();
+        inbound.keep_here();
+        if let Some(history) = history {
+            inbound.continue_from(history);
+        }
+        let request = ClientRequest {
+            share,
+            key: self.admitted.key,
+            id: self.admitted.id.clone(),
+            api,
+            request: inbound,
+            retries: client_retries(self.headers),
+            headers: forwarded(api, self.headers),
+            trace,
+        };
+        Ok((request, said))
+    }
+
     /// The text of a header.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
