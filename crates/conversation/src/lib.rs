@@ -121,6 +121,8 @@ pub struct ChoiceTurns {
     pub turns: VecDeque<usize>,
     /// The latest call of each id.
     ids: HashMap<Box<str>, usize>,
+    /// The one of these that was named last, which the next event is likely to name, too.
+    latest: Option<usize>,
 }
 
 impl Talk {
@@ -197,13 +199,16 @@ impl Talk {
             let place = id.strip_prefix("call_")?.parse().ok()?;
             let turn = self.turns.get(*choice.turns.back()?)?;
             let at = match turn.is_message {
-                true => turn.calls.get(usize::try_from(place).ok()?)?,
-                false => turn.names.get(&CallName::Index(place))?.back()?,
+                true => *turn.calls.get(usize::try_from(place).ok()?)?,
+                false => turn.names.get(&CallName::Index(place))?,
             };
-            let call = self.calls.get(*at)?;
-            call.id.is_empty().then_some(*at)
+            let call = self.calls.get(at)?;
+            call.id.is_empty().then_some(at)
         };
-        placed().or_else(|| choice.ids.get(id).copied())
+        let is_latest = |at: &usize| self.calls.get(*at).is_some_and(|call| call.id == id);
+        let latest = || choice.latest.filter(is_latest);
+        let known = || latest().or_else(|| choice.ids.get(id).copied());
+        placed().or_else(known)
     }
 
     /// The positions of the calls that the next `stream_start` of the event's stream closes.
@@ -643,8 +648,11 @@ impl Talk {
     /// The position of the call that an event of its run names.
     fn ran(&mut self, event: &Event<'_>, id: &str, name: impl Fn() -> String) -> usize {
         let known = self.call_of(event, id);
-        let at = known.unwrap_or_else(|| self.new_call(event, Some(id), &name()));
+        let Some(at) = known else {
+            return self.new_call(event, Some(id), &name());
+        };
         self.identify(at, id);
+        self.choices[self.turns[self.calls[at].turn].choice].latest = Some(at);
         at
     }
 
@@ -733,17 +741,6 @@ impl Talk {
         (self.calls[at].state != CallState::Retracted).then_some(at)
     }
 
-    /// The calls that the event names so, and all calls.
-    fn named(
-        &mut self,
-        event: &Event<'_>,
-        name: &CallName,
-    ) -> Option<(&mut VecDeque<usize>, &Kept<Call>)> {
-        let at = self.turn(event);
-        let places = self.turns[at].names.get_mut(name)?;
-        Some((places, &self.calls))
-    }
-
     /// The latest call that the event names so and for which `is` holds.
     fn last(
         &mut self,
@@ -751,14 +748,9 @@ impl Talk {
         name: &CallName,
         is: impl Fn(&Call) -> bool,
     ) -> Option<usize> {
-        let (places, calls) = self.named(event, name)?;
-        while places
-            .back()
-            .is_some_and(|at| !calls.get(*at).is_some_and(&is))
-        {
-            places.pop_back();
-        }
-        places.back().copied()
+        let (turn, calls) = (self.turn(event), &self.calls);
+        let is = |at| calls.get(at).is_some_and(&is);
+        self.turns[turn].names.last(name, is)
     }
 
     /// The first such call.
@@ -768,23 +760,15 @@ impl Talk {
         name: &CallName,
         is: impl Fn(&Call) -> bool,
     ) -> Option<usize> {
-        let (places, calls) = self.named(event, name)?;
-        while places
-            .front()
-            .is_some_and(|at| !calls.get(*at).is_some_and(&is))
-        {
-            places.pop_front();
-        }
-        places.front().copied()
+        let (turn, calls) = (self.turn(event), &self.calls);
+        let is = |at| calls.get(at).is_some_and(&is);
+        self.turns[turn].names.first(name, is)
     }
 
     /// From now on events of this turn may give this name to the call.
     fn name(&mut self, event: &Event<'_>, name: CallName, at: usize) {
         let turn = self.turn(event);
-        let places = self.turns[turn].names.entry(name).or_default();
-        if places.back() != Some(&at) {
-            places.push_back(at);
-        }
+        self.turns[turn].names.add(name, at);
     }
 
     fn new_call(&mut self, event: &Event<'_>, id: Option<&str>, name: &str) -> usize {
@@ -808,8 +792,9 @@ impl Talk {
         let call = &mut self.calls[at];
         if call.id.is_empty() && !id.is_empty() {
             id.clone_into(&mut call.id);
-            let choice = self.turns[call.turn].choice;
-            self.choices[choice].ids.insert(id.into(), at);
+            let choice = &mut self.choices[self.turns[call.turn].choice];
+            choice.ids.insert(id.into(), at);
+            choice.latest = Some(at);
         }
     }
 }

@@ -65,9 +65,8 @@ pub struct Turn {
     /// The next turn of its stream has begun with a `stream_start`.
     pub is_closed: bool,
     pub(crate) choice: usize,
-    /// The calls that an event of the turn may name in another way than by their ids. Some names are
-    /// outdated.
-    pub(crate) names: HashMap<CallName, VecDeque<usize>>,
+    /// The calls that an event of the turn may name in another way than by their ids.
+    pub(crate) names: CallNames,
 }
 
 impl Turn {
@@ -88,4 +87,72 @@ pub(crate) enum CallName {
     ArrivingTool(Box<str>),
     /// The tool of a call whose first event was its `tool_call`.
     WholeTool(Box<str>),
+}
+
+/// The calls of a turn by such names. Some names are outdated.
+///
+/// Most turns have few calls: their names are compared one by one, without a map.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CallNames {
+    /// The latest names, in the order in which they were given.
+    latest: Vec<(CallName, usize)>,
+    /// Those before them.
+    earlier: HashMap<CallName, VecDeque<usize>>,
+}
+
+/// How many names are compared one by one: about as many as take the time of a look-up in a map.
+const COMPARED: usize = 32;
+
+impl CallNames {
+    /// From now on the call at this position has this name.
+    pub(crate) fn add(&mut self, name: CallName, at: usize) {
+        if self.latest.len() == COMPARED {
+            for (name, at) in self.latest.drain(..) {
+                self.earlier.entry(name).or_default().push_back(at);
+            }
+        }
+        self.latest.push((name, at));
+    }
+
+    /// No call has a name any more.
+    pub(crate) fn clear(&mut self) {
+        *self = CallNames::default();
+    }
+
+    fn among_latest(&self, name: &CallName) -> impl DoubleEndedIterator<Item = usize> {
+        let named = self.latest.iter().filter(move |(of, _)| of == name);
+        named.map(|(_, at)| *at)
+    }
+
+    /// The call that was given this name last.
+    pub(crate) fn get(&self, name: &CallName) -> Option<usize> {
+        let latest = self.among_latest(name).next_back();
+        latest.or_else(|| self.earlier.get(name)?.back().copied())
+    }
+
+    /// The call that was given this name last of those for which `is` holds. It must not hold later
+    /// for a call for which it does not hold now.
+    pub(crate) fn last(&mut self, name: &CallName, is: impl Fn(usize) -> bool) -> Option<usize> {
+        if let Some(at) = self.among_latest(name).rfind(|at| is(*at)) {
+            return Some(at);
+        }
+        let places = self.earlier.get_mut(name)?;
+        while places.back().is_some_and(|at| !is(*at)) {
+            places.pop_back();
+        }
+        places.back().copied()
+    }
+
+    /// The first such call.
+    pub(crate) fn first(&mut self, name: &CallName, is: impl Fn(usize) -> bool) -> Option<usize> {
+        if let Some(places) = self.earlier.get_mut(name) {
+            while places.front().is_some_and(|at| !is(*at)) {
+                places.pop_front();
+            }
+            if let Some(at) = places.front() {
+                return Some(*at);
+            }
+        }
+        self.among_latest(name).find(|at| is(*at))
+    }
 }

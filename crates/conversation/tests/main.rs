@@ -256,3 +256,37 @@ fn a_call_that_a_stream_has_in_its_message_alone_is_a_call_of_its_turn() {
         assert_eq!(calls(&talk(&log)), want, "{log:?}");
     }
 }
+
+/// Each call of a turn is found by its label, its place and its tool, however many there are.
+#[test]
+fn every_call_of_a_large_turn_is_found_by_its_names() {
+    for count in [2, 20, 200] {
+        let mut talk = Talk::new(ALL);
+        let mut take = |line: String| push(&mut talk, &[&line]);
+        for pieces in [r#""tool_name":"f","arguments":"{""#, r#""arguments":"}""#] {
+            for n in 0..count {
+                take(format!(
+                    r#"{{"type":"tool_call_delta","index":{n},{pieces}}}"#
+                ));
+            }
+        }
+        // Without ids, the calls of a tool are put together in their order.
+        for n in 0..count {
+            let change = take(format!(
+                r#"{{"type":"tool_call","index":{n},"tool_name":"f","arguments":{{"n":{n}}}}}"#
+            ));
+            assert_eq!(change, Change::Call(n, CallChange::Merged));
+        }
+        for n in (0..count).rev() {
+            let change = take(format!(
+                r#"{{"type":"retract","index":{n},"reason":"unparsed"}}"#
+            ));
+            assert_eq!(change, Change::Call(n, CallChange::Retracted));
+            let change = take(format!(
+                r#"{{"type":"tool_result","tool_id":"call_{n}","tool_name":"f","status":"success","output":""}}"#
+            ));
+            assert_eq!(change, Change::Call(n, CallChange::Answered));
+        }
+        assert_eq!(talk.calls().len(), count);
+    }
+}
