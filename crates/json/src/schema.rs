@@ -5,18 +5,13 @@ use crate::{JsonError, JsonType, Repair, Repaired, Shape, ValueType, apply, chec
 use event::Raw;
 use event::payload::RepairKind;
 use fault::{About, Fault};
-#[cfg(feature = "jsonschema")]
-use library::Library;
 use own::{Exhausted, Own};
-use references::References;
 use serde_json::Value;
 use size::{Size, cut, short};
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
 mod fault;
-#[cfg(feature = "jsonschema")]
-mod library;
 mod own;
 mod pattern;
 mod references;
@@ -28,7 +23,7 @@ pub use size::SchemaError;
 #[derive(Debug)]
 pub struct Schema {
     root: Value,
-    validator: Validator,
+    validator: Own,
     unknown_types: Vec<String>,
     /// See [`Schema::unpacked`].
     unpacked: OnceLock<HashSet<String>>,
@@ -46,7 +41,7 @@ impl Schema {
             serde_json::from_str(json).map_err(|e| SchemaError::Syntax(short(&e.to_string())))?;
         let mut size = Size::default();
         size.schema(&mut root, 0)?;
-        let validator = Validator::new(&root)?;
+        let validator = Own::new(&root)?;
         Ok(Schema {
             root,
             validator,
@@ -146,14 +141,7 @@ impl Schema {
         }
         let probe = serde_json::json!({ name: null });
         let place = fault::member("", name);
-        match &self.validator {
-            // What depends on a condition is a fault of the whole.
-            Validator::Own(own) => own
-                .faults(&self.root, &probe)
-                .is_ok_and(|faults| faults.iter().any(|fault| fault.path == place)),
-            #[cfg(feature = "jsonschema")]
-            Validator::Library(library) => library.has_fault(&self.root, &probe, &place),
-        }
+        self.validator.has_fault(&self.root, &probe, &place)
     }
 
     /// Replaces a string that contains an encoded object or array by that object or array, wherever
@@ -435,95 +423,6 @@ impl Misfit {
             });
         } else {
             self.more += 1;
-        }
-    }
-}
-
-/// What checks values against a schema.
-#[derive(Debug)]
-enum Validator {
-    /// Ours, for what the schemas of tools use.
-    Own(Own),
-    #[cfg(feature = "jsonschema")]
-    Library(Library),
-}
-
-impl Validator {
-    fn new(root: &Value) -> Result<Validator, SchemaError> {
-        let own = Own::new(root);
-        if own.as_ref().map_or(true, Own::has_references) {
-            References::new(root)
-                .check()
-                .map_err(SchemaError::TooComplex)?;
-        }
-        match own {
-            Ok(own) => Ok(Validator::Own(own)),
-            #[cfg(feature = "jsonschema")]
-            Err(_) => Library::new(root).map(Validator::Library),
-            #[cfg(not(feature = "jsonschema"))]
-            Err(left) => Err(SchemaError::NotBuilt(left)),
-        }
-    }
-
-    fn fits(&self, root: &Value, value: &Value, most: u64) -> Result<bool, Exhausted> {
-        match self {
-            Validator::Own(own) => own.fits(root, value, most),
-            #[cfg(feature = "jsonschema")]
-            Validator::Library(library) => library.fits(root, value, most),
-        }
-    }
-
-    fn faults(&self, root: &Value, value: &Value) -> Result<Vec<Fault>, Exhausted> {
-        match self {
-            Validator::Own(own) => own.faults(root, value),
-            #[cfg(feature = "jsonschema")]
-            Validator::Library(library) => library.faults(root, value),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn only_a_null_that_is_declared_and_not_allowed_counts_as_missing() {
-        let schema = json!({
-            "$defs": {"point": {"type": "object", "properties": {"x": {"type": "number"}, "label": {"type": ["string", "null"]}}}},
-            "properties": {
-                "unit": {"enum": ["C", "F"]}, "note": {"type": "string", "nullable": true}, "any": {}, "at": {"$ref": "#/$defs/point"},
-                "path": {"type": "array", "items": {"anyOf": [{"$ref": "#/$defs/point"}, {"type": "null"}]}},
-                "maybe": {"anyOf": [{"type": "integer"}, {"type": "null"}]}, "by": {"additionalProperties": {"$ref": "#/$defs/point"}},
-            },
-            "oneOf": [{"properties": {"a": {"type": "string"}}}, {"properties": {"b": {"type": "string"}}}],
-        });
-        for (before, after) in [
-            (
-                json!({"unit": null, "note": null, "any": null, "maybe": null, "other": null}),
-                json!({"note": null, "any": null, "maybe": null, "other": null}),
-            ),
-            (
-                json!({"at": {"x": null, "label": null}}),
-                json!({"at": {"label": null}}),
-            ),
-            (json!({"at": null, "path": null}), json!({})),
-            (
-                json!({"path": [{"x": null}, null, {"x": 1}]}),
-                json!({"path": [{}, null, {"x": 1}]}),
-            ),
-            (
-                json!({"by": {"p": {"x": null}, "q": null}}),
-                json!({"by": {"p": {}, "q": null}}),
-            ),
-            (json!({"a": "x", "b": null}), json!({"a": "x"})),
-        ] {
-            let mut value = before.clone();
-            assert_eq!(
-                leave_out_nulls(&mut value, &ValueType::new(&schema)),
-                before != after
-            );
-            assert_eq!(value, after, "{before}");
         }
     }
 }

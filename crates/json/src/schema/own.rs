@@ -1,12 +1,13 @@
-//! The validator for what the schemas of tools use. A schema with anything else is left to the
-//! crate `jsonschema`, whole (`library.rs`): this validator never guesses.
+//! The validator of JSON Schema, from draft 4 to 2020-12.
 //!
 //! Nothing is compiled but patterns. The schema is read beside the value, and each step is counted,
-//! so that neither a schema nor a value can take more time or stack than the limits below.
+//! so that neither a schema nor a value can take more time or stack than the limits below. A
+//! reference must lead to one part of the schema, whatever the place it is followed from.
 
 use super::fault::{self, About, Fault, quote};
 use super::pattern::Pattern;
-use super::size::cut;
+use super::references::References;
+use super::size::{SchemaError, cut, short};
 use crate::decimal::Decimal;
 use serde_json::{Map, Number, Value};
 use std::collections::{HashMap, HashSet};
@@ -31,7 +32,7 @@ const FAULT: usize = 20;
 pub(super) struct Exhausted;
 
 /// The keywords in the order in which their faults are listed.
-const ORDER: [&str; 24] = [
+const ORDER: [&str; 39] = [
     "type",
     "const",
     "enum",
@@ -46,105 +47,136 @@ const ORDER: [&str; 24] = [
     "maxItems",
     "minProperties",
     "maxProperties",
+    "uniqueItems",
     "required",
+    "dependentRequired",
+    "dependencies",
     "pattern",
     "properties",
+    "patternProperties",
     "additionalProperties",
     "propertyNames",
+    "prefixItems",
     "items",
+    "additionalItems",
+    "contains",
     "allOf",
     "anyOf",
     "oneOf",
-    "$ref",
-];
-
-/// Keywords of some draft that this validator does not implement.
-const LEFT: [&str; 29] = [
-    "$id",
-    "$anchor",
-    "$dynamicRef",
-    "$dynamicAnchor",
-    "$recursiveRef",
-    "$recursiveAnchor",
-    "$vocabulary",
     "not",
     "if",
-    "then",
-    "else",
+    "dependentSchemas",
+    "$ref",
+    "$dynamicRef",
+    "$recursiveRef",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "$schema",
+];
+
+/// The keywords with schemas for the value itself, and those that need members beside others.
+const IN_PLACE: [&str; 11] = [
+    "$ref",
+    "$dynamicRef",
+    "$recursiveRef",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "if",
     "dependencies",
     "dependentRequired",
     "dependentSchemas",
-    "patternProperties",
-    "prefixItems",
-    "additionalItems",
-    "contains",
-    "minContains",
-    "maxContains",
-    "uniqueItems",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-    "contentEncoding",
-    "contentMediaType",
-    "contentSchema",
-    "disallow",
-    "divisibleBy",
-    "extends",
 ];
 
-/// The drafts whose keywords of [`ORDER`] mean the same, but for the siblings of `$ref`.
-const DRAFTS: [&str; 3] = [
+/// The drafts, by their URI.
+const DRAFTS: [&str; 5] = [
+    "://json-schema.org/draft-04/schema",
+    "://json-schema.org/draft-06/schema",
     "://json-schema.org/draft-07/schema",
     "://json-schema.org/draft/2019-09/schema",
     "://json-schema.org/draft/2020-12/schema",
 ];
+const DRAFT_4: usize = 0;
+const DRAFT_7: usize = 2;
+const DRAFT_2019: usize = 3;
+const DRAFT_2020: usize = 4;
 
-/// A schema that this validator takes.
+/// The draft that has a keyword first.
+fn since(key: &str) -> usize {
+    match key {
+        "const" | "contains" | "propertyNames" => 1,
+        "if" => DRAFT_7,
+        "dependentRequired"
+        | "dependentSchemas"
+        | "unevaluatedItems"
+        | "unevaluatedProperties"
+        | "$recursiveRef" => DRAFT_2019,
+        "prefixItems" | "$dynamicRef" => DRAFT_2020,
+        _ => DRAFT_4,
+    }
+}
+
+/// A schema that can be checked.
 #[derive(Debug)]
 pub(super) struct Own {
     patterns: HashMap<String, Pattern>,
-    /// Whether the keywords beside a `$ref` have no effect, as in draft 7.
-    is_draft_7: bool,
+    /// The place in [`DRAFTS`].
+    draft: usize,
     has_references: bool,
+    /// Some reference is more than a pointer from the root.
+    has_names: bool,
 }
 
 impl Own {
-    /// Looks for what this validator does not implement.
+    /// Checks that the schema is one.
     ///
     /// # Errors
-    /// The keyword, with its value if only that is not implemented.
-    pub(super) fn new(root: &Value) -> Result<Own, String> {
-        let draft = match root.get("$schema") {
-            None => DRAFTS[2],
-            Some(Value::String(uri)) => {
-                let uri = uri.strip_suffix('#').unwrap_or(uri);
-                let name = uri.strip_prefix("http").unwrap_or_default();
-                let name = name.strip_prefix('s').unwrap_or(name);
-                DRAFTS
-                    .into_iter()
-                    .find(|draft| *draft == name)
-                    .ok_or_else(|| left("$schema", &Value::from(uri)))?
-            }
-            Some(other) => return Err(left("$schema", other)),
-        };
+    /// It is not, and where.
+    pub(super) fn new(root: &Value) -> Result<Own, SchemaError> {
         let mut own = Own {
             patterns: HashMap::new(),
-            is_draft_7: draft == DRAFTS[0],
+            draft: DRAFT_2020,
             has_references: false,
+            has_names: false,
         };
-        own.look(root, root)?;
+        if let Some(Value::String(uri)) = root.get("$schema") {
+            let name = uri.strip_suffix('#').unwrap_or(uri);
+            let name = name.trim_start_matches("http").trim_start_matches('s');
+            own.draft = DRAFTS
+                .iter()
+                .position(|draft| *draft == name)
+                .ok_or_else(|| SchemaError::Invalid(wrong("", "$schema", &root["$schema"])))?;
+        }
+        let references = References::new(root);
+        let mut waiting = vec![(String::new(), root)];
+        let mut seen = HashSet::new();
+        while let Some((place, schema)) = waiting.pop() {
+            if seen.insert(std::ptr::from_ref(schema)) {
+                own.look(schema, &place, &references, &mut waiting)
+                    .map_err(SchemaError::Invalid)?;
+            }
+        }
+        if own.has_references {
+            references.check().map_err(SchemaError::TooComplex)?;
+        }
         Ok(own)
     }
 
-    pub(super) fn has_references(&self) -> bool {
-        self.has_references
-    }
-
-    fn look(&mut self, schema: &Value, root: &Value) -> Result<(), String> {
+    /// Looks at one schema; those inside it wait.
+    fn look<'s>(
+        &mut self,
+        schema: &'s Value,
+        place: &str,
+        references: &References<'s>,
+        waiting: &mut Vec<(String, &'s Value)>,
+    ) -> Result<(), String> {
         let members = match schema {
             Value::Object(members) => members,
             Value::Bool(_) => return Ok(()),
-            other => return Err(quote(other)),
+            other => return Err(format!("{place}: cannot be {}", quote(other))),
         };
+        let root = references.root();
         for (key, value) in members {
             let is_known = match (key.as_str(), value) {
                 ("type", Value::Array(names)) => !names.is_empty() && are_distinct(names),
@@ -156,6 +188,7 @@ impl Own {
                     !options.is_empty() && options.iter().all(is_exact)
                 }
                 ("const", value) => is_exact(value),
+                ("exclusiveMinimum" | "exclusiveMaximum", Value::Bool(_)) => self.draft == DRAFT_4,
                 ("minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum", value) => {
                     value.is_number() && is_exact(value)
                 }
@@ -166,41 +199,86 @@ impl Own {
                 }
                 (
                     "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties"
-                    | "maxProperties",
-                    value,
-                ) => value.as_u64().is_some(),
+                    | "maxProperties" | "minContains" | "maxContains",
+                    Value::Number(limit),
+                ) => Decimal::new(limit.as_str()).is_whole() && !limit.as_str().starts_with('-'),
                 ("pattern", Value::String(pattern)) => self.pattern(pattern),
-                ("properties" | "$defs" | "definitions", Value::Object(named)) => {
-                    for schema in named.values() {
-                        self.look(schema, root)?;
+                (
+                    "properties" | "patternProperties" | "$defs" | "definitions"
+                    | "dependentSchemas" | "dependencies",
+                    Value::Object(named),
+                ) => {
+                    for (name, value) in named {
+                        let place = fault::member(&format!("{place}/{key}"), name);
+                        if key == "patternProperties" && !self.pattern(name) {
+                            return Err(no_pattern(&place, name));
+                        }
+                        match value {
+                            Value::Array(names) if key == "dependencies" && are_distinct(names) => {
+                            }
+                            schema => waiting.push((place, schema)),
+                        }
                     }
                     true
                 }
-                ("anyOf" | "oneOf" | "allOf", Value::Array(all)) => {
-                    for schema in all {
-                        self.look(schema, root)?;
-                    }
-                    !all.is_empty()
+                ("dependentRequired", Value::Object(named)) => {
+                    let mut lists = named.values();
+                    lists.all(|names| names.as_array().is_some_and(|names| are_distinct(names)))
                 }
-                ("items" | "additionalProperties" | "propertyNames", schema) => {
-                    if schema.is_object() {
-                        self.look(schema, root)?;
+                ("anyOf" | "oneOf" | "allOf" | "prefixItems" | "items", Value::Array(all)) => {
+                    for (n, schema) in all.iter().enumerate() {
+                        waiting.push((format!("{place}/{key}/{n}"), schema));
                     }
-                    schema.is_object() || schema.is_boolean()
+                    !all.is_empty() || key == "items"
                 }
-                ("$ref", Value::String(reference)) => {
+                (
+                    "items"
+                    | "additionalItems"
+                    | "unevaluatedItems"
+                    | "contains"
+                    | "additionalProperties"
+                    | "unevaluatedProperties"
+                    | "propertyNames"
+                    | "not"
+                    | "if"
+                    | "then"
+                    | "else",
+                    schema,
+                ) => {
+                    waiting.push((format!("{place}/{key}"), schema));
+                    true
+                }
+                ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference)) => {
                     self.has_references = true;
-                    target(root, reference).is_some()
+                    let targets = references.targets(reference);
+                    self.has_names |= targets.first().copied().map(std::ptr::from_ref)
+                        != pointed(root, reference).map(std::ptr::from_ref);
+                    waiting.extend(targets.iter().map(|part| (reference.clone(), *part)));
+                    targets.len() == 1
                 }
-                ("$schema", _) => std::ptr::eq(schema, root),
-                ("deprecated" | "readOnly" | "writeOnly", value) => value.is_boolean(),
+                ("$schema", _) => std::ptr::eq(schema, root) && value.is_string(),
+                ("deprecated" | "readOnly" | "writeOnly" | "uniqueItems", value) => {
+                    value.is_boolean()
+                }
                 ("examples", value) => value.is_array(),
                 ("$defs" | "definitions", _) => false,
                 // Everything else describes the value only.
-                (key, _) => !ORDER.contains(&key) && !LEFT.contains(&key),
+                (key, _) => !ORDER.contains(&key),
             };
             if !is_known {
-                return Err(left(key, value));
+                return Err(match value {
+                    Value::String(pattern) if key == "pattern" => {
+                        no_pattern(&format!("{place}/pattern"), pattern)
+                    }
+                    Value::String(reference) if key.ends_with("ef") => {
+                        let count = references.targets(reference).len();
+                        let place = fault::member(place, key);
+                        short(&format!(
+                            "{place}: {value} leads to {count} parts of the schema, not to one"
+                        ))
+                    }
+                    _ => wrong(place, key, value),
+                });
             }
         }
         Ok(())
@@ -229,15 +307,33 @@ impl Own {
     /// # Errors
     /// It takes too many steps.
     pub(super) fn faults(&self, root: &Value, value: &Value) -> Result<Vec<Fault>, Exhausted> {
-        let mut faults = Vec::new();
-        Walk::new(self, root, MAX_STEPS).schema(root, value, Some(&mut faults))?;
-        Ok(faults)
+        Walk::new(self, root, MAX_STEPS).faults(value)
+    }
+
+    /// Whether a fault of the member at `place` depends on no condition.
+    pub(super) fn has_fault(&self, root: &Value, value: &Value, place: &str) -> bool {
+        let mut walk = Walk::new(self, root, MAX_STEPS);
+        walk.leaves_conditions = true;
+        // What depends on an alternative is a fault of the whole.
+        let faults = walk.faults(value);
+        faults.is_ok_and(|faults| faults.iter().any(|fault| fault.path == place))
     }
 }
 
-/// A keyword that is left to the crate, for a message.
-fn left(key: &str, value: &Value) -> String {
-    cut(&format!("{key}: {}", quote(value)), 100)
+/// The message for a member that a schema cannot have.
+fn wrong(place: &str, key: &str, value: &Value) -> String {
+    short(&format!(
+        "{}: cannot be {}",
+        fault::member(place, key),
+        quote(value)
+    ))
+}
+
+fn no_pattern(place: &str, pattern: &str) -> String {
+    short(&format!(
+        "{place}: {} is no pattern that can be matched in linear time (no look-around, no back-reference, not too large)",
+        Value::from(cut(pattern, 100))
+    ))
 }
 
 fn are_distinct(names: &[Value]) -> bool {
@@ -257,40 +353,16 @@ fn is_exact(value: &Value) -> bool {
     }
 }
 
-/// The schema that a reference inside the schema (`#/…`) leads to.
-pub(super) fn target<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
-    /// What a token of the pointer may lead to.
-    enum Place {
-        Schema,
-        /// The schemas by name or number, which a keyword lists.
-        Schemas,
-    }
-    let pointer = reference.strip_prefix('#')?;
-    if pointer.contains('%') || !(pointer.is_empty() || pointer.starts_with('/')) {
-        return None;
-    }
-    let mut place = Place::Schema;
-    let mut part = root;
-    for token in pointer.split('/').skip(1) {
-        let token = token.replace("~1", "/").replace("~0", "~");
-        place = match (place, token.as_str()) {
-            (Place::Schemas, _) => Place::Schema,
-            (_, "properties" | "$defs" | "definitions" | "anyOf" | "oneOf" | "allOf") => {
-                Place::Schemas
-            }
-            (_, "items" | "additionalProperties" | "propertyNames") => Place::Schema,
-            _ => return None,
-        };
-        part = match part {
-            Value::Object(members) => members.get(&token)?,
-            // An index has no sign and no leading zero.
-            Value::Array(items) => items
-                .get(token.parse::<usize>().ok()?)
-                .filter(|_| token == "0" || !token.starts_with(['0', '+']))?,
-            _ => return None,
-        };
-    }
-    matches!(place, Place::Schema).then_some(part)
+/// The part that a reference leads to as a pointer from the root.
+fn pointed<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
+    root.pointer(reference.strip_prefix('#')?)
+}
+
+/// A part of a value.
+#[derive(Clone, Copy)]
+enum Part<'v> {
+    Member(&'v str),
+    Item(usize),
 }
 
 /// Where faults are listed; without a list the first one ends the walk.
@@ -308,6 +380,10 @@ struct Walk<'s> {
     known: HashMap<(*const Value, *const Value), bool>,
     /// Where the value is, as a JSON pointer. Kept only while faults are listed.
     path: String,
+    /// Where the references lead, if pointers do not say it.
+    references: Option<References<'s>>,
+    /// Whether what depends on a condition counts as fitting.
+    leaves_conditions: bool,
 }
 
 impl<'s> Walk<'s> {
@@ -319,7 +395,31 @@ impl<'s> Walk<'s> {
             open: 0,
             known: HashMap::new(),
             path: String::new(),
+            references: None,
+            leaves_conditions: false,
         }
+    }
+
+    fn faults(&mut self, value: &Value) -> Result<Vec<Fault>, Exhausted> {
+        let mut faults = Vec::new();
+        self.schema(self.root, value, Some(&mut faults))?;
+        Ok(faults)
+    }
+
+    /// The part that a reference leads to.
+    fn follow(&mut self, reference: &str) -> Result<&'s Value, Exhausted> {
+        self.spend(reference.len() / 4)?;
+        if !self.own.has_names {
+            return pointed(self.root, reference).ok_or(Exhausted);
+        }
+        let references = self
+            .references
+            .get_or_insert_with(|| References::new(self.root));
+        references
+            .targets(reference)
+            .first()
+            .copied()
+            .ok_or(Exhausted)
     }
 
     fn spend(&mut self, steps: usize) -> Result<(), Exhausted> {
@@ -346,7 +446,7 @@ impl<'s> Walk<'s> {
         self.open += 1;
         let reference = members
             .get_key_value("$ref")
-            .filter(|_| self.own.is_draft_7);
+            .filter(|_| self.own.draft <= DRAFT_7);
         let fits = if let Some((key, argument)) = reference {
             self.keyword(key, argument, members, value, faults)?
         } else if let Some(list) = &mut faults {
@@ -379,14 +479,69 @@ impl<'s> Walk<'s> {
         argument: &'s Value,
         schema: &'s Map<String, Value>,
         value: &Value,
-        mut faults: Faults<'_>,
+        faults: Faults<'_>,
     ) -> Result<bool, Exhausted> {
         self.spend(1)?;
+        if since(key) > self.own.draft {
+            return Ok(true);
+        }
+        match value {
+            _ if matches!(argument, Value::Number(_)) => {
+                self.leaf((key, argument), schema, value, faults)
+            }
+            _ if IN_PLACE.contains(&key) => self.in_place(key, argument, schema, value, faults),
+            Value::Object(members) => {
+                self.of_object(key, argument, schema, (value, members), faults)
+            }
+            Value::Array(items) => self.of_list(key, argument, schema, (value, items), faults),
+            _ => self.leaf((key, argument), schema, value, faults),
+        }
+    }
+
+    /// Whether `value` fits a keyword that has schemas for the value itself.
+    fn in_place(
+        &mut self,
+        key: &str,
+        argument: &'s Value,
+        schema: &'s Map<String, Value>,
+        value: &Value,
+        mut faults: Faults<'_>,
+    ) -> Result<bool, Exhausted> {
         match (key, argument, value) {
-            ("$ref", Value::String(reference), _) => {
-                self.spend(reference.len() / 4)?;
-                let target = target(self.root, reference).ok_or(Exhausted)?;
+            ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference), _) => {
+                let target = self.follow(reference)?;
                 self.target(target, value, faults)
+            }
+            ("not", schema, _) => {
+                let fits = !self.schema(schema, value, None)?;
+                let message = || format!("value fits what is not allowed: {}", quote(schema));
+                self.told(fits, faults, || fault::given(&message(), value))
+            }
+            ("if" | "dependentSchemas", ..) if self.leaves_conditions => Ok(true),
+            ("if", condition, _) => {
+                let holds = self.schema(condition, value, None)?;
+                match schema.get(if holds { "then" } else { "else" }) {
+                    Some(branch) => self.schema(branch, value, faults),
+                    None => Ok(true),
+                }
+            }
+            (
+                "dependentSchemas" | "dependentRequired" | "dependencies",
+                Value::Object(all),
+                Value::Object(members),
+            ) => {
+                self.spend(all.len())?;
+                let mut fits = true;
+                for (_, needs) in all.iter().filter(|(name, _)| members.contains_key(*name)) {
+                    let faults = faults.as_deref_mut();
+                    fits &= match needs {
+                        Value::Array(_) => {
+                            self.keyword("required", needs, schema, value, faults)?
+                        }
+                        needs => self.leaves_conditions || self.schema(needs, value, faults)?,
+                    };
+                }
+                Ok(fits)
             }
             ("allOf", Value::Array(all), _) => {
                 let mut fits = true;
@@ -399,26 +554,66 @@ impl<'s> Walk<'s> {
                 Ok(fits)
             }
             ("anyOf" | "oneOf", Value::Array(all), _) => self.forms(key, all, value, faults),
-            ("properties", Value::Object(declared), Value::Object(members)) => {
-                let of = |name: &str| declared.get(name);
-                self.members(of, members, faults)
-            }
-            ("additionalProperties", allowed, Value::Object(members)) => {
-                let declared = schema.get("properties");
-                let is_other = |name: &str| declared.and_then(|d| d.get(name)).is_none();
-                if *allowed != Value::Bool(false) {
-                    return self.members(|name| is_other(name).then_some(allowed), members, faults);
-                }
+            _ => Ok(true),
+        }
+    }
+
+    /// Whether an object fits a keyword.
+    fn of_object(
+        &mut self,
+        key: &str,
+        argument: &'s Value,
+        schema: &'s Map<String, Value>,
+        (value, members): (&Value, &Map<String, Value>),
+        mut faults: Faults<'_>,
+    ) -> Result<bool, Exhausted> {
+        match (key, argument) {
+            ("properties", Value::Object(declared)) => {
                 self.spend(members.len())?;
-                let others: Vec<_> = members.keys().filter(|name| is_other(name)).collect();
-                let Some(faults) = faults.filter(|_| !others.is_empty()) else {
-                    return Ok(others.is_empty());
+                let parts = members.iter().filter_map(|(name, member)| {
+                    Some((Part::Member(name), member, declared.get(name)?))
+                });
+                self.each(parts, faults)
+            }
+            ("patternProperties", Value::Object(patterns)) => {
+                let mut parts = Vec::new();
+                for (pattern, schema) in patterns {
+                    for (name, member) in members {
+                        if self.matches(pattern, name)? {
+                            parts.push((Part::Member(name), member, schema));
+                        }
+                    }
+                }
+                self.each(parts, faults)
+            }
+            ("additionalProperties" | "unevaluatedProperties", allowed) => {
+                self.spend(members.len())?;
+                let mut others = Vec::new();
+                for (name, member) in members {
+                    let part = Part::Member(name);
+                    let is_other = match key {
+                        "additionalProperties" => !self.declares(schema, name)?,
+                        _ => !self.evaluates(schema, value, (part, member), true)?,
+                    };
+                    if is_other {
+                        others.push((part, member, allowed));
+                    }
+                }
+                if *allowed != Value::Bool(false) || others.is_empty() {
+                    return self.each(others, faults);
+                }
+                let Some(faults) = faults else {
+                    return Ok(false);
                 };
-                let others: Vec<_> = others.into_iter().cloned().collect();
+                let names = members.keys().filter(|name| {
+                    let is_it = |part| matches!(part, Part::Member(other) if other == *name);
+                    others.iter().any(|(part, ..)| is_it(*part))
+                });
+                let others: Vec<_> = names.cloned().collect();
                 let message = fault::given(&fault::unexpected(&others), value);
                 self.list(message, About::Unexpected(others), faults)
             }
-            ("propertyNames", schema, Value::Object(members)) => {
+            ("propertyNames", schema) => {
                 for name in members.keys() {
                     let name = Value::String(name.clone());
                     if self.schema(schema, &name, None)? {
@@ -434,22 +629,7 @@ impl<'s> Walk<'s> {
                 }
                 Ok(true)
             }
-            ("items", schema, Value::Array(items)) => {
-                let start = self.path.len();
-                let mut fits = true;
-                for (n, item) in items.iter().enumerate() {
-                    if faults.is_some() {
-                        self.path.push_str(&format!("/{n}"));
-                    }
-                    fits &= self.schema(schema, item, faults.as_deref_mut())?;
-                    self.path.truncate(start);
-                    if !fits && faults.is_none() {
-                        break;
-                    }
-                }
-                Ok(fits)
-            }
-            ("required", Value::Array(names), Value::Object(members)) => {
+            ("required", Value::Array(names)) => {
                 self.spend(names.len())?;
                 let mut fits = true;
                 for name in names.iter().filter_map(Value::as_str) {
@@ -464,7 +644,86 @@ impl<'s> Walk<'s> {
                 }
                 Ok(fits)
             }
-            _ => self.leaf(key, argument, value, faults),
+            _ => self.leaf((key, argument), schema, value, faults),
+        }
+    }
+
+    /// Whether a list fits a keyword.
+    fn of_list(
+        &mut self,
+        key: &str,
+        argument: &'s Value,
+        schema: &'s Map<String, Value>,
+        (value, items): (&Value, &[Value]),
+        faults: Faults<'_>,
+    ) -> Result<bool, Exhausted> {
+        match (key, argument) {
+            ("prefixItems" | "items", Value::Array(all)) => {
+                let parts = items.iter().zip(all).enumerate();
+                self.each(
+                    parts.map(|(n, (item, schema))| (Part::Item(n), item, schema)),
+                    faults,
+                )
+            }
+            ("items" | "additionalItems" | "unevaluatedItems", allowed) => {
+                let first = match (key, schema.get("items"), schema.get("prefixItems")) {
+                    ("additionalItems", Some(Value::Array(all)), _) => all.len(),
+                    ("additionalItems", ..) => return Ok(true),
+                    ("items", _, Some(Value::Array(all)))
+                        if since("prefixItems") <= self.own.draft =>
+                    {
+                        all.len()
+                    }
+                    _ => 0,
+                };
+                let mut parts = Vec::new();
+                for (n, item) in items.iter().enumerate().skip(first) {
+                    let part = Part::Item(n);
+                    if key != "unevaluatedItems"
+                        || !self.evaluates(schema, value, (part, item), true)?
+                    {
+                        parts.push((part, item, allowed));
+                    }
+                }
+                self.each(parts, faults)
+            }
+            ("contains", needed) => {
+                let limit = |key: &str| {
+                    let limit = schema.get(key).filter(|_| self.own.draft >= DRAFT_2019);
+                    limit.and_then(Value::as_f64)
+                };
+                let (least, most) = (limit("minContains").unwrap_or(1.0), limit("maxContains"));
+                let mut found = 0.0;
+                for item in items {
+                    found += f64::from(u8::from(self.schema(needed, item, None)?));
+                }
+                let fits = found >= least && most.is_none_or(|most| found <= most);
+                let message = || {
+                    let most = most.map_or(String::new(), |most| format!(" and at most {most}"));
+                    format!(
+                        "value has {found} items of a kind of which it needs at least {least}{most}"
+                    )
+                };
+                self.told(fits, faults, || fault::given(&message(), value))
+            }
+            ("uniqueItems", Value::Bool(true)) => {
+                let mut texts = HashSet::new();
+                let mut fits = true;
+                for (n, item) in items.iter().enumerate() {
+                    if let Value::String(text) = item {
+                        self.spend(1 + text.len() / 32)?;
+                        fits &= texts.insert(text);
+                        continue;
+                    }
+                    for other in &items[..n] {
+                        fits = fits && !self.equal(item, other)?;
+                    }
+                }
+                self.told(fits, faults, || {
+                    fault::given("value has an item twice", value)
+                })
+            }
+            _ => self.leaf((key, argument), schema, value, faults),
         }
     }
 
@@ -488,28 +747,136 @@ impl<'s> Walk<'s> {
         Ok(fits)
     }
 
-    /// Whether the members with a schema fit it.
-    fn members(
+    /// Whether the parts of a value fit their schemas.
+    fn each<'v>(
         &mut self,
-        schema: impl Fn(&str) -> Option<&'s Value>,
-        members: &Map<String, Value>,
+        parts: impl IntoIterator<Item = (Part<'v>, &'v Value, &'s Value)>,
         mut faults: Faults<'_>,
     ) -> Result<bool, Exhausted> {
-        self.spend(members.len())?;
         let start = self.path.len();
         let mut fits = true;
-        for (name, member) in members {
-            let Some(schema) = schema(name) else { continue };
+        for (part, value, schema) in parts {
             if faults.is_some() {
-                self.path = fault::member(&self.path, name);
+                self.path = match part {
+                    Part::Member(name) => fault::member(&self.path, name),
+                    Part::Item(n) => format!("{}/{n}", self.path),
+                };
             }
-            fits &= self.schema(schema, member, faults.as_deref_mut())?;
+            fits &= self.schema(schema, value, faults.as_deref_mut())?;
             self.path.truncate(start);
             if !fits && faults.is_none() {
                 break;
             }
         }
         Ok(fits)
+    }
+
+    /// Whether a text matches a pattern of the schema.
+    fn matches(&mut self, pattern: &str, text: &str) -> Result<bool, Exhausted> {
+        let compiled = self.own.patterns.get(pattern).ok_or(Exhausted)?;
+        self.spend(compiled.steps(text))?;
+        compiled.is_match(text).ok_or(Exhausted)
+    }
+
+    /// Whether a schema lists a member of this name, or a pattern of it.
+    fn declares(&mut self, schema: &Map<String, Value>, name: &str) -> Result<bool, Exhausted> {
+        let mut found = schema
+            .get("properties")
+            .is_some_and(|all| all.get(name).is_some());
+        let patterns = schema.get("patternProperties").and_then(Value::as_object);
+        for pattern in patterns.into_iter().flat_map(Map::keys) {
+            found = found || self.matches(pattern, name)?;
+        }
+        Ok(found)
+    }
+
+    /// Whether a schema, which `value` fits, says something of this part of it. `is_own`: the
+    /// keywords for the other parts ask.
+    fn evaluates(
+        &mut self,
+        schema: &'s Map<String, Value>,
+        value: &Value,
+        part: (Part<'_>, &Value),
+        is_own: bool,
+    ) -> Result<bool, Exhausted> {
+        for (key, argument) in schema {
+            self.spend(1)?;
+            if since(key) > self.own.draft {
+                continue;
+            }
+            let found = match (key.as_str(), argument, part.0) {
+                ("additionalProperties", _, Part::Member(_)) => true,
+                ("properties" | "patternProperties", _, Part::Member(name)) => {
+                    self.declares(schema, name)?
+                }
+                ("prefixItems" | "items", Value::Array(all), Part::Item(n)) => n < all.len(),
+                ("items", _, Part::Item(_)) => true,
+                ("additionalItems", _, Part::Item(_)) => {
+                    schema.get("items").is_some_and(Value::is_array)
+                }
+                ("unevaluatedProperties", _, Part::Member(_))
+                | ("unevaluatedItems", _, Part::Item(_)) => !is_own,
+                ("contains", needed, Part::Item(_)) => {
+                    self.own.draft >= DRAFT_2020 && self.schema(needed, part.1, None)?
+                }
+                ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference), _) => {
+                    let target = self.follow(reference)?;
+                    self.evaluates_if_fits(target, value, part)?
+                }
+                ("allOf" | "anyOf" | "oneOf", Value::Array(all), _) => {
+                    let mut found = false;
+                    for schema in all {
+                        found = found || self.evaluates_if_fits(schema, value, part)?;
+                    }
+                    found
+                }
+                ("if", condition, _) => {
+                    let holds = self.schema(condition, value, None)?;
+                    let branch = schema.get(if holds { "then" } else { "else" });
+                    let both = [Some(condition).filter(|_| holds), branch];
+                    let mut found = false;
+                    for schema in both.into_iter().flatten() {
+                        found = found || self.evaluates_if_fits(schema, value, part)?;
+                    }
+                    found
+                }
+                ("dependentSchemas", Value::Object(all), _) => {
+                    let mut found = false;
+                    for (name, schema) in all {
+                        found = found
+                            || value.get(name).is_some()
+                                && self.evaluates_if_fits(schema, value, part)?;
+                    }
+                    found
+                }
+                _ => false,
+            };
+            if found {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn evaluates_if_fits(
+        &mut self,
+        schema: &'s Value,
+        value: &Value,
+        part: (Part<'_>, &Value),
+    ) -> Result<bool, Exhausted> {
+        let Value::Object(members) = schema else {
+            return Ok(false);
+        };
+        if !self.target(schema, value, None)? {
+            return Ok(false);
+        }
+        if self.open == MAX_OPEN {
+            return Err(Exhausted);
+        }
+        self.open += 1;
+        let found = self.evaluates(members, value, part, false)?;
+        self.open -= 1;
+        Ok(found)
     }
 
     /// Whether `value` fits one of several schemas: at least one for `anyOf`, no other for `oneOf`.
@@ -550,8 +917,8 @@ impl<'s> Walk<'s> {
     /// Whether `value` fits a keyword that looks at nothing but it.
     fn leaf(
         &mut self,
-        key: &str,
-        argument: &'s Value,
+        (key, argument): (&str, &'s Value),
+        schema: &Map<String, Value>,
         value: &Value,
         faults: Faults<'_>,
     ) -> Result<bool, Exhausted> {
@@ -578,13 +945,19 @@ impl<'s> Walk<'s> {
                 let Value::String(text) = value else {
                     return Ok(true);
                 };
-                let compiled = self.own.patterns.get(pattern).ok_or(Exhausted)?;
-                self.spend(compiled.steps(text))?;
-                let fits = compiled.is_match(text).ok_or(Exhausted)?;
+                let fits = self.matches(pattern, text)?;
                 let message = || format!("value does not match \"{pattern}\"");
                 self.told(fits, faults, || fault::given(&message(), value))
             }
             (_, Value::Number(limit)) => {
+                // Draft 4 says by a flag beside a limit that the limit itself does not fit.
+                let exclusive = match key {
+                    "minimum" => "exclusiveMinimum",
+                    "maximum" => "exclusiveMaximum",
+                    _ => key,
+                };
+                let is_exclusive = schema.get(exclusive) == Some(&Value::Bool(true));
+                let key = if is_exclusive { exclusive } else { key };
                 let Some(fits) = self.within(key, limit, value)? else {
                     return Ok(true);
                 };
@@ -619,13 +992,13 @@ impl<'s> Walk<'s> {
             (_, Value::Number(_)) => return Ok(None),
             ("minLength" | "maxLength", Value::String(text)) => {
                 self.spend(text.len() / 32)?;
-                (text.chars().count() as u64).cmp(&limit.as_u64().unwrap_or_default())
+                (text.chars().count() as u64).cmp(&whole(limit))
             }
             ("minItems" | "maxItems", Value::Array(items)) => {
-                (items.len() as u64).cmp(&limit.as_u64().unwrap_or_default())
+                (items.len() as u64).cmp(&whole(limit))
             }
             ("minProperties" | "maxProperties", Value::Object(members)) => {
-                (members.len() as u64).cmp(&limit.as_u64().unwrap_or_default())
+                (members.len() as u64).cmp(&whole(limit))
             }
             _ => return Ok(None),
         };
@@ -698,6 +1071,13 @@ impl<'s> Walk<'s> {
     }
 }
 
+/// A limit of a length, which may be written `2.0`.
+fn whole(limit: &Number) -> u64 {
+    limit
+        .as_u64()
+        .unwrap_or_else(|| limit.as_f64().map_or(0, |limit| limit as u64))
+}
+
 /// Whether a value has the type of this name.
 fn has_type(value: &Value, name: &str) -> bool {
     match value {
@@ -715,56 +1095,224 @@ fn has_type(value: &Value, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::size::Size;
+    use proptest::prelude::*;
+    use proptest::sample::{select, subsequence};
     use serde_json::json;
 
-    /// Every schema of the test suite of JSON Schema that this validator takes. How many it takes is
-    /// counted, so that none is left to the crate unnoticed.
+    /// The schemas of the test suite of JSON Schema. Refused are an anchor that two parts have, a
+    /// `$recursiveRef` that may lead to two, and other metaschemas: how many is counted.
     #[test]
     fn the_verdicts_are_those_of_the_test_suite() {
-        for (draft, text, taken) in [
+        for (draft, refused, text) in [
             (
-                "draft2020-12",
+                DRAFT_2020,
+                3,
                 include_str!("../../tests/suite/draft2020-12.ndjson"),
-                174,
             ),
             (
-                "draft2019-09",
+                DRAFT_2019,
+                9,
                 include_str!("../../tests/suite/draft2019-09.ndjson"),
-                174,
             ),
-            (
-                "draft7",
-                include_str!("../../tests/suite/draft7.ndjson"),
-                170,
-            ),
-            ("draft4", include_str!("../../tests/suite/draft4.ndjson"), 0),
+            (DRAFT_7, 0, include_str!("../../tests/suite/draft7.ndjson")),
+            (DRAFT_4, 0, include_str!("../../tests/suite/draft4.ndjson")),
         ] {
-            let mut own = 0;
+            let mut left = Vec::new();
             for line in text.lines() {
                 let mut line: Value = serde_json::from_str(line).unwrap();
+                // What texts hold is not checked, and `1.0` is an integer in every draft.
+                let others = ["optional/content", "optional/zeroTerminatedFloats"];
+                if others.iter().any(|file| line["file"] == *file) {
+                    continue;
+                }
                 // The suite leaves the draft of the older drafts' schemas to the reader.
-                if let ("draft7", Value::Object(schema)) = (draft, &mut line["schema"]) {
-                    let uri = format!("http{}#", DRAFTS[0]);
-                    schema.entry("$schema").or_insert(Value::from(uri));
-                } else if let ("draft4", Value::Object(schema)) = (draft, &mut line["schema"]) {
-                    let uri = "http://json-schema.org/draft-04/schema#";
+                if let Value::Object(schema) = &mut line["schema"] {
+                    let uri = format!("http{}", DRAFTS[draft]);
                     schema.entry("$schema").or_insert(Value::from(uri));
                 }
                 let schema = &line["schema"];
-                let Ok(validator) = Own::new(schema) else {
+                if let Err(SchemaError::Remote(_)) = Size::default().schema(&mut schema.clone(), 0)
+                {
                     continue;
+                }
+                let validator = match Own::new(schema) {
+                    Ok(validator) => validator,
+                    Err(why) => {
+                        left.push(format!("{why} {line:.300}"));
+                        continue;
+                    }
                 };
-                own += 1;
                 for case in line["tests"].as_array().unwrap() {
-                    let what = format!("{draft} {line:.300} {}", case[0]);
+                    let what = format!("{} {line:.300} {}", DRAFTS[draft], case[0]);
                     let fits = validator.fits(schema, &case[0], most_steps(0));
                     assert_eq!(fits, Ok(case[1] == json!(true)), "{what}");
                     let faults = validator.faults(schema, &case[0]).unwrap();
                     assert_eq!(Ok(faults.is_empty()), fits, "{what}");
                 }
             }
-            println!("{draft}: {own} of {} schemas", text.lines().count());
-            assert_eq!(own, taken, "{draft}");
+            assert_eq!(left.len(), refused, "{left:#?}");
+        }
+    }
+    const NAMES: [&str; 4] = ["a", "b/~", "c", "x y"];
+
+    fn number() -> impl Strategy<Value = Value> {
+        let texts = [
+            "0",
+            "1",
+            "-1",
+            "2.5",
+            "1.0",
+            "1e1",
+            "10",
+            "-0.5",
+            "3",
+            "0.01",
+            "12345678901234567890",
+        ];
+        select(texts.to_vec()).prop_map(|text| serde_json::from_str(text).unwrap())
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let texts = ["", "a", "ab", "abc", "é", "A1 ", "1-2"];
+        let leaf = prop_oneof![
+            Just(json!(null)),
+            any::<bool>().prop_map(Value::from),
+            number(),
+            select(texts.to_vec()).prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::vec((select(&NAMES[..]), inner), 0..4).prop_map(|members| {
+                    Value::Object(
+                        members
+                            .into_iter()
+                            .map(|(k, v)| (k.to_owned(), v))
+                            .collect(),
+                    )
+                }),
+            ]
+        })
+    }
+
+    /// Keywords with their values, of which a schema has some.
+    fn schema() -> impl Strategy<Value = Value> {
+        let types = [
+            "null", "boolean", "integer", "number", "string", "array", "object",
+        ];
+        let limits = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"];
+        let lengths = [
+            "minLength",
+            "maxLength",
+            "minItems",
+            "maxItems",
+            "minProperties",
+            "maxProperties",
+        ];
+        let patterns = [
+            "^a",
+            "b$",
+            r"^\w+$",
+            r"^[^a-c]*$",
+            r"\d-\d|é",
+            "^(?:ab?){1,2}c?$",
+            "^.{2}$",
+            r"\s",
+        ];
+        let references = ["#", "#/$defs/x", "#/$defs/y", "#/properties/b~1~0", "#z"];
+        let keyword = |key: &'static str, value: Value| (key.to_owned(), value);
+        let leaf = prop_oneof![
+            select(types.to_vec()).prop_map(move |name| keyword("type", json!(name))),
+            subsequence(types.to_vec(), 1..4).prop_map(move |names| keyword("type", json!(names))),
+            prop::collection::vec(value(), 1..4)
+                .prop_map(move |options| keyword("enum", json!(options))),
+            value().prop_map(move |constant| keyword("const", constant)),
+            (select(limits.to_vec()), number()).prop_map(move |(key, limit)| keyword(key, limit)),
+            (select(lengths.to_vec()), 0..4)
+                .prop_map(move |(key, limit)| keyword(key, json!(limit))),
+            select(&["1", "2", "0.5", "0.01", "3"][..])
+                .prop_map(move |text| keyword("multipleOf", serde_json::from_str(text).unwrap())),
+            select(patterns.to_vec()).prop_map(move |pattern| keyword("pattern", json!(pattern))),
+            subsequence(&NAMES[..], 0..4).prop_map(move |names| keyword("required", json!(names))),
+            select(references.to_vec())
+                .prop_map(move |reference| keyword("$ref", json!(reference))),
+            Just(keyword("uniqueItems", json!(true))),
+            (select(&["minContains", "maxContains"][..]), 0..3)
+                .prop_map(move |(key, limit)| keyword(key, json!(limit))),
+            (select(&NAMES[..]), subsequence(&NAMES[..], 0..3)).prop_map(move |(name, names)| {
+                keyword("dependentRequired", json!({name: names}))
+            }),
+        ];
+        let object = |members: Vec<(String, Value)>| Value::Object(members.into_iter().collect());
+        let leaves = prop::collection::vec(leaf.clone(), 0..3).prop_map(object);
+        let leaves = prop_oneof![8 => leaves, 1 => any::<bool>().prop_map(Value::from)];
+        leaves.prop_recursive(3, 24, 4, move |inner| {
+            let forms = ["anyOf", "oneOf", "allOf"];
+            let named = prop::collection::vec((select(&NAMES[..]), inner.clone()), 0..4);
+            let parts = [
+                "not",
+                "if",
+                "then",
+                "else",
+                "additionalProperties",
+                "items",
+                "propertyNames",
+                "contains",
+                "unevaluatedItems",
+                "unevaluatedProperties",
+            ];
+            let applicator = prop_oneof![
+                named.prop_map(move |named| {
+                    let named: Map<_, _> =
+                        named.into_iter().map(|(k, v)| (k.to_owned(), v)).collect();
+                    keyword("properties", Value::Object(named))
+                }),
+                (select(parts.to_vec()), inner.clone())
+                    .prop_map(move |(key, schema)| keyword(key, schema)),
+                Just(keyword("additionalProperties", json!(false))),
+                Just(keyword("unevaluatedProperties", json!(false))),
+                (select(&["a", "^b"][..]), inner.clone()).prop_map(move |(pattern, schema)| {
+                    keyword("patternProperties", json!({pattern: schema}))
+                }),
+                (select(&NAMES[..]), inner.clone()).prop_map(move |(name, schema)| keyword(
+                    "dependentSchemas",
+                    json!({name: schema})
+                )),
+                prop::collection::vec(inner.clone(), 1..3)
+                    .prop_map(move |all| keyword("prefixItems", json!(all))),
+                (select(forms.to_vec()), prop::collection::vec(inner, 1..4))
+                    .prop_map(move |(key, all)| keyword(key, json!(all))),
+            ];
+            prop::collection::vec(prop_oneof![leaf.clone(), applicator], 0..5).prop_map(object)
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1_000) })]
+
+        /// The crate `jsonschema` is the second reader. In 2019-09 it counts what `contains` found as
+        /// evaluated, which that draft does not.
+        #[test]
+        fn any_schema_has_the_verdicts_of_another_validator(
+            schema in schema(), x in schema(), y in schema(), values in prop::collection::vec(value(), 1..8), draft in select(vec![DRAFT_7, DRAFT_2020]),
+        ) {
+            let mut schema = schema;
+            if let Value::Object(members) = &mut schema {
+                members.insert("$defs".to_owned(), json!({"x": x, "y": y, "z": {"$anchor": "z", "minimum": 1}}));
+                let b = members.entry("properties").or_insert(json!({}));
+                b.as_object_mut().unwrap().entry("b/~").or_insert(json!({"type": "string"}));
+                members.insert("$schema".to_owned(), json!(format!("http{}", DRAFTS[draft])));
+            }
+            // What refers to itself at one value is refused, and so are names in drafts without them.
+            let Ok(own) = Own::new(&schema) else { return Ok(()) };
+            let Ok(other) = jsonschema::options().should_validate_formats(false).build(&schema) else { return Ok(()) };
+            for value in values {
+                let fits = own.fits(&schema, &value, most_steps(0));
+                prop_assert_eq!(fits, Ok(other.is_valid(&value)), "{} {}", schema, value);
+                let faults = own.faults(&schema, &value).unwrap();
+                prop_assert_eq!(Ok(faults.is_empty()), fits, "{} {}", schema, value);
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 
 use super::size::MAX_PATTERN_SIZE;
 use regex::{Regex, RegexBuilder};
+use std::borrow::Cow;
 use std::iter::Peekable;
 use std::str::Chars;
 use std::sync::OnceLock;
@@ -31,8 +32,8 @@ pub(super) struct Pattern {
 
 impl Pattern {
     /// Reads a pattern. Returns `None` if it is too large, or has a construct that is invalid, that
-    /// the crate `regex` lacks (look-around, back-references), or that is rare: names of groups,
-    /// `\p`, `\c`, `\B`, `\u` of a surrogate.
+    /// the crate `regex` lacks (look-around, back-references), or that is rare: `\B`, `\u` of a
+    /// surrogate.
     pub(super) fn new(pattern: &str) -> Option<Pattern> {
         let (translated, weight) = translate(pattern)?;
         let pattern = Pattern {
@@ -40,7 +41,9 @@ impl Pattern {
             weight,
             regex: OnceLock::new(),
         };
-        (weight <= LIGHT || pattern.regex().is_some()).then_some(pattern)
+        // The crate knows which properties of characters there are.
+        let is_certain = weight <= LIGHT && !pattern.translated.contains(r"\p{");
+        (is_certain || pattern.regex().is_some()).then_some(pattern)
     }
 
     fn regex(&self) -> Option<&Regex> {
@@ -85,7 +88,13 @@ fn translate(pattern: &str) -> Option<(String, usize)> {
                 open.push(0);
                 out.push_str("(?:");
                 if rest.next_if_eq(&'?').is_some() {
-                    rest.next_if_eq(&':')?;
+                    // What a group is called matters to references back alone, which are refused.
+                    if rest.next_if_eq(&'<').is_some() {
+                        rest.next_if(|c| c.is_alphabetic() || matches!(c, '_' | '$'))?;
+                        while rest.next()? != '>' {}
+                    } else {
+                        rest.next_if_eq(&':')?;
+                    }
                 }
                 None
             }
@@ -112,7 +121,7 @@ fn translate(pattern: &str) -> Option<(String, usize)> {
                     Some(1)
                 }
                 Escape::Class(set, is_negated) => {
-                    out.extend([if is_negated { "[^" } else { "[" }, set, "]"]);
+                    out.extend([if is_negated { "[^" } else { "[" }, &set, "]"]);
                     Some(SET + set.len())
                 }
             },
@@ -176,7 +185,7 @@ fn count(rest: &mut Peekable<Chars<'_>>, out: &mut String) -> Option<(usize, cha
 enum Escape {
     Char(char),
     /// The inside of a class, and whether it is what does not match.
-    Class(&'static str, bool),
+    Class(Cow<'static, str>, bool),
 }
 
 /// What follows a backslash.
@@ -189,9 +198,17 @@ fn escape(rest: &mut Peekable<Chars<'_>>) -> Option<Escape> {
             .map(Escape::Char)
     };
     Some(match c {
-        'd' | 'D' => Escape::Class(DIGITS, c == 'D'),
-        'w' | 'W' => Escape::Class(WORD, c == 'W'),
-        's' | 'S' => Escape::Class(SPACE, c == 'S'),
+        'd' | 'D' => Escape::Class(DIGITS.into(), c == 'D'),
+        'w' | 'W' => Escape::Class(WORD.into(), c == 'W'),
+        's' | 'S' => Escape::Class(SPACE.into(), c == 'S'),
+        'p' | 'P' => {
+            rest.next_if_eq(&'{')?;
+            let name: String = rest.by_ref().take_while(|c| *c != '}').collect();
+            Escape::Class(format!(r"\p{{{name}}}").into(), c == 'P')
+        }
+        'c' => Escape::Char(char::from(
+            u8::try_from(rest.next().filter(char::is_ascii_alphabetic)?).ok()? % 32,
+        )),
         't' => Escape::Char('\t'),
         'n' => Escape::Char('\n'),
         'r' => Escape::Char('\r'),
@@ -218,7 +235,7 @@ fn class(rest: &mut Peekable<Chars<'_>>, out: &mut String) -> Option<()> {
             '\\' => match escape(rest)? {
                 Escape::Char(c) => c,
                 Escape::Class(set, is_negated) => {
-                    out.extend([if is_negated { "[^" } else { "[" }, set, "]"]);
+                    out.extend([if is_negated { "[^" } else { "[" }, &set, "]"]);
                     // A set is not the start of a range.
                     if is_range(rest) {
                         return None;
@@ -304,16 +321,17 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_left() {
+    fn everything_else_is_refused() {
         for pattern in [
-            "(?=a)", "(?<n>a)", "(?i)a", r"(a)\1", r"\k<n>", r"\p{L}", r"\cA", r"\0", r"\B", r"\a",
-            r"\z", r"\ud83d", r"\u{61}", "a**", "a*+", "*a", "(*a)", "|*", "^*", "a{,2}", "a{",
-            "a{x}", "a}", "a]", "[", "[]", "[^]", "[a", "[z-a]", r"[\d-z]", r"[a-\d]", r"[\b]",
-            "(", ")", "(a))", "\\", r"\u00", "a{1}{2}", r"\bx*?*",
+            "(?=a)", "(?<n", "(?<=a)", "(?<!a)", "(?i)a", r"(a)\1", r"\k<n>", r"\pL", r"\c1",
+            r"\0", r"\B", r"\a", r"\z", r"\ud83d", r"\u{61}", "a**", "a*+", "*a", "(*a)", "|*",
+            "^*", "a{,2}", "a{", "a{x}", "a}", "a]", "[", "[]", "[^]", "[a", "[z-a]", r"[\d-z]",
+            r"[a-\d]", r"[\b]", "(", ")", "(a))", "\\", r"\u00", "a{1}{2}", r"\bx*?*",
         ] {
             assert!(translate(pattern).is_none(), "{pattern}");
         }
         assert!(Pattern::new("(?:a{1000}){1000}").is_none());
+        assert!(Pattern::new(r"\p{Nope}").is_none());
     }
 
     #[test]

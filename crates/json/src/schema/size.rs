@@ -181,11 +181,6 @@ pub enum SchemaError {
     /// It is not a JSON Schema, or a pattern cannot be matched in linear time.
     #[error("the schema is not valid: {0}")]
     Invalid(String),
-    /// Only the crate `jsonschema` could tell what this keyword means, or what is wrong with it.
-    #[error(
-        "the schema has {0}, which this build cannot check, build it with the feature jsonschema"
-    )]
-    NotBuilt(String),
 }
 
 /// The first 300 characters of a text.
