@@ -270,6 +270,10 @@ fn a_schema_that_is_not_valid_is_refused() {
         "the schema is not valid: /properties/a/minLength: cannot be \"x\""
     );
     assert_eq!(
+        refused(json!({"properties":{"a":{"$ref":"#/$defs/b"}},"$defs":{"b":{"items":7}}})),
+        "the schema is not valid: /$defs/b/items: cannot be 7"
+    );
+    assert_eq!(
         refused(
             json!({"properties":{"a":{"$ref":"#x"}},"$defs":{"b":{"$anchor":"x"},"c":{"$anchor":"x"}}})
         ),

@@ -10,7 +10,8 @@ use super::references::References;
 use super::size::{SchemaError, cut, short};
 use crate::decimal::Decimal;
 use serde_json::{Map, Number, Value};
-use std::collections::{HashMap, HashSet};
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet, VecDeque};
 
 /// The most steps that find out what does not fit, and whether an empty value fits. A step is a
 /// keyword at a value, or some bytes of a text.
@@ -123,7 +124,6 @@ pub(super) struct Own {
     patterns: HashMap<String, Pattern>,
     /// The place in [`DRAFTS`].
     draft: usize,
-    has_references: bool,
     /// Some reference is more than a pointer from the root.
     has_names: bool,
 }
@@ -137,7 +137,6 @@ impl Own {
         let mut own = Own {
             patterns: HashMap::new(),
             draft: DRAFT_2020,
-            has_references: false,
             has_names: false,
         };
         if let Some(Value::String(uri)) = root.get("$schema") {
@@ -148,35 +147,49 @@ impl Own {
                 .position(|draft| *draft == name)
                 .ok_or_else(|| SchemaError::Invalid(wrong("", "$schema", &root["$schema"])))?;
         }
-        let references = References::new(root);
-        let mut waiting = vec![(String::new(), root)];
+        // Places are written down only for a message.
+        if own.look_at_all(root, |_, _, _| String::new()).is_err() {
+            own.look_at_all(root, |place, key, name| {
+                let name = name.map_or(String::new(), |name| fault::member("", name));
+                format!("{place}/{key}{name}")
+            })?;
+        }
+        Ok(own)
+    }
+
+    fn look_at_all(&mut self, root: &Value, inside: Inside) -> Result<(), SchemaError> {
+        let references = OnceCell::new();
+        let mut waiting = VecDeque::from([(String::new(), root)]);
         let mut seen = HashSet::new();
-        while let Some((place, schema)) = waiting.pop() {
+        while let Some((place, schema)) = waiting.pop_back() {
             if seen.insert(std::ptr::from_ref(schema)) {
-                own.look(schema, &place, &references, &mut waiting)
+                self.look(schema, (&place, inside), (root, &references), &mut waiting)
                     .map_err(SchemaError::Invalid)?;
             }
         }
-        if own.has_references {
-            references.check().map_err(SchemaError::TooComplex)?;
+        match references.get() {
+            Some(references) => references.check().map_err(SchemaError::TooComplex),
+            None => Ok(()),
         }
-        Ok(own)
     }
 
     /// Looks at one schema; those inside it wait.
     fn look<'s>(
         &mut self,
         schema: &'s Value,
-        place: &str,
-        references: &References<'s>,
-        waiting: &mut Vec<(String, &'s Value)>,
+        (place, inside): (&str, Inside),
+        (root, references): (&'s Value, &OnceCell<References<'s>>),
+        waiting: &mut VecDeque<(String, &'s Value)>,
     ) -> Result<(), String> {
         let members = match schema {
             Value::Object(members) => members,
             Value::Bool(_) => return Ok(()),
             other => return Err(format!("{place}: cannot be {}", quote(other))),
         };
-        let root = references.root();
+        let targets = |reference: &str| {
+            let references = references.get_or_init(|| References::new(root));
+            references.targets(reference)
+        };
         for (key, value) in members {
             let is_known = match (key.as_str(), value) {
                 ("type", Value::Array(names)) => !names.is_empty() && are_distinct(names),
@@ -209,14 +222,14 @@ impl Own {
                     Value::Object(named),
                 ) => {
                     for (name, value) in named {
-                        let place = fault::member(&format!("{place}/{key}"), name);
+                        let place = inside(place, key, Some(name));
                         if key == "patternProperties" && !self.pattern(name) {
                             return Err(no_pattern(&place, name));
                         }
                         match value {
                             Value::Array(names) if key == "dependencies" && are_distinct(names) => {
                             }
-                            schema => waiting.push((place, schema)),
+                            schema => waiting.push_back((place, schema)),
                         }
                     }
                     true
@@ -226,9 +239,7 @@ impl Own {
                     lists.all(|names| names.as_array().is_some_and(|names| are_distinct(names)))
                 }
                 ("anyOf" | "oneOf" | "allOf" | "prefixItems" | "items", Value::Array(all)) => {
-                    for (n, schema) in all.iter().enumerate() {
-                        waiting.push((format!("{place}/{key}/{n}"), schema));
-                    }
+                    waiting.extend(all.iter().map(|schema| (inside(place, key, None), schema)));
                     !all.is_empty() || key == "items"
                 }
                 (
@@ -245,15 +256,17 @@ impl Own {
                     | "else",
                     schema,
                 ) => {
-                    waiting.push((format!("{place}/{key}"), schema));
+                    waiting.push_back((inside(place, key, None), schema));
                     true
                 }
                 ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference)) => {
-                    self.has_references = true;
-                    let targets = references.targets(reference);
+                    let targets = targets(reference);
                     self.has_names |= targets.first().copied().map(std::ptr::from_ref)
                         != pointed(root, reference).map(std::ptr::from_ref);
-                    waiting.extend(targets.iter().map(|part| (reference.clone(), *part)));
+                    // Last, since most have a place that a keyword leads to.
+                    for part in &targets {
+                        waiting.push_front((String::new(), *part));
+                    }
                     targets.len() == 1
                 }
                 ("$schema", _) => std::ptr::eq(schema, root) && value.is_string(),
@@ -271,7 +284,7 @@ impl Own {
                         no_pattern(&format!("{place}/pattern"), pattern)
                     }
                     Value::String(reference) if key.ends_with("ef") => {
-                        let count = references.targets(reference).len();
+                        let count = targets(reference).len();
                         let place = fault::member(place, key);
                         short(&format!(
                             "{place}: {value} leads to {count} parts of the schema, not to one"
@@ -364,6 +377,9 @@ enum Part<'v> {
     Member(&'v str),
     Item(usize),
 }
+
+/// The place of a schema in the one at a place, by its keyword, and its name there.
+type Inside = fn(&str, &str, Option<&str>) -> String;
 
 /// Where faults are listed; without a list the first one ends the walk.
 type Faults<'f> = Option<&'f mut Vec<Fault>>;
@@ -482,7 +498,7 @@ impl<'s> Walk<'s> {
         faults: Faults<'_>,
     ) -> Result<bool, Exhausted> {
         self.spend(1)?;
-        if since(key) > self.own.draft {
+        if self.own.draft < DRAFT_2020 && since(key) > self.own.draft {
             return Ok(true);
         }
         match value {

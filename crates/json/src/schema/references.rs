@@ -52,11 +52,6 @@ impl<'s> References<'s> {
         found
     }
 
-    /// The schema as a whole.
-    pub(super) fn root(&self) -> &'s Value {
-        self.roots[0]
-    }
-
     /// Notes a part of the schema, and its names.
     fn note(&mut self, part: &'s Value, members: &'s Map<String, Value>) {
         self.parts.push(part);
