@@ -2,7 +2,7 @@
 
 use crate::args::Args;
 use crate::chat::{Prompt, Typed};
-use crate::conversations::{self, Conversations};
+use crate::conversations::{self, Conversations, KeptConversation};
 use crate::folder::TemporaryFolder;
 use crate::input;
 use crate::log::Log;
@@ -32,9 +32,6 @@ const HUB: &str = "TOOLPIPE_HUB";
 /// The variable that `tc-serve` sets for the command that answers a request.
 const REQUEST: &str = "TOOLPIPE_REQUEST_ID";
 
-const NO_QUESTION: &str =
-    "there is no question, give one, or a --log that holds one (a chat needs a terminal)";
-
 /// A stage has failed, and has written the reason on standard error.
 #[derive(Debug)]
 pub(crate) struct Reported;
@@ -48,143 +45,220 @@ impl std::fmt::Display for Reported {
 impl std::error::Error for Reported {}
 
 /// Runs the loop, or prints its pipeline.
-pub(crate) fn run(mut args: Args) -> anyhow::Result<Status> {
+pub(crate) fn run(args: Args) -> anyhow::Result<Status> {
     if args.own.list {
         return Conversations::open()?.list();
     }
-    let mut kept = None;
-    if let Some(name) = &args.own.continued {
-        let found = Conversations::open()?.find(name.as_deref())?;
-        args = args.after(&found.options())?;
-        args.own.log = Some(found.log());
-        kept = Some(found);
-    }
-    let args = &args;
+    let (args, continued) = &mut with_continued(args)?;
     refuse_pipes(args)?;
-    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let is_served = is_set(REQUEST) && args.question().is_none();
-    if is_served && args.own.log.is_some() {
-        bail!("tc-serve has the whole conversation in each request, so leave --log out");
-    }
-    let has_log = |log: &PathBuf| log.metadata().is_ok_and(|meta| meta.len() > 0);
-    let replays = args.own.replay.is_some();
-    let holds_log = args.own.log.as_ref().is_some_and(has_log);
-    let is_chat = is_chat(args, holds_log) && !is_served && !replays;
-    let is_asked = args.question().is_some()
-        || !args.own.attach.is_empty()
-        || is_served
-        || holds_log
-        || is_chat
-        || replays;
-    let may_have_text = !is_served && !replays && input::may_hold_text();
-    if !is_asked && !may_have_text {
-        bail!(NO_QUESTION);
-    }
-    if let Some(expected) = &args.own.expect {
-        find(EVAL)?;
-        let name = || format!("{}: check the path and its permissions", expected.display());
-        File::open(expected).with_context(name)?;
-    }
-    let has_servers = args
-        .own
-        .tools
-        .iter()
-        .any(|source| toolbox::names_servers(source));
-    // The recording has the tools of servers, which need not be there.
-    let has_servers = has_servers && !replays;
+    let mode = Mode::of(args)?;
+    let may_have_text = mode == Mode::Once && input::may_hold_text();
+    refuse_no_question(args, mode, may_have_text)?;
+    check_expected(args)?;
     if args.own.print_pipeline {
-        return print(args, has_servers, may_have_text);
+        return print(args, may_have_text);
     }
     for stage in crate::options::STAGES {
         find(stage)?;
     }
-    if has_servers && !is_set(HUB) {
+    if needs_servers(args) && !is_set(HUB) {
         return under_hub(args);
     }
     ::args::warn_of_old_name("react", "--approve", "--ask");
     let text = may_have_text.then(|| input::text(args)).transpose()?;
     let text = text.flatten();
-    if !is_asked && text.is_none() {
-        bail!(NO_QUESTION);
-    }
+    refuse_no_question(args, mode, text.is_some())?;
     let folder = TemporaryFolder::new()?;
-    let tools = Tools::new(args, has_servers, &folder)?;
-    let log = match &args.own.log {
-        // Not an option of the stages that it is an operand of.
-        Some(log) if log.as_os_str().as_encoded_bytes().starts_with(b"-") => {
-            Path::new(".").join(log)
-        }
-        Some(log) => log.clone(),
-        None if is_kept(args) && !is_served => {
-            let begun = Conversations::open().and_then(|all| all.begin(&args.kept()));
-            match begun {
-                Ok(begun) => {
-                    let log = begun.log();
-                    kept = Some(begun);
-                    log
-                }
-                Err(e) => {
-                    let text = format!("this conversation is not kept for --continue: {e:#}");
-                    stdio::message("react", &text);
-                    folder.path().join("log.ndjson")
-                }
-            }
-        }
-        None => folder.path().join("log.ndjson"),
-    };
-    let is_log = |recording: &PathBuf| FileId::at(recording) == FileId::at(&log) && log.exists();
-    if args.own.replay.as_ref().is_some_and(is_log) {
-        bail!(
-            "--log and --replay name the same file, so the recording would grow: name another --log, or none"
-        );
-    }
-    let log = Log::open(&log)?;
-    if let Some(kept) = kept.as_ref().filter(|_| args.own.continued.is_some())
-        && let Err(e) = kept.keep_options(&args.kept())
-    {
-        let text = format!("the options are not kept for --continue: {e:#}");
-        stdio::message("react", &text);
-    }
+    let tools = Tools::new(args, &folder)?;
+    let place = LogPlace::new(args, mode, continued.take(), &folder);
     let mut run = Run {
         args,
         tools,
-        log,
+        log: place.open(args)?,
         running: Running::take_signals()?,
         question: Question::new(args, text.as_deref(), folder.path())?,
-        is_chat,
+        mode,
         answer_form: args.schema().map(AnswerForm::new).transpose()?,
         killed: None,
     };
-    let status = if is_served {
-        run.served()?
-    } else if is_chat {
-        run.chat()?
-    } else {
-        run.shown()?
+    let status = match mode {
+        Mode::Served => run.served()?,
+        Mode::Chat => run.chat()?,
+        Mode::Replay | Mode::Once => run.shown()?,
     };
-    // A log that goes on is kept.
-    if status != 0 && !is_served && kept.is_none() && args.own.log.is_none() && !run.log.is_empty()
-    {
-        std::mem::forget(folder);
+    let is_continued_later = status != 0 && mode != Mode::Served && !run.log.is_empty();
+    if is_continued_later && matches!(place, LogPlace::Temporary(_)) {
+        std::mem::forget(folder); // the command that goes on names its log
     }
-    Ok(match status {
+    Ok(exit_status(status))
+}
+
+/// The options of this run, after those of the conversation that `--continue` names.
+fn with_continued(args: Args) -> anyhow::Result<(Args, Option<KeptConversation>)> {
+    let Some(name) = &args.own.continued else {
+        return Ok((args, None));
+    };
+    let found = Conversations::open()?.find(name.as_deref())?;
+    let mut args = args.after(&found.options())?;
+    args.own.log = Some(found.log());
+    Ok((args, Some(found)))
+}
+
+/// Where the questions of a run come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// A request of `tc-serve` on standard input, which has the whole conversation.
+    Served,
+    /// The recording of `--replay`, unless the command line has a question.
+    Replay,
+    /// A person at a terminal, who asks one question after the other.
+    Chat,
+    /// The command line, the log, or text on standard input.
+    Once,
+}
+
+impl Mode {
+    fn of(args: &Args) -> anyhow::Result<Mode> {
+        if is_set(REQUEST) && args.question().is_none() {
+            if args.own.log.is_some() {
+                bail!("tc-serve has the whole conversation in each request, so leave --log out");
+            }
+            return Ok(Mode::Served);
+        }
+        Ok(match args.own.replay {
+            Some(_) => Mode::Replay,
+            None if is_chat(args) => Mode::Chat,
+            None => Mode::Once,
+        })
+    }
+}
+
+/// Whether an environment variable has a value.
+fn is_set(name: &str) -> bool {
+    std::env::var_os(name).is_some_and(|value| !value.is_empty())
+}
+
+/// Whether the log of `--log` or `--continue` has events.
+fn has_log(args: &Args) -> bool {
+    let log = args.own.log.as_ref();
+    log.is_some_and(|log| log.metadata().is_ok_and(|meta| meta.len() > 0))
+}
+
+fn refuse_no_question(args: &Args, mode: Mode, has_text: bool) -> anyhow::Result<()> {
+    let is_asked = has_text
+        || mode != Mode::Once
+        || args.question().is_some()
+        || !args.own.attach.is_empty()
+        || has_log(args);
+    if !is_asked {
+        bail!(
+            "there is no question, give one, or a --log that holds one (a chat needs a terminal)"
+        );
+    }
+    Ok(())
+}
+
+/// Fails before anything runs if the log cannot be compared with that of `--expect`.
+fn check_expected(args: &Args) -> anyhow::Result<()> {
+    if let Some(expected) = &args.own.expect {
+        find(EVAL)?;
+        let name = || format!("{}: check the path and its permissions", expected.display());
+        File::open(expected).with_context(name)?;
+    }
+    Ok(())
+}
+
+/// Whether servers of tools have to run. A replay has their tools in its recording.
+fn needs_servers(args: &Args) -> bool {
+    let mut sources = args.own.tools.iter();
+    args.own.replay.is_none() && sources.any(|source| toolbox::names_servers(source))
+}
+
+/// Where the log of a run is.
+enum LogPlace {
+    /// Where `--log` says.
+    Named(PathBuf),
+    /// Among the conversations that are stored for `--continue`.
+    Kept(KeptConversation),
+    /// In the temporary folder.
+    Temporary(PathBuf),
+}
+
+impl LogPlace {
+    fn new(
+        args: &Args,
+        mode: Mode,
+        continued: Option<KeptConversation>,
+        folder: &TemporaryFolder,
+    ) -> LogPlace {
+        if let Some(continued) = continued {
+            return LogPlace::Kept(continued);
+        }
+        if let Some(log) = &args.own.log {
+            let looks_like_option = log.as_os_str().as_encoded_bytes().starts_with(b"-");
+            return LogPlace::Named(match looks_like_option {
+                true => Path::new(".").join(log),
+                false => log.clone(),
+            });
+        }
+        if is_kept(args) && mode != Mode::Served {
+            match Conversations::open().and_then(|all| all.begin(&args.kept())) {
+                Ok(begun) => return LogPlace::Kept(begun),
+                Err(e) => {
+                    let text = format!("this conversation is not kept for --continue: {e:#}");
+                    stdio::message("react", &text);
+                }
+            }
+        }
+        LogPlace::Temporary(folder.path().join("log.ndjson"))
+    }
+
+    /// Opens the log. A stored conversation gets the options of this run.
+    ///
+    /// # Errors
+    /// Those of [`Log::open`], and when the log is the recording that is replayed.
+    fn open(&self, args: &Args) -> anyhow::Result<Log> {
+        let path = match self {
+            LogPlace::Named(path) | LogPlace::Temporary(path) => path.clone(),
+            LogPlace::Kept(kept) => kept.log(),
+        };
+        let is_log = |file: &PathBuf| FileId::at(file) == FileId::at(&path) && path.exists();
+        if args.own.replay.as_ref().is_some_and(is_log) {
+            bail!(
+                "--log and --replay name the same file, so the recording would grow: \
+                 name another --log, or none"
+            );
+        }
+        let log = Log::open(&path)?;
+        if let LogPlace::Kept(kept) = self
+            && args.own.continued.is_some()
+            && let Err(e) = kept.keep_options(&args.kept())
+        {
+            let text = format!("the options are not kept for --continue: {e:#}");
+            stdio::message("react", &text);
+        }
+        Ok(log)
+    }
+}
+
+fn exit_status(status: i32) -> Status {
+    match status {
         0 => Status::Done,
         1 => Status::No,
         3 => Status::Undecided,
         130 | 143 => Status::Signal(status - 128),
         _ => Status::Error,
-    })
+    }
 }
 
-/// Checks the files that more than one process reads.
-///
-/// # Errors
-/// When one of the files is a pipe: the first process would leave nothing to the others.
+/// Refuses a pipe as a file that several processes read: the first one would leave nothing to the
+/// others.
 fn refuse_pipes(args: &Args) -> anyhow::Result<()> {
     let is_pipe = |path: &Path| path.metadata().is_ok_and(|meta| meta.file_type().is_fifo());
     match args.shared_files().find(|(_, path)| is_pipe(path)) {
         Some((option, path)) => bail!(
-            "--{option} {}: write it to a file, since a pipe can be read only once, and several stages read it",
+            "--{option} {}: write it to a file, since a pipe can be read only once, \
+             and several stages read it",
             path.display()
         ),
         None => Ok(()),
@@ -193,15 +267,15 @@ fn refuse_pipes(args: &Args) -> anyhow::Result<()> {
 
 /// The question of a run.
 struct Question {
-    /// Its words for `llm-stream`: none if there is none.
+    /// Its arguments for `llm-stream`; empty without a question.
     words: Vec<OsString>,
     /// Whether text on standard input belongs to it.
     has_text: bool,
 }
 
 impl Question {
-    /// What was typed and what standard input held, which goes into a file of the folder: it may be
-    /// longer than an argument.
+    /// Joins what was typed with the text of standard input, which goes into a file of the folder,
+    /// since it may be longer than an argument.
     fn new(args: &Args, text: Option<&str>, folder: &Path) -> anyhow::Result<Question> {
         let file = text.map(|text| {
             let file = folder.join("standard-input");
@@ -230,13 +304,13 @@ impl Question {
     }
 }
 
-/// Whether there is a chat: nothing is asked, and a person sits at a terminal. A log that holds
-/// something is finished and left, as is a call that a person decided about.
-fn is_chat(args: &Args, holds_log: bool) -> bool {
+/// Whether this run is a chat: there is no question, and a person sits at a terminal. With a
+/// `--log` that has events, or a decision about a call, the run finishes that and ends.
+fn is_chat(args: &Args) -> bool {
     args.question().is_none()
         && args.decisions().is_empty()
         && !args.own.print_pipeline
-        && (!holds_log || args.own.continued.is_some())
+        && (!has_log(args) || args.own.continued.is_some())
         && io::stdin().is_terminal()
         && io::stdout().is_terminal()
 }
@@ -308,7 +382,7 @@ struct Tools {
 }
 
 impl Tools {
-    fn new(args: &Args, has_servers: bool, folder: &TemporaryFolder) -> anyhow::Result<Tools> {
+    fn new(args: &Args, folder: &TemporaryFolder) -> anyhow::Result<Tools> {
         let sources = args.own.tools.clone();
         let is_recorded = args.own.replay.is_some();
         if is_recorded && sources.iter().all(|source| toolbox::names_servers(source)) {
@@ -322,7 +396,7 @@ impl Tools {
                 offered: Vec::new(),
             });
         }
-        if !has_servers {
+        if !needs_servers(args) {
             return Ok(Tools {
                 offered: sources.clone(),
                 sources,
@@ -346,13 +420,13 @@ struct Stages<'a> {
     tools: &'a Tools,
     log: &'a Path,
     continued: &'a str,
-    is_chat: bool,
+    mode: Mode,
 }
 
 impl Stages<'_> {
-    /// Gets one answer of the model and runs its calls. `llm-stream` reads the log to its end before
-    /// anything is appended to it; `tag-parse` parses calls in the text and passes a stream with
-    /// native calls; `--keep-deltas` lets people see arguments while the model writes them;
+    /// Gets one answer of the model and runs its calls. `llm-stream` reads the log to its end
+    /// before anything is appended to it; `tag-parse` parses calls in the text and passes a stream
+    /// with native calls; `--keep-deltas` lets people see arguments while the model writes them;
     /// `tool-exec` appends every event to the log, also when the view has ended, and runs no call
     /// whose start is not in it.
     fn turn(&self, question: &[OsString]) -> Pipeline {
@@ -367,7 +441,8 @@ impl Stages<'_> {
             .and(question.iter().cloned());
         let parse = Stage::new(PARSE, self.args.of_stage(PARSE));
         let merge = Stage::new(MERGE, self.args.of_stage(MERGE)).and(["--keep-deltas"]);
-        // A recording has what tag-parse wrote, and text that is no call must not be read again.
+        // A recording already has what tag-parse wrote; parsing its text again could find calls in
+        // it.
         let parse = Some(parse).filter(|_| self.args.own.replay.is_none());
         let stages = [Some(ask), parse, Some(merge), Some(self.calls())];
         Pipeline(stages.into_iter().flatten().collect())
@@ -384,8 +459,8 @@ impl Stages<'_> {
         stage.and(["--continue-with", self.continued])
     }
 
-    /// Runs the calls that have no result in the log, since a stage was stopped or a person had to
-    /// decide. No call runs twice.
+    /// Runs the calls that have no result in the log because a stage was stopped or they needed
+    /// approval. No call runs twice.
     fn resume(&self) -> Stage {
         self.calls().and(self.args.decisions())
     }
@@ -393,7 +468,7 @@ impl Stages<'_> {
     fn view(&self) -> Stage {
         let stage = Stage::new(VIEW, self.args.of_stage(VIEW)).and(["--ignore-interrupts"]);
         // The questions of a chat are on the terminal already.
-        let typed = self.is_chat.then_some("--no-questions");
+        let typed = (self.mode == Mode::Chat).then_some("--no-questions");
         stage.and(typed)
     }
 }
@@ -405,11 +480,10 @@ struct Run<'a> {
     log: Log,
     running: Running,
     question: Question,
-    /// Whether questions are typed at a prompt.
-    is_chat: bool,
+    mode: Mode,
     /// What the answer has to fit.
     answer_form: Option<AnswerForm>,
-    /// What a signal has killed that no stage takes.
+    /// The stage that a signal killed, with that signal.
     killed: Option<String>,
 }
 
@@ -427,15 +501,12 @@ impl Run<'_> {
         Ok(if status == 1 { 0 } else { status })
     }
 
-    /// Runs the loop, shows it, and reports how to go on if it stopped.
+    /// Runs the loop, shows it, and reports how to continue if it stopped.
     fn shown(&mut self) -> anyhow::Result<i32> {
         self.check_view()?;
         let name = own_name();
         let continued = self.command(&name, &[], false);
-        let is_alone = self.answer_form.is_some()
-            && !io::stdout().is_terminal()
-            && self.args.of_name(&["view", "plain"]).is_empty();
-        let (status, view) = if is_alone {
+        let (status, view) = if self.prints_answer_alone() {
             self.show_answer(&continued)?
         } else {
             let (input, view) = self.start_view()?;
@@ -447,43 +518,41 @@ impl Run<'_> {
         if status == 0 {
             return Ok(compared);
         }
-        if status == 0 || self.log.is_empty() {
-            return Ok(status);
-        }
-        let is_unasked = !self.log.has_question();
-        if status == i32::from(Status::Undecided.code()) {
-            let waiting = self.waiting()?;
-            let with = |option: &str| {
-                let words = waiting
-                    .iter()
-                    .flat_map(|id| [option.to_owned(), id.clone()]);
-                self.command(&name, &words.collect::<Vec<_>>(), is_unasked)
-            };
-            stdio::message(
-                "react",
-                &format!(
-                    "a call waits for approval; refuse it with: {}",
-                    with("--deny-call")
-                ),
-            );
-            stdio::message(
-                "react",
-                &format!("or run it with: {}", with("--approve-call")),
-            );
-        } else {
-            let what = match &self.killed {
-                Some(killed) => killed.clone(),
-                None => format!("stopped with status {status}"),
-            };
-            stdio::message(
-                "react",
-                &format!(
-                    "{what}, go on with: {}",
-                    self.command(&name, &[], is_unasked)
-                ),
-            );
+        if !self.log.is_empty() {
+            self.suggest_next(&name, status)?;
         }
         Ok(status)
+    }
+
+    /// Whether a program reads the answer, which has to fit a schema.
+    fn prints_answer_alone(&self) -> bool {
+        self.answer_form.is_some()
+            && !io::stdout().is_terminal()
+            && self.args.of_name(&["view", "plain"]).is_empty()
+    }
+
+    /// Reports the commands that continue a run which stopped with this status.
+    fn suggest_next(&self, name: &str, status: i32) -> anyhow::Result<()> {
+        let is_unasked = !self.log.has_question();
+        if status != i32::from(Status::Undecided.code()) {
+            let stopped = format!("stopped with status {status}");
+            let what = self.killed.as_ref().unwrap_or(&stopped);
+            let next = self.command(name, &[], is_unasked);
+            stdio::message("react", &format!("{what}, go on with: {next}"));
+            return Ok(());
+        }
+        let waiting = self.waiting()?;
+        let with = |option: &str| {
+            let words = waiting
+                .iter()
+                .flat_map(|id| [option.to_owned(), id.clone()]);
+            self.command(name, &words.collect::<Vec<_>>(), is_unasked)
+        };
+        let (deny, approve) = (with("--deny-call"), with("--approve-call"));
+        let refuse = format!("a call waits for approval; refuse it with: {deny}");
+        stdio::message("react", &refuse);
+        stdio::message("react", &format!("or run it with: {approve}"));
+        Ok(())
     }
 
     /// Answers one question after the other until the person at the terminal ends it.
@@ -521,8 +590,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Compares the log with the expected one, and writes the differences on standard error; 1: they
-    /// differ.
+    /// Compares the log with the expected one, and writes the differences to standard error.
+    /// Returns 1 if they differ.
     fn compare(&self) -> anyhow::Result<i32> {
         let Some(expected) = &self.args.own.expect else {
             return Ok(0);
@@ -537,7 +606,7 @@ impl Run<'_> {
         Ok(compared.code().unwrap_or(2))
     }
 
-    /// An unknown form is an error before anything runs.
+    /// Fails before anything runs if the form of the view is unknown.
     fn check_view(&self) -> anyhow::Result<()> {
         let typed = self.args.of_stage(VIEW);
         if typed.is_empty() {
@@ -586,7 +655,7 @@ impl Run<'_> {
             tools: &self.tools,
             log: &self.log.file,
             continued,
-            is_chat: self.is_chat,
+            mode: self.mode,
         }
     }
 
@@ -598,9 +667,9 @@ impl Run<'_> {
         has_no_reader: &mut dyn FnMut() -> bool,
     ) -> anyhow::Result<i32> {
         let mut status = self.resume(continued, output)?;
-        // After the results of waiting calls the model is asked, and for a question of its own.
-        // In a chat the next question may not be typed yet.
-        let has_question = !self.is_chat || !self.question.words.is_empty();
+        // Ask the model if calls got results or there is a new question. In a chat the next
+        // question may not be typed yet.
+        let has_question = self.mode != Mode::Chat || !self.question.words.is_empty();
         let mut goes_on = status == 0 || (status == 1 && has_question);
         while goes_on && !has_no_reader() {
             let question = std::mem::take(&mut self.question.words);
@@ -614,7 +683,7 @@ impl Run<'_> {
             }
             status = self.status(&ended);
             if replays && status == 3 {
-                // What a person answered later is in the recording, too.
+                // The recording also has decisions that were made later.
                 status = self.resume(continued, output)?;
             }
             goes_on = status == 0 || (replays && status == 1);
@@ -653,7 +722,7 @@ impl Run<'_> {
 
     /// The loop without a view, and then the answer alone, for a program that reads it.
     fn show_answer(&mut self, continued: &str) -> anyhow::Result<(i32, i32)> {
-        // Each stage reports its errors, since nobody else reads them.
+        // Without a view, each stage reports its own errors.
         let status = self.turns(continued, &mut || Ok(Stdio::null()), &mut || false)?;
         if status == 1 {
             let text = conversations::last_answer(&self.log.read());
@@ -665,8 +734,8 @@ impl Run<'_> {
         Ok((status, 0))
     }
 
-    /// The status of `tool-exec`, the last stage, counts, unless another stage was stopped or failed,
-    /// or a signal came that reached react alone.
+    /// The status of `tool-exec`, the last stage, counts, unless another stage was stopped or
+    /// failed, or a signal came that reached react alone.
     fn status(&self, ended: &[StageEnd]) -> i32 {
         let codes: Vec<i32> = ended.iter().map(|end| end.code()).collect();
         let (last, others) = codes.split_last().unwrap_or((&2, &[]));
@@ -684,7 +753,7 @@ impl Run<'_> {
         self.killed = self.killed.take().or(killed);
     }
 
-    /// The calls that wait for a person, as the options name them.
+    /// The calls that need approval, as `--approve-call` and `--deny-call` name them.
     fn waiting(&self) -> anyhow::Result<Vec<String>> {
         let resume: [&OsStr; 3] = [
             "--resume".as_ref(),
@@ -704,8 +773,8 @@ impl Run<'_> {
         Ok(text.lines().map(str::to_owned).collect())
     }
 
-    /// The command that goes on from the log: with these options, with the question if it is unasked,
-    /// and with the options of this run.
+    /// The command that continues from the log with these options and those of this run, and with
+    /// the question if it was not asked yet.
     fn command(&self, name: &str, options: &[String], is_unasked: bool) -> String {
         let log: [OsString; 2] = ["--log".into(), self.log.name.clone().into()];
         let question = self.args.question().filter(|_| is_unasked);
@@ -731,9 +800,9 @@ impl Run<'_> {
 }
 
 /// Prints the loop as a line for bash.
-fn print(args: &Args, has_servers: bool, has_text: bool) -> anyhow::Result<Status> {
+fn print(args: &Args, has_text: bool) -> anyhow::Result<Status> {
     let mut before = String::from("set -o pipefail; ");
-    // Words that a shell leaves as they are, and that stand for files which do not exist yet.
+    // Placeholders for files that do not exist yet; a shell needs no quotes around them.
     let mut files = Vec::new();
     let mut temporary = |name: &'static str, make: &str| {
         before.push_str(&format!("{name}=$(mktemp){make}; "));
@@ -752,7 +821,7 @@ fn print(args: &Args, has_servers: bool, has_text: bool) -> anyhow::Result<Statu
             sources: vec![temporary("tools", " && echo '[]' >\"$tools\"")],
             offered: Vec::new(),
         }
-    } else if has_servers {
+    } else if needs_servers(args) {
         let make = format!(" && {} >\"$tools\"", list(args));
         Tools {
             sources: sources.clone(),
@@ -769,7 +838,7 @@ fn print(args: &Args, has_servers: bool, has_text: bool) -> anyhow::Result<Statu
         tools: &tools,
         log: &log,
         continued: "",
-        is_chat: false,
+        mode: Mode::Once,
     };
     let text = has_text.then(|| temporary("text", " && cat >\"$text\""));
     let question: String = Question::words(args, text.as_deref())
@@ -781,7 +850,8 @@ fn print(args: &Args, has_servers: bool, has_text: bool) -> anyhow::Result<Statu
         bail!("the pipeline has no stage");
     };
     let mut line = format!(
-        "{before}: >>{log}; set --{question}; {{ {} </dev/null; [ $? -le 1 ] && while {ask} \"$@\" <{log} | {}; do set --; done; }} | {}",
+        "{before}: >>{log}; set --{question}; {{ {} </dev/null; [ $? -le 1 ] && while {ask} \"$@\" \
+         <{log} | {}; do set --; done; }} | {}",
         stages.resume(),
         Pipeline(others.to_vec()),
         stages.view()
@@ -789,7 +859,7 @@ fn print(args: &Args, has_servers: bool, has_text: bool) -> anyhow::Result<Statu
     for name in files {
         line = line.replace(&format!("/dev/null/{name}"), &format!("\"${name}\""));
     }
-    if has_servers {
+    if needs_servers(args) {
         line = format!("{} -- bash -c {}", hub(args), shell_word(&line));
     }
     let mut out = stdio::Output::new();
