@@ -147,6 +147,21 @@ fn what_cannot_go_on_is_an_error_with_a_remedy() {
     let lock = fs::File::create(folder(&scratch).join("a.ndjson.lock")).expect("a file");
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).expect("locked");
     one("-c Hi", "another react works on ");
+    drop(lock);
+    // What cannot be read (here since it is larger than memory) is not an empty file.
+    let huge = |name: &str| {
+        let file = fs::File::create(folder(&scratch).join(name)).expect("a file");
+        file.set_len(1 << 40).expect("a sparse file");
+    };
+    let limited = |line: &str| {
+        let (status, out, err) = scratch.run(&format!("ulimit -v 8000000; {KEPT} {line}"));
+        assert_eq!((status, &*out), (2, ""), "{line}: {err}");
+        err
+    };
+    huge("a.options");
+    assert!(limited("-c Hi").contains("/a.options: "));
+    huge("a.ndjson");
+    assert!(limited("--list").contains("/a.ndjson: "));
     // The folder is not this user's alone.
     fs::set_permissions(folder(&scratch), PermissionsExt::from_mode(0o777)).expect("set");
     one("--list", "run chmod 700 on it");

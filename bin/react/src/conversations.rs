@@ -1,23 +1,23 @@
-//! The conversations that are kept: each is a log in a folder of this user, with the options that it
-//! was asked with beside it.
+//! The conversations stored for `--continue`: each is a log in a folder of this user, with its
+//! options in a file beside it.
 
 use anyhow::{Context, anyhow, bail};
 use api::Conversation;
 use event::Raw;
 use rustix::fs::OFlags;
 use std::ffi::{OsStr, OsString};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use stdio::{Output, Status};
 use store::PrivateFolder;
 
-/// What a log's name ends with, and the names of the files beside it.
+/// The suffixes of a log's name and of the names of the files beside it.
 const LOG: &str = ".ndjson";
 const OPTIONS: &str = ".options";
 const LOCK: &str = ".ndjson.lock";
 
-/// The first word of a file of options: its form.
+/// The first word of a file of options: the version of its format.
 const FORM: &str = "1";
 
 /// The columns of a model and of a question in a list, at most.
@@ -31,7 +31,7 @@ impl Conversations {
     /// Opens the folder, and makes it if it is missing.
     ///
     /// # Errors
-    /// When it has no place, or could be from another user.
+    /// When there is no home folder, or the folder may belong to another user.
     pub(crate) fn open() -> anyhow::Result<Conversations> {
         let path = PrivateFolder::state_path("conversations").context(
             "there is no place for conversations, set HOME or XDG_STATE_HOME to a folder",
@@ -39,7 +39,7 @@ impl Conversations {
         Ok(Conversations(PrivateFolder::open(&path, true)?))
     }
 
-    /// Begins a conversation, whose name no other has.
+    /// Begins a conversation under a name that is still free.
     ///
     /// # Errors
     /// When its files cannot be written.
@@ -51,7 +51,7 @@ impl Conversations {
             let name = format!("{date}-{:05}-{}", now % 60_000, std::process::id());
             match self.0.open_file(file(&name, LOG).as_ref(), flags) {
                 Ok(_) => {
-                    // Dropped, it takes the empty log away.
+                    // If this fails, dropping `kept` removes the empty log.
                     let kept = KeptConversation { folder: self, name };
                     kept.keep_options(options)?;
                     return Ok(kept);
@@ -82,7 +82,7 @@ impl Conversations {
         Ok(KeptConversation { folder: self, name })
     }
 
-    /// The names of all that hold something, the last one first.
+    /// The names of all that have events, the last one first.
     fn names(&self) -> Vec<String> {
         let mut all = self.0.entries();
         all.retain(|entry| entry.bytes > 0);
@@ -94,20 +94,43 @@ impl Conversations {
         all.into_iter().filter_map(name).collect()
     }
 
-    /// Prints a line for each: its name, its model, how many calls wait for an answer, and the first
-    /// line of its first question.
+    /// Prints a line for each: its name, its model, how many calls wait for an answer, and the
+    /// first line of its first question. A conversation that cannot be read gets a message instead.
     ///
     /// # Errors
     /// Those of standard output.
     pub(crate) fn list(&self) -> anyhow::Result<Status> {
         let mut out = Output::new();
+        let mut status = Status::Done;
         for name in self.names() {
-            let bytes = self.0.read(file(&name, LOG).as_ref()).unwrap_or_default();
-            let line = line(&name, &String::from_utf8_lossy(&bytes));
-            out.put(line.as_bytes())?;
+            match self.read(&file(&name, LOG)) {
+                Ok(Some(bytes)) => {
+                    let line = line(&name, &String::from_utf8_lossy(&bytes));
+                    out.put(line.as_bytes())?;
+                }
+                Ok(None) => {} // removed since the folder was read
+                Err(e) => {
+                    stdio::message("react", &format!("{e:#}"));
+                    status = Status::Error;
+                }
+            }
         }
         out.flush()?;
-        Ok(Status::Done)
+        Ok(status)
+    }
+
+    /// The bytes of a file, if it exists.
+    fn read(&self, name: &str) -> anyhow::Result<Option<Vec<u8>>> {
+        let mut bytes = Vec::new();
+        let opened = self.0.open_file(name.as_ref(), OFlags::RDONLY);
+        match opened.and_then(|mut file| file.read_to_end(&mut bytes)) {
+            Ok(_) => Ok(Some(bytes)),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+            Err(e) => {
+                let path = self.0.path().join(name);
+                Err(anyhow!("{}: {e}, check its permissions", path.display()))
+            }
+        }
     }
 }
 
@@ -166,7 +189,7 @@ fn file(name: &str, end: &str) -> String {
     format!("{name}{end}")
 }
 
-/// A conversation that is kept. Without an event in its log nothing of it stays.
+/// A stored conversation. Dropped with an empty log, it removes its files.
 pub(crate) struct KeptConversation {
     folder: Conversations,
     name: String,
@@ -179,19 +202,22 @@ impl KeptConversation {
     }
 
     /// The options that it was asked with last.
-    pub(crate) fn options(&self) -> Vec<OsString> {
-        let bytes = self.folder.0.read(file(&self.name, OPTIONS).as_ref());
+    ///
+    /// # Errors
+    /// When their file cannot be read: without them another model or other tools would be used.
+    pub(crate) fn options(&self) -> anyhow::Result<Vec<OsString>> {
+        let bytes = self.folder.read(&file(&self.name, OPTIONS))?;
         let bytes = bytes.unwrap_or_default();
         // No argument of a process holds a zero.
         let mut words = bytes.split(|byte| *byte == 0);
         if words.next() != Some(FORM.as_bytes()) {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         let mut words: Vec<_> = words
             .map(|word| OsString::from_vec(word.to_vec()))
             .collect();
         words.pop();
-        words
+        Ok(words)
     }
 
     /// Keeps the options for the next question.

@@ -68,14 +68,20 @@ impl Log {
     /// # Errors
     /// When it cannot be opened.
     pub(crate) fn input(&self) -> anyhow::Result<File> {
-        let name = || format!("{}: the log cannot be read", self.name.display());
-        File::open(&self.file).with_context(name)
+        File::open(&self.file).with_context(|| self.unreadable())
     }
 
-    /// All of it.
-    pub(crate) fn read(&self) -> String {
-        let bytes = std::fs::read(&self.file).unwrap_or_default();
-        String::from_utf8_lossy(&bytes).into_owned()
+    /// The text of the log.
+    ///
+    /// # Errors
+    /// When it cannot be read: without its answer a schema would be checked against an empty one.
+    pub(crate) fn read(&self) -> anyhow::Result<String> {
+        let bytes = std::fs::read(&self.file).with_context(|| self.unreadable())?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn unreadable(&self) -> String {
+        format!("{}: the log cannot be read", self.name.display())
     }
 
     /// Whether it has no event.
@@ -98,3 +104,19 @@ impl Log {
 
 /// The beginning of a question of `llm-stream`.
 const QUESTION: &[u8] = br#"{"type":"message","message":{"role":"user""#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::folder::TemporaryFolder;
+
+    #[test]
+    fn a_log_that_cannot_be_read_is_not_an_empty_one() {
+        let folder = TemporaryFolder::new().expect("a folder");
+        let log = Log::open(&folder.path().join("log")).expect("a log");
+        assert_eq!(log.read().expect("an empty log"), "");
+        std::fs::remove_file(&log.file).expect("removed");
+        let error = log.read().expect_err("no log").to_string();
+        assert!(error.ends_with("the log cannot be read"), "{error}");
+    }
+}

@@ -99,7 +99,7 @@ fn with_continued(args: Args) -> anyhow::Result<(Args, Option<KeptConversation>)
         return Ok((args, None));
     };
     let found = Conversations::open()?.find(name.as_deref())?;
-    let mut args = args.after(&found.options())?;
+    let mut args = args.after(&found.options()?)?;
     args.own.log = Some(found.log());
     Ok((args, Some(found)))
 }
@@ -558,7 +558,7 @@ impl Run<'_> {
     /// Answers one question after the other until the person at the terminal ends it.
     fn chat(&mut self) -> anyhow::Result<i32> {
         self.check_view()?;
-        let log = self.log.read();
+        let log = self.log.read()?;
         let files = std::mem::take(&mut self.question.words);
         if !log.is_empty() {
             self.answer()?;
@@ -691,7 +691,7 @@ impl Run<'_> {
                 && !replays
                 && let Some(answer) = &mut self.answer_form
             {
-                let text = conversations::last_answer(&self.log.read());
+                let text = conversations::last_answer(&self.log.read()?);
                 match answer.check(&text) {
                     AnswerCheck::Fits => {}
                     AnswerCheck::Again(question) => {
@@ -725,7 +725,7 @@ impl Run<'_> {
         // Without a view, each stage reports its own errors.
         let status = self.turns(continued, &mut || Ok(Stdio::null()), &mut || false)?;
         if status == 1 {
-            let text = conversations::last_answer(&self.log.read());
+            let text = conversations::last_answer(&self.log.read()?);
             let mut out = stdio::Output::new();
             out.put(structured::bare(&text).as_bytes())?;
             out.put(b"\n")?;
