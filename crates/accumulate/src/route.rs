@@ -42,6 +42,14 @@ impl<'a> RouteContext<'a> {
     }
 }
 
+/// What a delta says about the call that it belongs to.
+#[derive(Clone, Copy)]
+struct Labels<'d> {
+    index: Option<i64>,
+    id: Option<&'d str>,
+    name: Option<&'d str>,
+}
+
 /// An index that is less than the number of calls plus this is kept in a table; others are kept in
 /// a map, so that a huge index does not make a huge table.
 const NEAR: usize = 64;
@@ -186,6 +194,7 @@ impl OpenCalls {
         at
     }
 
+    /// The call that a delta belongs to by its labels: its id, else its index, else its name.
     fn route(
         &mut self,
         delta: &ToolCallDelta<'_>,
@@ -195,129 +204,170 @@ impl OpenCalls {
     ) -> Option<usize> {
         let name = name.filter(|n| !n.is_empty());
         let id = delta.tool_id.map(Text::str);
-        let has_arguments = delta.arguments.is_some_and(|a| !a.is_empty());
-        let bound = self.bound_now(delta.index);
-        if let Some(id) = id.as_deref().filter(|id| !id::is_blank(id)) {
-            let first = self.of_id(id);
-            if let Some((first, at)) = first.and_then(|first| {
-                Some((first, self.newest(first as u32).or_else(|| self.find(id))?))
-            }) {
-                // 1. A known id. Another name after the call's end is a second call under the same
-                //    id. It must never run under the first call's name, so it gets a made id, and
-                //    later deltas with the shared id belong to it.
-                let call = &self.list[at];
-                if name.is_some_and(|n| call.is_over() && !call.name.is_empty() && n != call.name) {
-                    oddities.push(Oddity {
-                        code: "id_twice",
-                        message: format!(
-                            "call {} had ended when its id {} came with another name",
-                            call.index,
-                            short(id)
-                        ),
-                    });
-                    let second = self.begin_bound(delta.index, None, origin);
-                    self.by_id.insert(id.into(), second as u32);
-                    self.list[second].shares_id_of = Some(first as u32);
-                    return Some(second);
-                }
-                self.bind(delta.index, at);
-                self.latest = Some(at);
-                return Some(at);
-            }
-            // 2. A new id. Without a name, the delta belongs to the call of its index while that is
-            //    not over, or without an index to the latest call while that is open: some servers
-            //    send a new id with every chunk. Any other new id begins a call.
-            let holder = match delta.index {
-                Some(_) => bound,
-                None => self.latest_kept().filter(|&at| {
-                    name.is_none()
-                        && !self.list[at].is_over()
-                        && !self.list[at].is_closed_by_provider
-                }),
-            };
-            return Some(match holder {
-                Some(at) if name.is_none() && !self.list[at].is_over() => {
-                    let call = &mut self.list[at];
-                    if call.has_made_id {
-                        self.by_id.insert(id.into(), at as u32);
-                    }
-                    // An id that was emitted never changes: whoever has it would not find the call
-                    // again.
-                    if call.has_made_id && !call.has_shown_id() && !origin.taken.contains(id) {
-                        (call.id, call.has_made_id) = (id.to_owned(), false);
-                    } else {
-                        oddities.push(Oddity {
-                            code: "id_changed",
-                            message: format!(
-                                "call {at} keeps its id {}, the id {} is ignored",
-                                short(&call.id),
-                                short(id)
-                            ),
-                        });
-                    }
-                    at
-                }
-                _ => self.begin_bound(delta.index, Some(id), origin),
+        let labels = Labels {
+            index: delta.index,
+            id: id.as_deref().filter(|id| !id::is_blank(id)),
+            name,
+        };
+        if let Some(id) = labels.id {
+            return Some(match self.known(id) {
+                Some(known) => self.by_known_id(known, id, labels, origin, oddities),
+                None => self.by_new_id(id, labels, origin, oddities),
             });
         }
-        if let Some(at) = bound {
-            // 3. No id, a known index: that call, unless it has a name and the delta's name begins
-            //    another. Any name does so once the call is over. While the call has no arguments,
-            //    the name of a known tool does so if it does not start with the call's name. A call
-            //    without a name takes the delta's name, even after its arguments.
-            let call = &self.list[at];
-            let other = name.is_some_and(|n| {
-                !call.name.is_empty()
-                    && (call.is_over()
-                        || (call.is_blank() && !n.starts_with(&call.name) && origin.knows(n)))
-            });
-            return Some(if other {
-                self.begin_bound(delta.index, None, origin)
-            } else {
-                at
-            });
+        if let Some(at) = self.bound_now(labels.index) {
+            return Some(self.by_index(at, labels, origin));
         }
         match name {
-            // 4. No id, an unknown index or none, no name: the latest open call, or else the latest
-            //    call, or else a new call if there are arguments.
-            None if !has_arguments
-                && delta.index.is_none()
-                && !delta.done
-                && delta.provider.is_none() =>
-            {
-                None
-            } // 6.
-            None => match self.latest_open().or(self.latest) {
-                Some(at) => {
-                    self.infer(delta, oddities);
-                    self.bind(delta.index, at);
-                    Some(at)
-                }
-                None if !has_arguments => None,
-                None => Some(self.begin_bound(delta.index, None, origin)),
-            },
-            // 5. No id, an unknown index or none, a name: a new call, with two exceptions. The
-            //    latest call takes the delta if it has no arguments, has the same name and is not
-            //    closed, or if it has arguments and no name.
-            Some(name) => {
-                let same = self.latest_kept().filter(|&at| {
-                    let call = &self.list[at];
-                    (call.is_blank() && !call.is_closed_by_provider && call.name == name)
-                        || (!call.is_blank() && call.name.is_empty())
-                });
-                if let Some(at) = same {
-                    self.bind(delta.index, at);
-                    return Some(at);
-                }
-                self.infer(delta, oddities);
-                Some(self.begin_bound(delta.index, None, origin))
-            }
+            Some(name) => Some(self.by_name(name, labels, origin, oddities)),
+            None => self.without_labels(delta, origin, oddities),
         }
     }
 
+    /// The first call of an id, and the one that receives its deltas.
+    fn known(&mut self, id: &str) -> Option<(usize, usize)> {
+        let first = self.of_id(id)?;
+        let at = self.newest(first as u32).or_else(|| self.find(id))?;
+        Some((first, at))
+    }
+
+    /// 1. A known id. Another name after the call's end is a second call under the same id. It must
+    ///    never run under the first call's name, so it gets a made id, and later deltas with the
+    ///    shared id belong to it.
+    fn by_known_id(
+        &mut self,
+        (first, at): (usize, usize),
+        id: &str,
+        labels: Labels<'_>,
+        origin: RouteContext<'_>,
+        oddities: &mut Vec<Oddity>,
+    ) -> usize {
+        let call = &self.list[at];
+        let is_other = |name| call.is_over() && !call.name.is_empty() && name != call.name;
+        if !labels.name.is_some_and(is_other) {
+            self.bind(labels.index, at);
+            self.latest = Some(at);
+            return at;
+        }
+        oddities.push(Oddity {
+            code: "id_twice",
+            message: format!(
+                "call {} had ended when its id {} came with another name",
+                call.index,
+                short(id)
+            ),
+        });
+        let second = self.begin_bound(labels.index, None, origin);
+        self.by_id.insert(id.into(), second as u32);
+        self.list[second].shares_id_of = Some(first as u32);
+        second
+    }
+
+    /// 2. A new id. Without a name, the delta belongs to the call of its index while that is not
+    ///    over, or without an index to the latest call while that is open: some servers send a new
+    ///    id with every chunk. Any other new id begins a call.
+    fn by_new_id(
+        &mut self,
+        id: &str,
+        labels: Labels<'_>,
+        origin: RouteContext<'_>,
+        oddities: &mut Vec<Oddity>,
+    ) -> usize {
+        let holder = match labels {
+            Labels { name: Some(_), .. } => None,
+            Labels { index: Some(_), .. } => self.bound_now(labels.index),
+            _ => self
+                .latest_kept()
+                .filter(|&at| !self.list[at].is_closed_by_provider),
+        };
+        let Some(at) = holder.filter(|&at| !self.list[at].is_over()) else {
+            return self.begin_bound(labels.index, Some(id), origin);
+        };
+        let call = &mut self.list[at];
+        if call.has_made_id {
+            self.by_id.insert(id.into(), at as u32);
+        }
+        // An id that was emitted never changes: whoever has it would not find the call again.
+        if call.has_made_id && !call.has_shown_id() && !origin.taken.contains(id) {
+            (call.id, call.has_made_id) = (id.to_owned(), false);
+        } else {
+            oddities.push(Oddity {
+                code: "id_changed",
+                message: format!(
+                    "call {at} keeps its id {}, the id {} is ignored",
+                    short(&call.id),
+                    short(id)
+                ),
+            });
+        }
+        at
+    }
+
+    /// 3. No id, a known index: that call, unless it has a name and the delta's name begins another.
+    ///    Any name does so once the call is over. While the call has no arguments, the name of a
+    ///    known tool does so if it does not start with the call's name. A call without a name takes
+    ///    the delta's name, even after its arguments.
+    fn by_index(&mut self, at: usize, labels: Labels<'_>, origin: RouteContext<'_>) -> usize {
+        let call = &self.list[at];
+        let begins_another = labels.name.is_some_and(|n| {
+            !call.name.is_empty()
+                && (call.is_over()
+                    || (call.is_blank() && !n.starts_with(&call.name) && origin.knows(n)))
+        });
+        if begins_another {
+            self.begin_bound(labels.index, None, origin)
+        } else {
+            at
+        }
+    }
+
+    /// 4. No id, an unknown index or none, no name: the latest open call, or else the latest call,
+    ///    or else a new call if there are arguments.
+    fn without_labels(
+        &mut self,
+        delta: &ToolCallDelta<'_>,
+        origin: RouteContext<'_>,
+        oddities: &mut Vec<Oddity>,
+    ) -> Option<usize> {
+        let has_arguments = delta.arguments.is_some_and(|a| !a.is_empty());
+        let has_index = delta.index.is_some();
+        if !has_arguments && !has_index && !delta.done && delta.provider.is_none() {
+            return None; // 6.
+        }
+        let Some(at) = self.latest_open().or(self.latest) else {
+            return has_arguments.then(|| self.begin_bound(delta.index, None, origin));
+        };
+        self.infer(delta.index, oddities);
+        self.bind(delta.index, at);
+        Some(at)
+    }
+
+    /// 5. No id, an unknown index or none, a name: a new call, with two exceptions. The latest call
+    ///    takes the delta if it has no arguments, has the same name and is not closed, or if it has
+    ///    arguments and no name.
+    fn by_name(
+        &mut self,
+        name: &str,
+        labels: Labels<'_>,
+        origin: RouteContext<'_>,
+        oddities: &mut Vec<Oddity>,
+    ) -> usize {
+        let same = self.latest_kept().filter(|&at| {
+            let call = &self.list[at];
+            (call.is_blank() && !call.is_closed_by_provider && call.name == name)
+                || (!call.is_blank() && call.name.is_empty())
+        });
+        if let Some(at) = same {
+            self.bind(labels.index, at);
+            return at;
+        }
+        self.infer(labels.index, oddities);
+        self.begin_bound(labels.index, None, origin)
+    }
+
     /// Reports, once for each choice, that a delta had neither an index nor an id.
-    fn infer(&mut self, delta: &ToolCallDelta<'_>, oddities: &mut Vec<Oddity>) {
-        if delta.index.is_none() && !std::mem::replace(&mut self.inferred, true) {
+    fn infer(&mut self, index: Option<i64>, oddities: &mut Vec<Oddity>) {
+        if index.is_none() && !std::mem::replace(&mut self.inferred, true) {
             oddities.push(Oddity {
                 code: "index_inferred",
                 message: "a call came without an index and without an id".to_owned(),
