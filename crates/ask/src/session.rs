@@ -14,7 +14,7 @@ use api::tape::{Head, TapeExchange};
 use api::{End, Request, Stream};
 use client::{
     AttemptPolicy, AttemptTrouble, Attempts, Body, Error, Network, NextAttempt, PieceContent,
-    Recorder, Response, Speed, TimeLimits, Wait,
+    RecordedAnswer, Recorder, Response, Speed, TimeLimits, Wait,
 };
 use event::payload::Warning;
 use std::cell::RefCell;
@@ -56,11 +56,22 @@ pub struct SessionEnd<S> {
     pub stop: Option<S>,
     /// What a tape is to keep: see [`Recorder::save`].
     pub recorded: Vec<TapeExchange>,
-    /// Whether the server failed before the first event, so that [`AskTurn::next`] is to be asked. The
-    /// stream has a warning, and has not begun.
+    /// Whether the server failed before the first event, so that [`AskTurn::next`] is to be asked.
+    /// The stream has a warning, and has not begun.
     pub fell_back: bool,
     /// The provider's words, if it refused tools and then answered with the tools in the prompt.
     pub refusal: Option<String>,
+}
+
+/// How far the attempts at a turn have come.
+struct Progress {
+    deadline: Option<Instant>,
+    /// The form of the next request.
+    form: RequestForm,
+    attempts: Attempts,
+    span: Option<TraceContext>,
+    /// The words with which the provider refused tools.
+    refusal: Option<String>,
 }
 
 /// How all attempts ended.
@@ -84,8 +95,21 @@ impl<H: Host> AskTurn<'_, H> {
     /// # Errors
     /// Failures of the host, a request that cannot be made.
     pub async fn run(mut self) -> Result<SessionEnd<H::Stop>> {
-        let mut refusal = None;
-        let end = self.attempts(&mut refusal).await?;
+        let form = self.turn.form;
+        let mut progress = Progress {
+            deadline: self.connection.timeout.map(|time| Instant::now() + time),
+            form,
+            attempts: Attempts::new(AttemptPolicy {
+                retries: self.connection.retries(),
+                only_lost: self.connection.only_lost,
+                may_ask_whole: self.connection.fallback == Fallback::Sync
+                    && self.turn.options.stream,
+                may_tag: self.may_tag && matches!(form.tools, ToolsForm::Native),
+            }),
+            span: None,
+            refusal: None,
+        };
+        let end = self.attempts(&mut progress).await?;
         Ok(SessionEnd {
             fell_back: matches!(end, TurnEnd::FellBack),
             stop: match end {
@@ -93,8 +117,133 @@ impl<H: Host> AskTurn<'_, H> {
                 TurnEnd::Ended | TurnEnd::FellBack => None,
             },
             recorded: self.recorded,
-            refusal,
+            refusal: progress.refusal,
         })
+    }
+
+    async fn attempts(&mut self, progress: &mut Progress) -> Result<TurnEnd<H::Stop>> {
+        loop {
+            let played = self.playlist.map(Playlist::next);
+            let (request, mut stream) = self.prepare(played, progress).await?;
+            let deadline = progress.deadline;
+            let trouble = match self.attempt(request, played, &mut stream, deadline).await? {
+                AttemptEnd::Ended => {
+                    self.keep_refusal(progress);
+                    return Ok(TurnEnd::Ended);
+                }
+                AttemptEnd::Stopped(stop) => return Ok(TurnEnd::Stopped(stop)),
+                AttemptEnd::Failed(trouble) => trouble,
+            };
+            self.host.set_time(None, false);
+            let fits = |wait: &Wait| {
+                deadline.is_none_or(|deadline| Instant::now() + self.scaled(wait.time) < deadline)
+            };
+            match progress.attempts.after(&trouble, fits) {
+                NextAttempt::Tagged(words) => {
+                    let message = format!("{words}; asking again with the tools in the prompt");
+                    self.warn("tools_refused", &message);
+                    self.host.note(Note::Detail(&message));
+                    progress.form.tools = self.turn.tag();
+                    progress.refusal = Some(words);
+                }
+                NextAttempt::Whole => {
+                    self.host.note(Note::Detail(
+                        "streaming is refused; asking for the whole answer at once",
+                    ));
+                    progress.form.is_whole = true;
+                }
+                NextAttempt::GiveUp(advice) => {
+                    return Ok(self.give_up(&trouble, advice.as_deref(), &mut stream));
+                }
+                NextAttempt::Again(wait) => {
+                    self.announce(&trouble, &wait);
+                    if let Some(end) = self.wait(&wait, deadline, &mut stream).await? {
+                        return Ok(end);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The request of the next attempt, and the stream that reads its answer. All attempts share
+    /// one span.
+    async fn prepare(
+        &self,
+        played: Option<&PlayedAnswer>,
+        progress: &mut Progress,
+    ) -> Result<(Request, Stream)> {
+        let (form, attempts) = (progress.form, &progress.attempts);
+        let mut request = self.request(form).await?;
+        let mut options = self.turn.stream_options(&request, attempts.number(), form);
+        if let Some(caller) = &self.turn.trace {
+            let seed = || caller.child(&self.turn.span_seed(&request));
+            let span: &TraceContext = progress.span.get_or_insert_with(seed);
+            let headers = span.headers();
+            request
+                .headers
+                .extend(headers.map(|(name, value)| (name.to_owned(), value)));
+            (options.span, options.caller) = (Some(span.span), Some(caller.span));
+        }
+        let api = played.map_or(self.turn.provider.api, |played| played.api);
+        let mut stream = Stream::new(api, options);
+        let stats = stream.stats();
+        stats.retries = Some(u64::from(attempts.retries())).filter(|n| *n > 0);
+        stats.fallbacks = Some(u64::from(attempts.fallbacks())).filter(|n| *n > 0);
+        Ok((request, stream))
+    }
+
+    /// Remembers that the server refuses tools, if its answer without them was not a recorded one.
+    fn keep_refusal(&self, progress: &Progress) {
+        let was_live = self.recorder.is_none() || !self.recorded.is_empty();
+        if let Some(refusal) = progress.refusal.as_deref().filter(|_| was_live) {
+            self.turn.keep_refusal(refusal);
+        }
+    }
+
+    /// Ends the turn without an answer, or leaves it to the next model if the server failed.
+    fn give_up(
+        &mut self,
+        trouble: &AttemptTrouble,
+        advice: Option<&str>,
+        stream: &mut Stream,
+    ) -> TurnEnd<H::Stop> {
+        if let Some(next) = self.next.filter(|_| trouble::is_of_server(trouble)) {
+            self.fall_back(next, trouble, stream.server());
+            return TurnEnd::FellBack;
+        }
+        if self.network.is_some() && self.host.has_times() {
+            stream.set_timestamp(now());
+        }
+        let redactor = self.turn.redactor();
+        trouble::write(trouble, advice, redactor, stream, self.host.sink());
+        TurnEnd::Ended
+    }
+
+    /// Waits before the next attempt. Returns how the turn ended if something ended it meanwhile.
+    async fn wait(
+        &mut self,
+        wait: &Wait,
+        deadline: Option<Instant>,
+        stream: &mut Stream,
+    ) -> Result<Option<TurnEnd<H::Stop>>> {
+        self.host.flush().await?;
+        let limits = TimeLimits {
+            idle: None,
+            deadline,
+        };
+        tokio::select! {
+            biased;
+            stop = self.host.stop() => {
+                let stop = stop?;
+                self.end(stream, End::Cancelled);
+                Ok(Some(TurnEnd::Stopped(stop)))
+            }
+            slept = limits.sleep(self.scaled(wait.time)) => Ok(slept.err().map(|error| {
+                let end = end(&error, stream.server());
+                self.end(stream, end);
+                TurnEnd::Ended
+            })),
+        }
     }
 
     /// The request in this form. That of a long conversation is made by another thread, so that
@@ -105,112 +254,6 @@ impl<H: Host> AskTurn<'_, H> {
         }
         let turn = self.turn.clone();
         tokio::task::spawn_blocking(move || turn.request(form)).await?
-    }
-
-    async fn attempts(&mut self, refusal: &mut Option<String>) -> Result<TurnEnd<H::Stop>> {
-        let deadline = self.connection.timeout.map(|time| Instant::now() + time);
-        let mut form = self.turn.form;
-        let mut attempts = Attempts::new(AttemptPolicy {
-            retries: self.connection.retries(),
-            only_lost: self.connection.only_lost,
-            may_ask_whole: self.connection.fallback == Fallback::Sync && self.turn.options.stream,
-            may_tag: self.may_tag && matches!(form.tools, ToolsForm::Native),
-        });
-        let mut span = None;
-        loop {
-            let mut request = self.request(form).await?;
-            let mut options = self.turn.stream_options(&request, attempts.number(), form);
-            if let Some(caller) = &self.turn.trace {
-                // All attempts share one span.
-                let span: &TraceContext =
-                    span.get_or_insert_with(|| caller.child(&self.turn.span_seed(&request)));
-                let headers = span.headers();
-                request
-                    .headers
-                    .extend(headers.map(|(name, value)| (name.to_owned(), value)));
-                (options.span, options.caller) = (Some(span.span), Some(caller.span));
-            }
-            let played = self.playlist.map(Playlist::next);
-            let mut stream = Stream::new(
-                played.map_or(self.turn.provider.api, |played| played.api),
-                options,
-            );
-            let stats = stream.stats();
-            stats.retries = Some(u64::from(attempts.retries())).filter(|n| *n > 0);
-            stats.fallbacks = Some(u64::from(attempts.fallbacks())).filter(|n| *n > 0);
-            let trouble = match self.attempt(request, played, &mut stream, deadline).await? {
-                AttemptEnd::Ended => {
-                    let was_live = self.recorder.is_none() || !self.recorded.is_empty();
-                    if let Some(refusal) = refusal.as_deref().filter(|_| was_live) {
-                        self.turn.keep_refusal(refusal);
-                    }
-                    return Ok(TurnEnd::Ended);
-                }
-                AttemptEnd::Stopped(stop) => return Ok(TurnEnd::Stopped(stop)),
-                AttemptEnd::Failed(trouble) => trouble,
-            };
-            self.host.set_time(None, false);
-            let fits = |wait: &Wait| {
-                deadline.is_none_or(|deadline| Instant::now() + self.scaled(wait.time) < deadline)
-            };
-            let next = attempts.after(&trouble, fits);
-            match next {
-                NextAttempt::Tagged(words) => {
-                    let message = format!("{words}; asking again with the tools in the prompt");
-                    self.warn("tools_refused", &message);
-                    self.host.note(Note::Detail(&message));
-                    form.tools = self.turn.tag();
-                    *refusal = Some(words);
-                }
-                NextAttempt::Whole => {
-                    self.host.note(Note::Detail(
-                        "streaming is refused; asking for the whole answer at once",
-                    ));
-                    form.is_whole = true;
-                }
-                NextAttempt::GiveUp(_)
-                    if self.next.is_some() && trouble::is_of_server(&trouble) =>
-                {
-                    self.fall_back(&trouble, stream.server());
-                    return Ok(TurnEnd::FellBack);
-                }
-                NextAttempt::GiveUp(advice) => {
-                    let redactor = self.turn.redactor();
-                    if self.network.is_some() && self.host.has_times() {
-                        stream.set_timestamp(now());
-                    }
-                    trouble::write(
-                        &trouble,
-                        advice.as_deref(),
-                        redactor,
-                        &mut stream,
-                        self.host.sink(),
-                    );
-                    return Ok(TurnEnd::Ended);
-                }
-                NextAttempt::Again(wait) => {
-                    self.announce(&trouble, &wait);
-                    self.host.flush().await?;
-                    let limits = TimeLimits {
-                        idle: None,
-                        deadline,
-                    };
-                    tokio::select! {
-                        biased;
-                        stop = self.host.stop() => {
-                            let stop = stop?;
-                            self.end(&mut stream, End::Cancelled);
-                            return Ok(TurnEnd::Stopped(stop));
-                        }
-                        slept = limits.sleep(self.scaled(wait.time)) => if let Err(error) = slept {
-                            let end = end(&error, stream.server());
-                            self.end(&mut stream, end);
-                            return Ok(TurnEnd::Ended);
-                        }
-                    }
-                }
-            }
-        }
     }
 
     /// Ends a stream without giving a time for its end.
@@ -225,8 +268,7 @@ impl<H: Host> AskTurn<'_, H> {
     }
 
     /// Reports that another model is asked. `server` is as for [`trouble::sentence`].
-    fn fall_back(&mut self, trouble: &AttemptTrouble, server: Option<&str>) {
-        let next = self.next.unwrap_or_default();
+    fn fall_back(&mut self, next: &str, trouble: &AttemptTrouble, server: Option<&str>) {
         let what = trouble::message(trouble, server);
         let message = format!("{}: {what}; asking {next} instead", self.turn.model());
         let message = self.turn.redactor().text(&message).into_owned();
@@ -270,18 +312,18 @@ impl<H: Host> AskTurn<'_, H> {
         stream: &mut Stream,
         deadline: Option<Instant>,
     ) -> Result<AttemptEnd<H::Stop>> {
-        let (turn, provider) = (self.turn, &self.turn.provider);
-        if let Some(PlayedAnswer {
-            head, recording, ..
-        }) = played
-        {
-            drop(request);
-            if played.is_some_and(|played| played.is_log) {
-                stream.read_log();
-            }
-            let mut body = Body::of_recording(recording.clone(), self.speed);
-            return Ok(self.answer(head.clone(), &mut body, stream).await?.0);
+        if let Some(played) = played {
+            let PlayedAnswer {
+                head,
+                recording,
+                is_log,
+                ..
+            } = played;
+            return self
+                .play(head.clone(), recording.clone(), *is_log, stream)
+                .await;
         }
+        let (turn, provider) = (self.turn, &self.turn.provider);
         let mut recording = None;
         if let Some(recorder) = self.recorder {
             let answer = recorder
@@ -289,16 +331,10 @@ impl<H: Host> AskTurn<'_, H> {
                 .answer(turn.model(), &request, &turn.asked());
             match answer {
                 Ok(Some(exchange)) => {
-                    if exchange.logged.is_some() {
-                        stream.read_log();
-                    }
                     self.host.note(Note::Detail("the tape answers"));
                     let recording = recorder.borrow().play(&exchange);
-                    let mut body = Body::of_recording(recording, self.speed);
-                    return Ok(self
-                        .answer(head(exchange.head.as_ref()), &mut body, stream)
-                        .await?
-                        .0);
+                    let (head, is_log) = (head(exchange.head.as_ref()), exchange.logged.is_some());
+                    return self.play(head, recording, is_log, stream).await;
                 }
                 Ok(None) => {}
                 Err(miss) => return Ok(AttemptEnd::Failed(AttemptTrouble::Miss(miss))),
@@ -341,6 +377,21 @@ impl<H: Host> AskTurn<'_, H> {
             self.keep(body.recorded(lost.as_ref()));
         }
         Ok(attempt)
+    }
+
+    /// Reads a recorded answer; `is_log` if it is a log of events and not what a provider sent.
+    async fn play(
+        &mut self,
+        head: Head,
+        recording: RecordedAnswer,
+        is_log: bool,
+        stream: &mut Stream,
+    ) -> Result<AttemptEnd<H::Stop>> {
+        if is_log {
+            stream.read_log();
+        }
+        let mut body = Body::of_recording(recording, self.speed);
+        Ok(self.answer(head, &mut body, stream).await?.0)
     }
 
     /// Reads an answer that has begun. Also returns the error that cut the answer, if one did.
