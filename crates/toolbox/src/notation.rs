@@ -65,6 +65,14 @@ pub(crate) enum ParameterType {
     Truth,
 }
 
+/// The text that the next line of a comment continues.
+#[derive(Clone, Copy, PartialEq)]
+enum LastText {
+    None,
+    Description,
+    Parameter,
+}
+
 /// The beginnings of comments.
 const COMMENTS: [&str; 4] = ["#", "//", "--", ";"];
 
@@ -100,77 +108,80 @@ impl Header {
     /// The first mistake, with its line and the remedy.
     pub(crate) fn read(text: &str) -> Result<Header, String> {
         let mut header = Header::default();
-        let mut first = None;
-        // The next line of the comment goes on with the last text.
-        let mut open = false;
-        let mut describes = false;
+        let mut first_parameter = None;
+        let mut last = LastText::None;
         for (number, line) in (1..).zip(text.lines()) {
-            let Some(comment) = comment(line) else {
-                open = false;
-                continue;
-            };
-            let Some((tag, rest)) = tagged(comment) else {
-                open &= !comment.is_empty();
-                if open {
-                    header.go_on(comment, describes);
+            let comment = comment(line).unwrap_or("");
+            if let Some((tag, rest)) = tagged(comment) {
+                let read = header.tag(tag, rest);
+                last = read.map_err(|what| format!("line {number}: {what}"))?;
+                if last == LastText::Parameter {
+                    first_parameter.get_or_insert(number);
                 }
-                continue;
-            };
-            let at = |what: String| format!("line {number}: {what}");
-            open = true;
-            describes = tag == "describe";
-            match tag {
-                "describe" if header.description.is_some() => {
-                    return Err(at(
-                        "@describe is there twice, a program is one tool".to_owned()
-                    ));
-                }
-                "describe" => header.description = Some(rest.to_owned()),
-                "option" | "flag" | "arg" => {
-                    first = first.or(Some(number));
-                    let parameter = Parameter::read(tag, rest).map_err(at)?;
-                    if header.parameters.iter().any(|p| p.name == parameter.name) {
-                        return Err(at(format!("{} is there twice, rename one", parameter.name)));
-                    }
-                    header.parameters.push(parameter);
-                }
-                "env" => {
-                    open = false;
-                    let name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-                    let end = rest.find(|c| !name(c)).unwrap_or(rest.len());
-                    header.env.push(rest[..end].to_owned());
-                }
-                "meta" => {
-                    open = false;
-                    header.meta(rest).map_err(at)?;
-                }
-                "cmd" | "alias" if header.description.is_some() => {
-                    return Err(at(format!(
-                        "@{tag} is for programs of several commands, and a program is one tool; leave it out"
-                    )));
-                }
-                _ => open = false,
+            } else if comment.is_empty() {
+                last = LastText::None;
+            } else {
+                header.go_on(comment, last);
             }
         }
-        if let (None, None, Some(number)) = (&header.description, &header.schema, first) {
+        if let (None, None, Some(number)) = (&header.description, &header.schema, first_parameter) {
             return Err(format!(
-                "line {number} describes an argument, but nothing the tool; write # @describe TEXT before it"
+                "line {number} describes an argument, but nothing the tool; write # @describe TEXT \
+                 before it"
             ));
         }
         header.check_places()?;
         Ok(header)
     }
 
-    /// Adds a line to the last text: that of the tool, or of the last argument.
-    fn go_on(&mut self, line: &str, describes: bool) {
-        let text = match self.parameters.last_mut() {
-            Some(parameter) if !describes => &mut parameter.description,
-            _ => self.description.get_or_insert_default(),
-        };
-        if !text.is_empty() {
-            text.push(' ');
+    /// Reads a line with a tag. Returns which text the next line continues.
+    fn tag(&mut self, tag: &str, rest: &str) -> Result<LastText, String> {
+        match tag {
+            "describe" if self.description.is_some() => {
+                return Err("@describe is there twice, a program is one tool".to_owned());
+            }
+            "describe" => {
+                self.description = Some(rest.to_owned());
+                return Ok(LastText::Description);
+            }
+            "option" | "flag" | "arg" => {
+                let parameter = Parameter::read(tag, rest)?;
+                if self.parameters.iter().any(|p| p.name == parameter.name) {
+                    return Err(format!("{} is there twice, rename one", parameter.name));
+                }
+                self.parameters.push(parameter);
+                return Ok(LastText::Parameter);
+            }
+            "env" => {
+                let name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                let end = rest.find(|c| !name(c)).unwrap_or(rest.len());
+                self.env.push(rest[..end].to_owned());
+            }
+            "meta" => self.meta(rest)?,
+            "cmd" | "alias" if self.description.is_some() => {
+                return Err(format!(
+                    "@{tag} is for programs of several commands, and a program is one tool; \
+                     leave it out"
+                ));
+            }
+            _ => {}
         }
-        text.push_str(line);
+        Ok(LastText::None)
+    }
+
+    /// Adds a line to the last text.
+    fn go_on(&mut self, line: &str, last: LastText) {
+        let text = match last {
+            LastText::None => None,
+            LastText::Description => self.description.as_mut(),
+            LastText::Parameter => self.parameters.last_mut().map(|p| &mut p.description),
+        };
+        if let Some(text) = text {
+            if !text.is_empty() {
+                text.push(' ');
+            }
+            text.push_str(line);
+        }
     }
 
     fn meta(&mut self, rest: &str) -> Result<(), String> {
@@ -205,7 +216,8 @@ impl Header {
         for (parameter, next) in operands().zip(operands().skip(1)) {
             if !parameter.is_required || parameter.is_list {
                 return Err(format!(
-                    "@arg {0} may be missing or several, and @arg {1} would move to its place; write @arg {0}!, or # @option --{0}",
+                    "@arg {0} may be missing or several, and @arg {1} would move to its place; \
+                     write @arg {0}!, or # @option --{0}",
                     parameter.name, next.name
                 ));
             }
