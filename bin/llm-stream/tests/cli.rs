@@ -276,6 +276,21 @@ fn a_mistake_is_one_line_with_the_remedy() {
 }
 
 #[test]
+fn a_key_that_is_not_text_is_not_a_missing_one() {
+    let key = std::os::unix::ffi::OsStrExt::from_bytes(b"k\xff");
+    for options in [&["Hi"][..], &["--api-key-env", "OPENAI_API_KEY", "Hi"]] {
+        let mut command = command(&[&["-m", "m"], options].concat());
+        command.env("OPENAI_API_KEY", std::ffi::OsStr::to_owned(key));
+        let ran = run(command);
+        assert!(
+            ran.refusal()
+                .contains("the key in OPENAI_API_KEY is not UTF-8"),
+            "{ran:?}"
+        );
+    }
+}
+
+#[test]
 fn help_names_every_option_of_the_design() {
     let help = run(command(&["--help"])).stdout;
     for option in [

@@ -129,8 +129,8 @@ impl ReadyProvider {
         self.recorded_model.as_deref()
     }
 
-    /// The params of a client with those of the settings, which take the place of others of the same
-    /// name. A client may ask for fewer tokens than `--max-tokens`.
+    /// The params of a client with those of the settings, which take the place of others of the
+    /// same name. A client may ask for fewer tokens than `--max-tokens`.
     pub(crate) fn with_own(&self, params: Vec<(String, Value)>) -> Vec<(String, Value)> {
         let ProviderArgs {
             max_tokens,
@@ -223,13 +223,13 @@ fn key(args: &ProviderArgs, api: Api, is_needed: bool) -> Result<Option<String>>
             (text, file.display().to_string())
         }
         (None, Some(name)) => {
-            let text = env::var(name).map_err(|_| {
+            let text = variable(name)?.ok_or_else(|| {
                 anyhow!("the environment has no {name}: export the key under that name")
             })?;
             (text, name.clone())
         }
         (None, None) => (
-            env::var(api.key_env()).unwrap_or_default(),
+            variable(api.key_env())?.unwrap_or_default(),
             api.key_env().to_owned(),
         ),
     };
@@ -245,4 +245,18 @@ fn key(args: &ProviderArgs, api: Api, is_needed: bool) -> Result<Option<String>>
         bail!("the key in {origin} holds spaces or control characters, put the key alone there");
     }
     Ok(Some(key.to_owned()).filter(|key| !key.is_empty()))
+}
+
+/// The value of an environment variable, if it is set.
+///
+/// # Errors
+/// When it is not UTF-8: it must not look like a missing one.
+fn variable(name: &str) -> Result<Option<String>> {
+    match env::var(name) {
+        Ok(value) => Ok(Some(value)),
+        Err(env::VarError::NotPresent) => Ok(None),
+        Err(env::VarError::NotUnicode(_)) => {
+            bail!("the key in {name} is not UTF-8, export it again")
+        }
+    }
 }
