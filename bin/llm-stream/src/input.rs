@@ -4,7 +4,7 @@
 use crate::args::Args;
 use crate::host::runtime;
 use crate::output::Messages;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use api::{Api, Conversation, InboundRequest, attachment, request_event};
 use event::Raw;
 use event::payload::Warning;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
-use stdio::{BadLine, BadLines, Filter, Input, InputBlock, Patience, StopSignals};
+use stdio::{BadLine, BadLines, Filter, Input, InputBlock, Patience, StopSignals, unreadable};
 use toolbox::{Access, Toolbox};
 
 /// What standard input held.
@@ -82,7 +82,8 @@ pub(crate) fn read(
         .find(|bad| bad.what == TOO_LONG && may_be_message(&bad.start))
     {
         bail!(
-            "standard input, line {number}: longer than --max-line, so a message would be missing; raise --max-line"
+            "standard input, line {number}: longer than --max-line, so a message would be missing; \
+             raise --max-line"
         );
     }
     if !log.has_object && !options.strict && !Conversation::is_whole(&log.text) {
@@ -184,12 +185,7 @@ impl QuestionFiles {
 }
 
 fn open(path: &Path) -> Result<File> {
-    File::open(path).map_err(|e| unreadable(path, &e))
-}
-
-fn unreadable(path: &Path, error: &std::io::Error) -> anyhow::Error {
-    let name = path.display();
-    anyhow!("{name}: {error}, check the path and its permissions")
+    Ok(File::open(path).map_err(|e| unreadable(path, &e))?)
 }
 
 fn schema(path: &Path) -> Result<Value> {
@@ -197,7 +193,8 @@ fn schema(path: &Path) -> Result<Value> {
         let schema = Schema::new(text)?;
         if let [unknown, ..] = schema.unknown_types() {
             bail!(
-                "JSON Schema has no type {unknown:?}, write string, number, integer, boolean, object, array or null"
+                "JSON Schema has no type {unknown:?}, write string, number, integer, boolean, \
+                 object, array or null"
             );
         }
         Ok::<_, anyhow::Error>(serde_json::from_str(text)?)
@@ -330,7 +327,8 @@ fn is_object(line: &str) -> bool {
     line.trim_start().starts_with('{') && Raw::parse(line).is_ok_and(|json| json.is_object())
 }
 
-const NO_EVENT: &str = "standard input holds JSON but no event and no message, so nothing of it is sent; \
+const NO_EVENT: &str = "standard input holds JSON but no event and no message, so nothing of it is \
+                        sent; \
                         to ask about it, put it into PROMPT: llm-stream \"… $(cat FILE)\"";
 
 /// The last `request` event of a log: the API that the client speaks, and what it asks for. An
@@ -343,7 +341,8 @@ fn last_request(log: &str) -> Option<(Api, InboundRequest)> {
         .find_map(request_event)
 }
 
-const WAITS: &str = "still reading standard input, which is read to its end before anything is sent; \
+const WAITS: &str = "still reading standard input, which is read to its end before anything is \
+                     sent; \
                      add </dev/null if there is nothing to read";
 
 /// The document at an address that `--tools` names.

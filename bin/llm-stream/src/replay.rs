@@ -17,7 +17,7 @@ use serde_json::Value;
 use std::io;
 use std::path::Path;
 use std::time::SystemTime;
-use stdio::{Failure, Status};
+use stdio::{Failure, Status, unreadable};
 
 /// Writes the events of all files: 2 when any `error` event was written or a file could not be
 /// read, else 0.
@@ -29,7 +29,7 @@ pub(crate) fn replay(args: &Args) -> Result<Status> {
     let files = &args.replay.files;
     for path in files.iter().filter(|path| *path != Path::new("-")) {
         // Before anything is written: a wrong name should not cost half of the work.
-        std::fs::metadata(path).map_err(|e| unreadable(path, e))?;
+        std::fs::metadata(path).map_err(|e| unreadable(path, &e))?;
     }
     let tools_mode = &args.request.tools_mode;
     let dialects = dialects(tools_mode.dialect_file.as_deref())?;
@@ -80,13 +80,6 @@ pub(crate) fn replay(args: &Args) -> Result<Status> {
     })
 }
 
-fn unreadable(path: &Path, e: io::Error) -> anyhow::Error {
-    anyhow::anyhow!(
-        "{}: {e}, check the path and its permissions",
-        path.display()
-    )
-}
-
 /// Opens the body at `path`.
 fn open(path: &Path) -> io::Result<FileBody> {
     if path != Path::new("-") {
@@ -107,7 +100,7 @@ struct ReplayRun<'s> {
 impl ReplayRun<'_> {
     async fn file(&mut self, path: &Path) -> Result<()> {
         let name = event::quoted(&path.to_string_lossy());
-        let mut body = open(path).map_err(|e| unreadable(path, e))?;
+        let mut body = open(path).map_err(|e| unreadable(path, &e))?;
         let Some(start) = self
             .ahead(&mut body, path, |bytes| !bytes.is_empty())
             .await?
@@ -189,7 +182,7 @@ impl ReplayRun<'_> {
                 self.status = Status::Signal(interrupt?);
                 Ok(None)
             }
-            bytes = body.ahead(enough) => bytes.map(Some).map_err(|e| unreadable(path, e)),
+            bytes = body.ahead(enough) => Ok(bytes.map(Some).map_err(|e| unreadable(path, &e))?),
         }
     }
 

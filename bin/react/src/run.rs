@@ -162,8 +162,7 @@ fn refuse_no_question(args: &Args, mode: Mode, has_text: bool) -> anyhow::Result
 fn check_expected(args: &Args) -> anyhow::Result<()> {
     if let Some(expected) = &args.own.expect {
         find(EVAL)?;
-        let name = || format!("{}: check the path and its permissions", expected.display());
-        File::open(expected).with_context(name)?;
+        File::open(expected).map_err(|e| stdio::unreadable(expected, &e))?;
     }
     Ok(())
 }

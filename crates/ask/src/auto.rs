@@ -17,6 +17,7 @@ use std::cell::RefCell;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
+use stdio::unreadable;
 use tag::{Dialect, Dialects};
 use tokio::time::Instant;
 
@@ -170,7 +171,8 @@ impl TurnDraft {
     }
 
     fn default_tools(&self) -> FormDecision {
-        let detail = "no source lists this model: the first turn tries native calls, and tags if the server refuses them";
+        let detail = "no source lists this model: the first turn tries native calls, and tags if \
+                      the server refuses them";
         FormDecision {
             form: ToolsForm::Native,
             is_firm: false,
@@ -194,12 +196,7 @@ impl TurnDraft {
             {
                 return Ok(None);
             }
-            Err(e) => {
-                return Err(anyhow!(
-                    "{}: {e}, check the path and its permissions",
-                    path.display()
-                ));
-            }
+            Err(e) => return Err(unreadable(&path, &e).into()),
         };
         let found = look_up(
             &path,

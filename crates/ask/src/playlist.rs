@@ -1,12 +1,13 @@
 //! Recorded answers in the place of a provider.
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use api::tape::{Head, Tape};
 use api::{Api, RecordingForm, recognise, unrecognised};
 use client::RecordedAnswer;
 use std::cell::Cell;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use stdio::unreadable;
 
 /// Recorded answers in the place of a provider: the first request gets the first, whatever it asks,
 /// the next request the next, and the request after the last begins again.
@@ -45,12 +46,7 @@ impl Playlist {
             } else {
                 std::fs::read(path)
             };
-            let bytes = bytes.map_err(|e| {
-                anyhow!(
-                    "{}: {e}, check the path and its permissions",
-                    path.display()
-                )
-            })?;
+            let bytes = bytes.map_err(|e| unreadable(path, &e))?;
             read(&bytes, api, path, &mut answers)?;
         }
         if answers.is_empty() {

@@ -1,10 +1,11 @@
 //! The one crate that touches standard input and output.
 //!
 //! What it is: reading lines in blocks ([`Input`]), writing in blocks ([`Output`]), the rule when
-//! to flush, a reader that goes away, signals ([`StopSignals`]), exit statuses ([`Status`]), messages
-//! on standard error, the text of a file that a person names ([`file_text()`]), and the drivers that make a command of the machines of a
-//! [`Demux`](event::Demux) ([`filter()`]) and of a view ([`view()`]). What it is not: it reads no
-//! more of an event than a driver must (where a stream begins and ends, whether an error passed).
+//! to flush, a reader that goes away, signals ([`StopSignals`]), exit statuses ([`Status`]),
+//! messages on standard error, the text of a file that a person names ([`file_text()`]), and the
+//! drivers that make a command of the machines of a [`Demux`](event::Demux) ([`filter()`]) and of a
+//! view ([`view()`]). What it is not: it reads no more of an event than a driver must (where a
+//! stream begins and ends, whether an error passed).
 
 mod drive;
 mod file;
@@ -17,7 +18,7 @@ mod system;
 mod writer;
 
 pub use drive::{RawLines, drive, filter, filter_with_lines, view, view_input};
-pub use file::file_text;
+pub use file::{file_text, unreadable};
 pub use input::{Input, InputBlock};
 pub use output::{Output, reader_gone};
 pub use reader::{BadLine, BadLines, InputPiece, LineReader, read_in_thread};
