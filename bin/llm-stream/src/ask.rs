@@ -159,8 +159,8 @@ pub(crate) fn probe(args: Args, configured: &Configured) -> Result<Status> {
     found.map_err(|e| opening.redacted(e))
 }
 
-/// What a turn, a dry run and a probe begin with: the tape, the turn, standard input, and the form of
-/// the tools.
+/// What a turn, a dry run and a probe begin with: the tape, the turn, standard input, and the form
+/// of the tools.
 struct Opening {
     args: Args,
     filter: Filter,
@@ -346,7 +346,8 @@ impl Opening {
         most.is_some_and(|most| self.turn.steps() >= most)
     }
 
-    /// See [`decide`]. At the limit of steps it decides nothing. A signal may have ended the search.
+    /// See [`decide`]. At the limit of steps it decides nothing. A signal may have ended the
+    /// search.
     async fn decide(
         &mut self,
         network: Option<&Network>,
@@ -458,9 +459,9 @@ impl Opening {
 }
 
 /// Makes the decisions that depend on the server: in `--tools-mode auto`, whether the request names
-/// the tools or the prompt describes them; in any mode, by which dialect calls in the text of a native
-/// answer are read. Without tools there is nothing to decide; without a `network` no server is asked.
-/// Returns whether a refusal by the provider may change the first decision.
+/// the tools or the prompt describes them; in any mode, by which dialect calls in the text of a
+/// native answer are read. Without tools there is nothing to decide; without a `network` no server
+/// is asked. Returns whether a refusal by the provider may change the first decision.
 async fn decide(
     turn: &mut TurnDraft,
     recorder: Option<&RefCell<Recorder>>,

@@ -28,7 +28,8 @@ pub fn main() -> ExitCode {
             }
             if args.faults.faults(&args.connection).any() && !args.replay.is_offline()? {
                 bail!(
-                    "faults are put into recorded answers only, name some with --replay, or with --tape and without --tape-mode"
+                    "faults are put into recorded answers only, name some with --replay, or with \
+                     --tape and without --tape-mode"
                 );
             }
             match (args.auto.probe, args.request.dry_run) {

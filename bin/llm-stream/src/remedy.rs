@@ -6,7 +6,8 @@ use std::env;
 const OTHERS: [(&str, &str); 5] = [
     (
         "api-key key token",
-        "others could see the key: export it (see --api-key-env) or put it into a file (see --api-key-file)",
+        "others could see the key: export it (see --api-key-env) or put it into a file (see \
+         --api-key-file)",
     ),
     ("url host endpoint api-base server", "write --base-url URL"),
     (
@@ -15,7 +16,8 @@ const OTHERS: [(&str, &str); 5] = [
     ),
     ("stream", "answers are streamed unless --no-stream is given"),
     (
-        "frequency-penalty presence-penalty logprobs reasoning-effort response-format min-p logit-bias",
+        "frequency-penalty presence-penalty logprobs reasoning-effort response-format min-p \
+         logit-bias",
         "write --param KEY=JSON with the name that the API has for it",
     ),
 ];

@@ -12,13 +12,16 @@ use std::sync::LazyLock;
 const EXAMPLES: &str = "\
 Any other option of llm-stream goes after --.
 
-As the COMMAND of tc-serve (tc-serve -- 'react -t tools.json -m NAME') react answers each request: its messages are the conversation, and its last \
+As the COMMAND of tc-serve (tc-serve -- 'react -t tools.json -m NAME') react answers each request: \
+its messages are the conversation, and its last \
 message the question.
 
-Otherwise text on standard input belongs to the question, behind what was typed: a pipe or a file is read to its end, at most --max-line bytes. A \
+Otherwise text on standard input belongs to the question, behind what was typed: a pipe or a file \
+is read to its end, at most --max-line bytes. A \
 terminal and /dev/null hold no text.
 
-Exit status: 0 an answer came; 2 an error; 3 a call waits for approval (it is asked on the terminal if there is one); 130 and 143 after SIGINT and \
+Exit status: 0 an answer came; 2 an error; 3 a call waits for approval (it is asked on the \
+terminal if there is one); 130 and 143 after SIGINT and \
 SIGTERM. After any but 0 the last line is the command that goes on.
 
 Examples:

@@ -27,7 +27,8 @@ impl TemporaryFolder {
                 Err(e) => {
                     return Err(e).with_context(|| {
                         format!(
-                            "{}: no folder can be made there, set TMPDIR to one that can be written",
+                            "{}: no folder can be made there, set TMPDIR to one that can be \
+                             written",
                             parent.display()
                         )
                     });

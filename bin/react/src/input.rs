@@ -7,8 +7,8 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 use stdio::Patience;
 
-/// Whether standard input may hold text: it is a pipe, a file or a socket, and neither a terminal nor
-/// another device, such as `/dev/null`.
+/// Whether standard input may hold text: it is a pipe, a file or a socket, and neither a terminal
+/// nor another device, such as `/dev/null`.
 pub(crate) fn may_hold_text() -> bool {
     let kind = io::stdin()
         .as_fd()
@@ -32,7 +32,8 @@ pub(crate) fn text(args: &Args) -> anyhow::Result<Option<String>> {
         .map_err(|e| anyhow::anyhow!("--max-line: {e}"))?;
     let _patience = Patience::new(
         "react",
-        "still reading standard input to its end, as text of the question; add </dev/null if there is none",
+        "still reading standard input to its end, as text of the question; add </dev/null if there \
+         is none",
     );
     ::args::text(&mut io::stdin().lock(), "standard input", most)
 }

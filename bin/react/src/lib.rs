@@ -1,5 +1,5 @@
-//! `react`: the agent loop, put together with pipes. The model calls tools, `tool-exec` runs them, and
-//! their results go back to the model, until it answers without a call.
+//! `react`: the agent loop, put together with pipes. The model calls tools, `tool-exec` runs them,
+//! and their results go back to the model, until it answers without a call.
 
 mod args;
 mod chat;

@@ -432,8 +432,8 @@ pub(crate) fn is_file(word: &OsString) -> bool {
     word == "--tools" || passed.is_some_and(|option| ["FILE", "DIR"].contains(&option.value))
 }
 
-/// How react uses the configuration: what it hands on to `llm-stream` alone is read there where react
-/// has no value for it.
+/// How react uses the configuration: what it hands on to `llm-stream` alone is read there where
+/// react has no value for it.
 pub(crate) fn spec() -> config::Spec {
     let asks = PASSED.iter().filter(|option| option.stages == [ASK]);
     config::Spec {

@@ -75,7 +75,8 @@ pub(crate) fn find(name: &str) -> anyhow::Result<Vec<OsString>> {
     if words == [name] && !std::env::split_paths(&path).any(|folder| is_program(folder.join(name)))
     {
         bail!(
-            "{name} is neither beside react nor in PATH, run 'cargo build --release' and add target/release to PATH"
+            "{name} is neither beside react nor in PATH, run 'cargo build --release' and add \
+             target/release to PATH"
         );
     }
     Ok(words)

@@ -49,14 +49,16 @@ impl AnswerForm {
         };
         if self.asked_again == AGAIN {
             return AnswerCheck::Never(format!(
-                "the answer does not fit {} after {AGAIN} further attempts ({misfit}), name a model that can",
+                "the answer does not fit {} after {AGAIN} further attempts ({misfit}), name a \
+                 model that can",
                 self.path.display()
             ));
         }
         self.asked_again += 1;
         // A server that cannot keep to a schema may not have shown it to the model.
         AnswerCheck::Again(format!(
-            "Your answer does not fit the JSON Schema ({misfit}). Answer again, with nothing but the JSON. The schema:\n{}",
+            "Your answer does not fit the JSON Schema ({misfit}). Answer again, with nothing but \
+             the JSON. The schema:\n{}",
             self.text.trim()
         ))
     }

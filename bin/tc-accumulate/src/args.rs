@@ -19,8 +19,8 @@ use toolbox::{Access, Toolbox};
 pub(crate) struct Args {
     /// Files of events; standard input without any, or for `-`
     pub files: Vec<PathBuf>,
-    /// Validate arguments against the JSON Schemas of these tools, as for llm-stream; without it the
-    /// tools that `stream_start` lists
+    /// Validate arguments against the JSON Schemas of these tools, as for llm-stream; without it
+    /// the tools that `stream_start` lists
     #[arg(short, long, value_name = "FILE")]
     pub tools: Vec<PathBuf>,
     /// When a call is written: once its arguments have closed, once the provider closed its block

@@ -32,7 +32,8 @@ impl BranchCommands {
                 .is_some_and(|command| command.trim().is_empty())
             {
                 anyhow::bail!(
-                    "{option} has no command, write one behind it, such as {option} tc-view, or leave the option out"
+                    "{option} has no command, write one behind it, such as {option} tc-view, or \
+                     leave the option out"
                 );
             }
         }

@@ -61,7 +61,8 @@ fn named(name: &str, calls: &CallFilter, settings: &CheckerSettings) -> anyhow::
     if let Some(command) = name.strip_prefix("cmd:") {
         if command.trim().is_empty() {
             bail!(
-                "--checker cmd: has no command, write one behind it, such as 'cmd:grep -q tool_call_delta'"
+                "--checker cmd: has no command, write one behind it, such as 'cmd:grep -q \
+                 tool_call_delta'"
             );
         }
         let command = command.to_owned();
@@ -117,7 +118,8 @@ impl CheckerCommand {
                 stdio::message(
                     "tc-detect",
                     &format!(
-                        "'cmd:{text}' ended with {status} instead of 0 or 1, the stream stays undecided"
+                        "'cmd:{text}' ended with {status} instead of 0 or 1, the stream stays \
+                         undecided"
                     ),
                 );
                 None

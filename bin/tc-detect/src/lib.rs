@@ -81,7 +81,8 @@ fn detect_calls(mut args: Args) -> anyhow::Result<Status> {
     if events == 0 && outcome.signal.is_none() {
         stdio::message(
             "tc-detect",
-            "the input has no events; for a recorded body or a tape: llm-stream --replay FILE | tc-detect",
+            "the input has no events; for a recorded body or a tape: llm-stream --replay FILE | \
+             tc-detect",
         );
         answers.undecided();
     }

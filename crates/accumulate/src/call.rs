@@ -448,8 +448,8 @@ impl Fragments {
         Surplus::Nothing
     }
 
-    /// Begins again with `copied` and the beginning of `text`. Returns how much of `text` belongs to
-    /// the value.
+    /// Begins again with `copied` and the beginning of `text`. Returns how much of `text` belongs
+    /// to the value.
     fn replace(&mut self, copied: &str, text: &str) -> usize {
         *self = Fragments {
             text: copied.to_owned(),

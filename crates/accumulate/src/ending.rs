@@ -35,7 +35,8 @@ impl OpenStream {
             if whole {
                 call.settle();
             }
-            // Some servers end a stream with a delta that has a new id alone. Nobody called anything.
+            // Some servers end a stream with a delta that has a new id alone. Nobody called
+            // anything.
             if call.name.is_empty() && call.is_blank() {
                 continue;
             }

@@ -48,7 +48,8 @@ impl CallRefusal {
         let why = reason.name();
         let message = if reason.is_whole() {
             format!(
-                "the arguments of {name} end before their JSON does, although the finish reason is {why}, so it was not run; call it again"
+                "the arguments of {name} end before their JSON does, although the finish reason is \
+                 {why}, so it was not run; call it again"
             )
         } else {
             format!(

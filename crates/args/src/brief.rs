@@ -16,9 +16,9 @@ pub(crate) fn is_asked_for<'a>(words: impl Iterator<Item = &'a str>) -> bool {
     words.any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains('h'))
 }
 
-/// The command whose short help fits the screen: without its examples, and then without options that
-/// have no letter, until it fits: first those that every command has, then the last ones under each
-/// heading. Its last line names the help that has them.
+/// The command whose short help fits the screen: without its examples, and then without options
+/// that have no letter, until it fits: first those that every command has, then the last ones under
+/// each heading. Its last line names the help that has them.
 pub(crate) fn of(command: Command, name: &str) -> Command {
     let parts: Vec<String> = command
         .get_subcommands()

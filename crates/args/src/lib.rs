@@ -94,8 +94,8 @@ where
     read(&text).with_context(name)
 }
 
-/// Reads a text of at most `most` bytes; `None` if it is only white space. Line ends at its end do not
-/// count, as in the shell's `$(…)`. `name` is where it comes from.
+/// Reads a text of at most `most` bytes; `None` if it is only white space. Line ends at its end do
+/// not count, as in the shell's `$(…)`. `name` is where it comes from.
 ///
 /// # Errors
 /// When it cannot be read, is longer (no more than that is read of it) or is not UTF-8.

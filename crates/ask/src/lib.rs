@@ -2,10 +2,11 @@
 //! provider, the request that is made of them and a conversation, and its attempts.
 //!
 //! What it is: the options of the command line ([`ProviderArgs`] and its neighbours), the settings
-//! that are made of them and of the environment, [`ReadyProvider`], which holds what is the same for
-//! every turn, [`TurnDraft`], which becomes requests, and [`AskTurn`], which sends them until an
-//! answer begins. What it is not: it reads no standard input, writes no standard output, and prints
-//! nothing. Where events go, and what ends a turn from outside, is the [`Host`] of each command.
+//! that are made of them and of the environment, [`ReadyProvider`], which holds what is the same
+//! for every turn, [`TurnDraft`], which becomes requests, and [`AskTurn`], which sends them until
+//! an answer begins. What it is not: it reads no standard input, writes no standard output, and
+//! prints nothing. Where events go, and what ends a turn from outside, is the [`Host`] of each
+//! command.
 
 mod args;
 mod auto;

@@ -15,7 +15,8 @@ const LONGEST: Duration = Duration::from_millis(500);
 const TEMPLATE: usize = 4 << 20;
 
 impl ReadyProvider {
-    /// Whether the server may be one that people run themselves: on this machine, or on its network.
+    /// Whether the server may be one that people run themselves: on this machine, or on its
+    /// network.
     pub(crate) fn is_near(&self) -> bool {
         self.route.is_local || self.route.url.starts_with("http:")
     }

@@ -44,7 +44,8 @@ pub(crate) fn write(
                     format!("{server} redirects to another address, which is not followed")
                 }
                 None => format!(
-                    "HTTP {}: redirected to {to}, which is not followed; if it is right, give it as --base-url",
+                    "HTTP {}: redirected to {to}, which is not followed; if it is right, give it \
+                     as --base-url",
                     head.status
                 ),
             };
@@ -74,7 +75,8 @@ pub fn sentence(error: &Error, server: Option<&str>) -> String {
         ErrorKind::Unreachable => "check the network",
         ErrorKind::PlainHttp => "if the server speaks plain HTTP, write http:// in --base-url",
         ErrorKind::Certificate => {
-            "check the name in --base-url and the clock, and name a private authority's certificates with SSL_CERT_FILE"
+            "check the name in --base-url and the clock, and name a private authority's \
+             certificates with SSL_CERT_FILE"
         }
         ErrorKind::Tls => "check that the port in --base-url speaks TLS",
         ErrorKind::MaybeTls => "if the server speaks TLS, write https:// in --base-url",

@@ -34,7 +34,8 @@ pub struct TurnDraft {
     conversation: Conversation,
 }
 
-/// The bytes of a conversation of which a request is made at once, which takes a millisecond at most.
+/// The bytes of a conversation of which a request is made at once, which takes a millisecond at
+/// most.
 const LONG: usize = 64 << 10;
 
 impl TurnDraft {
@@ -190,8 +191,8 @@ impl TurnDraft {
         self.conversation = conversation.for_provider(self.provider.api.name());
     }
 
-    /// Appends a question, a text or a list of parts, to the conversation; returns the question as a
-    /// chat message.
+    /// Appends a question, a text or a list of parts, to the conversation; returns the question as
+    /// a chat message.
     pub fn ask(&mut self, question: impl Into<Value>) -> String {
         let question = question.into();
         let message = format!("{{\"role\":\"user\",\"content\":{question}}}");
@@ -199,7 +200,8 @@ impl TurnDraft {
         message
     }
 
-    /// Asks for an answer that fits a JSON Schema, in the member that the provider's API has for that.
+    /// Asks for an answer that fits a JSON Schema, in the member that the provider's API has for
+    /// that.
     pub fn answer_by(&mut self, schema: Value) {
         let format =
             json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}});

@@ -4,10 +4,10 @@
 //! answer as a [`Body`] that is read piece by piece; [`TimeLimits`] on how long that may take;
 //! [`Route`], which finds out whether a server is on this machine and a secret may go there;
 //! [`Guard`], which addresses may be connected to at all; [`RequestHeader`], a header whose value
-//! may be secret; [`Attempts`], which decide what follows from a [`AttemptTrouble`], and after which
-//! [`Wait`]; [`Recorder`], a tape in use; [`RecordedAnswer`] and [`ReplayFaults`], an answer played again and
-//! what goes wrong in it. All settings are values, and all errors are types: [`Error`] names what
-//! happened, and the caller adds which of its options helps.
+//! may be secret; [`Attempts`], which decide what follows from a [`AttemptTrouble`], and after
+//! which [`Wait`]; [`Recorder`], a tape in use; [`RecordedAnswer`] and [`ReplayFaults`], an answer
+//! played again and what goes wrong in it. All settings are values, and all errors are types:
+//! [`Error`] names what happened, and the caller adds which of its options helps.
 //!
 //! What it is not: it reads no command line and no environment, prints nothing, and writes no
 //! events. Nothing here is shared between clients, but for the cryptography that rustls wants named

@@ -32,7 +32,8 @@ pub struct Network {
 /// TLS cannot be set up, as where the system has no certificates.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "install the certificates of authorities (Debian: ca-certificates), or name a file of them in SSL_CERT_FILE: {}",
+    "install the certificates of authorities (Debian: ca-certificates), or name a file of them in \
+     SSL_CERT_FILE: {}",
     chain(.0).last().map_or_else(|| .0.to_string(), ToString::to_string)
 )]
 pub struct NetworkError(#[from] reqwest::Error);
@@ -43,8 +44,8 @@ const DOCUMENT: Duration = Duration::from_secs(60);
 /// The longest document, in bytes.
 const LONGEST_DOCUMENT: usize = 32 << 20;
 
-/// Gets the document at an address that a person named; `None` where the answer is not a success, is
-/// too long or is not UTF-8.
+/// Gets the document at an address that a person named; `None` where the answer is not a success,
+/// is too long or is not UTF-8.
 ///
 /// # Errors
 /// When the server cannot be reached, or does not answer in time.

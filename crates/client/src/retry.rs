@@ -1,6 +1,6 @@
-//! What follows from a failed attempt: whether a request is sent again, in which form, and how long to
-//! wait before that. Nothing here sleeps, asks or looks at a clock, but for the time from which a
-//! date in a header counts.
+//! What follows from a failed attempt: whether a request is sent again, in which form, and how long
+//! to wait before that. Nothing here sleeps, asks or looks at a clock, but for the time from which
+//! a date in a header counts.
 
 use crate::Error;
 use api::tape::{Head, Miss};

@@ -194,7 +194,8 @@ impl ConfigFile {
                             return Err(fault(
                                 at,
                                 &format!(
-                                    "{MODELS}.{name} is not a table; write [{MODELS}.{name}] above its keys"
+                                    "{MODELS}.{name} is not a table; write [{MODELS}.{name}] above \
+                                     its keys"
                                 ),
                             ));
                         };
@@ -375,7 +376,8 @@ impl ConfigFile {
             let place = self.place(*line);
             if KEYS.contains(&key.as_str()) {
                 bail!(
-                    "{place}: {key}: name the place of the key instead: api_key_env = \"NAME\" of a variable, or api_key_file = \"FILE\""
+                    "{place}: {key}: name the place of the key instead: api_key_env = \"NAME\" of \
+                     a variable, or api_key_file = \"FILE\""
                 );
             }
             let of_model = OF_MODEL

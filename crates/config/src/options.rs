@@ -241,7 +241,8 @@ impl KnownOption {
                 });
                 if let Some((name, _)) = named {
                     return Err(format!(
-                        "header {name}: name the variable that holds the key instead: \"{name}: $NAME\""
+                        "header {name}: name the variable that holds the key instead: \"{name}: \
+                         $NAME\""
                     ));
                 }
                 redact::credential(text.as_bytes()).is_some()
@@ -256,7 +257,8 @@ impl KnownOption {
         };
         if has_key {
             return Err(format!(
-                "{key}: it holds a key; write headers = [\"NAME: $VARIABLE\"] with the variable that holds it"
+                "{key}: it holds a key; write headers = [\"NAME: $VARIABLE\"] with the variable \
+                 that holds it"
             ));
         }
         Ok(())

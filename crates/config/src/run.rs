@@ -16,8 +16,8 @@ pub struct ShowArgs {
     show_config: bool,
 }
 
-/// Runs a command as [`args::run_with`] does, with the defaults of its options; `work` also gets what
-/// else the file has for it. The option of [`ShowArgs`] prints the values in place of that.
+/// Runs a command as [`args::run_with`] does, with the defaults of its options; `work` also gets
+/// what else the file has for it. The option of [`ShowArgs`] prints the values in place of that.
 pub fn run<A: Parser>(
     spec: Spec,
     remedy: impl Fn(&str) -> Option<String>,

@@ -1,5 +1,5 @@
-//! The drivers, which hand each line of the input to a handler, and decide when to flush and when to
-//! end: of a filter, which is a machine for each stream of the input, and of a view.
+//! The drivers, which hand each line of the input to a handler, and decide when to flush and when
+//! to end: of a filter, which is a machine for each stream of the input, and of a view.
 
 use crate::{
     Emit, Failure, Filter, FilterEnd, Input, LineHandler, LineReader, LineWriter, Output,

@@ -1,7 +1,7 @@
-//! Blocks of bytes as lines: each is an event, blank, or wrapped in a warning, so that nothing of it is
-//! lost. The first few that are not events are reported on standard error. An event that is longer
-//! than a line may be is lost; an `error` reports that, so that the rest of a stream never looks like
-//! the model's complete answer.
+//! Blocks of bytes as lines: each is an event, blank, or wrapped in a warning, so that nothing of
+//! it is lost. The first few that are not events are reported on standard error. An event that is
+//! longer than a line may be is lost; an `error` reports that, so that the rest of a stream never
+//! looks like the model's complete answer.
 
 use crate::status::REPORTED;
 use crate::writer::too_long;
@@ -302,7 +302,8 @@ fn long_line(options: &Filter, start: &[u8], number: u64, file: &str) -> Option<
     // the line.
     let stream = Raw::members_of_cut(start).find(|(key, value)| key == "stream" && value.is_str());
     let message = format!(
-        "line {number} of {file} is longer than --max-line, so an event of the stream is lost; raise --max-line"
+        "line {number} of {file} is longer than --max-line, so an event of the stream is lost; \
+         raise --max-line"
     );
     let mut line = Vec::new();
     payload::line(
@@ -332,8 +333,8 @@ pub enum InputPiece {
 }
 
 /// Opens and reads the inputs in a thread, which hands each piece to `send` and waits there while
-/// the command has no room for it. `send` returns whether more is wanted. After [`InputPiece::End`] the
-/// thread waits until the reader of standard output goes away.
+/// the command has no room for it. `send` returns whether more is wanted. After [`InputPiece::End`]
+/// the thread waits until the reader of standard output goes away.
 ///
 /// # Errors
 /// [`Failure::Limit`] when the thread cannot be started; whatever else fails is a piece.

@@ -222,6 +222,7 @@ pub(crate) fn too_long<'a>(options: &Filter, message: &'a str) -> Error<'a> {
 /// The message for an event that is too long to be written.
 pub(crate) fn too_long_text(kind: &str, length: usize) -> String {
     format!(
-        "a {kind} of {length} bytes is longer than --max-line, so the turn has failed; raise --max-line here and in the commands behind"
+        "a {kind} of {length} bytes is longer than --max-line, so the turn has failed; raise \
+         --max-line here and in the commands behind"
     )
 }

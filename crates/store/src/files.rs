@@ -76,7 +76,8 @@ impl Locks {
         while !lock(&handle).with_context(cannot)? {
             if start.elapsed() > ENDING {
                 bail!(
-                    "{name}: another tool-exec works on it, wait until that has ended, or name another file"
+                    "{name}: another tool-exec works on it, wait until that has ended, or name \
+                     another file"
                 )
             }
             std::thread::sleep(ENDING / 50);
@@ -179,15 +180,16 @@ impl AppendedFile {
         };
         let Some(id) = FileId::of(&file) else {
             bail!(
-                "{name}: the {what} is not an ordinary file and could not be read after a crash, name another"
+                "{name}: the {what} is not an ordinary file and could not be read after a crash, \
+                 name another"
             );
         };
         locks.take(&file, path)?;
         AppendedFile::healed(file, name.clone(), id, options).with_context(cannot)
     }
 
-    /// The file `id`, which was opened as `name` to be read and appended to, and is locked. Its last
-    /// line is healed as [`AppendedFile::open`] says.
+    /// The file `id`, which was opened as `name` to be read and appended to, and is locked. Its
+    /// last line is healed as [`AppendedFile::open`] says.
     ///
     /// # Errors
     /// When it cannot be read or written.
@@ -207,8 +209,9 @@ impl AppendedFile {
         Ok(appended)
     }
 
-    /// Appends `pieces`, which end in a line feed together. After an error the lines that fitted stay:
-    /// whoever follows the file may have them already. Nothing is left of a line that was cut.
+    /// Appends `pieces`, which end in a line feed together. After an error the lines that fitted
+    /// stay: whoever follows the file may have them already. Nothing is left of a line that was
+    /// cut.
     ///
     /// # Errors
     /// When the disk is full or broken, with what stays.

@@ -1,9 +1,9 @@
-//! What commands keep on disk, so that it outlives them: folders that this user alone can use, files
-//! to which whole lines are appended, and sessions, which are such files.
+//! What commands keep on disk, so that it outlives them: folders that this user alone can use,
+//! files to which whole lines are appended, and sessions, which are such files.
 //!
-//! What it is: [`PrivateFolder`], whose files are complete or not there; [`AppendedFile`], which one
-//! process at a time appends to, and whose last line is healed when it is opened; [`Store`], what
-//! has to hold sessions, and [`FolderStore`], which holds them in a folder. What it is not: it
+//! What it is: [`PrivateFolder`], whose files are complete or not there; [`AppendedFile`], which
+//! one process at a time appends to, and whose last line is healed when it is opened; [`Store`],
+//! what has to hold sessions, and [`FolderStore`], which holds them in a folder. What it is not: it
 //! knows no event but the first of a session, and waits for nothing.
 
 mod files;

@@ -12,8 +12,8 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// A folder of sessions, for work that takes long. Unlike [`crate::FolderStore`] it watches nothing,
-/// so that it is made at once, and can be given to another thread.
+/// A folder of sessions, for work that takes long. Unlike [`crate::FolderStore`] it watches
+/// nothing, so that it is made at once, and can be given to another thread.
 #[derive(Debug)]
 pub struct SessionScan {
     root: PrivateFolder,

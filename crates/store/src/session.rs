@@ -95,8 +95,8 @@ pub struct StoredSession {
     pub modified: i128,
 }
 
-/// What holds sessions. Each is a list of bytes to whose end whole lines are appended; offsets count
-/// its bytes.
+/// What holds sessions. Each is a list of bytes to whose end whole lines are appended; offsets
+/// count its bytes.
 pub trait Store {
     /// The right to append to one session, which one holder has at a time.
     type Lease;
@@ -114,8 +114,8 @@ pub trait Store {
     /// [`StoreError::Unknown`], [`StoreError::Busy`] and [`StoreError::Io`].
     fn lease(&self, id: SessionId) -> Result<(Self::Lease, u64), StoreError>;
 
-    /// Appends whole lines at the offset `expected`, and returns the new end. After an error nothing
-    /// of them is in the session.
+    /// Appends whole lines at the offset `expected`, and returns the new end. After an error
+    /// nothing of them is in the session.
     ///
     /// # Errors
     /// [`StoreError::Moved`] where the session does not end there, and [`StoreError::Io`].
@@ -196,8 +196,8 @@ impl FolderStore {
     /// command in messages about files that are healed.
     ///
     /// # Errors
-    /// One line for a folder that is a link, belongs to another user, that others may write into, or
-    /// that cannot be made.
+    /// One line for a folder that is a link, belongs to another user, that others may write into,
+    /// or that cannot be made.
     pub fn open(path: &Path, options: Filter) -> anyhow::Result<FolderStore> {
         use anyhow::Context as _;
         let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)

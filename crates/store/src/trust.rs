@@ -23,8 +23,8 @@ pub struct Distrust {
 /// What others could change of a file that must be this user's or root's; `None` if they can change
 /// nothing. The file counts, and every folder and link on the way to it, from the root on: whoever
 /// can write to one of these folders can put another file in the place of this one, at any time. A
-/// sticky folder such as /tmp is accepted, since a user can replace only own files there. A pipe of this user's shell is not checked, nor is
-/// what is missing, but for the folders on the way.
+/// sticky folder such as /tmp is accepted, since a user can replace only own files there. A pipe of
+/// this user's shell is not checked, nor is what is missing, but for the folders on the way.
 ///
 /// # Errors
 /// The current folder cannot be found.

@@ -55,7 +55,8 @@ pub(crate) fn tools_file(text: &str) -> anyhow::Result<Cow<'_, str>> {
             _ => match of_codex(start)? {
                 Some(file) => return Ok(Cow::Owned(file)),
                 None if is_yaml(start) => bail!(
-                    "that is YAML, which is not read; write the servers as JSON, {{\"mcpServers\":{{\"NAME\":{{\"command\":\"…\"}}}}}}"
+                    "that is YAML, which is not read; write the servers as JSON, \
+                     {{\"mcpServers\":{{\"NAME\":{{\"command\":\"…\"}}}}}}"
                 ),
                 None => return Ok(Cow::Borrowed(text)), // whose reader names the mistake
             },
@@ -88,8 +89,8 @@ pub(crate) fn tools_file(text: &str) -> anyhow::Result<Cow<'_, str>> {
     Ok(plain)
 }
 
-/// The configuration of Codex (<https://developers.openai.com/codex/mcp>), which is TOML, as a tools
-/// file; `None` for what is not one.
+/// The configuration of Codex (<https://developers.openai.com/codex/mcp>), which is TOML, as a
+/// tools file; `None` for what is not one.
 fn of_codex(text: &str) -> anyhow::Result<Option<String>> {
     const PLACE: &str = "mcp_servers";
     if !text.contains(PLACE) {

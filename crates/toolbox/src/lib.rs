@@ -257,7 +257,8 @@ impl Source {
             Place::Url(url, globs) => {
                 let Some(fetch) = access.fetch else {
                     bail!(
-                        "{url}: this command sends no requests; run: tool-exec --describe {url} >tools.json, and give tools.json"
+                        "{url}: this command sends no requests; run: tool-exec --describe {url} \
+                         >tools.json, and give tools.json"
                     );
                 };
                 let text = fetch(url).with_context(name)?;

@@ -40,8 +40,8 @@ impl LockFile {
         }
     }
 
-    /// The tools of a source as the file has them: with all that a person should see of how they run,
-    /// but for the place of the program. A path begins in the folder of the file, if it can.
+    /// The tools of a source as the file has them: with all that a person should see of how they
+    /// run, but for the place of the program. A path begins in the folder of the file, if it can.
     ///
     /// # Errors
     /// A tool whose definition cannot be written down.

@@ -47,8 +47,8 @@ pub(crate) fn is_document(root: &Value) -> bool {
         .any(|name| root.get(name).is_some_and(Value::is_string))
 }
 
-/// The entries of the tools of a document whose names match one of `globs` (all without any), and why
-/// other operations cannot be tools. `base` is the address of the document, if it has one.
+/// The entries of the tools of a document whose names match one of `globs` (all without any), and
+/// why other operations cannot be tools. `base` is the address of the document, if it has one.
 ///
 /// # Errors
 /// A document that cannot be used, or of which no operation or too many match.
@@ -112,7 +112,8 @@ pub(crate) fn tools(
         (0, _) => bail!("{}", left_out.join("; ")),
         (1..=MOST, _) => Ok((tools, left_out)),
         _ => bail!(
-            "{count} operations, and a model takes {MOST} tools at most; choose some: #GLOB[,GLOB…] after its name, as in api.json#list*,getHut"
+            "{count} operations, and a model takes {MOST} tools at most; choose some: \
+             #GLOB[,GLOB…] after its name, as in api.json#list*,getHut"
         ),
     }
 }
@@ -419,7 +420,8 @@ impl<'d> Document<'d> {
         }
         if !url.contains("://") {
             let base = self.base.context(
-                "servers has no whole address, write one into the document: \"servers\":[{\"url\":\"https://HOST/PATH\"}]",
+                "servers has no whole address, write one into the document: \
+                 \"servers\":[{\"url\":\"https://HOST/PATH\"}]",
             )?;
             let base = base.split(['?', '#']).next().unwrap_or_default();
             let begin = base.find("://").map_or(0, |at| at + 3);

@@ -66,7 +66,8 @@ pub(crate) fn tools(path: &Path, access: &Access<'_>) -> anyhow::Result<Vec<Valu
     if let Some(option) = option {
         if let Some(why) = access.asks_nobody {
             bail!(
-                "it would be asked for its description, which {why} does not confine; run: tool-exec --describe {} >tools.json, and give tools.json",
+                "it would be asked for its description, which {why} does not confine; run: \
+                 tool-exec --describe {} >tools.json, and give tools.json",
                 path.display()
             );
         }
@@ -98,7 +99,8 @@ fn name_of(path: &Path) -> anyhow::Result<String> {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"_-".contains(&b);
     let name = stem.filter(|stem| stem.bytes().all(is_plain));
     name.map(str::to_owned).context(
-        "the file's name is not one for a tool (A-Z a-z 0-9 _ -), write # @meta name NAME in its comment block",
+        "the file's name is not one for a tool (A-Z a-z 0-9 _ -), write # @meta name NAME in its \
+         comment block",
     )
 }
 
@@ -216,7 +218,9 @@ fn undescribed(path: &Path, text: &str, is_text: bool) -> anyhow::Error {
     let name = path.display();
     if !is_text {
         return anyhow!(
-            "no description; let it print one for {SCHEMA}: {{\"name\":…,\"description\":…,\"parameters\":{{…}}}}, or write a script that starts it"
+            "no description; let it print one for {SCHEMA}: \
+             {{\"name\":…,\"description\":…,\"parameters\":{{…}}}}, or write a script that starts \
+             it"
         );
     }
     let first = text.lines().next().unwrap_or_default();

@@ -56,7 +56,8 @@ pub fn file(path: &Path) -> anyhow::Result<()> {
         None => Ok(()),
         Some(Distrust { why, remedy }) => {
             bail!(
-                "{name}: {why}, and it decides what runs; {remedy}, or use --trust if you trust them"
+                "{name}: {why}, and it decides what runs; {remedy}, or use --trust if you trust \
+                 them"
             )
         }
     }

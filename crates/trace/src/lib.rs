@@ -34,8 +34,8 @@ impl SpanContext {
         .child(seed)
     }
 
-    /// Reads a `traceparent`; `None` if it is not valid. Of a version later than 00 only the fields of
-    /// version 00 are read.
+    /// Reads a `traceparent`; `None` if it is not valid. Of a version later than 00 only the fields
+    /// of version 00 are read.
     pub fn of(text: &str) -> Option<SpanContext> {
         let hex = |from: usize, to: usize| {
             text.get(from..to)
@@ -106,9 +106,10 @@ pub struct TraceContext {
 const STATE: usize = 512;
 
 impl TraceContext {
-    /// The context of the values of these two headers, or of the environment variables with the same
-    /// meaning (<https://opentelemetry.io/docs/specs/otel/context/env-carriers/>). `None` without a valid
-    /// `traceparent`; a `tracestate` that is too long or not printable ASCII is left out.
+    /// The context of the values of these two headers, or of the environment variables with the
+    /// same meaning (<https://opentelemetry.io/docs/specs/otel/context/env-carriers/>). `None`
+    /// without a valid `traceparent`; a `tracestate` that is too long or not printable ASCII is
+    /// left out.
     pub fn of(traceparent: &str, tracestate: Option<&str>) -> Option<TraceContext> {
         let is_usable = |state: &&str| {
             (1..=STATE).contains(&state.len()) && state.bytes().all(|b| matches!(b, b' '..=b'~'))
@@ -156,7 +157,8 @@ pub const TRACESTATE: &str = "tracestate";
 /// The environment variables with the meaning of the two headers.
 pub const VARIABLES: [&str; 2] = ["TRACEPARENT", "TRACESTATE"];
 
-/// The parts that the ids of a trace and of its spans are made of. The same parts give the same ids.
+/// The parts that the ids of a trace and of its spans are made of. The same parts give the same
+/// ids.
 #[derive(Clone, Debug, Default)]
 pub struct IdSeed(Sha256);
 

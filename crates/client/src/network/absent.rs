@@ -17,7 +17,8 @@ pub struct Network(Infallible);
 /// This build cannot ask the server of this origin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0} cannot be asked, this build has no network; build it with the feature \"network\" (on by default)"
+    "{0} cannot be asked, this build has no network; build it with the feature \"network\" (on by \
+     default)"
 )]
 pub struct NetworkError(String);
 

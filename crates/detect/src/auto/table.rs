@@ -143,7 +143,8 @@ impl AutoTable {
             }
             _ => {
                 return Err(
-                    "a row is text, api, model, tools, before or after with its numbers; see docs/evaluation.md",
+                    "a row is text, api, model, tools, before or after with its numbers; see \
+                     docs/evaluation.md",
                 );
             }
         }
@@ -260,7 +261,8 @@ impl Display for AutoTable {
         writeln!(f, "text {} {}", self.text.calls, self.text.others)?;
         writeln!(
             f,
-            "# By API, by the family of the model, and by what is known of the tools of the request."
+            "# By API, by the family of the model, and by what is known of the tools of the \
+             request."
         )?;
         for (kind, rows) in [
             ("api", &self.api),

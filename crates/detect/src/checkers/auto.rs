@@ -12,7 +12,8 @@ use std::rc::Rc;
 
 pub(crate) const ROW: CheckerRow = CheckerRow {
     name: "auto",
-    help: "a call in an event or in the text is a yes; no once a call has become unlikely, by the model, its words and a learned table",
+    help: "a call in an event or in the text is a yes; no once a call has become unlikely, by the \
+           model, its words and a learned table",
     checkers: |calls, _, settings| Some(checkers(calls, settings, settings.risk)),
 };
 
@@ -94,7 +95,8 @@ impl RiskOfCall {
         let risk = limit.risk * 100.0;
         let streams = limit.streams;
         format!(
-            "{model}: after {since} characters {after} a call follows in {risk:.2} % by {streams} streams"
+            "{model}: after {since} characters {after} a call follows in {risk:.2} % by {streams} \
+             streams"
         )
     }
 }
