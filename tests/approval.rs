@@ -66,7 +66,7 @@ fn the_last_line_is_the_command_that_approves() {
     );
     let log = scratch.read("log");
     assert!(
-        log.contains("run it with: react --log ") && log.contains(&format!("--approve-call {ID}:")),
+        log.contains("Run it with: react --log ") && log.contains(&format!("--approve-call {ID}:")),
         "{log}"
     );
     let command = typed(&err);
@@ -104,7 +104,7 @@ fn a_call_that_is_refused_is_answered_and_the_model_asked_again() {
     );
     let log = scratch.read("log");
     assert!(
-        log.contains(r#""status":"denied""#) && log.contains("A person refused the call"),
+        log.contains(r#""status":"denied""#) && log.contains("The user refused the call"),
         "{log}"
     );
     assert_eq!(scratch.read("reservations"), "");

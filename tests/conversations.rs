@@ -164,7 +164,7 @@ fn what_cannot_go_on_is_an_error_with_a_remedy() {
     assert!(limited("--list").contains("/a.ndjson: "));
     // The folder is not this user's alone.
     fs::set_permissions(folder(&scratch), PermissionsExt::from_mode(0o777)).expect("set");
-    one("--list", "run chmod 700 on it");
+    one("--list", "run chmod 700 ");
 }
 
 #[test]

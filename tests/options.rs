@@ -275,7 +275,7 @@ fn every_command_proposes_what_was_meant() {
         ),
         (
             "react '-5 degrees: cold?'",
-            "a question that begins with a dash goes after --question",
+            "put a question that begins with a dash after --question",
         ),
         ("tag-parse --dialekt hermes", "did you mean '--dialect'?"),
         ("tc-detect --checkers full", "did you mean '--checker'?"),

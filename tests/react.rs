@@ -279,9 +279,9 @@ fn text_that_cannot_be_sent_is_an_error_before_anything_runs() {
     for (given, says) in [
         (
             "yes | tr -d '\\n' |",
-            "more than 1024 bytes, raise --max-line",
+            "larger than 1024 bytes; raise --max-line",
         ),
-        ("yes |", "more than 1024 bytes, raise --max-line"),
+        ("yes |", "larger than 1024 bytes; raise --max-line"),
         (
             "printf 'a\\n\\377' |",
             ", line 2: not UTF-8, convert it first",

@@ -5,8 +5,8 @@ use clap::Parser;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
-Standard input is read to its end, unless it is a terminal. The `message` events of a log are the \
-conversation so far. Input without a JSON object \
+Standard input is read to its end, unless it is a terminal. The `message` events of a log are \
+the conversation so far. Input without a JSON object \
 on any line is text, and follows PROMPT in the question. The output can be appended to the log: \
 together they are the input of the next turn.
 
@@ -35,8 +35,8 @@ Examples:
     llm-stream --tape turn.tape --tape-mode record -m gpt-5-mini 'Hello'
     llm-stream --tape turn.tape -m gpt-5-mini 'Hello'
 
-Exit status: 0 done; 2 an error (an `error` event was written, or one line on standard error); 130 \
-and 143 after SIGINT and SIGTERM.";
+Exit status: 0 done; 2 an error (an `error` event was written, or one line on standard error); \
+130 and 143 after SIGINT and SIGTERM.";
 
 /// Streams a model's answer as events, one JSON object a line
 #[derive(Debug, Parser)]

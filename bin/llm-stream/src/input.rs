@@ -341,9 +341,8 @@ fn last_request(log: &str) -> Option<(Api, InboundRequest)> {
         .find_map(request_event)
 }
 
-const WAITS: &str = "still reading standard input, which is read to its end before anything is \
-                     sent; \
-                     add </dev/null if there is nothing to read";
+const WAITS: &str = "still reading standard input to its end before the request is sent; add \
+    </dev/null if there is nothing to read";
 
 /// The document at an address that `--tools` names.
 fn document(url: &str) -> Result<String> {

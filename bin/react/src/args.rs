@@ -12,17 +12,16 @@ use std::sync::LazyLock;
 const EXAMPLES: &str = "\
 Any other option of llm-stream goes after --.
 
-As the COMMAND of tc-serve (tc-serve -- 'react -t tools.json -m NAME') react answers each request: \
-its messages are the conversation, and its last \
+As the COMMAND of tc-serve (tc-serve -- 'react -t tools.json -m NAME') react answers each \
+request: its messages are the conversation, and its last \
 message the question.
 
-Otherwise text on standard input belongs to the question, behind what was typed: a pipe or a file \
-is read to its end, at most --max-line bytes. A \
-terminal and /dev/null hold no text.
+Otherwise text on standard input is appended to the question: a pipe or a file is read to its \
+end, at most --max-line bytes. A terminal and /dev/null count as empty.
 
-Exit status: 0 an answer came; 2 an error; 3 a call waits for approval (it is asked on the \
-terminal if there is one); 130 and 143 after SIGINT and \
-SIGTERM. After any but 0 the last line is the command that goes on.
+Exit status: 0 the model answered; 2 an error; 3 a call needs approval (asked on the terminal \
+if there is one); 130 and 143 after SIGINT and SIGTERM. Unless it is 0, the last line is the \
+command that continues.
 
 Examples:
   export OPENAI_API_KEY=…; tools=fixtures/tools/tools.json
@@ -406,7 +405,7 @@ pub(crate) fn remedy(unknown: &str) -> Option<String> {
         return Some("put quotes around the whole question: react 'QUESTION'".to_owned());
     }
     let typed = std::env::args().any(|word| word.starts_with(unknown) && word.contains(' '));
-    typed.then(|| "a question that begins with a dash goes after --question".to_owned())
+    typed.then(|| "put a question that begins with a dash after --question".to_owned())
 }
 
 #[cfg(test)]

@@ -196,7 +196,12 @@ pub(crate) const PASSED: &[PassedOption] = &[
     row(&[ASK], "header", "K: V", "A header of the request"),
     row(&[ASK], "system", "TEXT", "The system prompt").letter('s'),
     row(&[ASK], "temperature", "NUMBER", "How random the answer is"),
-    row(&[ASK], "max-tokens", "N", "The most tokens of the answer"),
+    row(
+        &[ASK],
+        "max-tokens",
+        "N",
+        "Maximum number of tokens in the answer",
+    ),
     row(
         &[ASK],
         "top-p",
@@ -204,8 +209,13 @@ pub(crate) const PASSED: &[PassedOption] = &[
         "Only the likeliest tokens, until their probabilities reach this sum",
     ),
     row(&[ASK], "top-k", "N", "Only the N likeliest tokens"),
-    row(&[ASK], "seed", "N", "The same number gives the same answer"),
-    row(&[ASK], "stop", "TEXT", "A text at which the answer ends"),
+    row(
+        &[ASK],
+        "seed",
+        "N",
+        "Seed for sampling: the same number gives the same answer",
+    ),
+    row(&[ASK], "stop", "TEXT", "Text that ends the answer"),
     row(
         &[ASK],
         "price",
@@ -222,13 +232,13 @@ pub(crate) const PASSED: &[PassedOption] = &[
         &[ASK],
         "param",
         "KEY=JSON",
-        "Another member of the request's body",
+        "Additional member of the request body",
     ),
     row(
         &[ASK],
         "tools-mode",
         "MODE",
-        "How the model learns of the tools: native, tag or auto",
+        "How tools are offered to the model: native, tag or auto",
     )
     .common(),
     row(
@@ -242,7 +252,7 @@ pub(crate) const PASSED: &[PassedOption] = &[
         &[ASK, PARSE],
         "dialect-file",
         "FILE",
-        "A file of dialects of your own, for --dialect",
+        "A file with your own dialects, for --dialect",
     ),
     row(
         &[ASK],
@@ -291,21 +301,21 @@ pub(crate) const PASSED: &[PassedOption] = &[
         &[ASK],
         "stall-at",
         "BYTE:MS",
-        "Fault: stop so long before this byte",
+        "Fault: stall this long before this byte",
     ),
     row(
         &[ASK],
         "dup-at",
         "BYTE",
-        "Fault: the event that holds this byte comes twice",
+        "Fault: duplicate the event that contains this byte",
     ),
     row(
         &[ASK],
         "resplit",
         "N|random:SEED",
-        "Fault: other reads of the same bytes",
+        "Fault: split the same bytes differently",
     ),
-    row(&[ASK], "retries", "N", "How often a request is sent again"),
+    row(&[ASK], "retries", "N", "Number of retries of a request"),
     row(&[ASK], "connect-timeout", "TIME", "Longest time to connect"),
     row(
         &[ASK],
@@ -381,7 +391,7 @@ pub(crate) const PASSED: &[PassedOption] = &[
         &[EXEC],
         "sandbox",
         "HOW",
-        "The least that confines each command: none, landlock or bwrap",
+        "Sandbox for each command: none, landlock or bwrap",
     )
     .common(),
     row(

@@ -548,7 +548,7 @@ impl Run<'_> {
             self.command(name, &words.collect::<Vec<_>>(), is_unasked)
         };
         let (deny, approve) = (with("--deny-call"), with("--approve-call"));
-        let refuse = format!("a call waits for approval; refuse it with: {deny}");
+        let refuse = format!("a call needs approval; refuse it with: {deny}");
         stdio::message("react", &refuse);
         stdio::message("react", &format!("or run it with: {approve}"));
         Ok(())

@@ -53,9 +53,9 @@ Examples:
   tc-detect -c lookahead:120 stream.ndjson | jq 'select(.type == \"decision\")'
   tc-detect --then 'tc-accumulate | tc-view' --else tc-view <stream.ndjson
 
-With -q a call ends the reading at once. A no ends it only for a stream without a name in a pipe, \
-so that its upstream stops; otherwise further streams are read. The exit status of a command of \
---then or --else that fails (128 + N if signal N ended it) replaces the answer.";
+With -q a call ends the reading at once. A no ends it only for a stream without a name in a \
+pipe, so that its upstream stops; otherwise further streams are read. The exit status of a \
+command of --then or --else that fails (128 + N if signal N ended it) replaces the answer.";
 
 /// The name of standard input in the file system.
 pub(crate) const STDIN: &str = "/dev/stdin";

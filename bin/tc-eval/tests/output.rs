@@ -72,7 +72,7 @@ fn a_requirement_that_cannot_be_checked_is_refused_before_anything_runs() {
             "fulll:recall>=1",
             "no checker \"fulll\" in this run; it has first-chunk, full",
         ),
-        ("recall", "no comparison; write METRIC, then one of"),
+        ("recall", "not a comparison; write METRIC, then one of"),
         ("baseline.broken<=0", "add --baseline FILE"),
     ] {
         let ran = evaluate(

@@ -32,9 +32,9 @@ Exit status: 2 an error (one line on standard error); 130 and 143 after SIGINT a
 
 /// The help of `--retries` here: by default only one of client and service repeats a failed
 /// request.
-const RETRIES: &str = "How often a request is sent again, as long as nothing of its answer was sent. Without it: never for a client that \
-    sends its requests again itself (the SDKs of OpenAI and Anthropic, Codex, Claude Code, opencode and others); for any other once, if the connection \
-    was lost";
+const RETRIES: &str = "Number of retries of a request, as long as nothing of its answer was \
+    sent. Default: none for a client that retries by itself (the SDKs of OpenAI and Anthropic, \
+    Codex, Claude Code, opencode and others); one for any other, if the connection was lost";
 
 /// Serves any model to any client, with correct tool calls
 #[derive(Debug, Parser)]
@@ -309,7 +309,8 @@ impl Args {
         };
         if listen.is_remote() && access.key_file.is_none() {
             bail!(
-                "--listen {}: other machines could ask without a key; write the keys of your clients into a file and name it with --key-file",
+                "--listen {}: other machines could ask without a key; write the keys of your \
+                 clients into a file and name it with --key-file",
                 self.service.listen
             );
         }

@@ -10,7 +10,7 @@ pub(crate) const FULL_MS: u64 = 1000;
 
 /// The message to a client whose request or answer would exceed the budget.
 pub(crate) const MEMORY: &str =
-    "the open requests and answers keep as much as --max-memory allows, try again";
+    "the open requests and answers use all of --max-memory; try again later";
 
 /// The memory budget of the service. All clones share one count.
 #[derive(Clone, Debug)]

@@ -64,7 +64,8 @@ impl Keys {
     /// # Errors
     /// When the system has no random bytes.
     pub(crate) fn make() -> Result<Keys> {
-        let key = random().context("/dev/urandom: no key can be made; give one with --key-file")?;
+        let key =
+            random().context("/dev/urandom: no key can be generated; give one with --key-file")?;
         let key = format!("tp-{}", hex(&key));
         Ok(Keys {
             hashes: vec![KeyHash::of(&key)],

@@ -38,7 +38,9 @@ impl Page {
             .replacen("{style}", &style, 1)
             .replacen("{script}", &script, 1);
         let policy = format!(
-            "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
+            "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; connect-src \
+             'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+             require-trusted-types-for 'script'",
             hash(&script),
             hash(&style),
         );

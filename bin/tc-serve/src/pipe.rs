@@ -396,7 +396,7 @@ impl Pipe {
         if matches!(self.0.borrow().end.output, PipeOutput::Ui(_)) {
             self.fail(
                 "stream_cut",
-                "the stream was cut; come again for the rest",
+                "the stream was cut off; reconnect for the rest",
                 503,
                 None,
             );

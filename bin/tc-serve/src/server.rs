@@ -279,7 +279,8 @@ fn clients(address: &str, key: &str, has_keys: bool) -> String {
   OpenAI          OpenAI(base_url=\"{address}/v1\", api_key=\"{key}\")
   Anthropic       Anthropic(base_url=\"{address}\", api_key=\"{key}\")
   Claude Code     ANTHROPIC_BASE_URL={address} ANTHROPIC_AUTH_TOKEN={key} claude
-  Codex           {variable}codex -c 'model_providers.toolpipe={{name=\"toolpipe\",base_url=\"{address}/v1\",wire_api=\"responses\"{name}}}' -c model_provider=toolpipe
+  Codex           {variable}codex -c \
+  'model_providers.toolpipe={{name=\"toolpipe\",base_url=\"{address}/v1\",wire_api=\"responses\"{name}}}' -c model_provider=toolpipe
   AI SDK          new DefaultChatTransport({{ api: \"{address}/api/chat\" }})
   AG-UI           new HttpAgent({{ url: \"{address}/api/ag-ui\" }})
   Open WebUI      OPENAI_API_BASE_URL={address}/v1 OPENAI_API_KEY={key} open-webui serve

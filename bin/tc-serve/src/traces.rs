@@ -149,7 +149,7 @@ impl TraceTarget {
         if !self.is_reported.swap(true, Ordering::Relaxed) {
             let path = self.path.display();
             let message =
-                format!("--otlp-file {path}: {why}; traces are lost until it can be written");
+                format!("--otlp-file {path}: {why}; traces are dropped until it can be written");
             self.notices.warn("traces_lost", &message);
         }
     }

@@ -199,7 +199,7 @@ fn a_client_answers_a_call_in_its_next_request() {
         let wrong = answer(&json!("mcpr_c2"), approve);
         let wrong = agent.service.post("/v1/responses", &wrong);
         assert!(
-            wrong.status == 400 && wrong.body.contains("c2 does not wait"),
+            wrong.status == 400 && wrong.body.contains("c2 is not pending"),
             "{wrong:?}"
         );
         let right = answer(&waits["id"], approve);

@@ -157,7 +157,7 @@ fn sighup_reads_the_files_of_keys_again() {
     write(&clients, "the-new-key-of-clients");
     write(&provider, "the-new-key-of-ours");
     service.signal(Signal::HUP);
-    service.line(|line| line.contains("SIGHUP: the files of keys were read again"));
+    service.line(|line| line.contains("SIGHUP: the key files were reread"));
     assert_eq!(send(&service, "the-old-key-of-clients").rest().status, 401);
     assert_eq!(
         provider_key(&service, "the-new-key-of-clients"),
@@ -183,7 +183,7 @@ const KEYS: [&str; 2] = ["the-key-of-the-first-one", "the-key-of-the-other-one"]
 fn replace_keys(service: &mut Service, file: &std::path::Path, keys: &[&str]) {
     std::fs::write(file, keys.join("\n")).expect("a file");
     service.signal(Signal::HUP);
-    service.line(|line| line.contains("SIGHUP: the files of keys were read again"));
+    service.line(|line| line.contains("SIGHUP: the key files were reread"));
 }
 
 fn bearer(key: &str) -> String {
@@ -275,7 +275,7 @@ fn a_key_that_is_taken_out_ends_its_open_streams() {
     replace_keys(&mut service, &file, &[KEYS[1]]);
     for (mut client, mut call) in ended {
         let text = client.rest().body;
-        assert!(text.contains("the key was taken out"), "{text}");
+        assert!(text.contains("the key was removed"), "{text}");
         // Nobody pays for the rest of an answer that nobody may read.
         call.closed();
     }

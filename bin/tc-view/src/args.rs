@@ -68,7 +68,8 @@ Examples:
   tc-view --format html chat.ndjson >chat.html
   tc-view --format otlp chat.ndjson >trace.jsonl
 
-Without --color, the first of these that applies decides: NO_COLOR is not empty (never), CLICOLOR_FORCE is neither empty nor 0 (always), CLICOLOR is 0 (never).";
+Without --color, the first of these that applies decides: NO_COLOR is not empty (never), \
+CLICOLOR_FORCE is neither empty nor 0 (always), CLICOLOR is 0 (never).";
 
 /// The parser of `--format`: the names of the forms, which `--help` lists.
 fn form() -> impl TypedValueParser<Value = FormRow> {

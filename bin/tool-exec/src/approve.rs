@@ -31,7 +31,8 @@ const QUIET: Duration = Duration::from_millis(300);
 const LONGEST: Duration = Duration::from_secs(3);
 
 /// Why asking on a terminal is not safe without a sandbox.
-const UNCONFINED: &str = "without a sandbox, a tool that runs as this user could type into this terminal and answer for you; \
+const UNCONFINED: &str = "without a sandbox, a tool that runs as this user could type into this \
+     terminal and answer for you; \
      use --sandbox bwrap or landlock";
 
 /// The answer to a question.

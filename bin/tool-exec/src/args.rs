@@ -15,7 +15,8 @@ use toolbox::Toolbox;
 /// can act on. The exit status is the next step: 0 results are ready, prompt again; 1 the turn is
 /// over; 2 the turn failed; 3 calls need approval.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "tool-exec", version, max_term_width = 100, override_usage = "tool-exec [OPTIONS] --tools <FILE> [FILES]...", after_help = EXAMPLES)]
+#[command(name = "tool-exec", version, max_term_width = 100, override_usage = "tool-exec \
+    [OPTIONS] --tools <FILE> [FILES]...", after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Files of events; standard input without any, or for `-`
     pub files: Vec<PathBuf>,
@@ -229,7 +230,7 @@ fn approve(text: &str) -> Result<ApprovalLevel, String> {
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "What commands may reach")]
 pub(crate) struct Confining {
-    /// The least that confines each command: none, landlock or bwrap; a tool may ask for more with
+    /// Sandbox for each command: none, landlock or bwrap; a tool may ask for more with
     /// `exec.sandbox`
     #[arg(long, value_name = "HOW", default_value = "none", value_parser = kind)]
     pub sandbox: SandboxKind,

@@ -38,7 +38,7 @@ pub(crate) fn report(wanted: SandboxKind) -> anyhow::Result<Status> {
         SandboxKind::Bwrap => bwrap,
     };
     match lacks {
-        Some(why) => bail!("--sandbox {} cannot be had: {why}", wanted.name()),
+        Some(why) => bail!("--sandbox {} is unavailable: {why}", wanted.name()),
         None => Ok(Status::Done),
     }
 }
@@ -88,18 +88,21 @@ fn lines(
         (
             "processes",
             match in_force.containment {
-                Containment::Namespace => "a PID namespace: a command sees and signals its own processes alone, and all end with it",
+                Containment::Namespace => "a PID namespace: a command sees and signals its own \
+                    processes alone, and all end with it",
                 Containment::SignalScope => {
                     "no PID namespace; Landlock keeps a command from signalling other processes, and all end with it"
                 }
                 Containment::Subreaper => {
-                    "no PID namespace, no signal scope of Landlock: a command can signal or stop its supervisor; tool-exec ends what is left"
+                    "no PID namespace, no signal scope of Landlock: a command can signal or \
+                     stop its supervisor; tool-exec ends what is left"
                 }
             }
             .to_owned(),
         ),
         ("/proc", yes(in_force.own_proc, "of its own", "shared: a command sees the processes of others")),
-        ("/dev/pts", yes(in_force.own_terminals, "of its own", "shared: a command may write to the terminals of this user")),
+        ("/dev/pts", yes(in_force.own_terminals, "of its own", "shared: a command may write to \
+            the terminals of this user")),
         ("user", yes(in_force.user_namespace, "in a user namespace: no program gives it other rights", "this user")),
         ("deadline", "kept by a process of its own for each command".to_owned()),
         (
@@ -130,7 +133,8 @@ fn lines(
             "tool-exec",
             yes(
                 is_root,
-                "its memory, environment and files are open to root; a command with a /proc of its own does not find it there",
+                "its memory, environment and files are open to root; a command with a /proc of \
+                 its own does not find it there",
                 "its memory, environment and files are closed to other processes of this user",
             ),
         ),
@@ -139,7 +143,7 @@ fn lines(
             yes(
                 landlock.is_none() || bwrap.is_none(),
                 "by a network namespace, for every protocol",
-                "no network namespace can be had",
+                "no network namespace is available",
             ),
         ),
         ("privileges", "no program gives a command other rights (no_new_privs): sudo and its like do not work".to_owned()),
@@ -147,15 +151,18 @@ fn lines(
             "system calls",
             yes(
                 landlock.is_none() || bwrap.is_none(),
-                "in a sandbox filtered: no sockets but those of UNIX and of IP (with a network also of routes), no keyrings, io_uring, bpf, user namespaces and mounts, no other process's memory and limits; without a sandbox not filtered",
-                "not filtered: no sandbox can be had",
+                "in a sandbox filtered: no sockets but those of UNIX and of IP (with a network \
+                 also of routes), no keyrings, io_uring, bpf, user namespaces and mounts, no \
+                 other process's memory and limits; without a sandbox not filtered",
+                "not filtered: no sandbox is available",
             ),
         ),
         ("landlock", landlock_line(landlock)),
         ("bwrap", bwrap_line(bwrap)),
         (
             "terminal",
-            yes(QuestionTerminal::is_there(), "there: approvals are asked on it", "none: calls that need approval are pending"),
+            yes(QuestionTerminal::is_there(), "there: approvals are asked on it", "none: calls \
+                that need approval are pending"),
         ),
         (
             "MCP hub",

@@ -15,7 +15,8 @@ pub(crate) fn read(log: &Path, args: &Args) -> anyhow::Result<CallReplay> {
     look_at([log].into_iter(), &mut replay.recorded)?;
     if !replay.recorded.has_stream() {
         bail!(
-            "{}: holds no stream of events, so it is not a log of a run; a tape has no results of tools (llm-stream --tape plays it)",
+            "{}: holds no stream of events, so it is not a log of a run; a tape has no results \
+             of tools (llm-stream --tape plays it)",
             log.display()
         );
     }

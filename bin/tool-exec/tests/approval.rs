@@ -60,7 +60,7 @@ fn the_answer_to_a_pending_call_is_the_whole_command() {
     dir.write("log", &waits.text);
     let output = waits.outcome("it's").1;
     let yes = output
-        .split_once("run it with: ")
+        .split_once("Run it with: ")
         .unwrap()
         .1
         .split_once(" ; or refuse it with: ")
@@ -91,7 +91,7 @@ fn the_answer_to_a_pending_call_is_the_whole_command() {
     assert!(
         own.outcome("a")
             .1
-            .contains("run it with: loop --again --approve-call a:")
+            .contains("Run it with: loop --again --approve-call a:")
             && own.errors.is_empty()
     );
     dir.write("log", &waits.text);
@@ -249,7 +249,7 @@ fn the_first_answer_to_a_call_of_a_session_holds() {
             );
             assert_eq!((out.status, out.text.as_str()), (1, ""), "{first} {second}");
             let message = format!(
-                "tool-exec: {call} was {said} before, by ann, so nothing was {says}; --list-pending prints those that wait\n"
+                "tool-exec: {call} was {said} before, by ann, so nothing was {says}; --list-pending prints the pending calls\n"
             );
             assert_eq!(out.errors, message);
             assert_eq!((dir.read("log"), dir.read("ran")), (log, ran.to_owned()));
@@ -296,7 +296,7 @@ fn a_result_that_a_person_gave_holds() {
         out.errors.starts_with(&message)
             && out
                 .errors
-                .ends_with(", so nothing was answered; --list-pending prints those that wait\n"),
+                .ends_with(", so nothing was answered; --list-pending prints the pending calls\n"),
         "{}",
         out.errors
     );
@@ -363,7 +363,7 @@ fn an_approval_fits_neither_other_arguments_nor_another_definition_36() {
     let out = run_in(&dir, &[remove("danger")], "", &args);
     assert_eq!((out.status, out.outcome("a").0), (3, "pending"));
     assert!(
-        out.outcome("a").1.contains("Approved, but not this"),
+        out.outcome("a").1.contains("The approval does not match"),
         "{}",
         out.text
     );
@@ -412,7 +412,7 @@ fn an_approval_counts_for_one_start() {
         "{}",
         out.text
     );
-    assert!(out.outcome("a").1.contains("Approved, but not this"));
+    assert!(out.outcome("a").1.contains("The approval does not match"));
     let again = out.reference("a");
     let out = run_in(
         &dir,

@@ -116,7 +116,7 @@ fn a_sandbox_that_works_is_printed_as_such_and_one_that_does_not_ends_with_2() {
     );
     let error = String::from_utf8(out.stderr).unwrap();
     assert!(
-        error.contains("--sandbox bwrap cannot be had: bwrap is not found")
+        error.contains("--sandbox bwrap is unavailable: bwrap is not found")
             && error.lines().count() == 1,
         "{error}"
     );

@@ -158,7 +158,9 @@ fn a_change_that_one_client_could_not_check_blocks_the_next_one_74() {
     );
     assert!(out.outcome("c").1.contains("no list"), "{}", out.text);
     assert!(
-        out.outcome("d").1.contains("not as it was locked"),
+        out.outcome("d")
+            .1
+            .contains("differently from the lock file"),
         "{}",
         out.text
     );

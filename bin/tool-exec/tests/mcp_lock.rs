@@ -121,7 +121,7 @@ fn a_changed_a_new_and_a_removed_tool_block_with_a_difference_74() {
     assert_eq!(out.status, 2);
     let (status, why) = out.outcome("a");
     assert!(
-        status == "error" && why.contains("not as it was locked"),
+        status == "error" && why.contains("differently from the lock file"),
         "{why}"
     );
     assert!(
@@ -208,7 +208,7 @@ fn a_change_is_checked_before_the_next_call_also_after_a_list_that_failed_74() {
     );
     let (status, why) = out.outcome("c");
     assert!(
-        status == "error" && why.contains("not as it was locked"),
+        status == "error" && why.contains("differently from the lock file"),
         "{why}"
     );
     assert_eq!((out.outcome("d").0, out.status), ("success", 2));
@@ -242,7 +242,7 @@ fn the_time_of_a_call_holds_while_a_changed_list_has_no_answer_74() {
     );
     let (status, why) = out.outcome("c");
     assert!(
-        status == "error" && why.contains("not as it was locked"),
+        status == "error" && why.contains("differently from the lock file"),
         "{why}"
     );
     assert_eq!(
@@ -302,7 +302,7 @@ fn hidden_characters_are_shown_escaped_and_refused_until_they_are_locked_78() {
     assert_eq!((out.status, &*out.text), (2, ""));
     for want in [
         "\\u{e006f}\\u{e0062}\\u{e0065}\\u{e0079}\\u{1b}[2J\\u{202e}",
-        "warning: it has characters that a screen does not show",
+        "warning: it has invisible characters",
     ] {
         assert!(out.errors.contains(want), "{want}: {}", out.errors);
     }
@@ -316,7 +316,7 @@ fn hidden_characters_are_shown_escaped_and_refused_until_they_are_locked_78() {
     assert!(
         lock(&dir, &file)
             .errors
-            .contains("warning: it has characters")
+            .contains("warning: it has invisible characters")
     );
     let out = list(&dir, &file);
     assert!(

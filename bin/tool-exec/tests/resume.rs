@@ -383,8 +383,8 @@ fn a_file_that_is_written_is_no_input() {
             Stdio::piped()
         });
         let out = harness::run_command_without_input(go);
-        let said = out.errors.contains("is the input and is written to")
-            && out.errors.lines().count() == 1;
+        let said =
+            out.errors.contains("is both input and output") && out.errors.lines().count() == 1;
         assert!(
             out.status == 2 && said && out.text.is_empty(),
             "{args:?}: {} {}",
@@ -580,7 +580,7 @@ fn a_call_that_was_begun_may_be_refused_too() {
     );
     let (status, text) = out.outcome("a");
     assert!(
-        out.status == 0 && status == "denied" && text.contains("had been started before"),
+        out.status == 0 && status == "denied" && text.contains("was started before"),
         "{text}"
     );
     assert_eq!((ran(&dir).len(), out.of("message").len()), (0, 1));

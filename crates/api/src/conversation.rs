@@ -297,7 +297,8 @@ impl Conversation {
         }
         if broken > 0 {
             notes.push(format!(
-                "the arguments of a call in the history are not a JSON object, {{}} takes their place ({broken} of the calls)"
+                "the arguments of a call in the history are not a JSON object, {{}} takes their \
+                 place ({broken} of the calls)"
             ));
         }
         notes
@@ -584,7 +585,7 @@ pub(crate) fn message(event: Raw<'_>) -> Result<Option<Message>, String> {
             Ok(Some(Message::new(fields)))
         }
         Ok(_) => Err("a message without a \"role\"".into()),
-        Err(why) => Err(format!("a message that is no JSON: {why}")),
+        Err(why) => Err(format!("a message that is not JSON: {why}")),
     }
 }
 

@@ -51,7 +51,8 @@ impl Default for Words {
     fn default() -> Self {
         Words {
             source: "api",
-            overflow: "send fewer or shorter messages, lower the most tokens of the answer, or ask a model with a longer context",
+            overflow: "send fewer or shorter messages, lower the most tokens of the answer, or \
+                ask a model with a longer context",
             no_tools: None,
             other_api: "use the API",
             max_frame: "the limit",

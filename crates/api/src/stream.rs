@@ -229,7 +229,7 @@ impl Reader {
         };
         let data = match Raw::indexed(text, &mut self.index) {
             Ok(data) if data.has_members() => data,
-            Ok(_) => return self.unreadable(name, text, "is no JSON object with members", turn),
+            Ok(_) => return self.unreadable(name, text, "is not a JSON object with members", turn),
             Err(why) => {
                 return self.unreadable(name, text, &format!("is no JSON ({why})"), turn);
             }
@@ -342,7 +342,7 @@ impl Reader {
         let what = if html {
             "an HTML page"
         } else {
-            unread(text.as_bytes()).unwrap_or("something that is no event stream and no JSON")
+            unread(text.as_bytes()).unwrap_or("something other than an event stream or JSON")
         };
         let said = crate::failure::sentence(&turn.redacted(text));
         let message = format!("the provider answered with {what}: {said}");
@@ -359,7 +359,8 @@ impl Reader {
     fn too_long(&mut self, turn: &mut EventWriter<'_>) {
         let option = turn.options.words.max_frame;
         let message = format!(
-            "the provider sent more than {} bytes without the end of an event or of a JSON value; raise {option} if that is right",
+            "the provider sent more than {} bytes without the end of an event or of a JSON \
+             value; raise {option} if that is right",
             self.max_frame
         );
         turn.error(&StreamFailure::new("frame_too_long", message, false));

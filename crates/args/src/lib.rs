@@ -105,7 +105,7 @@ pub fn text(from: &mut dyn Read, name: &str, most: usize) -> anyhow::Result<Opti
         .read_to_end(&mut bytes)
         .map_err(|e| anyhow!("{name}: {e}"))?;
     if bytes.len() > most {
-        bail!("{name}: text of more than {most} bytes, raise --max-line or give less of it");
+        bail!("{name}: larger than {most} bytes; raise --max-line or shorten it");
     }
     let text = String::from_utf8(bytes).map_err(|e| {
         let before = &e.as_bytes()[..e.utf8_error().valid_up_to()];

@@ -44,10 +44,10 @@ pub struct ProviderArgs {
     /// Only the N likeliest tokens
     #[arg(long, value_name = "N")]
     pub top_k: Option<u64>,
-    /// The same number gives the same answer, if the server supports it
+    /// Seed for sampling: the same number gives the same answer, if the server supports it
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// A text at which the answer ends; may be given many times
+    /// Text that ends the answer; may be given many times
     #[arg(long, value_name = "TEXT", aliases = ["stop-sequence", "stop-sequences"])]
     pub stop: Vec<String>,
     /// What the model costs, in dollars for a million tokens: INPUT/OUTPUT or INPUT/OUTPUT/CACHED.
@@ -58,7 +58,7 @@ pub struct ProviderArgs {
     /// from the second turn on, unless a client has marked something itself
     #[arg(long, hide_short_help = true)]
     pub no_prompt_cache: bool,
-    /// Another member of the request's body, such as reasoning_effort='"low"'
+    /// Additional member of the request body, such as reasoning_effort='"low"'
     #[arg(long = "param", value_name = "KEY=JSON", value_parser = param)]
     pub params: Vec<(String, Value)>,
 }
@@ -165,7 +165,7 @@ pub struct ConnectionArgs {
 }
 
 impl ConnectionArgs {
-    /// How often a request is sent again. Nobody else asks again for a command that says nothing
+    /// Number of retries of a request. Nobody else asks again for a command that says nothing
     /// of it.
     pub(crate) fn retries(&self) -> u32 {
         self.retries.unwrap_or(2)

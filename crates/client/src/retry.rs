@@ -331,10 +331,10 @@ impl Wait {
         let too_long = if self.is_granted() {
             ""
         } else {
-            ", longer than the 120 s that are granted"
+            ", longer than the maximum of 120 s"
         };
         Some(format!(
-            "the provider asks for a wait of {} ({header}){too_long}: ask again then",
+            "the provider asks for a wait of {} ({header}){too_long}: retry after that",
             plain(self.time)
         ))
     }
@@ -563,7 +563,7 @@ mod wait_tests {
             (
                 "retry-after",
                 "3600",
-                "a wait of 60 min (retry-after: 3600), longer than the 120 s that are granted",
+                "a wait of 60 min (retry-after: 3600), longer than the maximum of 120 s",
             ),
             (
                 "retry-after-ms",

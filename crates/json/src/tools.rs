@@ -382,10 +382,10 @@ impl fmt::Display for ToolPlace {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ToolsError {
     /// The text is not JSON.
-    #[error("not JSON: {0}, mend it there")]
+    #[error("not JSON: {0}, fix it there")]
     Syntax(String),
     /// Two parsers could read the text differently.
-    #[error("{0}, mend it there")]
+    #[error("{0}, fix it there")]
     Ambiguous(JsonError),
     /// Neither an array nor an object.
     #[error(
@@ -398,7 +398,8 @@ pub enum ToolsError {
     )]
     NoArray,
     /// Servers of tools, which the reader does not start; the name of the first.
-    #[error("mcpServers{} is for tool-exec alone, which prints the tools of the servers too: tool-exec --tools FILE --list >LIST; give LIST here", .0.as_ref().map(|name| format!(" ({name:?})")).unwrap_or_default())]
+    #[error("mcpServers{} is for tool-exec alone, which prints the tools of the servers too: \
+        tool-exec --tools FILE --list >LIST; give LIST here", .0.as_ref().map(|name| format!(" ({name:?})")).unwrap_or_default())]
     Servers(Option<String>),
     /// One tool.
     #[error("{0}: {1}")]

@@ -124,11 +124,11 @@ fn mistakes_name_the_tool_and_the_remedy() {
     for (text, want) in [
         (
             "",
-            "not JSON: EOF while parsing a value at line 1 column 0, mend it there",
+            "not JSON: EOF while parsing a value at line 1 column 0, fix it there",
         ),
         (
             r#"[{"name":"a","name":"b"}]"#,
-            "the key \"name\" appears twice in one object, again at byte 13, mend it there",
+            "the key \"name\" appears twice in one object, again at byte 13, fix it there",
         ),
         (
             "7",

@@ -6,7 +6,8 @@ use crate::names::is_secret_variable;
 const LEAST: usize = 8;
 
 /// The schemes of URLs that may be those of other places.
-const SCHEMES: &str = "amqp amqps file ftp git http https mongodb mysql postgres postgresql redis rediss sftp socks5 socks5h ssh tcp \
+const SCHEMES: &str = "amqp amqps file ftp git http https mongodb mysql postgres postgresql \
+                       redis rediss sftp socks5 socks5h ssh tcp \
                        unix ws wss";
 
 /// The values of the variables that have the name of a credential, or that `named` claims to be

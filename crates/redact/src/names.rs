@@ -3,8 +3,10 @@
 
 /// Names of members and of response headers (without `-`, `_`, `.` and case) whose values are
 /// credentials.
-const SECRET_NAMES: &str = "accesstoken apikey authorization authorizationtoken clientsecret cookie key password proxyauthorization \
-                            refreshtoken secret setcookie sig signature token xamzsignature xapikey xgoogapikey xgoogsignature";
+const SECRET_NAMES: &str = "accesstoken apikey authorization authorizationtoken clientsecret \
+                            cookie key password proxyauthorization \
+                            refreshtoken secret setcookie sig signature token xamzsignature \
+                            xapikey xgoogapikey xgoogsignature";
 
 /// Those of them that a conversation uses for other things. (`signature` is what Anthropic calls
 /// the proof of a reasoning block, which must go back unchanged:
@@ -12,7 +14,8 @@ const SECRET_NAMES: &str = "accesstoken apikey authorization authorizationtoken 
 const PLAIN_IN_BODIES: &str = "key sig signature token";
 
 /// Ends of the names of credentials in a request's headers, in a URL and in the environment.
-const ENDINGS: &str = "auth authorization cookie credential credentials jwt key passwd password pwd secret sig signature token";
+const ENDINGS: &str = "auth authorization cookie credential credentials jwt key passwd password \
+    pwd secret sig signature token";
 
 /// Keys that open nothing.
 const OTHER_KEYS: &str = "cachekey idempotencykey partitionkey routingkey";

@@ -229,7 +229,7 @@ pub(crate) fn why_undefined(name: &str) -> &'static str {
         "waited" | "waited.stream" => "no stream without a call has text",
         _ if name.starts_with("saved.") => "no recording with times has a complete call",
         _ if name.contains(".ms.") => "no recording with such a decision has times",
-        _ if name.starts_with("late.") => "no right yes has a known place",
+        _ if name.starts_with("late.") => "no correct yes has a known place",
         _ => "no decision has a known place",
     }
 }

@@ -30,7 +30,7 @@ pub struct Requirement {
 pub enum RequirementError {
     /// It has no operator.
     #[error(
-        "no comparison; write METRIC, then one of >= <= > < == !=, then a number, as in recall>=0.99"
+        "not a comparison; write METRIC, then one of >= <= > < == !=, then a number, as in recall>=0.99"
     )]
     Operator,
     /// What follows the operator is not a number.

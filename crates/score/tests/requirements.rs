@@ -169,9 +169,9 @@ fn a_percentage_is_the_nearest_number_to_its_share() {
 #[test]
 fn what_is_not_a_requirement_is_refused_with_what_to_write() {
     for (text, words) in [
-        ("recall", "no comparison"),
-        ("", "no comparison"),
-        ("recall=0.9", "no comparison"),
+        ("recall", "not a comparison"),
+        ("", "not a comparison"),
+        ("recall=0.9", "not a comparison"),
         (
             "recal>=0.9",
             "unknown metric \"recal\", did you mean \"recall\"? The metrics are streams,",

@@ -64,7 +64,7 @@ impl FilterEnd {
 pub enum Failure {
     /// The reader of standard output went away: it has enough. The command ends with 0, without a
     /// message.
-    #[error("the reader of standard output is gone")]
+    #[error("the reader of standard output has exited")]
     Gone,
     /// Standard output cannot be written (disk full, …).
     #[error("standard output: {0}, free some space or write elsewhere")]
@@ -86,7 +86,7 @@ pub enum Failure {
         error: std::io::Error,
     },
     /// A line is not an event, under `--strict`.
-    #[error("{file}, line {line}: not an event ({what}), mend the line or leave out --strict")]
+    #[error("{file}, line {line}: not an event ({what}), fix the line or leave out --strict")]
     Strict {
         /// The file as it was named, or "standard input".
         file: String,

@@ -114,7 +114,7 @@ impl PrivateFolder {
             bail!("{shown}: the folder belongs to another user, name another");
         }
         if meta.st_mode & 0o022 != 0 {
-            bail!("{shown}: others may write into the folder, run chmod 700 on it");
+            bail!("{shown}: writable by other users; run chmod 700 {shown}");
         }
         Ok(PrivateFolder {
             path,

@@ -74,7 +74,7 @@ pub enum StoreError {
     #[error("there is a session of this id already")]
     Exists,
     /// Somebody else appends to the session now.
-    #[error("somebody else writes to the session")]
+    #[error("another process writes to the session")]
     Busy,
     /// The session does not end where the caller expected: it ends at this offset.
     #[error("the session has changed, and ends at byte {0} now")]

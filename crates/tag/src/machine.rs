@@ -432,7 +432,7 @@ mod tests {
             [
                 r#"{"type":"tool_call_delta","index":0,"tool_name":"g","arguments":"{}","done":true,"from_text":true}"#,
                 r#"{"type":"retract","index":0,"reason":"native_call"}"#,
-                r#"{"type":"warning","source":"tag-parse","code":"tag_dropped","message":"dropped the calls in the text before this point, since the provider sends calls of its own"}"#,
+                r#"{"type":"warning","source":"tag-parse","code":"tag_dropped","message":"dropped the calls in the text before this point, since the provider sends native calls"}"#,
                 native,
                 CALL,
             ]

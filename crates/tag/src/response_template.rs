@@ -84,7 +84,7 @@ fn is_json(text: &str) -> bool {
 /// file, or its folder; `is_taken`: the name is another dialect's.
 ///
 /// # Errors
-/// What is wrong in it, or has no place in the notation of dialects.
+/// What is wrong in it, or cannot be expressed in the notation of dialects.
 fn to_toml(
     file: &str,
     text: &str,
@@ -729,7 +729,7 @@ mod tests {
             ),
             (
                 pattern(r"<f>\\bx(?P<name>\\w+)", json),
-                "open_pattern: '\\b' has no place",
+                "open_pattern: '\\b' cannot be expressed",
             ),
             (
                 pattern(r"(?:^|<f>)(?P<name>\\w+)", json),

@@ -112,7 +112,7 @@ impl std::fmt::Display for Reason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Reason::Class(class) => write!(f, "the tool is of class {}", class.name()),
-            Reason::Rule(rule) => write!(f, "a rule of the policy asks for a person's yes: {rule}"),
+            Reason::Rule(rule) => write!(f, "a rule of the policy requires approval: {rule}"),
             Reason::Repaired => f.write_str("the tool is of class danger, and the arguments were repaired"),
             Reason::Started => f.write_str(
                 "the call was started before and its result was never recorded, so it may have done its work",

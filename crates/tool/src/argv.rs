@@ -76,7 +76,8 @@ impl Template {
                 }
                 if !declared(name) {
                     return Err(format!(
-                        "{{{name}}} in the command is no declared argument, declare it under properties, or write {{{{{name}}}}} for the text itself"
+                        "{{{name}}} in the command is no declared argument, declare it under \
+                         properties, or write {{{{{name}}}}} for the text itself"
                     ));
                 }
             }
@@ -85,12 +86,14 @@ impl Template {
                 && !text.contains('=')
             {
                 return Err(format!(
-                    "{item:?} lets an argument choose the option, write --flag={{{name}}}, or {{{name}}} as an item of its own after \"--\""
+                    "{item:?} lets an argument choose the option, write --flag={{{name}}}, or \
+                     {{{name}}} as an item of its own after \"--\""
                 ));
             }
             if count == ItemCount::Each && parts.len() == 1 && n + 1 < command.len() {
                 return Err(format!(
-                    "{item:?} is any number of items, and what follows it would move: put it last, or write --name={item}"
+                    "{item:?} is any number of items, and what follows it would move: put it \
+                     last, or write --name={item}"
                 ));
             }
             items.push(parts);
@@ -152,7 +155,8 @@ impl Template {
                 });
             if let Some((m, _)) = moves {
                 return Err(format!(
-                    "item {} of the command has {{{name}}}, which may be missing, and item {} would move to its place: list {name:?} under \"required\" \
+                    "item {} of the command has {{{name}}}, which may be missing, and item {} \
+                     would move to its place: list {name:?} under \"required\" \
                      (with a type that does not allow null), write --flag={{{name}}}, or put it last",
                     n + 1,
                     m + 1

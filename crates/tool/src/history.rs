@@ -144,7 +144,8 @@ impl History {
         let seen = self.repeats.of(call);
         if repeats > 0 && seen >= repeats {
             return Some(format!(
-                "The call was not run: in {seen} turns it was made with the same arguments and had the same result. Running it again does not \
+                "The call was not run: in {seen} turns it was made with the same arguments and \
+                 had the same result. Running it again does not \
                  help. Use the result that you have, change the arguments, try another way, or ask the user."
             ));
         }

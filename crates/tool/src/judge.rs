@@ -192,7 +192,8 @@ fn invalid(tool: &Tool, why: &ArgumentRefusal) -> ToolAnswer {
     ToolAnswer::new(
         Status::Invalid,
         format!(
-            "The call was not run, its arguments are not valid: {why}. The tool {name:?} takes {schema}{cut}. Correct the arguments and call it again."
+            "The call was not run, its arguments are not valid: {why}. The tool {name:?} takes \
+             {schema}{cut}. Correct the arguments and call it again."
         ),
     )
 }
@@ -217,8 +218,9 @@ pub(crate) fn pending(reason: &Reason, call: &CallReference, rules: &Rules) -> T
     let text = if let Some(other) = other_approval(rules, call) {
         // Without the right hash: who answers with a wrong one has not seen this call.
         format!(
-            "The call was not run: {reason}. It waits for a person. (Approved, but not this: the call that was approved under this id \
-             has the hash {other}. The arguments or the definition of the tool have changed since, or the call has been started since. \
+            "The call was not run: {reason}. It needs approval. (The approval does not match: \
+             the call that was approved under this id has the hash {other}. The arguments or \
+             the definition of the tool have changed since, or the call has been started since. \
              Look at the call again: --list-pending prints it.)"
         )
     } else {
@@ -237,12 +239,13 @@ fn waiting(reason: &Reason, call: &CallReference, rules: &Rules) -> String {
     if *reason == Reason::Started {
         let ran = rules.continuation.with_result(call);
         format!(
-            "The call is not run again by itself: {reason}. It waits for a person, who looks what it did. If it ran, give its result with: {ran} ; \
+            "The call does not run again without approval: {reason}. Check what it did. If it \
+             ran, give its result with: {ran} ; \
              if it did not and must not run: {no} ; if it is to run again: {yes}"
         )
     } else {
         format!(
-            "The call was not run: {reason}. It waits for a person: run it with: {yes} ; or refuse it with: {no}"
+            "The call was not run: {reason}. It needs approval. Run it with: {yes} ; or refuse it with: {no}"
         )
     }
 }
@@ -262,12 +265,12 @@ fn other_approval(rules: &Rules, call: &CallReference) -> Option<CallHash> {
 /// run started the call.
 pub(crate) fn denied(started: bool, reason: Option<&str>) -> ToolAnswer {
     let what = if started {
-        "A person decided not to run the call again. It had been started before, and its result is not known"
+        "The user refused to run the call again. It was started before, and its result is not known"
     } else {
-        "A person refused the call, and it was not run"
+        "The user refused the call, and it was not run"
     };
     let why = match reason {
-        Some(reason) => format!(" The person's reason: {reason}"),
+        Some(reason) => format!(" The user's reason: {reason}"),
         None => String::new(),
     };
     let text = format!("{what}. Do not repeat it; go on without it, or ask the user.{why}");
@@ -277,7 +280,8 @@ pub(crate) fn denied(started: bool, reason: Option<&str>) -> ToolAnswer {
 /// The answer to a call that a rule of the policy refuses, for this reason.
 pub(crate) fn forbidden(reason: &str) -> ToolAnswer {
     let text = format!(
-        "The call was not run: the policy does not allow it ({reason}). Do not repeat it; go on without it, or ask the user."
+        "The call was not run: the policy does not allow it ({reason}). Do not repeat it; go on \
+         without it, or ask the user."
     );
     ToolAnswer::new(Status::Denied, text)
 }
@@ -285,8 +289,8 @@ pub(crate) fn forbidden(reason: &str) -> ToolAnswer {
 /// The answer to a call of a turn in which a person has been asked about `most` calls.
 pub(crate) fn too_many_questions(most: usize) -> ToolAnswer {
     let text = format!(
-        "The call was not run: it needs a person's approval, and a person is asked about at most {most} calls of a turn. \
-         Do with fewer such calls, or make them in a later turn."
+        "The call was not run: it needs approval, and the user is asked about at most {most} \
+         calls of a turn. Make fewer such calls, or make them in a later turn."
     );
     ToolAnswer::new(Status::Denied, text)
 }

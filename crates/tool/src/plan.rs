@@ -551,7 +551,7 @@ pub struct PlanTally {
     pub messages: u64,
     /// Whether a result is the turn's final answer.
     pub is_final: bool,
-    /// Calls that wait for a person.
+    /// Calls that need approval.
     pub pending: u64,
     /// Calls that no message committed although their stream did not fail.
     pub unconfirmed: u64,

@@ -258,7 +258,8 @@ impl CallReplay {
             Some((line, nearest)) => {
                 let (path, here, there) = json::difference(&arguments, nearest);
                 Err(format!(
-                    "the nearest recorded call of {name} (line {line}) differs first at its argument {path}: {here} here, {there} in the recording"
+                    "the nearest recorded call of {name} (line {line}) differs first at its \
+                     argument {path}: {here} here, {there} in the recording"
                 ))
             }
             None => Err(format!("no call of {name} is recorded")),

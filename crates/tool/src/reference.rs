@@ -24,7 +24,9 @@ pub struct CallReference {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReferenceError {
     /// It has no hash.
-    #[error("write ID:HASH, as --list-pending prints it: an id alone does not say what was seen")]
+    #[error(
+        "write ID:HASH, as --list-pending prints it: an id alone does not identify the call that you saw"
+    )]
     NoHash,
     /// The id begins with `"` and is not a JSON string.
     #[error("the id begins with \" and is not a JSON string, copy it as --list-pending prints it")]
@@ -215,7 +217,7 @@ impl fmt::Display for UnusedAnswer {
         }
         write!(
             f,
-            ", so nothing was {}; --list-pending prints those that wait",
+            ", so nothing was {}; --list-pending prints the pending calls",
             self.verdict.name()
         )
     }

@@ -335,7 +335,7 @@ mod tests {
         for (text, want) in [
             (
                 "",
-                "not JSON: EOF while parsing a value at line 1 column 0, mend it there",
+                "not JSON: EOF while parsing a value at line 1 column 0, fix it there",
             ),
             ("7", "neither an array of tools"),
             ("{}", "write {\"tools\":[…]}"),

@@ -7,7 +7,7 @@ use event::{Event, Kind, Object, Raw, View, safe_json};
 
 pub(crate) const ROW: FormRow = FormRow {
     name: "json",
-    help: "The final answer as one JSON object on a line: text, calls with their results, finish reason, tokens",
+    help: "The final answer as one JSON object per line: text, calls with their results, finish reason, tokens",
     view: |surface| {
         Box::new(JsonView {
             for_terminal: surface.is_terminal,

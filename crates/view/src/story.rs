@@ -51,7 +51,7 @@ impl Tokens {
         if self.cost == 0 {
             return String::new();
         }
-        format!(", ${}.{:06}", self.cost / 1_000_000, self.cost % 1_000_000)
+        format!(" · ${}.{:06}", self.cost / 1_000_000, self.cost % 1_000_000)
     }
 }
 

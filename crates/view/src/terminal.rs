@@ -15,7 +15,7 @@ mod table;
 
 pub(crate) const ROW: FormRow = FormRow {
     name: "term",
-    help: "Text as it streams, drawn as Markdown, and cards that change in place; without a terminal the same as text",
+    help: "Text as it streams, with formatted Markdown and live cards; without a terminal the same as text",
     view: |surface| match (surface.size)() {
         Some((columns, rows)) => {
             let terminal = Terminal {

@@ -393,7 +393,7 @@ fn what_a_log_says_is_text() {
         "error: <s>: <img src=x onerror=alert(1)> (c)",
         "exit 3, 40 ms",
         "2026-11-24 13:31 UTC",
-        "1,200 read, 2 written",
+        "1,200 in · 2 out",
     ] {
         assert!(page.text.contains(shown), "{shown:?} in {:?}", page.text);
     }

@@ -224,7 +224,7 @@ Let me see. One moment.
   ✗ weather  day: saturday, n: 2       error, exit 3, 12 ms
     no station
 
-· 10 tokens read, 20 written";
+· 10 in · 20 out";
     assert_eq!(screen.text(), expected);
 }
 

@@ -109,7 +109,8 @@ impl Decisions {
         let unused = self.held.iter().filter(|(_, held)| !held.is_used);
         let (stream, first) = unused.clone().min_by_key(|(_, held)| held.line)?;
         Some(format!(
-            "{}: {} decisions are about streams that were not evaluated, the first is '{}' in line {}; compare the names \
+            "{}: {} decisions are about streams that were not evaluated, the first is '{}' in \
+             line {}; compare the names \
              with the ids of the index",
             self.file,
             unused.count(),

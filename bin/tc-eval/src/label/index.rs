@@ -51,14 +51,14 @@ impl LabelIndex {
         {
             let label: Label = serde_json::from_str(line).with_context(|| {
                 format!(
-                    "{}, line {}: not a label; mend or remove it",
+                    "{}, line {}: not a label; fix or remove it",
                     self.path.display(),
                     n + 1
                 )
             })?;
             if label.file.is_empty() {
                 bail!(
-                    "{}, line {}: the label names no file; mend or remove it",
+                    "{}, line {}: the label names no file; fix or remove it",
                     self.path.display(),
                     n + 1
                 );

@@ -64,7 +64,7 @@ impl RecordedLog<'_, '_> {
         let Ok(Ok(event)) = std::str::from_utf8(line).map(|line| self.scanner.read(line)) else {
             if self.settings.strict && !line.trim_ascii().is_empty() {
                 bail!(
-                    "line {} is not an event; mend it or leave out --strict",
+                    "line {} is not an event; fix it or leave out --strict",
                     self.number
                 );
             }

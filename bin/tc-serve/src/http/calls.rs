@@ -161,7 +161,8 @@ impl PersonAsks {
             // Somebody has answered in a terminal meanwhile.
             Some(event) => Err(answered_before(&event)),
             None => {
-                let message = "the answer was not taken: another process works on the session, or tool-exec has failed";
+                let message = "the answer was not accepted: another process works on the \
+                    session, or tool-exec has failed";
                 Err(Refusal::new(409, "session_busy", message))
             }
         }
@@ -182,7 +183,7 @@ impl PersonAsks {
             Some(call) if call.hash == hash => Ok(call),
             Some(_) => Err(other_call()),
             None => {
-                let message = "no such call waits in this session";
+                let message = "this session has no such pending call";
                 Err(Refusal::new(404, "call_not_found", message))
             }
         }

@@ -51,7 +51,8 @@ impl Gate {
             let authority = request.uri().authority().map(Authority::as_str);
             let mut named = authority.into_iter().chain(hosts(headers)).peekable();
             if named.peek().is_none() || !named.all(|host| self.knows_host(host, local)) {
-                let message = "the request's Host is not a name of this server; ask 127.0.0.1 or localhost, or start it with --allow-host";
+                let message = "the request's Host is not a name of this server; ask 127.0.0.1 \
+                    or localhost, or start it with --allow-host";
                 return Err(Refusal::new(403, "host_not_allowed", message));
             }
         }
@@ -65,7 +66,7 @@ impl Gate {
             return Err(Refusal::new(
                 403,
                 "cross_site",
-                "pages of other sites may not ask",
+                "requests from pages of other sites are refused",
             ));
         }
         let is_preflight = request.method() == Method::OPTIONS
@@ -97,7 +98,9 @@ impl Gate {
         {
             Ok(None)
         } else {
-            refusal("pages of this origin may not ask; start the server with --allow-origin")
+            refusal(
+                "requests from pages of this origin are refused; start the server with --allow-origin",
+            )
         }
     }
 
@@ -165,7 +168,8 @@ pub(super) fn allow(headers: &mut HeaderMap, origin: HeaderValue) {
     headers.insert("access-control-allow-origin", origin);
     headers.insert("vary", HeaderValue::from_static("origin"));
     let exposed = HeaderValue::from_static(
-        "request-id, x-request-id, retry-after, x-toolpipe-estimate, x-toolpipe-notes, x-session-id, etag, stream-next-offset, stream-up-to-date, stream-closed, stream-cursor",
+        "request-id, x-request-id, retry-after, x-toolpipe-estimate, x-toolpipe-notes, \
+         x-session-id, etag, stream-next-offset, stream-up-to-date, stream-closed, stream-cursor",
     );
     headers.insert("access-control-expose-headers", exposed);
 }

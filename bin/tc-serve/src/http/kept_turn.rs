@@ -527,7 +527,7 @@ impl KeptRequest<'_> {
                     continue;
                 }
                 let why = format!(
-                    "the call {} does not wait for an answer in the session that the request goes on with",
+                    "the call {} is not pending in the session that the request continues",
                     event::cut(&approval.call_id, 100)
                 );
                 return Err(member("input", &why));

@@ -7,7 +7,8 @@ use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Response, StatusCode};
 
 /// What is at `/` where no answers are kept.
-const WITHOUT_SESSIONS: &str = "tc-serve: POST /v1/chat/completions, /v1/responses or /v1/messages\nStart it with --sessions DIR for a page of sessions here.\n";
+const WITHOUT_SESSIONS: &str = "tc-serve: POST /v1/chat/completions, /v1/responses or \
+    /v1/messages\nStart it with --sessions DIR for a page of sessions here.\n";
 
 /// What is there with `--no-page`.
 const WITHOUT_PAGE: &str = "tc-serve: POST /v1/chat/completions, /v1/responses or /v1/messages\n";

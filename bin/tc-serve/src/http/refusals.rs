@@ -47,15 +47,16 @@ impl Named {
                     || "another process".to_owned(),
                     |id| format!("the response resp_{id}"),
                 );
-                let message = format!("{by} writes to the session now; wait for it, or cancel it");
+                let message = format!("{by} is writing to the session; wait for it, or cancel it");
                 Refusal::new(409, "session_busy", message)
             }
             PlaceError::TooMany => {
-                let message = "this key has as many sessions as --max-sessions allows; remove some with DELETE /v1/sessions/ID, send store: false, or let --retain remove old ones";
+                let message = "this key has reached --max-sessions; remove some with DELETE \
+                    /v1/sessions/ID, send store: false, or let --retain remove old ones";
                 Refusal::full(429, "too_many_sessions", message)
             }
             PlaceError::TooLong => {
-                let message = "this session is as long as --max-session allows; begin another";
+                let message = "this session has reached --max-session; begin another";
                 Refusal::new(413, "session_too_long", message)
             }
             PlaceError::Store(StoreError::Moved(end)) => {
@@ -69,7 +70,8 @@ impl Named {
 
 /// The refusal of one follower too many.
 pub(super) fn too_many_followers() -> Refusal {
-    let message = "too many clients of this key follow sessions; close some, follow all sessions with one GET /v1/sessions/events, or raise --max-followers";
+    let message = "too many clients of this key follow sessions; close some, follow all \
+        sessions with one GET /v1/sessions/events, or raise --max-followers";
     Refusal::full(429, "too_many_followers", message)
 }
 
@@ -83,7 +85,6 @@ pub(super) fn member(name: &str, why: &str) -> Refusal {
 /// The refusal of an answer to another call than the one that waits under this id. It does not name
 /// the right hash: who answers has to have seen the call.
 pub(super) fn other_call() -> Refusal {
-    let message =
-        "the call that waits under this id has another hash; look at it again, in its session";
+    let message = "the pending call with this id has another hash; check it again in its session";
     Refusal::new(409, "hash_differs", message)
 }

@@ -518,7 +518,7 @@ fn key_removed() -> FailedAnswer {
     failure(
         401,
         KEY_REMOVED,
-        "the key was taken out of the server's list",
+        "the key was removed from the server's list",
     )
 }
 

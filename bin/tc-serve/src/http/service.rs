@@ -164,7 +164,7 @@ impl Service {
                 );
             }
         }
-        notices.warn("keys_read", "SIGHUP: the files of keys were read again");
+        notices.warn("keys_read", "SIGHUP: the key files were reread");
     }
 
     /// Takes other keys of clients. What a key that is not one of them has begun ends.

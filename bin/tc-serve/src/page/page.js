@@ -196,7 +196,7 @@ function draw() {
   const { session } = page;
   const entry = sessions.get(page.current);
   setText($("title"), session ? safe(session.title || entry?.title || "Untitled") : "New session");
-  const tokens = session && session.read + session.written > 0 ? `${session.read} tokens read, ${session.written} written` : "";
+  const tokens = session && session.read + session.written > 0 ? `${session.read} in · ${session.written} out` : "";
   const waiting = session?.calls.filter(waits).length ?? 0;
   const state = waiting > 0 ? waitsText(waiting) : session?.active ? "running" : "";
   setText($("about"), session ? [state, safe(session.model), tokens].filter(Boolean).join(" · ") : "");

@@ -185,7 +185,7 @@ function ended(s, e) {
   };
   const call = Object.assign(ran(s, e), { state: "ended", result, hash: string(hash), decision: "" });
   // The rest of the sentence is for a person at a terminal.
-  call.why = result.output.split(" It waits for a person")[0];
+  call.why = result.output.split(/ It (?:needs|waits) /)[0];
   mark(s, e, e.status === "pending" ? "wait" : "result", call);
   if (return_directly === true) speak(s, e, "output", result.output);
 }

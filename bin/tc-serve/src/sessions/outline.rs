@@ -206,7 +206,7 @@ impl StartedCall {
     pub(crate) fn retract(&self) -> Vec<u8> {
         let retract = Retract {
             tool_id: Some((&self.tool_id).into()),
-            reason: "a person cancelled the call".into(),
+            reason: "the user cancelled the call".into(),
             ..Retract::default()
         };
         let mut line = Vec::new();

@@ -113,7 +113,7 @@ impl GrowingFile {
                     return Look::Unchanged;
                 }
                 self.returned = 0;
-                let text = format!("{name} was truncated, what follows is from its beginning");
+                let text = format!("{name} was truncated; continuing from its beginning");
                 Look::Report(Piece::Restart("file_truncated", text))
             }
             (Some(_), Some(_)) if length > self.returned && !self.takes_rest => {
@@ -124,7 +124,7 @@ impl GrowingFile {
                 let Ok(file) = open(&self.path) else {
                     return self.missing("cannot be read");
                 };
-                let text = format!("{name} was replaced, what follows is the new file");
+                let text = format!("{name} was replaced; continuing with the new file");
                 self.begin(file);
                 match open_file {
                     Some(_) => Look::Report(Piece::Restart("file_replaced", text)),

@@ -238,7 +238,8 @@ impl Link {
                 let kind = head.header("content-type").unwrap_or("no media type");
                 if kind.split(';').next() != Some(LINES) {
                     bail!(
-                        "{}: the answer is {kind}, not the lines of a session ({LINES}); check that the address is one of tc-serve",
+                        "{}: the answer is {kind}, not the lines of a session ({LINES}); check \
+                         that the address is one of tc-serve",
                         self.url
                     );
                 }
@@ -281,7 +282,7 @@ impl Link {
             400 if is_behind && self.offset > 0 => {
                 self.offset = 0;
                 self.lines = HeldLines::default();
-                let text = "the session has become shorter, what follows is from its beginning";
+                let text = "the session was truncated; continuing from its beginning";
                 return Ok(Some(Piece::Restart("session_truncated", text.to_owned())));
             }
             300..400 => bail!(

@@ -157,7 +157,8 @@ pub(crate) fn enter(confinement: &Confinement, confined: &Confined<'_>) -> Resul
 /// Why the command of [`enter`] could not be executed, with what to do about it.
 pub(crate) fn explain(confinement: &Confinement, e: Error) -> Error {
     if e.kind() == ErrorKind::PermissionDenied && confinement.kind == SandboxKind::Landlock {
-        let what = "a program outside the system's folders, or its interpreter, must be named in exec.sandbox.read";
+        let what =
+            "list a program outside the system's folders, or its interpreter, in exec.sandbox.read";
         return Error::new(e.kind(), format!("{e}; in a sandbox {what}"));
     }
     e

@@ -162,7 +162,8 @@ impl Pool {
         }
         if checked.changed.iter().any(|changed| changed == tool) {
             return Err(format!(
-                "the server describes the tool {tool:?} not as it was locked, so it is not called; a person must look at the change and run {}",
+                "the server describes the tool {tool:?} differently from the lock file, so it \
+                 is not called; the user must review the change and run {}",
                 self.file.update()
             ));
         }

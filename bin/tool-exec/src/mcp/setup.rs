@@ -65,7 +65,7 @@ impl Setup {
             session::check()?;
             let name = &toolbox.name;
             bail!(
-                "{name}: the tools of the server {:?} are not locked in {}, so nobody has accepted them; to look at them and lock them run {}",
+                "{name}: the tools of the server {:?} are not locked in {}; to review and accept them run {}",
                 server.name,
                 file.path.display(),
                 file.update()
@@ -80,7 +80,8 @@ impl Setup {
             let file = &toolbox.name;
             let name = &tool.name;
             let types = tool.schema.unknown_types().join(", ");
-            let what = "has types that JSON Schema does not have, write string, number, integer, boolean, object, array or null";
+            let what = "has types that JSON Schema does not have, write string, number, \
+                integer, boolean, object, array or null";
             crate::say(&format!(
                 "{file}: the schema of {name:?} {what}; not validated: {types}"
             ));
@@ -178,7 +179,8 @@ impl Setup {
     fn blocked(&self) -> anyhow::Result<()> {
         let update = self.pool.file.update();
         bail!(
-            "the tools of the servers are not as they were locked, so nothing runs; to accept what is shown above run {update}"
+            "the tools of the servers differ from the lock file, so nothing runs; to accept the \
+             changes above run {update}"
         )
     }
 

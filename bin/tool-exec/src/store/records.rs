@@ -192,7 +192,8 @@ fn refuse_input(options: &Filter, written: impl Iterator<Item = FileId>) -> anyh
             path.to_string_lossy()
         };
         bail!(
-            "{name}: it is the input and is written to, so its lines would come again without end; to continue from a log, type --log LOG </dev/null"
+            "{name}: it is both input and output, which would loop forever; to continue from a \
+             log, type --log LOG </dev/null"
         );
     }
     Ok(())
@@ -321,7 +322,8 @@ impl CallLog {
         let (name, e) = inner.failure.as_ref()?;
         let what = inner.what;
         Some(format!(
-            "{name}: the {what} cannot be written ({e}), so no further call was started; free some space and continue from it"
+            "{name}: the {what} cannot be written ({e}), so no further call was started; free \
+             some space and continue from it"
         ))
     }
 

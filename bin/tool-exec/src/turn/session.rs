@@ -315,7 +315,8 @@ pub(super) fn why(tally: &PlanTally, is_known: bool) -> Option<String> {
             String::new()
         };
         return Some(format!(
-            "no assistant message confirmed {unconfirmed} calls, so they were not run{early}; put tc-accumulate before tool-exec"
+            "no assistant message confirmed {unconfirmed} calls, so they were not run{early}; \
+             put tc-accumulate before tool-exec"
         ));
     }
     if unmerged > 0 {

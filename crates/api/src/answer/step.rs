@@ -392,7 +392,7 @@ impl Dropped {
     pub fn notes(&self) -> impl Iterator<Item = (String, u64)> {
         let members = (!self.members.is_empty()).then(|| {
             format!(
-                "dropped of the answer, since the client's API has no place for it: {}",
+                "dropped parts of the answer that the client's API cannot express: {}",
                 self.members.join(", ")
             )
         });

@@ -55,7 +55,8 @@ impl AnthropicMessage {
                     turn.retract(0, *index, RetractReason::MessageRestarted);
                 }
             }
-            let message = "the provider began its message again: the calls of the first are dropped, its text stays";
+            let message = "the provider began its message again: the calls of the first are \
+                dropped, and its text is kept";
             turn.warning(0, "message_restarted", message, None);
         } else {
             self.close_all(true, turn);

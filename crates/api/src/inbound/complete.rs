@@ -48,7 +48,8 @@ impl InboundRequest {
         Err(InboundError::Member {
             member: member.to_owned(),
             why: format!(
-                "the result of the call {} has no such call before it; send the whole conversation, with the answer that made the call{}",
+                "the result of the call {} has no such call before it; send the whole \
+                 conversation, with the answer that made the call{}",
                 quoted(id),
                 why.map(|note| format!("; {note}")).unwrap_or_default()
             ),

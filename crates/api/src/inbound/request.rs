@@ -403,7 +403,8 @@ impl ReferenceKind {
                 "earlier answers are not kept here; send the whole conversation in input"
             }
             ReferenceKind::Item => {
-                "items of earlier answers are not kept here; send the items themselves (in the AI SDK: providerOptions.openai.store = false)"
+                "items of earlier answers are not kept here; send the items themselves (in the \
+                 AI SDK: providerOptions.openai.store = false)"
             }
             ReferenceKind::Conversation => {
                 "conversations are not kept here; send all items in input"
@@ -412,7 +413,8 @@ impl ReferenceKind {
                 "prompts are not kept here; send the prompt's text in instructions and input"
             }
             ReferenceKind::Thread => {
-                "threads are not kept here; send the whole conversation in messages with thread {\"type\": \"create\"}, or without thread"
+                "threads are not kept here; send the whole conversation in messages with thread \
+                 {\"type\": \"create\"}, or without thread"
             }
         }
     }

@@ -23,7 +23,8 @@ use std::collections::HashSet;
 const CANCELLED: &str = "cancelled: this call was not run";
 
 /// What a call is answered with that was started, and has no result.
-const UNKNOWN: &str = "unknown: this call was started and its result is not known, so it may have done its work; look before you repeat it";
+const UNKNOWN: &str = "unknown: this call was started and its result is not known, so it may \
+    have done its work; look before you repeat it";
 
 /// The conversation as providers accept it, for a request with these tools.
 pub(crate) fn gated(talk: &Conversation, tools: Option<&ToolList>) -> Conversation {

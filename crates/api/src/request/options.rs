@@ -73,7 +73,8 @@ pub enum RequestError {
     Model(String),
     /// The client's request refers to an earlier answer, and its form has to change.
     #[error(
-        "the request refers to an earlier answer, and that goes to the provider as it is or not at all; send the whole conversation"
+        "the request refers to an earlier answer, and that goes to the provider as it is or not \
+         at all; send the whole conversation"
     )]
     Partial,
     /// The conversation has no message to answer.

@@ -42,7 +42,7 @@ impl Tape {
                 continue;
             }
             let value = Raw::parse(line)
-                .map_err(|e| at(format!("not a JSON value ({e}), mend the line")))?;
+                .map_err(|e| at(format!("not a JSON value ({e}), fix the line")))?;
             if value.is_object() {
                 exchanges.push(header(value, number + 1).map_err(at)?);
                 continue;
@@ -169,7 +169,7 @@ fn header(value: Raw<'_>, line: usize) -> Result<TapeExchange, String> {
     let body = request
         .get("body")
         .map_or(Ok(Value::Null), |b| serde_json::from_str(b.text()));
-    let body = body.map_err(|e| format!("the request's body cannot be read ({e}), mend it"))?;
+    let body = body.map_err(|e| format!("the request's body cannot be read ({e}), fix it"))?;
     let redactions = value
         .get("redactions")
         .map(|r| r.items().filter_map(Raw::str).map(Into::into).collect());
@@ -189,7 +189,7 @@ fn header(value: Raw<'_>, line: usize) -> Result<TapeExchange, String> {
 }
 
 fn piece(value: Raw<'_>, exchange: &mut TapeExchange) -> Result<(), String> {
-    let shape = "not [SECONDS,\"head\"|\"text\"|\"bytes\"|\"end\",VALUE], mend the line";
+    let shape = "not [SECONDS,\"head\"|\"text\"|\"bytes\"|\"end\",VALUE], fix the line";
     let items: Vec<Raw<'_>> = value.items().collect();
     let [time, kind, value] = items[..] else {
         return Err(shape.into());
@@ -212,7 +212,7 @@ fn piece(value: Raw<'_>, exchange: &mut TapeExchange) -> Result<(), String> {
         (Some("bytes"), Some(text)) => {
             let bytes = STANDARD
                 .decode(text.as_bytes())
-                .map_err(|e| format!("not base64 ({e}), mend the line"))?;
+                .map_err(|e| format!("not base64 ({e}), fix the line"))?;
             exchange.reads.push(TapeRead { after, bytes });
         }
         (Some("end"), Some(word)) => {

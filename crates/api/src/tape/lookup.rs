@@ -92,7 +92,8 @@ impl Tape {
                     &Value::from(recorded.asked.clone()),
                 );
                 format!(
-                    "the nearest recorded request (line {line}) differs first at {path}: {ours} here, {theirs} on the tape"
+                    "the nearest recorded request (line {line}) differs first at {path}: {ours} \
+                     here, {theirs} on the tape"
                 )
             }
         }))

@@ -359,8 +359,7 @@ const QUANTILES: [&str; 4] = ["p50", "p90", "p99", "max"];
 /// Where a checker decided, and how late it was.
 fn places(checker: &CheckerReport) -> Sheet {
     let mut sheet = Sheet::new(
-        "Decided after: from the beginning of the stream. Late: right yes answers, from the first \
-         event of a call.",
+        "Decided after: from the beginning of the stream. Late: correct yes answers, from the first event of a call.",
         &["", "p50", "p90", "p99", "max"],
     );
     for (kind, words) in [("decision", "decided after"), ("late", "late by")] {

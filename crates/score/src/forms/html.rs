@@ -112,13 +112,14 @@ fn curves(report: &Report) -> Markup {
     let points = plot::points(report);
     html! {
             @if points.is_empty() {
-                p { "No checker has both a recall and a wait: that takes streams with calls and streams without." }
+                p { "No plot: recall and wait need streams with calls and streams without." }
             } @else {
                 figure.large {
                     (plot::curves(&points, "curve", "Recall against earliness of all checkers", None))
                     figcaption {
                         "Further up: more calls are found. Further left: less text waits. "
-                        strong { "Discs" } " with a line through them: no other checker finds as many calls with as short a wait. "
+                        strong { "Discs" } " with a line through them: no other checker finds \
+                            as many calls with as short a wait. "
                         "Rings: another one does. Whiskers: intervals of 95 %."
                     }
                 }
@@ -209,19 +210,24 @@ const GLOSSARY: [(&str, &str); 8] = [
     ),
     (
         "95 %",
-        "With 95 % confidence the true share lies in this interval. Streams of one source resemble each other, so sources are counted and not streams (Wilson 1927, with an effective number of streams).",
+        "With 95 % confidence the true share lies in this interval. Streams of one source \
+         resemble each other, so sources are counted and not streams (Wilson 1927, with an \
+         effective number of streams).",
     ),
     (
         "waited",
-        "Of all the text of streams without calls, the share that had gone by when the checker answered no. A checker that waits less lets the text through earlier.",
+        "The share of the text of streams without calls that was read before the checker \
+         answered no. A checker that waits less lets the text through earlier.",
     ),
     (
         "decided after",
-        "The characters of text before the first answer: half of the decisions (p50), or nine of ten (p90), needed at most as many.",
+        "The characters of text before the first answer: half of the decisions (p50), or nine \
+         of ten (p90), needed at most as many.",
     ),
     (
         "late",
-        "Of right yes answers: the distance from the first event of a call to the decision. 0 is the earliest that is possible.",
+        "Of correct yes answers: the distance from the first event of a call to the decision. 0 \
+         is the earliest that is possible.",
     ),
     (
         "undecided",

@@ -116,7 +116,7 @@ const CANVASES: [Canvas; 2] = [
         class: "broad",
         size: [960.0, 440.0],
         plane: [66.0, 938.0, 34.0, 390.0],
-        axis: "waited: share of the text without calls that had gone by",
+        axis: "waited: share of the text without calls that was read",
     },
     Canvas {
         class: "narrow",

@@ -13,7 +13,8 @@ use json::ToolList;
 use std::rc::Rc;
 
 /// Why a call in such a form is text.
-const WHY: &str = "not a call: prose can have this form, too, and the arguments do not fit the tool, or the text was cut";
+const WHY: &str = "not a call: prose can have this form, too, and the arguments do not fit the \
+    tool, or the text was cut";
 
 /// The parser of all forms, and the findings of both parsers so far; see the module.
 #[derive(Debug)]

@@ -128,7 +128,7 @@ impl TagChoice {
                 },
             );
         }
-        let message = "dropped the calls in the text before this point, since the provider sends calls of its own";
+        let message = "dropped the calls in the text before this point, since the provider sends native calls";
         Events::new(sink, self.number, &mut self.calls, warned).warning(DROPPED, message, "");
     }
 

@@ -192,10 +192,7 @@ fn follow(part: &mut CallPart, behind: &[CallPart]) -> Result<(), String> {
             let mut ends = Vec::new();
             beginnings(behind, &mut ends);
             if ends.is_empty() {
-                return Err(
-                    "a name or id is followed by nothing that ends it; expected a marker or ⏎"
-                        .to_owned(),
-                );
+                return Err("nothing ends a name or id; expected a marker or ⏎ after it".to_owned());
             }
             *until = all(ends);
         }
@@ -308,7 +305,8 @@ fn keys(slot: &str, list: bool) -> Result<CallKeys, String> {
 fn expression(slot: &str, list: bool) -> Result<ExpressionForm, String> {
     let wrong = || {
         format!(
-            "the call {{{slot}}} is not understood; expected such as {{name(a=1)}}, {{name(a=1)⏎}} or {{name{{a:\"x\"}}}}"
+            "the call {{{slot}}} is not understood; expected such as {{name(a=1)}}, \
+             {{name(a=1)⏎}} or {{name{{a:\"x\"}}}}"
         )
     };
     let one = slot.strip_suffix(['⏎', '\n']);

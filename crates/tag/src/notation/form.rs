@@ -291,7 +291,8 @@ fn begins_with_marker(form: &Form, dialect: &Dialect) -> Result<(), String> {
             | CallPart::Params(_)
             | CallPart::Arguments,
         ) => Err(
-            "call: it begins with nothing that marks it; expected a marker, {name} or {name, arguments}".to_owned(),
+            "call: it does not begin with a marker; expected a marker, {name} or {name, arguments}"
+                .to_owned(),
         ),
         _ => Ok(()),
     }

@@ -277,7 +277,8 @@ impl Emitter {
             .for_each(|index| out.retract(index, RetractReason::Reasoning.name()));
         out.warning(
             "late_reasoning",
-            "the text before this point was reasoning, and its calls do not count; if the prompt opens the reasoning, pass --prefill '<think>'",
+            "the text before this point was reasoning, and its calls do not count; if the \
+             prompt opens the reasoning, pass --prefill '<think>'",
             "",
         );
     }
@@ -315,7 +316,8 @@ impl Emitter {
         }
         out.warning(
             "late_reasoning",
-            "the stream was cut while its calls could still be part of reasoning; if the prompt opens no reasoning, pass --prefill ''",
+            "the stream was cut while its calls could still be part of reasoning; if the prompt \
+             opens no reasoning, pass --prefill ''",
             "",
         );
     }

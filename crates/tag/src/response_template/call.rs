@@ -53,7 +53,7 @@ enum CallBody {
 /// Reads the field.
 ///
 /// # Errors
-/// What is wrong in it, or has no place in the notation of dialects.
+/// What is wrong in it, or cannot be expressed in the notation of dialects.
 pub(super) fn read(field: &TemplateMember<'_>) -> Result<CallNotation, Fault> {
     let is_list = field.flag_of("transform_each")?;
     let shape = shape(field, is_list)?;

@@ -52,7 +52,7 @@ impl<'t> TemplateMember<'t> {
         Fault::new(at, format!("{}: {message}", self.path))
     }
 
-    /// What is valid here, but has no place in the notation of dialects.
+    /// What is valid here, but cannot be expressed in the notation of dialects.
     pub(super) fn refuse(&self, what: impl std::fmt::Display) -> Fault {
         self.fault(format!("{what}; {REMEDY}"))
     }

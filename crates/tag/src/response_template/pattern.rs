@@ -17,8 +17,8 @@ const DEPTH: usize = 16;
 const MAX_SPELLINGS: usize = 16;
 
 /// What is wrong with a parameter that is written in another way than any dialect's.
-pub(super) const UNKNOWN_PARAMETER: &str = "the pattern of a parameter is none that the notation has; expected \
-    such as <p=(?P<key>\\w+)>(?P<value>.*?)</p>";
+pub(super) const UNKNOWN_PARAMETER: &str = "the notation cannot express the pattern of a \
+    parameter; expected for example <p=(?P<key>\\w+)>(?P<value>.*?)</p>";
 
 /// The names of the groups that hold a part of a call or of a parameter.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,7 +33,7 @@ pub(super) struct Captures<'c> {
 /// text does for it, too.
 ///
 /// # Errors
-/// What in it has no place in the notation of dialects.
+/// What in it cannot be expressed in the notation of dialects.
 pub(super) fn read(pattern: &str, captures: Captures<'_>) -> Result<(Vec<Spelling>, bool), String> {
     if pattern.len() > LONGEST {
         return Err(format!(
@@ -138,7 +138,9 @@ impl PatternReader<'_> {
                 Atom::Group(only(DelimiterToken::Same), false)
             }
             c if c.is_ascii_alphanumeric() => {
-                return Err(format!("'\\{c}' has no place in the notation of dialects"));
+                return Err(format!(
+                    "'\\{c}' cannot be expressed in the notation of dialects"
+                ));
             }
             c => Atom::Letter(c),
         })

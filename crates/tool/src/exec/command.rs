@@ -180,7 +180,7 @@ impl Sandbox {
 fn kind(value: &Value) -> Result<SandboxKind, String> {
     match value.as_str().and_then(SandboxKind::of) {
         Some(SandboxKind::None) => Err(
-            "exec.sandbox cannot be \"none\": a tool may ask for more than --sandbox, not for less"
+            "exec.sandbox cannot be \"none\": a tool can only be stricter than --sandbox"
                 .to_owned(),
         ),
         Some(kind) => Ok(kind),
@@ -272,8 +272,8 @@ mod sandbox_tests {
     fn mistakes_in_a_sandbox_name_the_remedy() {
         for (value, want) in [
             (json!(true), "must be an object"),
-            (json!("none"), "not for less"),
-            (json!({"with": "none"}), "not for less"),
+            (json!("none"), "only be stricter than --sandbox"),
+            (json!({"with": "none"}), "only be stricter than --sandbox"),
             (
                 json!({"with": "docker"}),
                 "\"landlock\" or \"bwrap\", not \"docker\"",

@@ -352,7 +352,10 @@ impl AllowedAddresses {
         let entries = members.take("allow", &list)?.unwrap_or_default();
         AllowedAddresses::read(&entries).map_err(|entry| {
             let name = members.name("allow");
-            format!("{name}: {entry:?} is not an address, write it as \"127.0.0.1:8080\", \"10.0.0.0/8\" or \"localhost:8080\"")
+            format!(
+                "{name}: {entry:?} is not an address, write it \
+                as \"127.0.0.1:8080\", \"10.0.0.0/8\" or \"localhost:8080\""
+            )
         })
     }
 

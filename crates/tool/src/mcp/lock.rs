@@ -198,10 +198,7 @@ impl Change {
             }
         }
         if new.has_hidden() {
-            lines.push(
-                "  warning: it has characters that a screen does not show, written as \\u{…} here"
-                    .to_owned(),
-            );
+            lines.push("  warning: it has invisible characters, written as \\u{…} here".to_owned());
         }
         lines
     }
@@ -314,7 +311,7 @@ mod difference_tests {
         for want in [
             "changed: the tool a of the server s\n  description:\n    - two\n    + TWO \\u{e0041}\\u{1b}[2J\n",
             "    -       \"type\": \"string\"\n    +       \"type\": \"number\"\n",
-            "  warning: it has characters that a screen does not show",
+            "  warning: it has invisible characters",
             "new: the tool c of the server s\n  description:\n    + new\n",
             "removed: the tool b of the server s",
         ] {

@@ -153,7 +153,8 @@ pub(crate) fn cancelled(ran: bool, duration: Option<Duration>) -> ToolAnswer {
 /// `ran`: it was started as the event had it; `duration`: how long it ran.
 pub(crate) fn contradicted(ran: bool, duration: Option<Duration>) -> ToolAnswer {
     let ran = if ran {
-        "The call was started as it came first, and was ended or its result does not count; it may have done a part of its work"
+        "The first version of the call was started; it was ended or its result is ignored, and \
+         it may have taken effect in part"
     } else {
         "The call was not run"
     };
@@ -172,7 +173,7 @@ pub(crate) fn taken_back(answer: ToolAnswer) -> ToolAnswer {
         duration: answer.duration,
         ..ToolAnswer::new(
             Status::Cancelled,
-            "The call was taken back after it had started.",
+            "The call was retracted after it had started.",
         )
     }
 }

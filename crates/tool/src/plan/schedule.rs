@@ -290,7 +290,8 @@ fn crowded(most: usize) -> ToolAnswer {
     ToolAnswer::new(
         Status::Denied,
         format!(
-            "The call was not run: at most {most} calls of one turn may run (--max-calls), and so many came before it. Make fewer calls at once, \
+            "The call was not run: at most {most} calls of one turn may run (--max-calls), and \
+             so many came before it. Make fewer calls at once, \
              and the rest in later turns."
         ),
     )

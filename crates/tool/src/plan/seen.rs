@@ -95,7 +95,8 @@ impl SeenCalls {
             _ if !is_same || !call.is_in_response(seen.response.as_deref()) => None,
             SeenState::TakenBack if reads => None,
             SeenState::TakenBack => {
-                let text = "The call was started before and taken back; it is not run twice.";
+                let text =
+                    "The call was already started and then retracted; it does not run twice.";
                 Some(Rc::new(ToolAnswer::new(Status::Cancelled, text)))
             }
             SeenState::Answered(answer) => Some(Rc::new(ToolAnswer {
@@ -131,7 +132,8 @@ fn in_use(call: &RequestedCall, is_same: bool) -> ToolAnswer {
         "Another call with the same id"
     };
     let text = format!(
-        "The call was not run. {what} ({:?}) has come before and has no result yet; its result will follow under that id. Wait for it, then \
+        "The call was not run. {what} ({:?}) has come before and has no result yet; its result \
+         will follow under that id. Wait for it, then \
          call again if another result is needed.",
         call.id
     );

@@ -87,7 +87,7 @@ impl UseCounts {
         let limits = &policy.limits;
         if let Some(most) = limits.calls.filter(|most| self.calls >= *most) {
             return Some(format!(
-                "the conversation may run {most} calls, and has run them"
+                "the conversation may run {most} calls, and has used all of them"
             ));
         }
         if let Some(most) = limits.tokens.filter(|most| self.tokens >= *most) {
@@ -102,7 +102,8 @@ impl UseCounts {
             let limit = seconds(most);
             if behind > CORRECTION {
                 return Some(format!(
-                    "the conversation may run calls for {limit}, and the clock was set back, so nobody knows whether that has passed"
+                    "the conversation may run calls for {limit}, and the clock was set back, so \
+                     the elapsed time is unknown"
                 ));
             }
             if Duration::from_millis(self.latest.saturating_sub(begun)) > most {
@@ -132,7 +133,7 @@ impl UseCounts {
                 let time = seconds(time);
                 let wait = seconds(wait);
                 Some(format!(
-                    "only {calls} such calls may run in {time} ({}); the next one may in {wait}",
+                    "only {calls} such calls may run in {time} ({}); the next one is allowed in {wait}",
                     rule.why()
                 ))
             })
@@ -191,7 +192,7 @@ mod tests {
         assert_eq!([0, 100].map(|now| run.call("a", now)), [None, None]);
         assert_eq!(
             run.call("a", 500).unwrap(),
-            "only 2 such calls may run in 1 s (the rule in line 1 of the policy); the next one may in 1 s"
+            "only 2 such calls may run in 1 s (the rule in line 1 of the policy); the next one is allowed in 1 s"
         );
         assert!(run.call("b", 500).is_none(), "another tool");
         assert!(
@@ -228,7 +229,7 @@ mod tests {
         assert!(run.call("b", 0).is_none());
         assert_eq!(
             run.call("b", 0).unwrap(),
-            "the conversation may run 2 calls, and has run them"
+            "the conversation may run 2 calls, and has used all of them"
         );
 
         let mut run = Run::new("limits = { tokens = 100, time = \"1s\" }");

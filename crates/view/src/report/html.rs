@@ -18,7 +18,7 @@ use std::sync::LazyLock;
 
 pub(crate) const ROW: FormRow = FormRow {
     name: "html",
-    help: "A report as one HTML file, which runs nothing and loads nothing",
+    help: "A report as one HTML file without scripts or external resources",
     view: |surface| Box::new(html(surface.no_time)),
 };
 

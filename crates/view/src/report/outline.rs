@@ -180,7 +180,7 @@ impl Outline {
         if tokens != Tokens::default() {
             let [read, written] = [tokens.read, tokens.written].map(grouped);
             let price = tokens.price();
-            figures.push(("tokens", format!("{read} read, {written} written{price}")));
+            figures.push(("tokens", format!("{read} in · {written} out{price}")));
         }
         figures
     }

@@ -339,10 +339,7 @@ impl Page for Screen {
     fn finish(&mut self, tokens: Tokens) {
         if tokens != Tokens::default() {
             let (Tokens { read, written, .. }, price) = (tokens, tokens.price());
-            self.note(
-                Tone::Quiet,
-                &format!("{read} tokens read, {written} written{price}"),
-            );
+            self.note(Tone::Quiet, &format!("{read} in · {written} out{price}"));
         }
         self.draft.finish(&mut self.pen);
         self.pen.end_row();

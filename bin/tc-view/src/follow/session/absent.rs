@@ -16,7 +16,8 @@ impl Session {
     /// One line, always.
     pub(super) fn open(_: &str, _: &ServiceArgs, _: &Filter) -> Result<Session> {
         bail!(
-            "a session of a service cannot be followed, this build has no network; build it with the feature \"network\" (on by default)"
+            "a session of a service cannot be followed, this build has no network; build it \
+             with the feature \"network\" (on by default)"
         )
     }
 }

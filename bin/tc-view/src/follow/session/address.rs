@@ -16,7 +16,8 @@ pub(super) fn events(url: &str) -> Result<String> {
         .any(|member| member.starts_with("key="));
     if has_key || !client::secrets_in_url(rest).is_empty() {
         bail!(
-            "others on this machine can see a key in an argument: leave it out of the address, and export it as {KEY} or put it into a file for --key-file"
+            "others on this machine can see a key in an argument: leave it out of the address, \
+             and export it as {KEY} or put it into a file for --key-file"
         );
     }
     let whole = rest

@@ -186,7 +186,7 @@ pub(super) fn leave(network: &CommandNetwork) -> Result<(), String> {
     );
     match network {
         CommandNetwork::Off => {
-            enter(both).map_err(|e| format!("a network namespace cannot be had: {e}"))
+            enter(both).map_err(|e| format!("network namespaces are unavailable: {e}"))
         }
         // The rules about TCP hold without it.
         CommandNetwork::NoTcp => enter(both).or(Ok(())),

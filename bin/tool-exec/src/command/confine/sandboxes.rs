@@ -139,7 +139,7 @@ impl Sandboxes {
 fn probe(by: &str, confinement: &Confinement) -> anyhow::Result<()> {
     if let Err(e) = stage::probe(confinement) {
         bail!(
-            "{by} cannot be had: {e}; nothing runs without it ('tool-exec --doctor' shows what can be had)"
+            "{by} is unavailable: {e}; no command runs without it ('tool-exec --doctor' shows what is available)"
         );
     }
     Ok(())

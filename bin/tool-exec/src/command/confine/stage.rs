@@ -82,7 +82,8 @@ pub(crate) fn probe(confinement: &Confinement) -> Result<(), String> {
         .to_owned();
     Err(match (&confinement.kind, &confinement.network) {
         (SandboxKind::Landlock, CommandNetwork::Off) => format!(
-            "{said} (Landlock covers TCP alone; \"network\":\"no-tcp\" in exec.sandbox accepts that other protocols stay open)"
+            "{said} (Landlock covers TCP alone; \"network\":\"no-tcp\" in exec.sandbox accepts \
+             that other protocols stay open)"
         ),
         _ => said,
     })

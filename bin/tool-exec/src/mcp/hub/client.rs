@@ -19,7 +19,7 @@ const GREETING: Duration = Duration::from_secs(10);
 const CHECK: Duration = Duration::from_secs(120);
 
 /// Why a call has no result whose hub has ended.
-const GONE: &str = "the hub that runs it is gone";
+const GONE: &str = "its hub has exited";
 
 /// A hub. Cheap to clone; each request has a connection of its own.
 #[derive(Clone, Debug)]

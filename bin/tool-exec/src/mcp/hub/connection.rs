@@ -19,7 +19,11 @@ pub(super) async fn serve(stream: UnixStream, pool: Rc<Pool>) {
             "it speaks version {version}, and the hub version {VERSION}"
         ))
     } else if servers != hex(&pool.hash()) {
-        Some("its mcpServers, or its --sandbox, are not those that the hub was started with, or the cwd of a server leads to another folder now".to_owned())
+        Some(
+            "its mcpServers, or its --sandbox, are not those that the hub was started with, or \
+            the cwd of a server leads to another folder now"
+                .to_owned(),
+        )
     } else {
         None
     };

@@ -259,10 +259,13 @@ impl UiStream {
     fn ask(&mut self, id: &str, event: &ToolResult<'_>, out: &mut Vec<u8>) {
         // After the reason, the summary has the commands that give the answer in a terminal.
         let summary = event.output_summary.str();
-        let reason = summary.split(" It waits for a person").next();
+        let reason = [" It needs approval", " It waits for a person"]
+            .iter()
+            .find_map(|rest| summary.split_once(rest))
+            .map_or(&*summary, |(reason, _)| reason);
         let ask = UiAsk {
             id: UiAsk::id_of(id, &event.hash.map(Text::str).unwrap_or_default()),
-            reason: reason.unwrap_or_default().to_owned(),
+            reason: reason.to_owned(),
         };
         let Some(call) = self.find(id) else {
             return;

@@ -191,14 +191,21 @@ impl UrlTemplate {
 
     fn check(&self, part: &ItemPart, declared: &dyn Fn(&str) -> bool) -> Result<(), String> {
         match part {
-            ItemPart::Argument(name) if !declared(name) => {
-                Err(format!("{{{name}}} in exec.http.url is not a declared argument, declare it under properties"))
-            }
+            ItemPart::Argument(name) if !declared(name) => Err(format!(
+                "{{{name}}} in exec.http.url is not a declared argument, declare it under properties"
+            )),
             // What other programs would escape, or read in another way (a backslash as a slash).
-            ItemPart::Text(text) if !text.bytes().all(|b| b.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&b)) => Err(
-                "exec.http.url holds a space or another character that is not allowed there, write it percent-encoded, such as %20"
-                    .to_owned(),
-            ),
+            ItemPart::Text(text)
+                if !text
+                    .bytes()
+                    .all(|b| b.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&b)) =>
+            {
+                Err(
+                    "exec.http.url holds a space or another character that is not allowed there, \
+                 write it percent-encoded, such as %20"
+                        .to_owned(),
+                )
+            }
             ItemPart::Text(text) if !text.split('%').skip(1).all(begins_with_hex) => {
                 Err("exec.http.url holds a % that begins no escape, write %25".to_owned())
             }
@@ -239,7 +246,11 @@ fn check_authority(authority: &str) -> Result<(), String> {
         .bytes()
         .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'));
     if host.is_empty() || !(is_number || is_name) {
-        return Err("exec.http.url has no host, or one that is not ASCII: write https://HOST/PATH, an international name as xn--…".to_owned());
+        return Err(
+            "exec.http.url has no host, or one that is not ASCII: write \
+            https://HOST/PATH, an international name as xn--…"
+                .to_owned(),
+        );
     }
     Ok(())
 }
