@@ -508,7 +508,7 @@ fn a_client_that_leaves_the_queue_frees_its_place() {
     let mut call = upstream.next();
     for _ in 0..3 {
         let mut waiting = service.send("POST", CHAT, JSON, STREAM);
-        // A sign of life shows that it waits, and is not refused.
+        // A keep-alive shows that it waits, and is not refused.
         assert_eq!(waiting.until("data: ").status, 200);
         drop(waiting);
         // The place in the queue is free once the server has seen that; until then others are

@@ -34,7 +34,7 @@ pub(crate) fn read(args: &Args, tools: &Tools) -> anyhow::Result<Policy> {
     Ok(policy)
 }
 
-/// The least class that needs a yes. What is typed and what the policy says both hold.
+/// The least class that needs approval. What is typed and what the policy says both hold.
 pub(crate) fn level(permissions: &Permissions, policy: &Policy) -> ApprovalLevel {
     permissions.ask.max(policy.approve).unwrap_or_default()
 }

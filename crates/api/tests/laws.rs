@@ -249,7 +249,7 @@ fn has_failed(lines: &[String], whole: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether nothing is lost with a frame: it is a sign of life, or what is left of it is a comment of
+/// Whether nothing is lost with a frame: it is a keep-alive, or what is left of it is a comment of
 /// an event stream, as which the first line of a body may be read.
 fn is_nothing(frame: &[u8], body: &[u8]) -> bool {
     let is_ping = |frame: Raw<'_>| {

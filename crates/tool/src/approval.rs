@@ -1,4 +1,4 @@
-//! Which calls need a person's yes, and what a person or a rule answered.
+//! Which calls need approval, and what a person or a rule answered.
 
 use serde::Deserialize;
 
@@ -32,7 +32,7 @@ macro_rules! words {
 pub(crate) use words;
 
 words! {
-    /// Which classes need a person's yes, from the least strict to the strictest.
+    /// Which classes need approval, from the least strict to the strictest.
     #[derive(Default, PartialOrd, Ord, Deserialize)]
     #[serde(rename_all = "lowercase")]
     ApprovalLevel {
@@ -49,7 +49,7 @@ words! {
 }
 
 impl ApprovalLevel {
-    /// Whether calls of that class need a person's yes.
+    /// Whether calls of that class need approval.
     pub fn covers(self, class: Class) -> bool {
         match class {
             Class::Danger => self >= ApprovalLevel::Danger,
@@ -78,7 +78,7 @@ words! {
 pub enum PersonAnswer {
     /// The call runs.
     Yes,
-    /// The call runs, and so do the further calls of the same tool in this run that need a yes for
+    /// The call runs, and so do the further calls of the same tool in this run that need approval for
     /// their class alone.
     Always,
     /// The call does not run.
@@ -88,7 +88,7 @@ pub enum PersonAnswer {
     Nothing,
 }
 
-/// Why a call needs a person's yes.
+/// Why a call needs approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// Its class, under `--ask`.

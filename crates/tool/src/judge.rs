@@ -57,7 +57,7 @@ pub struct Judge {
 
 impl Judge {
     /// Decides on a call: returns what to run, or the answer if the call must not run. Whether it
-    /// also needs a person's yes is [`Judge::consent`]'s part. `starts` is how often calls of this
+    /// also needs approval is [`Judge::consent`]'s part. `starts` is how often calls of this
     /// id have been started before.
     ///
     /// # Errors
@@ -304,7 +304,7 @@ pub struct Rules {
     pub deny: Vec<Glob>,
     /// The calls of a tool whose name matches one of these are somebody else's.
     pub leave: Vec<Glob>,
-    /// Which classes need a person's yes.
+    /// Which classes need approval.
     pub approve: ApprovalLevel,
     /// The calls that a person has approved. Each approval counts for one start.
     pub approved: HashSet<CallReference>,

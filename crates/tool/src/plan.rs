@@ -452,7 +452,7 @@ pub struct PlanSettings {
     pub choice: u32,
     /// How many calls of one turn are run; further ones are denied.
     pub max_calls: usize,
-    /// Whether a person can be asked. If not, a call that needs a yes is pending.
+    /// Whether a person can be asked. If not, a call that needs approval is pending.
     pub can_ask: bool,
     /// How many calls of one turn may wait for a person's answer; further ones are denied.
     pub max_questions: usize,
@@ -540,7 +540,7 @@ pub struct Question {
     pub call: Rc<RequestedCall>,
     /// What would run.
     pub ready: Rc<ReadyCall>,
-    /// Why it needs a yes.
+    /// Why it needs approval.
     pub reason: Reason,
 }
 

@@ -37,7 +37,7 @@ pub struct CallBudget {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
-    /// The least class that needs a person's yes.
+    /// The least class that needs approval.
     pub approve: Option<ApprovalLevel>,
     /// If there are any, a name must match one of them.
     #[serde(deserialize_with = "globs")]
@@ -182,9 +182,9 @@ pub struct PolicyError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Effect {
-    /// They run without a person's yes.
+    /// They run without approval.
     Allow,
-    /// They need a person's yes.
+    /// They need approval.
     Ask,
     /// They do not run.
     Deny,

@@ -286,13 +286,13 @@ pub(crate) struct Answering {
     /// The machines that the answer goes through.
     pub pipe: Rc<Pipe>,
     has_ended: bool,
-    /// When the next sign of life is due.
+    /// When the next keep-alive is due.
     timer: Pin<Box<Sleep>>,
     keep_alive: Duration,
 }
 
 impl Answering {
-    /// The answer whose events `work` pushes into `pipe`, with a sign of life after each pause of
+    /// The answer whose events `work` pushes into `pipe`, with a keep-alive after each pause of
     /// `keep_alive`.
     pub(crate) fn new(
         work: impl Future<Output = ()> + 'static,

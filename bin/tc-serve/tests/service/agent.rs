@@ -82,7 +82,7 @@ pub(crate) fn tool(name: &str, class: &str, script: &str, more: &Value) -> Value
     tool
 }
 
-/// A tool whose calls need a person's yes, and which appends a line to the file `ran` each time that
+/// A tool whose calls need approval, and which appends a line to the file `ran` each time that
 /// it runs.
 pub(crate) fn remove() -> Value {
     tool(

@@ -12,7 +12,7 @@ pub(crate) struct QuestionStyle {
     pub is_coloured: bool,
 }
 
-/// What is shown of a call before the prompt: the tool, why it needs a yes, what will run, the
+/// What is shown of a call before the prompt: the tool, why it needs approval, what will run, the
 /// whole arguments, and the hash. `redactor` takes the keys that the tools file holds out of what
 /// will run; the arguments are shown as they are, since the answer binds to them.
 pub(super) fn details(question: &Question, style: QuestionStyle, redactor: &Redactor) -> String {

@@ -34,7 +34,7 @@ pub(crate) trait AnswerWriter {
     }
 
     /// Writes what keeps the connection alive, between two steps after `Begin`: a comment, unless
-    /// the API has an event for it. Some clients count only events as a sign of life.
+    /// the API has an event for it. Some clients count only events as a keep-alive.
     fn keep_alive(&mut self) {
         self.bytes().extend_from_slice(b": keep-alive\n\n");
     }

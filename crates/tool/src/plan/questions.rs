@@ -1,4 +1,4 @@
-//! A person's part in the schedule: which calls need a yes, the questions, one after the other, and
+//! A person's part in the schedule: which calls need approval, the questions, one after the other, and
 //! what an answer does.
 
 use super::turn::PlannedState;

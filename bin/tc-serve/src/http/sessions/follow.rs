@@ -100,7 +100,7 @@ pub(super) struct Following {
     pub _place: FollowerPlace,
     /// What is sent.
     pub form: LineForm,
-    /// How often a pause gets a sign of life.
+    /// How often a pause gets a keep-alive.
     pub keep_alive: Duration,
     /// After which time the answer ends, at the next pause.
     pub most: Option<Duration>,
@@ -157,7 +157,7 @@ impl Following {
             match next {
                 Ok(lines) => return lines.ok(),
                 Err(_) if last.is_some_and(|last| last <= Instant::now()) => return None,
-                // A sign of life in plain lines would change the bytes.
+                // A keep-alive in plain lines would change the bytes.
                 Err(_) if self.form == LineForm::Lines => {}
                 Err(_) => out.send(b": keep-alive\n\n".to_vec()).await,
             }
