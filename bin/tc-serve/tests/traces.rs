@@ -253,7 +253,7 @@ fn a_full_disk_is_one_warning_and_no_answer_notices() {
         assert_eq!(answer.status, 200, "{}", answer.body);
     }
     let errors = ended(service);
-    assert_eq!(errors.matches("traces are lost").count(), 1, "{errors}");
+    assert_eq!(errors.matches("traces are dropped").count(), 1, "{errors}");
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn no_line_is_written_in_part() {
     service.limit(Some(length + 100));
     assert_eq!(ask(), 200);
     let errors = ended(service);
-    assert_eq!(errors.matches("traces are lost").count(), 1, "{errors}");
+    assert_eq!(errors.matches("traces are dropped").count(), 1, "{errors}");
     assert_eq!(std::fs::metadata(&file).unwrap().len(), length);
     assert_eq!(traces(&file).len(), 1);
 }
