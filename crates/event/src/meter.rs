@@ -32,10 +32,11 @@ impl Meter {
     pub fn take(&mut self, event: &Event<'_>) {
         let known = self.choices.len().max(1);
         self.choices.place(event.choice(), || ());
-        self.bytes += (self.choices.len() - known) * CHOICE + size(event);
+        self.bytes += (self.choices.len() - known) * CHOICE;
         match event.kind() {
             Kind::ToolCallDelta => {
                 let delta = ToolCallDelta::read(event);
+                self.bytes += delta_size(&delta);
                 let call = Some((event.choice(), delta.index));
                 if delta.tool_name.is_some() || call != self.call {
                     self.call = call;
@@ -46,9 +47,9 @@ impl Meter {
                 if self.text != Some(kind) =>
             {
                 self.text = Some(kind);
-                self.bytes += BLOCK;
+                self.bytes += BLOCK + size(event);
             }
-            _ => {}
+            _ => self.bytes += size(event),
         }
     }
 
@@ -67,20 +68,14 @@ impl Meter {
 
 /// The bytes of an event that may be kept.
 fn size(event: &Event<'_>) -> usize {
-    let json = |json: Option<Json<'_>>| json.map_or(0, |json| json.text().len());
-    let text = |text: Option<Text<'_>>| text.map_or(0, Text::size);
     match event.kind() {
         Kind::ContentDelta => ContentDelta::read(event).text.size(),
         Kind::RefusalDelta => RefusalDelta::read(event).text.size(),
         Kind::Thinking => {
             let Thinking { text, provider } = Thinking::read(event);
-            text.size() + json(provider)
+            text.size() + json_size(provider)
         }
-        Kind::ToolCallDelta => {
-            let delta = ToolCallDelta::read(event);
-            let texts = [delta.tool_id, delta.tool_name, delta.arguments];
-            texts.map(text).iter().sum::<usize>() + json(delta.provider)
-        }
+        Kind::ToolCallDelta => delta_size(&ToolCallDelta::read(event)),
         // They are read and not kept.
         Kind::StreamStart
         | Kind::StreamEnd
@@ -91,6 +86,16 @@ fn size(event: &Event<'_>) -> usize {
         | Kind::Response => 0,
         _ => event.raw().len(),
     }
+}
+
+fn delta_size(delta: &ToolCallDelta<'_>) -> usize {
+    let size = |text: Option<Text<'_>>| text.map_or(0, Text::size);
+    let head = size(delta.tool_id) + size(delta.tool_name);
+    head + size(delta.arguments) + json_size(delta.provider)
+}
+
+fn json_size(json: Option<Json<'_>>) -> usize {
+    json.map_or(0, |json| json.text().len())
 }
 
 #[cfg(test)]
