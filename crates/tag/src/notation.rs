@@ -423,7 +423,7 @@ mod tests {
             ),
             (
                 &format!("{call}'<a>{{name}}'"),
-                "2: call: a name or id is followed by nothing that ends it",
+                "2: call: nothing ends a name or id",
             ),
             (
                 &format!("{call}'<a> {{name, arguments}}'"),
@@ -447,7 +447,7 @@ mod tests {
             ),
             (
                 &format!("{call}'(<a>){{name, arguments}}'"),
-                "1: call: it begins with nothing that marks it",
+                "1: call: it does not begin with a marker",
             ),
             (&format!("{call}'{{text}}<a>{{name}}<b>'"), "1: call: "),
             (

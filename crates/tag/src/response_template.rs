@@ -741,11 +741,11 @@ mod tests {
             ),
             (
                 tags("<p>(?P<value>.*?)</p>"),
-                "tag_pattern: the pattern of a parameter is none",
+                "tag_pattern: the notation cannot express the pattern of a parameter",
             ),
             (
                 tags("<p=(?P<key>a|b)>(?P<value>.*?)</p>"),
-                "tag_pattern: the pattern of a parameter is none",
+                "tag_pattern: the notation cannot express the pattern of a parameter",
             ),
             (
                 tags("<p=(?P<key>.*?)>(?P<value>.*?)(?:</p>|</q>)"),
