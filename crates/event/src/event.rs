@@ -12,15 +12,16 @@ pub struct Event<'a> {
     kind: Kind,
     stream: Option<Raw<'a>>,
     choice: u32,
-    t: Option<Raw<'a>>,
     source: EventSource<'a>,
 }
 
 /// What an event was made from.
 #[derive(Clone, Copy, Debug)]
 enum EventSource<'a> {
-    Line(LineMembers<'a>),
-    Payload(&'a Payload<'a>),
+    /// The members of a line, and its `t`.
+    Line(LineMembers<'a>, Option<LineSlot>),
+    /// A payload, and its `t`.
+    Payload(&'a Payload<'a>, Option<Raw<'a>>),
 }
 
 impl<'a> Event<'a> {
@@ -36,8 +37,7 @@ impl<'a> Event<'a> {
             kind: payload.kind(),
             stream,
             choice,
-            t,
-            source: EventSource::Payload(payload),
+            source: EventSource::Payload(payload, t),
         }
     }
 
@@ -47,7 +47,7 @@ impl<'a> Event<'a> {
         kind: Kind,
         stream: Option<Raw<'a>>,
         choice: u32,
-        t: Option<Raw<'a>>,
+        t: Option<LineSlot>,
         line: &'a str,
         slots: &'a [LineSlot],
     ) -> Self {
@@ -55,25 +55,18 @@ impl<'a> Event<'a> {
             kind,
             stream,
             choice,
-            t,
-            source: EventSource::Line(LineMembers { line, slots }),
+            source: EventSource::Line(LineMembers { line, slots }, t),
         }
     }
 
     /// The line without its line feed: as it came, or as the payload would be written.
     pub fn raw(&self) -> Cow<'a, str> {
         match self.source {
-            EventSource::Line(members) => Cow::Borrowed(members.line),
-            EventSource::Payload(payload) => {
+            EventSource::Line(members, _) => Cow::Borrowed(members.line),
+            EventSource::Payload(payload, t) => {
                 let mut line = Vec::new();
                 let text = |raw: Option<Raw<'a>>| raw.map(Raw::text);
-                payload::line(
-                    &mut line,
-                    payload,
-                    text(self.stream),
-                    self.choice,
-                    text(self.t),
-                );
+                payload::line(&mut line, payload, text(self.stream), self.choice, text(t));
                 Cow::Owned(String::from_utf8(line).unwrap_or_default())
             }
         }
@@ -90,14 +83,14 @@ impl<'a> Event<'a> {
     #[inline]
     pub fn names_call(&self) -> bool {
         match self.source {
-            EventSource::Line(members) => members
+            EventSource::Line(members, _) => members
                 .slots
                 .iter()
                 .any(|s| matches!(s.field, LineField::ToolId | LineField::ToolName)),
-            EventSource::Payload(Payload::ToolCallDelta(delta)) => {
+            EventSource::Payload(Payload::ToolCallDelta(delta), _) => {
                 delta.tool_id.is_some() || delta.tool_name.is_some()
             }
-            EventSource::Payload(payload) => matches!(payload, Payload::ToolCall(_)),
+            EventSource::Payload(payload, _) => matches!(payload, Payload::ToolCall(_)),
         }
     }
 
@@ -105,8 +98,8 @@ impl<'a> Event<'a> {
     #[inline]
     pub fn payload(&self) -> Option<Payload<'a>> {
         match self.source {
-            EventSource::Line(members) => Payload::of_line(self.kind, members),
-            EventSource::Payload(payload) => Some(*payload),
+            EventSource::Line(members, _) => Payload::of_line(self.kind, members),
+            EventSource::Payload(payload, _) => Some(*payload),
         }
     }
 
@@ -125,7 +118,10 @@ impl<'a> Event<'a> {
     /// Milliseconds since `stream_start`, as JSON.
     #[inline]
     pub fn t(&self) -> Option<Raw<'a>> {
-        self.t
+        match self.source {
+            EventSource::Line(members, t) => t.map(|slot| slot.value(members.line)),
+            EventSource::Payload(_, t) => t,
+        }
     }
 
     /// The event as one of the unnamed stream, for a reader of one stream, to whom machines hand on
@@ -140,8 +136,8 @@ impl<'a> Event<'a> {
 
     fn slots(&self) -> LineMembers<'a> {
         match self.source {
-            EventSource::Line(members) => members,
-            EventSource::Payload(_) => LineMembers {
+            EventSource::Line(members, _) => members,
+            EventSource::Payload(..) => LineMembers {
                 line: "",
                 slots: &[],
             },
@@ -179,9 +175,9 @@ macro_rules! readers {
             #[inline(always)]
             pub fn read(event: &event!($($lt)?)) -> Self {
                 match event.source {
-                    EventSource::Line(members) => $name::of_line(members),
-                    EventSource::Payload(Payload::$name(payload)) => *payload,
-                    EventSource::Payload(_) => $name::default(),
+                    EventSource::Line(members, _) => $name::of_line(members),
+                    EventSource::Payload(Payload::$name(payload), _) => *payload,
+                    EventSource::Payload(..) => $name::default(),
                 }
             }
         }

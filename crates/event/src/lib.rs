@@ -23,6 +23,7 @@ mod scan;
 mod shell;
 mod slot;
 mod surrogates;
+mod template;
 mod text;
 pub mod unit;
 pub mod url;

@@ -81,7 +81,7 @@ impl<M: Machine> LineHandler for Demux<M> {
             out,
             at,
             stream: event.stream().map(|s| s.text()),
-            t: event.t().map(|t| t.text()),
+            event: Some(event),
             lost: false,
         };
         self.push(event, &mut sink)
@@ -101,7 +101,7 @@ impl<M: Machine> LineHandler for Demux<M> {
                 out,
                 at: (0, 0),
                 stream: stream.as_deref(),
-                t: None,
+                event: None,
                 lost: false,
             });
         }
@@ -170,8 +170,16 @@ struct MachineSink<'h, 'b> {
     out: &'h mut LineWriter<'b>,
     at: (usize, usize),
     stream: Option<&'h str>,
-    t: Option<&'h str>,
+    /// The event of the line; `None` at the end of the input.
+    event: Option<&'h Event<'h>>,
     lost: bool,
+}
+
+impl<'h> MachineSink<'h, '_> {
+    /// The time of the line, which only new events need.
+    fn t(&self) -> Option<&'h str> {
+        self.event?.t().map(Raw::text)
+    }
 }
 
 impl Sink for MachineSink<'_, '_> {
@@ -181,7 +189,7 @@ impl Sink for MachineSink<'_, '_> {
     }
 
     fn write(&mut self, choice: u32, payload: &Payload<'_>) {
-        self.lost |= self.out.put_event(payload, self.stream, choice, self.t);
+        self.lost |= self.out.put_event(payload, self.stream, choice, self.t());
     }
 
     fn lost(&self) -> bool {
@@ -189,7 +197,8 @@ impl Sink for MachineSink<'_, '_> {
     }
 
     fn too_long(&mut self, kind: Kind, length: usize) {
-        self.out.put_too_long(kind, length, self.stream, 0, self.t);
+        self.out
+            .put_too_long(kind, length, self.stream, 0, self.t());
         self.lost = true;
     }
 }

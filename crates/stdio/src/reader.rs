@@ -117,9 +117,17 @@ impl<'o> LineReader<'o> {
         let mut next = 0;
         while next < bytes.len() {
             let at = next;
+            self.number += 1;
+            let alike = text.and_then(|text| self.scanner.read_alike(text, at));
+            if let Some((event, end)) = alike.filter(|(_, end)| end - at <= self.options.max_line) {
+                next = (end + 1).min(bytes.len());
+                if handler.event(&event, (at, next), &mut out) && self.options.stop_when_settled {
+                    return self.end(out).map(|()| true);
+                }
+                continue;
+            }
             let end = memchr::memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |n| at + n);
             next = (end + 1).min(bytes.len());
-            self.number += 1;
             let line = &bytes[at..end];
             let whole = (line, line.len() as u64);
             let text = match text {
