@@ -60,6 +60,7 @@ impl<'a> Text<'a> {
     }
 
     /// The length of the text in bytes.
+    #[inline]
     pub fn len(self) -> usize {
         self.plain()
             .map_or_else(|| self.unescaped().len(), str::len)

@@ -19,7 +19,9 @@ pub(crate) trait Fields<'a>: Default {
     #[inline(always)]
     fn of_line(members: LineMembers<'a>) -> Self {
         let mut payload = Self::default();
-        members.iter().for_each(|member| payload.take(member));
+        for member in members.iter() {
+            payload.take(member);
+        }
         payload
     }
 }
