@@ -70,6 +70,7 @@ impl OpenStream {
     }
 
     /// Counts an event of which something is kept. Ends the turn as failed where that is too much.
+    #[inline]
     pub(crate) fn count(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         let Some(most) = self.options.max_kept.filter(|_| !self.is_over) else {
             return;

@@ -29,6 +29,7 @@ impl Meter {
     }
 
     /// An event came in.
+    #[inline]
     pub fn take(&mut self, event: &Event<'_>) {
         let known = self.choices.len().max(1);
         self.choices.place(event.choice(), || ());
@@ -36,20 +37,27 @@ impl Meter {
         match event.kind() {
             Kind::ToolCallDelta => {
                 let delta = ToolCallDelta::read(event);
-                self.bytes += delta_size(&delta);
+                self.bytes += size_of_call(&delta);
                 let call = Some((event.choice(), delta.index));
                 if delta.tool_name.is_some() || call != self.call {
                     self.call = call;
                     self.bytes += CALL;
                 }
             }
-            kind @ (Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking)
-                if self.text != Some(kind) =>
-            {
-                self.text = Some(kind);
-                self.bytes += BLOCK + size(event);
+            Kind::ContentDelta => {
+                let size = ContentDelta::read(event).text.size();
+                self.text(Kind::ContentDelta, size);
             }
+            kind @ (Kind::RefusalDelta | Kind::Thinking) => self.text(kind, size(event)),
             _ => self.bytes += size(event),
+        }
+    }
+
+    fn text(&mut self, kind: Kind, size: usize) {
+        self.bytes += size;
+        if self.text != Some(kind) {
+            self.text = Some(kind);
+            self.bytes += BLOCK;
         }
     }
 
@@ -66,6 +74,20 @@ impl Meter {
     }
 }
 
+/// The bytes of a JSON value that may be kept.
+#[inline]
+fn size_of_json(json: Option<Json<'_>>) -> usize {
+    json.map_or(0, |json| json.text().len())
+}
+
+/// The bytes of the delta of a call that may be kept.
+#[inline]
+fn size_of_call(delta: &ToolCallDelta<'_>) -> usize {
+    let texts = [delta.tool_id, delta.tool_name, delta.arguments];
+    let texts = texts.map(|text| text.map_or(0, Text::size));
+    texts.iter().sum::<usize>() + size_of_json(delta.provider)
+}
+
 /// The bytes of an event that may be kept.
 fn size(event: &Event<'_>) -> usize {
     match event.kind() {
@@ -73,9 +95,9 @@ fn size(event: &Event<'_>) -> usize {
         Kind::RefusalDelta => RefusalDelta::read(event).text.size(),
         Kind::Thinking => {
             let Thinking { text, provider } = Thinking::read(event);
-            text.size() + json_size(provider)
+            text.size() + size_of_json(provider)
         }
-        Kind::ToolCallDelta => delta_size(&ToolCallDelta::read(event)),
+        Kind::ToolCallDelta => size_of_call(&ToolCallDelta::read(event)),
         // They are read and not kept.
         Kind::StreamStart
         | Kind::StreamEnd
@@ -86,16 +108,6 @@ fn size(event: &Event<'_>) -> usize {
         | Kind::Response => 0,
         _ => event.raw().len(),
     }
-}
-
-fn delta_size(delta: &ToolCallDelta<'_>) -> usize {
-    let size = |text: Option<Text<'_>>| text.map_or(0, Text::size);
-    let head = size(delta.tool_id) + size(delta.tool_name);
-    head + size(delta.arguments) + json_size(delta.provider)
-}
-
-fn json_size(json: Option<Json<'_>>) -> usize {
-    json.map_or(0, |json| json.text().len())
 }
 
 #[cfg(test)]
