@@ -119,7 +119,7 @@ impl Detect {
     }
 
     /// Shows an event to the checker while the event may change the decision.
-    #[inline]
+    #[inline(always)]
     fn ask(&mut self, at: usize, event: &Event<'_>, out: &mut dyn Sink) {
         let choice = &mut self.choices[at];
         match choice.decided {
@@ -228,16 +228,10 @@ impl Machine for Detect {
                     self.decided_before(event.choice(), &decision);
                 }
             }
-            Kind::ContentDelta
-            | Kind::RefusalDelta
-            | Kind::Thinking
-            | Kind::ToolCallDelta
-            | Kind::ToolCall
-            | Kind::Retract
-            | Kind::Error => {
+            kind => {
                 let at = self.choice(event.choice());
                 let choice = &mut self.choices[at];
-                match event.kind() {
+                match kind {
                     Kind::ToolCallDelta | Kind::ToolCall => choice.calls.begin(event),
                     Kind::Retract => choice.calls.retract(event),
                     Kind::ContentDelta if choice.decided.is_none() => {
@@ -246,13 +240,10 @@ impl Machine for Detect {
                     Kind::RefusalDelta if choice.decided.is_none() => {
                         choice.bytes += RefusalDelta::read(event).text.len() as u64;
                     }
+                    // Events between streams are for the checker alone: a command (`cmd:`) looks at
+                    // them.
                     _ => {}
                 }
-                self.ask(at, event, out);
-            }
-            // Events between streams, which only a command (`cmd:`) looks at.
-            _ => {
-                let at = self.choice(event.choice());
                 self.ask(at, event, out);
             }
         }
