@@ -32,10 +32,12 @@ impl Machine for Accumulate {
         match event.kind() {
             Kind::StreamStart => stream.start(event, out),
             Kind::ContentDelta if keeps_text => {
+                let delta = ContentDelta::read(event);
                 let draft = &mut stream.choice_of(event).draft;
-                draft
-                    .half
-                    .push_text(ContentDelta::read(event).text, &mut draft.content);
+                draft.half.push_text(delta.text, &mut draft.content);
+                out.pass();
+                stream.count(|meter| meter.take_text(event.choice(), &delta), out);
+                return;
             }
             Kind::RefusalDelta if keeps_text => {
                 let draft = &mut stream.choice_of(event).draft;
@@ -55,12 +57,7 @@ impl Machine for Accumulate {
                     .draft
                     .think(text, provider.map(Json::text).as_deref(), begun);
             }
-            Kind::ToolCallDelta => {
-                if keeps {
-                    stream.delta(event, out);
-                }
-                is_passed &= stream.options.keep_deltas && !stream.options.live;
-            }
+            Kind::ToolCallDelta => return stream.delta(event, out),
             Kind::ToolCall if keeps => stream.passed(event),
             Kind::ToolCallPartial if keeps => stream.choice_of(event).has_partials = true,
             Kind::Retract => {
@@ -92,10 +89,10 @@ impl Machine for Accumulate {
         }
         match event.kind() {
             Kind::ToolCall if !keeps && is_passed => self.stream.refuse(event, out),
-            Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking if keeps_text => {
-                self.stream.count(event, out);
+            Kind::RefusalDelta | Kind::Thinking if keeps_text => {
+                self.stream.count(|meter| meter.take(event), out);
             }
-            Kind::ToolCallDelta | Kind::ToolCall | Kind::Warning => self.stream.count(event, out),
+            Kind::ToolCall | Kind::Warning => self.stream.count(|meter| meter.take(event), out),
             _ => {}
         }
     }

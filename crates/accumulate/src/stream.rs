@@ -69,13 +69,13 @@ impl OpenStream {
         }
     }
 
-    /// Counts an event of which something is kept. Ends the turn as failed where that is too much.
+    /// Counts with `take` an event of which something is kept. Ends the turn as failed where that is too much.
     #[inline]
-    pub(crate) fn count(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
+    pub(crate) fn count(&mut self, take: impl FnOnce(&mut Meter), out: &mut dyn Sink) {
         let Some(most) = self.options.max_kept.filter(|_| !self.is_over) else {
             return;
         };
-        self.meter.take(event);
+        take(&mut self.meter);
         if self.meter.bytes() > most {
             self.overrun(out);
         }
@@ -143,6 +143,18 @@ impl OpenStream {
     /// Takes a `tool_call_delta`.
     pub(crate) fn delta(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         let delta = ToolCallDelta::read(event);
+        if !self.is_over {
+            self.merge(&delta, event, out);
+        }
+        if self.options.keep_deltas && !self.options.live {
+            out.pass();
+        }
+        self.count(|meter| meter.take_call(event.choice(), &delta), out);
+    }
+
+    /// Merges a delta into its call.
+    #[inline(always)]
+    fn merge(&mut self, delta: &ToolCallDelta<'_>, event: &Event<'_>, out: &mut dyn Sink) {
         let number = event.choice();
         let at = self.choice(number);
         let origin = RouteContext {
@@ -154,7 +166,7 @@ impl OpenStream {
         let choice = &mut self.choices[at];
         let before = choice.calls.list.len();
         let latest = choice.calls.latest();
-        let routed = choice.calls.take(&delta, origin, &mut self.oddities);
+        let routed = choice.calls.take(delta, origin, &mut self.oddities);
         if !self.oddities.is_empty() {
             self.warn(event, out);
         }

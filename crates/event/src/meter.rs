@@ -29,32 +29,50 @@ impl Meter {
     }
 
     /// An event came in.
-    #[inline]
     pub fn take(&mut self, event: &Event<'_>) {
-        let known = self.choices.len().max(1);
-        self.choices.place(event.choice(), || ());
-        self.bytes += (self.choices.len() - known) * CHOICE;
+        let choice = event.choice();
         match event.kind() {
-            Kind::ToolCallDelta => {
-                let delta = ToolCallDelta::read(event);
-                self.bytes += size_of_call(&delta);
-                let call = Some((event.choice(), delta.index));
-                if delta.tool_name.is_some() || call != self.call {
-                    self.call = call;
-                    self.bytes += CALL;
+            Kind::ToolCallDelta => self.take_call(choice, &ToolCallDelta::read(event)),
+            Kind::ContentDelta => self.take_text(choice, &ContentDelta::read(event)),
+            kind => {
+                self.choice(choice);
+                self.bytes += size(event);
+                if matches!(kind, Kind::RefusalDelta | Kind::Thinking) {
+                    self.block(kind);
                 }
             }
-            Kind::ContentDelta => {
-                let size = ContentDelta::read(event).text.size();
-                self.text(Kind::ContentDelta, size);
-            }
-            kind @ (Kind::RefusalDelta | Kind::Thinking) => self.text(kind, size(event)),
-            _ => self.bytes += size(event),
         }
     }
 
-    fn text(&mut self, kind: Kind, size: usize) {
-        self.bytes += size;
+    /// As [`Meter::take`], for a delta of a call that was read already.
+    #[inline]
+    pub fn take_call(&mut self, choice: u32, delta: &ToolCallDelta<'_>) {
+        self.choice(choice);
+        self.bytes += size_of_call(delta);
+        let call = Some((choice, delta.index));
+        if delta.tool_name.is_some() || call != self.call {
+            self.call = call;
+            self.bytes += CALL;
+        }
+    }
+
+    /// As [`Meter::take`], for a text that was read already.
+    #[inline]
+    pub fn take_text(&mut self, choice: u32, delta: &ContentDelta<'_>) {
+        self.choice(choice);
+        self.bytes += delta.text.size();
+        self.block(Kind::ContentDelta);
+    }
+
+    #[inline]
+    fn choice(&mut self, number: u32) {
+        let known = self.choices.len().max(1);
+        self.choices.place(number, || ());
+        self.bytes += (self.choices.len() - known) * CHOICE;
+    }
+
+    #[inline]
+    fn block(&mut self, kind: Kind) {
         if self.text != Some(kind) {
             self.text = Some(kind);
             self.bytes += BLOCK;
