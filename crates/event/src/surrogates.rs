@@ -80,6 +80,7 @@ impl Surrogates {
     }
 
     /// Writes U+FFFD for a half that was kept and never completed.
+    #[inline]
     pub fn finish(&mut self, out: &mut String) {
         if self.high.take().is_some() {
             out.push('\u{fffd}');

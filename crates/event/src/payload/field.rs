@@ -256,7 +256,11 @@ macro_rules! integers {
 
             #[inline]
             fn read(value: Raw<'a>) -> Option<Self> {
-                value.text().parse().ok()
+                // Most are an index, of one digit.
+                match value.text().as_bytes() {
+                    [digit @ b'0'..=b'9'] => Some((digit - b'0').into()),
+                    _ => value.text().parse().ok(),
+                }
             }
 
             #[inline]
