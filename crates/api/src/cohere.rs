@@ -56,6 +56,10 @@ impl Decoder for Cohere {
         }
     }
 
+    fn repeats(&self) -> bool {
+        true
+    }
+
     fn is_whole(&self, body: Raw<'_>) -> bool {
         body.get("type").is_none() && body.get("message").is_some_and(Raw::is_object)
     }

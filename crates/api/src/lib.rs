@@ -38,6 +38,7 @@ mod request;
 pub mod sse;
 mod stream;
 pub mod tape;
+mod template;
 mod turn;
 mod ui;
 mod verbatim;
@@ -75,3 +76,6 @@ pub use crate::ui::{Chat, ChatMessage, ChatTrigger, UiFront, UiOptions, UiRunner
 #[cfg(test)]
 #[path = "tests/support.rs"]
 mod support;
+#[cfg(test)]
+#[path = "tests/templates.rs"]
+mod templates;

@@ -6,6 +6,7 @@ use crate::framing::{Frame, Framing};
 use crate::no_data::is_no_data;
 use crate::recognise::{answer_id, begins, mismatch, unread};
 use crate::tape::LogDecoder;
+use crate::template::{FrameEffect, FrameTemplate};
 use crate::turn::{Decoder, EventWriter, TurnState};
 use event::payload::{FinishReason, SessionStats};
 use event::{Index, Raw, Sink};
@@ -41,6 +42,7 @@ struct Reader {
     max_frame: usize,
     decoder: Box<dyn Decoder>,
     index: Index,
+    template: FrameTemplate,
 }
 
 impl Stream {
@@ -58,6 +60,7 @@ impl Stream {
                 max_frame,
                 decoder: (api.provider().decoder)(),
                 index: Index::default(),
+                template: FrameTemplate::default(),
             },
             turn: TurnState::new(api.name(), options),
         }
@@ -227,6 +230,10 @@ impl Reader {
             Frame::Damaged(why) => return self.damaged(why, turn),
             Frame::TooLong => return self.too_long(turn),
         };
+        if let Some((delta, piece)) = self.template.delta(name, text) {
+            return self.decoder.delta(delta, piece, turn);
+        }
+        self.template.clear();
         let data = match Raw::indexed(text, &mut self.index) {
             Ok(data) if data.has_members() => data,
             Ok(_) => return self.unreadable(name, text, "is not a JSON object with members", turn),
@@ -248,7 +255,11 @@ impl Reader {
             self.is_whole = true;
             self.decoder.whole(data, turn);
         } else {
+            turn.effect = FrameEffect::default();
             self.decoder.frame(name, data, turn);
+            if self.decoder.repeats() {
+                self.template.keep(name, text, &turn.effect);
+            }
         }
         if turn.marked {
             self.end(&End::Eof, turn);
@@ -288,6 +299,7 @@ impl Reader {
         *turn.state = TurnState::new(self.api.name(), options);
         self.decoder = (self.api.provider().decoder)();
         (self.first, self.is_whole) = (None, false);
+        self.template.clear();
     }
 
     /// The frame that the end of the body leaves.
@@ -415,5 +427,18 @@ impl Reader {
             &turn.redacted(text),
             &turn.options.words,
         )
+    }
+}
+
+#[cfg(test)]
+impl Stream {
+    /// Makes the next frame one that is read in full.
+    pub(crate) fn forget_template(&mut self) {
+        self.reader.template.clear();
+    }
+
+    /// Whether a frame without a name would be read by the template.
+    pub(crate) fn has_template_for(&self, frame: &str) -> bool {
+        self.reader.template.delta(None, frame).is_some()
     }
 }

@@ -3,6 +3,7 @@
 use crate::failure::{StreamFailure, Words};
 use crate::members::minified;
 use crate::price::Price;
+use crate::template::{DeltaKind, FrameDelta, FrameEffect};
 use event::payload::{
     ContentDelta, Details, Error, FinishReason, RefusalDelta, Retract, RetractReason, ServerItem,
     SessionStats, StreamEnd, StreamStart, Thinking, ToolCallDelta, Warning,
@@ -50,6 +51,8 @@ pub(crate) struct TurnState {
     answer: HashMap<String, String>,
     /// The provider's counts as they came.
     counts: Vec<String>,
+    /// What the frame at hand did.
+    pub effect: FrameEffect,
 }
 
 #[derive(Debug, Default)]
@@ -85,6 +88,7 @@ impl TurnState {
             early: Vec::new(),
             answer: HashMap::new(),
             counts: Vec::new(),
+            effect: FrameEffect::default(),
         }
     }
 
@@ -187,7 +191,9 @@ impl EventWriter<'_> {
     /// ones stay.
     pub(crate) fn counts(&mut self, counts: Raw<'_>, adds: bool) {
         if self.options.details {
-            if !adds {
+            if adds {
+                self.effect.unique();
+            } else {
                 self.counts.clear();
             }
             self.counts.push(minified(counts));
@@ -195,6 +201,7 @@ impl EventWriter<'_> {
     }
 
     fn detail(&mut self, choice: u32, place: &'static str, json: String) {
+        self.effect.unique();
         if self.started {
             self.out.emit(
                 choice,
@@ -245,11 +252,17 @@ impl EventWriter<'_> {
 
     /// Notes that the decoder keeps so many more bytes of what came.
     pub(crate) fn keep(&mut self, bytes: usize) {
+        if bytes > 0 {
+            self.effect.unique();
+        }
         self.kept += bytes;
     }
 
     /// Notes that the decoder keeps so many bytes less.
     pub(crate) fn free(&mut self, bytes: usize) {
+        if bytes > 0 {
+            self.effect.unique();
+        }
         self.kept = self.kept.saturating_sub(bytes);
     }
 
@@ -258,6 +271,9 @@ impl EventWriter<'_> {
     pub(crate) fn text(&mut self, choice: u32, piece: Raw<'_>) {
         let mut text = std::mem::take(&mut self.scratch);
         self.choices.of(choice).text.push(piece, &mut text);
+        let with_call = self.with_call;
+        let kind = DeltaKind::Text { with_call };
+        self.effect.piece(choice, kind, piece, &text);
         self.text_plain(choice, &text);
         text.clear();
         self.scratch = text;
@@ -280,6 +296,7 @@ impl EventWriter<'_> {
     pub(crate) fn refusal(&mut self, choice: u32, piece: Raw<'_>) {
         let mut text = std::mem::take(&mut self.scratch);
         self.choices.of(choice).refusal.push(piece, &mut text);
+        self.effect.piece(choice, DeltaKind::Refusal, piece, &text);
         if !text.is_empty() {
             self.write(
                 choice,
@@ -296,6 +313,7 @@ impl EventWriter<'_> {
     pub(crate) fn thinking(&mut self, choice: u32, piece: Raw<'_>) {
         let mut text = std::mem::take(&mut self.scratch);
         self.choices.of(choice).thinking.push(piece, &mut text);
+        self.effect.piece(choice, DeltaKind::Thinking, piece, &text);
         self.thinking_plain(choice, &text, None);
         text.clear();
         self.scratch = text;
@@ -329,7 +347,7 @@ impl EventWriter<'_> {
         delta.tool_id = delta.tool_id.filter(|id| !id.is_empty());
         delta.tool_name = delta.tool_name.filter(|name| !name.is_empty());
         let mut text = std::mem::take(&mut self.scratch);
-        let state = self.choices.of(choice);
+        let state = self.state.choices.of(choice);
         if state.index != delta.index {
             state.index = delta.index;
             state.arguments = Surrogates::default();
@@ -340,6 +358,17 @@ impl EventWriter<'_> {
                 text.push_str(&minified(a));
             }
             _ => {}
+        }
+        let is_more = delta.tool_id.is_some()
+            || delta.tool_name.is_some()
+            || delta.provider.is_some()
+            || delta.done;
+        match arguments {
+            Some(piece) if piece.is_str() && !is_more => {
+                let kind = DeltaKind::Arguments(delta.index);
+                self.state.effect.piece(choice, kind, piece, &text);
+            }
+            _ => self.state.effect.unique(),
         }
         if !text.is_empty() {
             delta.arguments = Some((&text).into());
@@ -353,6 +382,26 @@ impl EventWriter<'_> {
         }
         text.clear();
         self.scratch = text;
+    }
+
+    /// The next piece of `delta`.
+    pub(crate) fn delta(&mut self, delta: FrameDelta, piece: Raw<'_>) {
+        let FrameDelta { choice, kind } = delta;
+        match kind {
+            DeltaKind::Text { with_call } => {
+                self.with_call = with_call;
+                self.text(choice, piece);
+            }
+            DeltaKind::Refusal => self.refusal(choice, piece),
+            DeltaKind::Thinking => self.thinking(choice, piece),
+            DeltaKind::Arguments(index) => {
+                let delta = ToolCallDelta {
+                    index,
+                    ..ToolCallDelta::default()
+                };
+                self.call(choice, &delta, Some(piece));
+            }
+        }
     }
 
     /// The call with the provider's `index` ends, with these as the rest of its arguments.
@@ -603,7 +652,9 @@ impl EventWriter<'_> {
     }
 
     pub(crate) fn write<'p>(&mut self, choice: u32, payload: impl Into<Payload<'p>>) {
+        self.effect.event();
         if !std::mem::replace(&mut self.started, true) {
+            self.effect.unique();
             self.start();
             for (choice, place, json) in std::mem::take(&mut self.early) {
                 self.detail(choice, place, json);
@@ -691,6 +742,18 @@ pub(crate) trait Decoder {
     /// value of a body that is a sequence of values. When it was the provider's end mark the
     /// decoder sets [`TurnState::marked`].
     fn frame(&mut self, name: Option<&str>, data: Raw<'_>, turn: &mut EventWriter<'_>);
+
+    /// Whether the same frame again, with another string in its delta, is the same delta of that
+    /// string, if nothing came in between; see [`crate::template`]. What the decoder keeps of a
+    /// frame apart from the delta is noted by [`EventWriter::keep`].
+    fn repeats(&self) -> bool {
+        false
+    }
+
+    /// A frame that repeats the last one, which was `delta`, with `piece` as the string of it.
+    fn delta(&mut self, delta: FrameDelta, piece: Raw<'_>, turn: &mut EventWriter<'_>) {
+        turn.delta(delta, piece);
+    }
 
     /// Whether an object with an error in it is for the decoder, too.
     fn takes_errors(&self) -> bool {

@@ -204,7 +204,7 @@ impl AnthropicMessage {
     }
 
     /// A piece of the answer's text.
-    fn text(&mut self, piece: Raw<'_>, turn: &mut EventWriter<'_>) {
+    pub(crate) fn text(&mut self, piece: Raw<'_>, turn: &mut EventWriter<'_>) {
         if turn.options.details {
             self.written += piece.str().map_or(0, |text| text.chars().count());
         }

@@ -9,6 +9,7 @@
 
 use crate::anthropic::converse;
 use crate::anthropic::message::{AnthropicMessage, COUNTS};
+use crate::template::{DeltaKind, FrameDelta};
 use crate::turn::{Decoder, EventWriter};
 use event::Raw;
 
@@ -57,6 +58,18 @@ impl Decoder for Anthropic {
             }
             "message" => self.whole(data, turn),
             _ => {}
+        }
+    }
+
+    fn repeats(&self) -> bool {
+        true
+    }
+
+    fn delta(&mut self, delta: FrameDelta, piece: Raw<'_>, turn: &mut EventWriter<'_>) {
+        match delta.kind {
+            DeltaKind::Text { .. } => self.message.text(piece, turn),
+            DeltaKind::Arguments(Some(index)) => self.message.input(index, piece, turn),
+            _ => turn.delta(delta, piece),
         }
     }
 

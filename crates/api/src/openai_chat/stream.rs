@@ -96,6 +96,10 @@ impl Decoder for OpenaiChat {
         }
     }
 
+    fn repeats(&self) -> bool {
+        true
+    }
+
     fn is_whole(&self, body: Raw<'_>) -> bool {
         let item = body.get("choices").and_then(|c| c.items().next());
         item.is_some_and(|item| item.get("message").is_some() && item.get("delta").is_none())
