@@ -14,6 +14,11 @@ pub struct Body {
 }
 
 impl Body {
+    /// Its bytes.
+    pub fn bytes(&self) -> Vec<u8> {
+        std::fs::read(&self.path).expect("a recorded body can be read")
+    }
+
     /// The file with its expected events.
     pub fn events(&self) -> PathBuf {
         self.path.with_extension("events.ndjson")
