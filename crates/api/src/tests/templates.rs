@@ -208,3 +208,19 @@ fn the_deltas_of_a_stream_are_read_by_template() {
         assert!(!stream.has_template_for(&format!("{second} ")), "{second}");
     }
 }
+
+/// The details of reasoning are joined from all frames, whatever text the frames have beside them.
+#[test]
+fn a_frame_of_which_more_is_kept_is_read_in_full() {
+    let frame = |text: &str| {
+        format!(
+            r#"{{"id":"c","choices":[{{"index":0,"delta":{{"reasoning":"{text}","reasoning_details":[{{"type":"reasoning.text","text":"a"}}]}}}}]}}"#
+        )
+    };
+    let mut out = Collect::default();
+    let mut stream = Stream::new(Api::OpenaiChat, StreamOptions::default());
+    for _ in 0..2 {
+        stream.push(format!("data: {}\n\n", frame("a")).as_bytes(), &mut out);
+    }
+    assert!(!stream.has_template_for(&frame("b")));
+}
