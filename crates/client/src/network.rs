@@ -1,5 +1,6 @@
 //! Sends requests over the network.
 
+mod authorities;
 mod failure;
 mod guard;
 mod live;
@@ -10,6 +11,7 @@ pub(crate) use live::LiveBody;
 use crate::{Error, Proxy, Response, Route, TimeLimits};
 use api::Request;
 use api::tape::{Head, TapeExchange};
+use authorities::NoAuthorities;
 use bytes::Bytes;
 use failure::chain;
 use guard::{ForbiddenAddress, Resolver};
@@ -29,14 +31,23 @@ pub struct Network {
     only: Option<Url>,
 }
 
-/// TLS cannot be set up, as where the system has no certificates.
+/// Requests cannot be sent, as where the system has no certificates.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "install the certificates of authorities (Debian: ca-certificates), or name a file of them in \
-     SSL_CERT_FILE: {}",
-    chain(.0).last().map_or_else(|| .0.to_string(), ToString::to_string)
-)]
-pub struct NetworkError(#[from] reqwest::Error);
+#[error("{0}")]
+pub struct NetworkError(String);
+
+impl From<NoAuthorities> for NetworkError {
+    fn from(error: NoAuthorities) -> NetworkError {
+        NetworkError(error.to_string())
+    }
+}
+
+impl From<reqwest::Error> for NetworkError {
+    fn from(error: reqwest::Error) -> NetworkError {
+        let last = chain(&error).last();
+        NetworkError(last.map_or_else(|| error.to_string(), ToString::to_string))
+    }
+}
 
 /// How long a document may take.
 const DOCUMENT: Duration = Duration::from_secs(60);
@@ -70,7 +81,7 @@ impl Network {
     /// goes to the server that it is for, and nowhere else.
     ///
     /// # Errors
-    /// When the system's certificates cannot be read.
+    /// When the server is one of https, and the system has no certificate of an authority.
     pub fn new(route: &Route, connect_timeout: Duration) -> Result<Network, NetworkError> {
         let mut client = builder(connect_timeout).dns_resolver(Arc::new(Resolver { guard: None }));
         if let Some((host, addresses)) = &route.pinned {
@@ -78,11 +89,9 @@ impl Network {
         }
         if route.is_local {
             client = client.no_proxy();
-            if route.url.starts_with("http:") {
-                // Nothing will be encrypted. Reading the system's certificates takes half of the
-                // time until the request.
-                client = client.tls_certs_only([]);
-            }
+        }
+        if !route.url.starts_with("http:") {
+            authorities::check()?;
         }
         Ok(Network {
             client: client.build()?,
@@ -139,12 +148,12 @@ impl Network {
                     .dns_resolver(Arc::new(Resolver { guard: None }))
             }
         };
-        if only.scheme() == "http" && proxy.is_none() {
-            client = client.tls_certs_only([]); // see `Network::new`
+        if only.scheme() == "https" {
+            authorities::check().map_err(|e| Error::address(&e.to_string()))?;
         }
         let client = client
             .build()
-            .map_err(|e| Error::address(&NetworkError(e).to_string()))?;
+            .map_err(|e| Error::address(&NetworkError::from(e).to_string()))?;
         Ok(Network {
             client,
             only: Some(only),
@@ -283,10 +292,8 @@ fn begun(
 
 /// What all clients have in common.
 fn builder(connect_timeout: Duration) -> reqwest::ClientBuilder {
-    // A process takes this setting once. The call fails where an earlier `Network` or another
-    // library has made it, and that choice works as well.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
+        .tls_backend_preconfigured(authorities::tls())
         .user_agent(concat!("toolpipe/", env!("CARGO_PKG_VERSION")))
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(connect_timeout)

@@ -9,7 +9,7 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 use tokio::time::Instant;
 use toolpipe_client::{
-    Body, ErrorKind, Network, PieceContent, Recorder, Route, TapeMode, TimeLimits,
+    Body, ErrorKind, Network, Networks, PieceContent, Recorder, Route, TapeMode, TimeLimits,
 };
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nhello";
@@ -83,6 +83,33 @@ fn several_requests_are_on_their_way_at_once() {
         }
         for read in tasks.join_all().await {
             assert_eq!(read, (b"hello".to_vec(), None));
+        }
+    });
+}
+
+#[test]
+fn routes_to_one_server_share_its_connections() {
+    let server = testkit::Server::answering(|_, _, stream| {
+        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello";
+        stream.write_all(answer).is_ok()
+    });
+    let timeout = Duration::from_secs(10);
+    let mut networks = Networks::default();
+    let mut ask = |path: &str, connect_timeout: Duration| {
+        let url = format!("{}{path}", server.url);
+        networks.along(&Route::of(&url), connect_timeout).unwrap()
+    };
+    let ways = [
+        ask("/v1", timeout),
+        ask("/api", timeout),
+        ask("/v1", timeout),
+        ask("/v1", 2 * timeout),
+    ];
+    run(async {
+        for (way, connections) in ways.iter().zip([1, 1, 1, 2]) {
+            let answer = way.ask(&request(&server.url), 100).await.unwrap();
+            assert_eq!(answer.as_deref(), Some("hello"));
+            assert_eq!(server.connections(), connections);
         }
     });
 }
