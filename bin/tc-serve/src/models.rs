@@ -8,6 +8,7 @@ use crate::upstream::Upstream;
 use anyhow::Result;
 use api::{Api, FailedAnswer, InboundError, InboundRequest, ListedModel};
 use ask::{ModelArgs, Settings};
+use client::Networks;
 use config::{Configured, Model};
 use tag::Dialects;
 
@@ -57,6 +58,7 @@ impl Providers {
         let is_recorded = !asked.replay.files.is_empty() || asked.replay.tape()?.is_some();
         let routes = !is_recorded && only.is_none() && !configured.models().is_empty();
         let has_server = asked.provider.api.is_some() || asked.provider.base_url.is_some();
+        let mut networks = Networks::default();
         let mut providers = Providers {
             usual: None,
             named: vec![],
@@ -72,12 +74,12 @@ impl Providers {
         if !routes || has_server {
             let settings = settings.of_model(configured.model());
             let replay = Some(&asked.replay);
-            providers.usual = Some(Upstream::new(settings, replay, notices)?);
+            providers.usual = Some(Upstream::new(settings, replay, &mut networks, notices)?);
         }
         let mut missing = None;
         for model in named {
             let settings = ModelArgs::settings(configured, model, max_frame)?;
-            match Upstream::new(settings, None, notices) {
+            match Upstream::new(settings, None, &mut networks, notices) {
                 Ok(upstream) => providers.named.push(NamedProvider {
                     model: model.clone(),
                     upstream,

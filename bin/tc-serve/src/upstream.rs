@@ -20,7 +20,8 @@ use ask::{
 };
 use by_model::ByModel;
 use client::{
-    Body, Error, Head, Network, PieceContent, Recorder, Response, Speed, TimeLimits, retry_after,
+    Body, Error, Head, Network, Networks, PieceContent, Recorder, Response, Speed, TimeLimits,
+    retry_after,
 };
 use event::payload::Warning;
 use event::{Object, Raw};
@@ -58,8 +59,8 @@ pub(crate) struct Upstream {
 }
 
 impl Upstream {
-    /// Prepares requests to a provider, or reads what answers in its place. `notices` takes what
-    /// people should read.
+    /// Prepares requests to a provider, by one of `networks`, or reads what answers in its place.
+    /// `notices` takes what people should read.
     ///
     /// # Errors
     /// One line for a mistake in the arguments or in a file that they name, and for a key that is
@@ -67,6 +68,7 @@ impl Upstream {
     pub(crate) fn new(
         mut settings: Settings,
         replay: Option<&ReplayArgs>,
+        networks: &mut Networks,
         notices: &Notices,
     ) -> Result<Upstream> {
         // In tag mode, too: if text could begin inside reasoning, its first 256 bytes would be held
@@ -91,7 +93,7 @@ impl Upstream {
             // The address and the key are the same for every request, so a mistake in them is one
             // of the start.
             provider.check(&models_request(provider.api, &provider.options))?;
-            network = Some(Network::new(&provider.route, connect_timeout)?);
+            network = Some(networks.along(&provider.route, connect_timeout)?);
         }
         let recorder = recorder.map(|mut recorder| {
             recorder.set_redactor(provider.redactor());

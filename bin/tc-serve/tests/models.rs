@@ -147,6 +147,36 @@ fn each_request_goes_to_the_server_of_its_model() {
     );
 }
 
+/// The certificates that the system trusts are a pipe, whose content comes once: whoever read it
+/// again would wait for ever.
+#[test]
+fn servers_of_https_share_what_is_read_of_the_certificates() {
+    let folder = Scratch::new();
+    let pipe = folder.path("authorities.pem");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o600.into()).unwrap();
+    // Nobody listens at these ports.
+    let model = |port: u16| {
+        format!("[models.m{port}]\nbase_url = \"https://127.0.0.1:{port}\"\nretries = 0\n")
+    };
+    let variable = configured(&folder, &(model(1) + &model(2) + &model(3)));
+    let writer = {
+        let pipe = pipe.clone();
+        let authority = testkit::root().join("crates/client/tests/tls/ca.pem");
+        std::thread::spawn(move || std::fs::write(pipe, std::fs::read(authority).unwrap()))
+    };
+    let file = format!("SSL_CERT_FILE={}", pipe.display());
+    let service = Service::with_variables(&[&variable, &file], &[]);
+    writer.join().unwrap().unwrap();
+    for name in ["m1", "m2", "m3", "m1"] {
+        let response = service.post("/v1/chat/completions", &asking(name));
+        assert!(
+            response.body.contains("Connection refused"),
+            "{}",
+            response.body
+        );
+    }
+}
+
 #[test]
 fn with_a_server_of_its_own_the_service_asks_that_for_all_other_names() {
     let (one, two) = (saying("one"), saying("two"));
