@@ -16,6 +16,7 @@ use input::whole_input;
 use program::identity;
 use scratch::unused_name;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::Duration;
 use supervisor::{Job, ProcessLimits, RunningCommand, StartError};
 use tokio::time::Instant;
@@ -39,6 +40,9 @@ const FILE_SIZE: u64 = 1 << 30;
 const HOME: u64 = 1 << 30;
 /// How many processes and threads may be added to those that the machine has already, likewise.
 const PROCESSES: u64 = 1024;
+/// How many processors this process may use, once it was asked for: that reads many files.
+static CORES: OnceLock<u32> = OnceLock::new();
+
 /// Runs the commands of one tools file.
 #[derive(Debug)]
 pub(crate) struct Commands {
@@ -158,8 +162,9 @@ impl Commands {
 
 /// The limits of each process of a command that may take `timeout`, and whose tool has `given`.
 fn process_limits(timeout: Duration, given: CommandLimits) -> ProcessLimits {
-    let cores =
-        std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
+    let cores = *CORES.get_or_init(|| {
+        std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1))
+    });
     // All cores at once for as long as the call may take: a process that outlives the timeout
     // ends by this limit.
     let cpu = given.cpu.or_else(|| timeout.checked_mul(cores));

@@ -6,7 +6,7 @@ use super::call::Runners;
 use super::command::confine::sandboxes::{ProtectedFile, standard_files};
 use super::command::confine::{Sandboxes, groups};
 use super::command::program::HUB;
-use super::command::{Commands, raise_limits, supervisor};
+use super::command::{Commands, raise_limits};
 use super::http::Sender;
 use super::mcp::{Backend, Confines};
 use super::store::{Cache, Outputs, Records, Spill, look};
@@ -123,10 +123,7 @@ pub(crate) fn run(
         signals: SignalsSeen::take()?,
         at_once,
     };
-    stream::block_on(async {
-        supervisor::prepare();
-        session.run(input).await
-    })
+    stream::block_on(session.run(input))
 }
 
 /// The cache: the folder that the user names, which must be usable, else the default one where a

@@ -150,6 +150,69 @@ fn no_tool_outlives_tool_exec() {
     }
 }
 
+/// The processes that `tool-exec` itself has started and not waited for.
+fn children(live: &Live) -> Vec<i32> {
+    let own = live.child.id().cast_signed();
+    let below = group::descent::descendants(own);
+    let children = below.iter().filter(|process| process.parent == own);
+    children.map(|process| process.pid).collect()
+}
+
+#[test]
+fn the_first_call_starts_a_zygote_and_no_further_call_another() {
+    let dir = Dir::new();
+    let mut live = Live::new(&dir, &[script("t", "exit 0", json!({}))], &["--jobs", "1"]);
+    live.send(
+        &json!({"type": "message", "message": {"role": "user", "content": "go"}}).to_string(),
+    );
+    assert_eq!(live.line()["message"]["role"], "user");
+    assert!(children(&live).is_empty());
+    live.send(&message(&[("a", "t", json!({})), ("b", "t", json!({}))]));
+    let results: Vec<Vec<i32>> = ["a", "b"]
+        .iter()
+        .map(|id| {
+            let result = live.until("tool_result");
+            assert_eq!(
+                (&result["tool_id"], &result["status"]),
+                (&json!(id), &json!("success"))
+            );
+            children(&live)
+        })
+        .collect();
+    assert_eq!((results[0].len(), &results[0]), (1, &results[1]));
+    live.end();
+}
+
+/// Where a tool may signal all processes of its user, that one is among them.
+#[test]
+fn a_tool_that_ends_or_stops_the_zygote_stops_no_later_call() {
+    for place in places() {
+        for signal in ["KILL", "STOP"] {
+            let dir = folder();
+            let text = "set -- $(cat /proc/$PPID/stat); [ $4 -lt 2 ] || kill -SIGNAL $4";
+            let tools = [
+                script("t", &text.replace("SIGNAL", signal), json!({})),
+                script("other", "exit 0", json!({})),
+            ];
+            let out = run_command(
+                command(&place, &dir, &tools, &["--jobs", "1"]),
+                &(message(&[
+                    ("a", "t", json!({})),
+                    ("b", "other", json!({})),
+                    ("c", "other", json!({})),
+                ]) + "\n"),
+            );
+            // The call that meets a stopped one is given up, and ends it.
+            let may_fail = !place.is_contained() && signal == "STOP";
+            let met = out.outcome("b").0;
+            assert!(met == "success" || may_fail, "{place:?}: {}", out.text);
+            assert_eq!(out.outcome("c").0, "success", "{place:?}: {}", out.text);
+            assert_eq!(processes(&dir), NONE, "{place:?}");
+            assert_eq!(homes(&dir), NONE, "{place:?}");
+        }
+    }
+}
+
 #[test]
 fn a_fork_bomb_of_an_ordinary_user_ends_with_its_call_21() {
     // `exec` needs no process more: the shell itself could not start `sleep` while the bomb has them all.

@@ -4,9 +4,11 @@
 //! starts and leaves behind comes to the next process above it that adopts orphans (a subreaper,
 //! prctl(2)).
 
+use rustix::param::clock_ticks_per_second;
 use rustix::process::{
     Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid,
 };
+use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -94,17 +96,18 @@ pub fn adopt_orphans(is_on: bool) {
 /// The children of this process that are not orphans.
 static SPARED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
-/// Keeps the child of that number, and all below it, from being ended as an orphan. Returns when it
-/// started, in ticks of the system.
-pub fn spare(child: u32) -> u64 {
-    let Ok(pid) = i32::try_from(child) else {
-        return 0;
-    };
-    SPARED
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .insert(pid);
-    Process::of(pid).map_or(0, |process| process.start)
+/// Keeps the child of that number, and all below it, from being ended as an orphan.
+pub fn spare(child: u32) {
+    let mut spared = SPARED.lock().unwrap_or_else(PoisonError::into_inner);
+    spared.extend(i32::try_from(child));
+}
+
+/// The time now, as [`Process::start`]: a process that starts later has this time or a later one.
+pub fn now() -> u64 {
+    let now = clock_gettime(ClockId::Boottime);
+    let part = |n: i64| u64::try_from(n).unwrap_or(0);
+    let ticks = clock_ticks_per_second();
+    part(now.tv_sec) * ticks + part(now.tv_nsec) * ticks / 1_000_000_000
 }
 
 /// Kills the children of this process that are not spared and started at `since` or later, and all
@@ -146,5 +149,18 @@ mod tree_tests {
     fn this_process_is_found_below_its_parent() {
         let own = Process::of(getpid().as_raw_nonzero().get()).unwrap();
         assert!(descendants(own.parent).contains(&own) && !own.is_zombie && own.start > 0);
+    }
+
+    #[test]
+    fn a_process_starts_between_the_times_before_and_after() {
+        let before = now();
+        let mut child = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let process = Process::of(child.id().cast_signed()).unwrap();
+        assert!((before..=now()).contains(&process.start));
+        drop(child.stdin.take());
+        child.wait().unwrap();
     }
 }

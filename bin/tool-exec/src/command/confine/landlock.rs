@@ -16,7 +16,7 @@ use landlock::{
 use nix::sched::{CloneFlags, unshare};
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
-use rustix::process::{DumpableBehavior, getgid, getuid, set_dumpable_behavior};
+use rustix::process::{getgid, getuid};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities,
 };
@@ -203,8 +203,6 @@ fn enter(namespaces: CloneFlags) -> Result<(), String> {
     }
     let user = getuid().as_raw();
     let group = getgid().as_raw();
-    // The files below belong to root in a process that is not dumpable.
-    set_dumpable_behavior(DumpableBehavior::Dumpable).map_err(|e| e.to_string())?;
     unshare(CloneFlags::CLONE_NEWUSER | namespaces).map_err(|e| e.to_string())?;
     map_user(user, group)
 }

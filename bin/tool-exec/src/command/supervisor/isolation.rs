@@ -8,8 +8,7 @@ use rustix::process::{
     DumpableBehavior, getegid, geteuid, getppid, set_dumpable_behavior, test_kill_process,
 };
 use rustix::thread::{
-    CapabilitySet, capabilities, clear_ambient_capability_set, configure_capability_in_ambient_set,
-    set_capabilities,
+    CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities,
 };
 use std::path::Path;
 
@@ -31,10 +30,13 @@ pub(super) struct Unusable;
 
 /// Gives a user and a group the same numbers inside of a new user namespace as outside
 /// (user_namespaces(7)). An ordinary user may map its group only where nobody can leave a group.
+/// Undoes [`keep_private`].
 ///
 /// # Errors
 /// The file that cannot be written.
 pub(crate) fn map_user(user: u32, group: u32) -> Result<(), String> {
+    // The files below belong to root in a process that is not dumpable.
+    set_dumpable_behavior(DumpableBehavior::Dumpable).map_err(|e| e.to_string())?;
     for (file, text) in [
         ("setgroups", "deny".to_owned()),
         ("uid_map", format!("{user} {user} 1")),
@@ -47,8 +49,7 @@ pub(crate) fn map_user(user: u32, group: u32) -> Result<(), String> {
 }
 
 /// Gives the children of this process a PID namespace; the first child is its init. This process
-/// must have one thread only, and must not have called [`keep_private`]: the system would then give
-/// the files with the maps of users to root.
+/// must have one thread only. May undo [`keep_private`].
 ///
 /// # Errors
 /// [`Unusable`]: a security module lets processes have a user namespace and nothing in it (AppArmor on Ubuntu since 23.10).
@@ -62,8 +63,9 @@ pub(super) fn enter_namespaces() -> Result<Namespaces, Unusable> {
         return Ok(Namespaces::None);
     }
     map_user(user, group).map_err(|_| Unusable)?;
-    // If this fails, the launch stage mounts nothing, and reports that.
-    let _ = pass_on_mounting();
+    if user != 0 {
+        keep_mounting().map_err(|_| Unusable)?;
+    }
     Ok(Namespaces::UserAndPid)
 }
 
@@ -147,28 +149,24 @@ fn kernel() -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-// The capabilities of a launch stage, which mounts, and of its command, which has no capability.
+// The capabilities of a launch stage, which mounts, and of its command, which has none of an
+// ordinary user's (capabilities(7)).
 
-/// Lets the next program that this process starts mount in its user namespace: without the ambient
-/// set (capabilities(7)) only user 0 keeps a capability over execve(2).
-pub(super) fn pass_on_mounting() -> std::io::Result<()> {
-    let mut sets = capabilities(None)?;
-    sets.inheritable |= CapabilitySet::SYS_ADMIN;
-    set_capabilities(None, sets)?;
-    Ok(configure_capability_in_ambient_set(
-        CapabilitySet::SYS_ADMIN,
-        true,
-    )?)
+/// Gives up all capabilities in a new user namespace but the one to mount. With the others, files
+/// could give them to a command.
+fn keep_mounting() -> std::io::Result<()> {
+    let mounting = CapabilitySet::SYS_ADMIN;
+    let sets = CapabilitySets {
+        effective: mounting,
+        permitted: mounting,
+        inheritable: CapabilitySet::empty(),
+    };
+    Ok(set_capabilities(None, sets)?)
 }
 
-/// Undoes [`pass_on_mounting`]: the command, and the processes that it starts, get no capability
-/// from this process.
+/// The command, and the processes that it starts, get no capability that this process passes on.
 pub(super) fn keep_to_itself() {
     let _ = clear_ambient_capability_set(); // fails only on systems without it
-    if let Ok(mut sets) = capabilities(None) {
-        sets.inheritable -= CapabilitySet::SYS_ADMIN;
-        let _ = set_capabilities(None, sets); // lowering is never refused
-    }
 }
 
 // Landlock's signal scope (landlock(7), Linux 6.12): which processes a process may signal.

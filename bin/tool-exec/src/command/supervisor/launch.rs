@@ -10,27 +10,20 @@ use nix::unistd::Pid as NixPid;
 use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions, getrlimit, setrlimit, wait};
 use std::io::{Error, ErrorKind};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, Stdio};
 
-/// Starts the command of the job that comes on standard input. `is_init`: this process is the init
+/// Starts the command of the job that comes over `supervisor`. `is_init`: this process is the init
 /// of a PID namespace.
-pub(super) fn launch(is_init: bool) -> ExitCode {
-    let Ok(supervisor) = std::io::stdin()
-        .as_fd()
-        .try_clone_to_owned()
-        .map(UnixStream::from)
-    else {
-        return ExitCode::FAILURE;
-    };
+pub(super) fn launch(supervisor: &UnixStream, is_init: bool) {
     // Ends with its supervisor, and with it everything in the namespace.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
-    if let Err(e) = begin(&supervisor, is_init) {
-        let _ = wire::report(&supervisor, &Notice::NotStarted(reason(&e)));
+    let _ = rustix::process::setpgid(None, None); // a fresh child leads no session: never refused
+    if let Err(e) = begin(supervisor, is_init) {
+        let _ = wire::report(supervisor, &Notice::NotStarted(reason(&e)));
     }
-    ExitCode::SUCCESS
 }
 
 fn begin(supervisor: &UnixStream, is_init: bool) -> std::io::Result<()> {

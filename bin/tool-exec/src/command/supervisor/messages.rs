@@ -13,17 +13,8 @@ use std::time::Duration;
 /// This program, even when its file was replaced while it runs.
 pub(super) const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// The first argument of a supervisor.
+/// The first argument of a zygote.
 pub(super) const SUPERVISE: &str = "--supervise";
-
-/// The second argument of a supervisor that tries no namespaces.
-pub(super) const PLAIN: &str = "plain";
-
-/// The first argument of a launch stage.
-pub(super) const LAUNCH: &str = "--launch";
-
-/// The second argument of a launch stage that is the init of a PID namespace.
-pub(super) const INIT: &str = "init";
 
 /// Limits that the system enforces on each process of a command. `None`: as `tool-exec` itself.
 /// None of them is ever raised.
@@ -152,6 +143,8 @@ pub(crate) struct Ended {
 /// What a launch stage reports to its supervisor, and that to `tool-exec`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Notice {
+    /// The supervisor is there; its own process (pidfd_open(2)) is the file that comes with this.
+    Forked,
     /// The command runs.
     Started(InForce),
     /// The command did not run, and why: text for the answer.
@@ -293,6 +286,7 @@ mod tests {
         for notice in started.into_iter().chain([
             Notice::Started(InForce::default()),
             Notice::NotStarted("it is \"text\"".to_owned()),
+            Notice::Forked,
             Notice::Unusable,
             Notice::Exited(137),
             Notice::Ended(ended),

@@ -1,25 +1,23 @@
 //! Starts a command under a supervisor, from the event loop of `tool-exec`.
 
 use super::LISTED;
-use super::messages::{
-    EndOrder, Ended, InForce, Job, Notice, OWN_PROGRAM, PLAIN, SUPERVISE, read, to_bytes,
-};
+use super::messages::{EndOrder, Ended, InForce, Job, Notice, read, to_bytes};
 use super::wire;
 use super::wire::Frames;
 use crate::command::scratch::ScratchFolder;
-use group::descent::{GIVE_UP, ROUND, adopt_orphans, kill_orphans, spare};
+use group::descent::{self, GIVE_UP, ROUND, adopt_orphans, kill_orphans};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Signal, pidfd_send_signal};
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe::Receiver;
-use tokio::process::{Child, Command};
 
 /// How long a supervisor may take to remove the home of its command before nobody waits for it any
 /// more. It goes on.
@@ -72,15 +70,10 @@ pub(crate) async fn start(job: &Job, stdin: OwnedFd) -> Result<RunningCommand, S
     // All that can fail here does so before the command may run.
     let out = Receiver::from_owned_fd(out).map_err(failed)?;
     let err = Receiver::from_owned_fd(err).map_err(failed)?;
-    let mut reserve = reserve::take();
     for _ in 0..2 {
-        let mut supervisor = reserve
-            .take()
-            .map_or_else(Supervisor::spawn, Ok)
-            .map_err(failed)?;
+        let mut supervisor = Supervisor::fork().map_err(failed)?;
         match supervisor.begin(job, files).await? {
             Some(in_force) => {
-                reserve::refill();
                 return Ok(RunningCommand {
                     stdout: out,
                     stderr: err,
@@ -94,52 +87,36 @@ pub(crate) async fn start(job: &Job, stdin: OwnedFd) -> Result<RunningCommand, S
     Err(StartError::Unknown)
 }
 
-/// Has a supervisor wait for the next command from now on, so that a call does not wait for the
-/// start of its supervisor. It ends with this process.
-pub(crate) fn prepare() {
-    reserve::keep();
-    reserve::refill();
-}
-
 /// The supervisor of one command.
 #[derive(Debug)]
 pub(crate) struct Supervisor {
-    process: Child,
     socket: Rc<UnixStream>,
     frames: Frames,
+    /// Its process, once it has told which one that is.
+    process: Option<OwnedFd>,
     /// How the command ended, once that is reported.
     ended: Option<Ended>,
     /// The home of its command, once it has one.
     home: PathBuf,
-    /// When its process started, in ticks of the system.
-    start: u64,
+    /// When it was asked for, see [`descent::now`].
+    since: u64,
 }
 
 impl Supervisor {
-    fn spawn() -> std::io::Result<Self> {
-        let is_plain = NAMESPACES_ARE_UNUSABLE.load(Ordering::Relaxed);
+    fn fork() -> std::io::Result<Self> {
+        let since = descent::now();
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
-        let mut command = Command::new(OWN_PROGRAM);
-        command
-            .arg0("tool-exec")
-            .arg(SUPERVISE)
-            .args(is_plain.then_some(PLAIN))
-            .env_clear()
-            .current_dir("/");
-        command
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let process = command.spawn()?;
-        let start = process.id().map_or(0, spare);
+        let socket = Rc::new(UnixStream::from_std(ours)?);
+        let is_plain = NAMESPACES_ARE_UNUSABLE.load(Ordering::Relaxed);
+        zygote::fork(is_plain, theirs.as_fd())?;
         Ok(Supervisor {
-            process,
-            socket: Rc::new(UnixStream::from_std(ours)?),
+            socket,
             frames: Frames::default(),
+            process: None,
             ended: None,
             home: PathBuf::new(),
-            start,
+            since,
         })
     }
 
@@ -163,7 +140,12 @@ impl Supervisor {
                 return Err(StartError::NotStarted(why));
             }
             Some(Notice::Ended(_) | Notice::Exited(_)) => {}
-            None => drop(self.end_orphans().await),
+            Some(Notice::Forked) | None => {
+                drop(self.end_orphans().await);
+                if self.process.is_none() {
+                    zygote::end(); // it may be what was stopped, and must not go on with this
+                }
+            }
         }
         Err(StartError::Unknown)
     }
@@ -182,19 +164,23 @@ impl Supervisor {
         Ok(())
     }
 
-    /// The next notice; `None`: the supervisor has ended. May be dropped while it waits.
+    /// The next notice but the first one; `None`: the supervisor has ended. May be dropped while it
+    /// waits.
     async fn notice(&mut self) -> Option<Notice> {
         loop {
             if let Some(body) = self.frames.next() {
                 match read(&body) {
-                    Some(notice) => return Some(notice),
-                    None => continue,
+                    Some(Notice::Forked) | None => continue,
+                    notice => return notice,
                 }
             }
             self.socket.readable().await.ok()?;
             let mut bytes = [0; 4096];
-            match self.socket.try_read(&mut bytes) {
-                Ok(n) if n > 0 && self.frames.push(&bytes[..n]) => {}
+            let read = || wire::read_files(&*self.socket, &mut bytes);
+            match self.socket.try_io(Interest::READABLE, read) {
+                Ok((n, files)) if n > 0 && self.frames.push(&bytes[..n]) => {
+                    self.process = self.process.take().or(files.into_iter().next());
+                }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {}
                 _ => return None,
             }
@@ -222,7 +208,6 @@ impl Supervisor {
 
     /// Kills a supervisor that does not do its work, and all that is below it.
     pub(crate) async fn give_up(&mut self) -> Ended {
-        let _ = self.process.start_kill();
         Ended {
             left: self.end_orphans().await,
             ..Ended::default()
@@ -236,14 +221,21 @@ impl Supervisor {
 
     /// Waits a moment for the end of the supervisor itself, which removes the home of its command.
     async fn tidy(&mut self) {
-        let _ = tokio::time::timeout(TIDY, self.process.wait()).await;
+        let end = async { while self.notice().await.is_some() {} };
+        let _ = tokio::time::timeout(TIDY, end).await;
     }
 
     /// Ends what a supervisor that was ended from outside has left; returns what cannot be ended.
     async fn end_orphans(&mut self) -> Vec<i32> {
-        let _ = self.process.start_kill(); // it may have closed its socket and live
-        let _ = self.process.wait().await;
-        let left = end_all(self.start).await;
+        if let Some(process) = &self.process {
+            let _ = pidfd_send_signal(process, Signal::KILL); // it may be stopped
+            let mut end = [PollFd::new(process, PollFlags::IN)];
+            // What is below it comes to this process at its end.
+            while poll(&mut end, Some(&Timespec::default())) == Ok(0) {
+                tokio::time::sleep(ROUND).await;
+            }
+        }
+        let left = end_all(self.since).await;
         if left.is_empty() {
             remove(self.home.clone()).await;
         }
@@ -284,37 +276,55 @@ async fn remove(home: PathBuf) {
     }
 }
 
-/// A supervisor that waits for a job.
-mod reserve {
-    use super::Supervisor;
-    use std::cell::{Cell, RefCell};
+/// The process that supervisors are forks of. It ends with this one.
+mod zygote {
+    use super::wire;
+    use crate::command::supervisor::messages::{OWN_PROGRAM, SUPERVISE, to_bytes};
+    use group::descent::spare;
+    use std::cell::RefCell;
+    use std::os::fd::{BorrowedFd, OwnedFd};
+    use std::os::unix::net::UnixStream;
+    use std::os::unix::process::CommandExt;
+    use std::process::{Child, Command, Stdio};
 
     thread_local! {
-        // Of the thread with the event loop: its sockets belong to that.
-        static WAITING: RefCell<Option<Supervisor>> = const { RefCell::new(None) };
-        static IS_KEPT: Cell<bool> = const { Cell::new(false) };
+        // Of the thread with the event loop.
+        static RUNNING: RefCell<Option<(Child, UnixStream)>> = const { RefCell::new(None) };
     }
 
-    /// Has one supervisor wait from now on.
-    pub(super) fn keep() {
-        IS_KEPT.set(true);
+    /// Has a supervisor forked that has this socket, of a new zygote if none runs. `is_plain`: it
+    /// tries no namespaces.
+    pub(super) fn fork(is_plain: bool, socket: BorrowedFd<'_>) -> std::io::Result<()> {
+        let ask = |zygote: &UnixStream| wire::send(zygote, &to_bytes(&is_plain), &[socket]);
+        // Fails where it was ended from outside.
+        if RUNNING.with_borrow(|one| one.as_ref().is_some_and(|(_, zygote)| ask(zygote).is_ok())) {
+            return Ok(());
+        }
+        end();
+        let (ours, theirs) = UnixStream::pair()?;
+        // A zygote that was stopped must not stop this process.
+        ours.set_nonblocking(true)?;
+        let mut command = Command::new(OWN_PROGRAM);
+        command
+            .arg0("tool-exec")
+            .arg(SUPERVISE)
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let process = command.spawn()?;
+        spare(process.id());
+        let asked = ask(&ours);
+        RUNNING.set(Some((process, ours)));
+        asked
     }
 
-    /// Removes and returns the waiting supervisor, if there is one and it runs.
-    pub(super) fn take() -> Option<Supervisor> {
-        WAITING.take().and_then(|mut one| {
-            one.process
-                .try_wait()
-                .is_ok_and(|end| end.is_none())
-                .then_some(one)
-        })
-    }
-
-    /// Starts one if none is there.
-    pub(super) fn refill() {
-        if IS_KEPT.get() && WAITING.with_borrow(Option::is_none) {
-            // Without one the next call starts its own, and reports what is wrong.
-            WAITING.set(Supervisor::spawn().ok());
+    /// Ends the zygote, if one runs. Its supervisors go on.
+    pub(super) fn end() {
+        if let Some((mut process, _)) = RUNNING.take() {
+            let _ = process.kill(); // fails where it has ended
+            let _ = process.wait();
         }
     }
 }

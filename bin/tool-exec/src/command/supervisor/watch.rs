@@ -3,84 +3,131 @@
 
 use super::LISTED;
 use super::isolation::Namespaces;
-use super::messages::{EndOrder, Ended, INIT, InForce, Job, LAUNCH, Notice, OWN_PROGRAM};
+use super::launch::launch;
+use super::messages::{EndOrder, Ended, InForce, Job, Notice, read, to_bytes};
 use super::wire::{ChildSignals, Frames};
 use super::{isolation, wire};
 use crate::command::confine::groups::{CallGroup, Controller};
 use crate::command::scratch::ScratchFolder;
+use fork::{Fork, fork};
 use group::descent::{self, GIVE_UP, ROUND, adopt_orphans};
 use nix::sys::signal::{Signal as NixSignal, kill};
 use nix::unistd::Pid as NixPid;
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, wait};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, kill_process_group, pidfd_open,
+    wait,
+};
 use serde::de::DeserializeOwned;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
+
+/// Forks a supervisor for each socket that comes on standard input, until that is closed. This
+/// process has one thread, so that nothing of it is missing in a fork.
+pub(super) fn serve() -> ExitCode {
+    let _ = rustix::process::setsid(); // leaves the terminal, see `supervise`
+    isolation::keep_private();
+    // No command gets a file that this process was handed, but its standard ones.
+    close_fds::set_fds_cloexec(3, &[]);
+    let Ok(requests) = wire::upstream() else {
+        return ExitCode::FAILURE;
+    };
+    while let Ok((request, sockets)) = wire::receive(&requests) {
+        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {} // supervisors that have ended
+        let (Some(is_plain), Some(socket)) = (read(&request), sockets.into_iter().next()) else {
+            continue;
+        };
+        let socket = UnixStream::from(socket);
+        match fork() {
+            Ok(Fork::Child) if wire::take_over(&socket).is_ok() => {
+                drop((requests, socket));
+                return supervise(is_plain);
+            }
+            Ok(Fork::Child) => return ExitCode::FAILURE,
+            Ok(Fork::Parent(_)) => {}
+            Err(e) => {
+                let _ = wire::report(&socket, &Notice::NotStarted(e.to_string()));
+            }
+        }
+    }
+    ExitCode::SUCCESS
+}
 
 /// Runs the job that comes on standard input, and returns when nothing of it is left. `is_plain`:
 /// without namespaces.
-pub(super) fn supervise(is_plain: bool) -> ExitCode {
-    let Ok(upstream) = std::io::stdin()
-        .as_fd()
-        .try_clone_to_owned()
-        .map(UnixStream::from)
-    else {
-        return ExitCode::FAILURE;
-    };
-    // Leaves the terminal. Fails only for the leader of a process group, which a fresh child is
-    // not.
+fn supervise(is_plain: bool) -> ExitCode {
+    // Leaves the session of the zygote. Fails only for the leader of a process group, which a fresh
+    // child is not.
     let _ = rustix::process::setsid();
     adopt_orphans(true);
+    if let Err(e) = present() {
+        let _ = report(&Notice::NotStarted(e.to_string()));
+        return ExitCode::FAILURE;
+    }
     let Ok(namespaces) = (if is_plain {
         Ok(Namespaces::None)
     } else {
         isolation::enter_namespaces()
     }) else {
-        let _ = wire::report(&upstream, &Notice::Unusable);
+        let _ = report(&Notice::Unusable);
         return ExitCode::FAILURE;
     };
     isolation::keep_private();
     let mut home = None;
-    let notice = match begin(&upstream, namespaces, &mut home) {
+    let notice = match begin(namespaces, &mut home) {
         Ok(mut watch) => watch.until_ended(),
         // `tool-exec` is gone, or did not start this process.
         Err(e) if e.kind() == ErrorKind::UnexpectedEof => return ExitCode::FAILURE,
         Err(e) => Notice::NotStarted(e.to_string()),
     };
-    let _ = wire::report(&upstream, &notice);
+    let _ = report(&notice);
     drop(home); // no process is left that could use it
     ExitCode::SUCCESS
 }
 
+/// Tells `tool-exec` which process this is: it ends a supervisor that a command has stopped.
+fn present() -> std::io::Result<()> {
+    let own = pidfd_open(getpid(), PidfdFlags::empty())?;
+    let notice = to_bytes(&Notice::Forked);
+    wire::send(&wire::upstream()?, &notice, &[own.as_fd()])
+}
+
+/// Reports to `tool-exec`.
+fn report(notice: &Notice) -> std::io::Result<()> {
+    wire::report(&wire::upstream()?, notice)
+}
+
+/// Forks the launch stage, which keeps all files that are open. Returns its number, and the socket to
+/// it.
+fn fork_launch(is_init: bool) -> std::io::Result<(u32, UnixStream)> {
+    let (socket, theirs) = UnixStream::pair()?;
+    match fork()? {
+        Fork::Parent(child) => Ok((child.unsigned_abs(), socket)),
+        Fork::Child => {
+            drop(socket);
+            // This closes the socket of the supervisor, whose end nobody would see otherwise.
+            if wire::take_over(&theirs).is_ok() {
+                launch(&theirs, is_init);
+            }
+            std::process::exit(0)
+        }
+    }
+}
+
 /// Starts a launch stage, takes a job and passes it on.
 fn begin(
-    upstream: &UnixStream,
     namespaces: Namespaces,
     home: &mut Option<ScratchFolder>,
 ) -> std::io::Result<CommandWatch> {
-    let signals = ChildSignals::new()?;
     let is_scoped = namespaces == Namespaces::None && isolation::enter_signal_scope();
-    // The launch stage gets no file that this process was handed but its standard ones.
-    close_fds::set_fds_cloexec(3, &[]);
-    let (socket, theirs) = UnixStream::pair()?;
-    let mut command = Command::new(OWN_PROGRAM);
-    command
-        .arg0("tool-exec")
-        .arg(LAUNCH)
-        .args((namespaces != Namespaces::None).then_some(INIT))
-        .env_clear();
-    command
-        .stdin(Stdio::from(OwnedFd::from(theirs)))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    let child = command.process_group(0).spawn()?;
-    drop(command); // with it this process's copy of the launch stage's end of the socket
+    let (child, socket) = fork_launch(namespaces != Namespaces::None)?;
+    let signals = ChildSignals::new()?;
+    let upstream = wire::upstream()?;
     // What comes before this is done while the job is not there yet.
-    let (body, files) = wire::receive(upstream)?;
+    let (body, files) = wire::receive(&upstream)?;
     let job = Job::read(&body)?;
     let start = Instant::now();
     *home = Some(ScratchFolder::make(&job.home).map_err(|e| {
@@ -91,23 +138,22 @@ fn begin(
         std::io::Error::new(e.kind(), what)
     })?);
     // Before it gets its job, so that all of the command is in the group.
-    let group = CallGroup::make(&job.together).filter(|group| group.add(child.id()));
+    let group = CallGroup::make(&job.together).filter(|group| group.add(child));
     let files: Vec<_> = files.iter().map(OwnedFd::as_fd).collect();
-    let orders = upstream.try_clone()?;
     wire::send(&socket, &body, &files)?;
     // From here on the command may run. An error that says it does not would be reported as such,
     // this one ends in silence: `tool-exec` says then that nobody knows.
     let unknown = |_| std::io::Error::from(ErrorKind::UnexpectedEof);
     socket.set_nonblocking(true).map_err(unknown)?;
-    orders.set_nonblocking(true).map_err(unknown)?;
+    upstream.set_nonblocking(true).map_err(unknown)?;
     Ok(CommandWatch {
-        upstream: Some((orders, Frames::default())),
+        upstream: Some((upstream, Frames::default())),
         launch: Some((socket, Frames::default())),
         signals,
         namespaces,
         is_scoped,
         group,
-        leader: i32::try_from(child.id()).ok().and_then(Pid::from_raw),
+        leader: i32::try_from(child).ok().and_then(Pid::from_raw),
         grace: job.grace,
         deadline: job.deadline.and_then(|time| start.checked_add(time)),
         started: None,
@@ -274,7 +320,7 @@ impl CommandWatch {
                 }
                 Notice::NotStarted(why) => self.refusal = Some(why),
                 Notice::Exited(status) => self.status = Some(status),
-                Notice::Unusable | Notice::Ended(_) => {}
+                Notice::Forked | Notice::Unusable | Notice::Ended(_) => {}
             }
         }
         // A launch stage that becomes the command reports before that: its socket closes when it

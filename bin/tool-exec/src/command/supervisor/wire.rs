@@ -77,12 +77,30 @@ pub(super) fn report(socket: &UnixStream, message: &impl Serialize) -> std::io::
 /// # Errors
 /// When the other end closes first.
 pub(super) fn receive(mut socket: &UnixStream) -> std::io::Result<(Vec<u8>, Vec<OwnedFd>)> {
+    let mut length = [0; 4];
+    let (n, files) = read_files(socket, &mut length)?;
+    if n == 0 {
+        return Err(ErrorKind::UnexpectedEof.into());
+    }
+    socket.read_exact(&mut length[n..])?;
+    let mut body = vec![0; body_length(length)?];
+    socket.read_exact(&mut body)?;
+    Ok((body, files))
+}
+
+/// Reads once, and takes the files that come with these bytes; returns how many bytes were read.
+///
+/// # Errors
+/// When the system refuses: the socket does not wait and has nothing.
+pub(super) fn read_files(
+    socket: impl AsFd,
+    bytes: &mut [u8],
+) -> std::io::Result<(usize, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut length = [0; 4];
     let came = recvmsg(
         socket,
-        &mut [IoSliceMut::new(&mut length)],
+        &mut [IoSliceMut::new(bytes)],
         &mut control,
         RecvFlags::CMSG_CLOEXEC,
     )?;
@@ -92,13 +110,24 @@ pub(super) fn receive(mut socket: &UnixStream) -> std::io::Result<(Vec<u8>, Vec<
             files.extend(more);
         }
     }
-    if came.bytes == 0 {
-        return Err(ErrorKind::UnexpectedEof.into());
-    }
-    socket.read_exact(&mut length[came.bytes..])?;
-    let mut body = vec![0; body_length(length)?];
-    socket.read_exact(&mut body)?;
-    Ok((body, files))
+    Ok((came.bytes, files))
+}
+
+/// Makes `socket` the standard input of this fork, in place of that of its parent.
+///
+/// # Errors
+/// When the system refuses.
+pub(super) fn take_over(socket: impl AsFd) -> std::io::Result<()> {
+    Ok(rustix::stdio::dup2_stdin(socket)?)
+}
+
+/// The socket on standard input, to the process above this one.
+///
+/// # Errors
+/// When the system allows no more files.
+pub(super) fn upstream() -> std::io::Result<UnixStream> {
+    let stdin = std::io::stdin().as_fd().try_clone_to_owned()?;
+    Ok(UnixStream::from(stdin))
 }
 
 /// The length that a frame begins with.
