@@ -18,7 +18,6 @@ use event::payload::{Error, Message, Warning};
 use json::ToolList;
 use serde_json::{Value, json};
 use std::cell::RefCell;
-use std::io::IsTerminal;
 use std::sync::Arc;
 use stdio::{Failure, Filter, Status};
 
@@ -115,7 +114,7 @@ pub(crate) fn dry_run(args: Args, configured: &Configured) -> Result<Status> {
 fn show(turn: &TurnDraft, out: &mut Out) -> Result<Status> {
     let request = turn.request(turn.form)?;
     let mut body = request.body.clone();
-    if std::io::stdout().is_terminal() {
+    if stdio::stdout().is_terminal() {
         body = serde_json::to_string_pretty(&serde_json::from_str::<Value>(&body)?)?;
         body = event::safe_json(&body).into_owned();
     }

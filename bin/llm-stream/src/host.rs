@@ -6,7 +6,6 @@ use ::ask::{Host, Note};
 use event::Sink;
 use event::payload::{Millis, Payload};
 use std::future::pending;
-use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream as StdStream;
 use std::time::Duration;
@@ -144,7 +143,7 @@ impl StopWatch {
             .and_then(|fd| UnixStream::from_std(StdStream::from(fd)));
         let wake = wake.map_err(Failure::limit("signals cannot be watched"))?;
         // Unchecked, since the check would make it non-blocking for all processes that share it.
-        let stdout = io::stdout()
+        let stdout = stdio::stdout()
             .as_fd()
             .try_clone_to_owned()
             .and_then(pipe::Sender::from_owned_fd_unchecked)

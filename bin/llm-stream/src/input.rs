@@ -53,7 +53,7 @@ pub(crate) fn read(
     signals: &StopSignals,
     warn: &mut dyn FnMut(&Warning),
 ) -> Result<InputContent> {
-    if std::io::stdin().is_terminal() {
+    if stdio::stdin().is_terminal() {
         return Ok(InputContent::default());
     }
     let mut input = Input::open(&[], options.max_line)?;

@@ -1,7 +1,5 @@
 //! What to write instead of options that other programs have.
 
-use std::env;
-
 /// Other options, and the remedy.
 const OTHERS: [(&str, &str); 5] = [
     (
@@ -24,7 +22,8 @@ const OTHERS: [(&str, &str); 5] = [
 
 /// What to write instead of the argument `unknown` of the command line.
 pub(crate) fn remedy(unknown: &str) -> Option<String> {
-    let typed: Vec<String> = env::args_os()
+    let typed: Vec<String> = stdio::arguments()
+        .iter()
         .skip(1)
         .map(|word| word.to_string_lossy().into_owned())
         .collect();

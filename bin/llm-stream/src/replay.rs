@@ -85,7 +85,8 @@ fn open(path: &Path) -> io::Result<FileBody> {
     if path != Path::new("-") {
         return FileBody::open(path);
     }
-    FileBody::of_reader("-".to_owned(), || Ok(io::stdin()))
+    let stdin = stdio::stdin(); // that of this thread, which may not be the one that reads
+    FileBody::of_reader("-".to_owned(), || Ok(stdin))
 }
 
 struct ReplayRun<'s> {

@@ -4,7 +4,6 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Parser, ValueEnum};
 use event::payload::Message;
 use event::{Event, Kind, Raw, View};
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use view::{FORMS, FormRow, Surface};
 
@@ -124,7 +123,7 @@ impl Args {
     pub(crate) fn view(&self) -> Box<dyn View> {
         let surface = Surface {
             size: stdio::terminal,
-            is_terminal: std::io::stdout().is_terminal(),
+            is_terminal: stdio::stdout().is_terminal(),
             colour: match self.color.or_environment(|name| std::env::var(name).ok()) {
                 Colour::Auto => None,
                 colour => Some(colour == Colour::Always),

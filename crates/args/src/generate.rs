@@ -43,10 +43,9 @@ impl Document {
     /// reader that leaves is not an error.
     pub(crate) fn print(self, command: Command) -> Status {
         let name = command.get_name().to_owned();
-        let printed = self.of(command).and_then(|bytes| {
-            let mut out = std::io::stdout().lock();
-            out.write_all(&bytes).and_then(|()| out.flush())
-        });
+        let printed = self
+            .of(command)
+            .and_then(|bytes| stdio::stdout().write_all(&bytes));
         match printed {
             Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
                 stdio::message(&name, &Failure::Write(e).to_string());

@@ -11,7 +11,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Parser};
 use event::unit::{self, UnitError};
 use std::ffi::OsString;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use stdio::{Failure, Status};
@@ -169,7 +169,7 @@ pub fn run_with_defaults<A: Parser, D>(
         stdio::message(&command, text);
         ExitCode::from(Status::Error.code())
     };
-    let typed: Vec<_> = std::env::args_os().collect();
+    let typed = stdio::arguments();
     if let Some(text) = single_dash(&known, &typed) {
         return refuse(&text);
     }
@@ -229,7 +229,12 @@ pub fn misfit(command: &str, e: &clap::Error, options: &[DefaultOption]) -> Stri
 
 /// Prints `--help` and `--version`. A reader that leaves (`--help | head -1`) is not an error.
 fn print(command: &str, e: &clap::Error) -> Status {
-    match e.print() {
+    let mut stdout = stdio::stdout();
+    let printed = match stdout.is_terminal() {
+        true => e.print(),
+        false => stdout.write_all(e.render().to_string().as_bytes()),
+    };
+    match printed {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
             stdio::message(command, &Failure::Write(e).to_string());
             Status::Error

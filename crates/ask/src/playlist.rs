@@ -42,7 +42,7 @@ impl Playlist {
         for path in files {
             let bytes = if path == Path::new("-") {
                 let mut bytes = vec![];
-                std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)
+                stdio::stdin().read_to_end(&mut bytes).map(|_| bytes)
             } else {
                 std::fs::read(path)
             };

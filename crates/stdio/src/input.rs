@@ -1,7 +1,7 @@
 //! Lines from files and standard input, in blocks: whole lines at a time, in one buffer that is
 //! used again.
 
-use crate::{Failure, StopSignals};
+use crate::{Failure, StandardFile, StopSignals};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
 use std::fs::File;
@@ -36,14 +36,14 @@ pub enum InputBlock<'a> {
 
 #[derive(Debug)]
 enum InputSource {
-    Stdin,
+    Stdin(StandardFile),
     File(File),
 }
 
 impl AsFd for InputSource {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            InputSource::Stdin => rustix::stdio::stdin(),
+            InputSource::Stdin(stdin) => stdin.as_fd(),
             InputSource::File(f) => f.as_fd(),
         }
     }
@@ -80,7 +80,7 @@ impl Input {
         for path in files {
             let name = path.display().to_string();
             if path == Path::new("-") {
-                todo.push_back((InputSource::Stdin, "standard input".into()));
+                todo.push_back((InputSource::Stdin(crate::stdin()), "standard input".into()));
             } else {
                 let file = File::open(path).map_err(|error| Failure::Read {
                     file: name.clone(),
@@ -90,7 +90,7 @@ impl Input {
             }
         }
         if files.is_empty() {
-            todo.push_back((InputSource::Stdin, "standard input".into()));
+            todo.push_back((InputSource::Stdin(crate::stdin()), "standard input".into()));
         }
         Ok(Input::of(todo, max_line))
     }
@@ -258,7 +258,7 @@ fn ready(source: &InputSource) -> bool {
 
 /// Waits for input. `false`: a signal came and nothing more does.
 fn wait(source: &InputSource, signals: Option<&StopSignals>) -> Result<bool, Failure> {
-    let stdout = std::io::stdout();
+    let stdout = crate::stdout();
     loop {
         let seen = signals.is_some_and(|s| s.seen().is_some());
         let mut fds = vec![

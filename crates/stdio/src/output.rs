@@ -113,7 +113,7 @@ impl Output {
 
 fn write_all(mut bytes: &[u8]) -> Result<(), Failure> {
     use rustix::io::Errno;
-    let stdout = std::io::stdout();
+    let stdout = crate::stdout();
     while !bytes.is_empty() {
         match rustix::io::write(stdout.as_fd(), bytes) {
             Ok(n) => bytes = &bytes[n..],
@@ -133,7 +133,7 @@ fn write_all(mut bytes: &[u8]) -> Result<(), Failure> {
 /// Whether the reader of standard output has closed it. Waits up to `wait` for that (`None`: until
 /// it happens), so that a command that has nothing to write for a while still notices.
 pub fn reader_gone(wait: Option<std::time::Duration>) -> bool {
-    let stdout = std::io::stdout();
+    let stdout = crate::stdout();
     let wait = wait.and_then(|d| Timespec::try_from(d).ok());
     let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
     poll(&mut fds, wait.as_ref()).is_ok() && fds[0].revents().contains(PollFlags::ERR)

@@ -4,9 +4,10 @@
 //! it starts, as POSIX wants it of a utility: `nohup` ignores SIGHUP, and a shell without job
 //! control ignores SIGINT and SIGQUIT for what it starts in the background.
 
+use crate::own::{self, is_thread};
 use crate::{Failure, Filter, thread};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::{flag, low_level};
+use signal_hook::{SigId, flag, low_level};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -20,6 +21,16 @@ pub struct StopSignals {
     seen: Arc<AtomicUsize>,
     interrupted: Arc<AtomicBool>,
     pub(crate) wake: UnixStream,
+    /// What a thread takes back when its command ends; a process ends with its command.
+    registered: Vec<SigId>,
+}
+
+impl Drop for StopSignals {
+    fn drop(&mut self) {
+        for id in self.registered.drain(..) {
+            low_level::unregister(id);
+        }
+    }
 }
 
 impl StopSignals {
@@ -39,25 +50,31 @@ impl StopSignals {
         if !options.ignore_interrupts {
             return Self::new();
         }
-        let signals = Self::register(&[SIGTERM]).map_err(limit)?;
+        let mut signals = Self::register(&[SIGTERM]).map_err(limit)?;
         for signal in heeded(&[SIGINT]) {
-            flag::register(signal, Arc::clone(&signals.interrupted)).map_err(limit)?;
+            let id = flag::register(signal, Arc::clone(&signals.interrupted)).map_err(limit)?;
+            signals.registered.extend(is_thread().then_some(id));
         }
         Ok(signals)
     }
 
     fn register(signals: &[i32]) -> io::Result<Self> {
         let again = Arc::new(AtomicBool::new(false));
-        for signal in heeded(signals) {
+        // A thread cannot be ended: whoever waits for it stops waiting at the second signal.
+        for signal in heeded(signals).filter(|_| !is_thread()) {
             // In this order: the second signal finds `again` set by the first.
             flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&again))?;
             flag::register(signal, Arc::clone(&again))?;
         }
         let seen = Arc::default();
+        let (wake, mut registered) = watched(heeded(signals), &seen)?;
+        registered.retain(|_| is_thread());
+        own::takes_signals();
         Ok(StopSignals {
-            wake: watched(heeded(signals), &seen)?,
+            wake,
             seen,
             interrupted: Arc::default(),
+            registered,
         })
     }
 
@@ -82,7 +99,7 @@ impl StopSignals {
 /// [`Failure::Limit`].
 pub fn each_signal(mut take: impl FnMut(i32) + Send + 'static) -> Result<(), Failure> {
     let latest = Arc::default();
-    let mut wake = watched(heeded(&[SIGINT, SIGTERM]), &latest).map_err(limit)?;
+    let (mut wake, _) = watched(heeded(&[SIGINT, SIGTERM]), &latest).map_err(limit)?;
     wake.set_nonblocking(false).map_err(limit)?;
     thread(move || {
         // A byte for each signal.
@@ -98,7 +115,8 @@ pub fn each_signal(mut take: impl FnMut(i32) + Send + 'static) -> Result<(), Fai
 /// # Errors
 /// [`Failure::Limit`].
 pub fn hangups() -> Result<UnixStream, Failure> {
-    watched([SIGHUP], &Arc::default()).map_err(limit)
+    let (wake, _) = watched([SIGHUP], &Arc::default()).map_err(limit)?;
+    Ok(wake)
 }
 
 /// Gives a byte for each of these signals, and writes the number of the signal to `latest` before.
@@ -106,14 +124,16 @@ pub fn hangups() -> Result<UnixStream, Failure> {
 fn watched(
     signals: impl IntoIterator<Item = i32>,
     latest: &Arc<AtomicUsize>,
-) -> io::Result<UnixStream> {
+) -> io::Result<(UnixStream, Vec<SigId>)> {
     let (wake, write) = UnixStream::pair()?;
     wake.set_nonblocking(true)?;
+    let mut registered = Vec::new();
     for signal in signals {
-        flag::register_usize(signal, Arc::clone(latest), signal.unsigned_abs() as usize)?;
-        low_level::pipe::register(signal, write.try_clone()?)?;
+        let number = signal.unsigned_abs() as usize;
+        registered.push(flag::register_usize(signal, Arc::clone(latest), number)?);
+        registered.push(low_level::pipe::register(signal, write.try_clone()?)?);
     }
-    Ok(wake)
+    Ok((wake, registered))
 }
 
 /// Those of `signals` that were not ignored when this process started.

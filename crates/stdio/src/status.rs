@@ -155,7 +155,7 @@ impl Errors {
     /// or a device such as /dev/null: a pipe has a reader, which shows the error or reports it in
     /// turn, and a terminal shows the event itself.
     pub fn passed(command: &'static str) -> Self {
-        let stdout = std::io::stdout();
+        let stdout = crate::stdout();
         let kind = rustix::fs::fstat(&stdout).map(|stat| FileType::from_raw_mode(stat.st_mode));
         let is_read = matches!(kind, Ok(FileType::Fifo | FileType::Socket))
             || rustix::termios::isatty(&stdout);

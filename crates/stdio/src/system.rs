@@ -58,7 +58,7 @@ const QUIET: Duration = Duration::from_secs(2);
 /// for one that cannot move its cursor (`TERM=dumb`). `COLUMNS` and `LINES` are used where the
 /// terminal does not report its size.
 pub fn terminal() -> Option<(usize, usize)> {
-    let stdout = std::io::stdout();
+    let stdout = crate::stdout();
     if !rustix::termios::isatty(&stdout) || std::env::var_os("TERM").is_some_and(|t| t == "dumb") {
         return None;
     }
