@@ -120,6 +120,16 @@ pub(crate) struct Own {
         hide_short_help = true
     )]
     pub answer_call: Vec<OsString>,
+    /// Whether llm-stream, tag-parse, tc-accumulate and tc-view are threads of react, where one
+    /// program has all commands, or processes as in --print-pipeline
+    #[arg(
+        long,
+        value_name = "HOW",
+        value_enum,
+        default_value_t,
+        hide_short_help = true
+    )]
+    pub stages: StagesRun,
     /// Print the pipeline as a line for bash, and stop
     #[arg(long)]
     pub print_pipeline: bool,
@@ -137,6 +147,16 @@ pub(crate) struct Own {
     /// Options of llm-stream
     #[arg(last = true, hide = true)]
     pub rest: Vec<OsString>,
+}
+
+/// How stages that start no processes run.
+#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
+pub(crate) enum StagesRun {
+    /// As threads, where this program has their commands.
+    #[default]
+    Threads,
+    /// As processes.
+    Processes,
 }
 
 /// The whole command line.

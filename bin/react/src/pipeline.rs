@@ -1,15 +1,16 @@
 //! Stages, which are commands, joined by pipes.
 
-use crate::signals::Running;
+use crate::signals::{Running, StageRun};
 use anyhow::{Context, bail};
 use event::shell_word;
 use std::ffi::OsString;
 use std::fmt::{self, Display, Formatter};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitCode, ExitStatus};
 use stdio::Status;
 
 /// A stage: a command and its arguments.
@@ -19,6 +20,9 @@ pub(crate) struct Stage {
     pub command: &'static str,
     /// Its arguments.
     pub arguments: Vec<OsString>,
+    /// What a thread of this process runs in place of the command; without it the command is a
+    /// process.
+    main: Option<fn() -> ExitCode>,
 }
 
 impl Stage {
@@ -30,7 +34,14 @@ impl Stage {
         Stage {
             command,
             arguments: arguments.into_iter().map(Into::into).collect(),
+            main: None,
         }
+    }
+
+    /// The same as a thread of this process, if this program is the command.
+    pub(crate) fn in_thread(self) -> Stage {
+        let main = ::args::program::main_of(self.command);
+        Stage { main, ..self }
     }
 
     /// The same with more arguments.
@@ -133,17 +144,14 @@ impl Pipeline {
     pub(crate) fn run(
         &self,
         running: &Running,
-        input: Stdio,
-        output: Stdio,
+        input: OwnedFd,
+        output: OwnedFd,
     ) -> anyhow::Result<Vec<StageEnd>> {
         let mut children = Vec::new();
         let started = self.start(running, input, output, &mut children);
         let ended: io::Result<Vec<StageEnd>> = children
             .iter_mut()
-            .map(|(command, child)| {
-                let status = running.wait(child)?;
-                Ok(StageEnd { command, status })
-            })
+            .map(|stage| stage.wait(running))
             .collect();
         started?;
         ended.context("a stage cannot be waited for")
@@ -152,64 +160,66 @@ impl Pipeline {
     fn start(
         &self,
         running: &Running,
-        input: Stdio,
-        output: Stdio,
-        children: &mut Vec<(&'static str, Child)>,
+        input: OwnedFd,
+        output: OwnedFd,
+        children: &mut Vec<StartedStage>,
     ) -> anyhow::Result<()> {
-        let mut input = Some(input);
-        let mut output = Some(output);
-        for (at, stage) in self.0.iter().enumerate() {
-            let mut command = stage.process()?;
-            command.stdin(input.take().unwrap_or_else(Stdio::null));
-            if at + 1 == self.0.len() {
-                command.stdout(output.take().unwrap_or_else(Stdio::null));
-            } else {
+        let mut input = input;
+        if let Some((last, others)) = self.0.split_last() {
+            for stage in others {
                 let (read, write) = io::pipe().context("a pipe cannot be made")?;
-                command.stdout(write);
-                input = Some(read.into());
+                children.push(start(stage, running, input, Some(write.into()))?);
+                input = read.into();
             }
-            let child = command
-                .spawn()
-                .with_context(|| format!("{} cannot be started", stage.command))?;
-            running.add(&child);
-            children.push((stage.command, child));
+            children.push(start(last, running, input, Some(output))?);
         }
         Ok(())
     }
 }
 
-/// Starts one stage, which is waited for later.
+/// Starts one stage, which is waited for later. Without `output` it writes where react does.
 ///
 /// # Errors
 /// When it is missing or cannot be started.
 pub(crate) fn start(
     stage: &Stage,
     running: &Running,
-    input: Stdio,
+    input: OwnedFd,
+    output: Option<OwnedFd>,
 ) -> anyhow::Result<StartedStage> {
-    let mut command = stage.process()?;
-    let child = command
-        .stdin(input)
-        .spawn()
-        .with_context(|| format!("{} cannot be started", stage.command))?;
-    running.add(&child);
-    Ok(StartedStage {
-        command: stage.command,
-        child,
-    })
+    let command = stage.command;
+    let run = match stage.main {
+        Some(main) => {
+            let words = [command.into()].into_iter().chain(stage.arguments.clone());
+            running.start_thread(words.collect(), input, output, main)?
+        }
+        None => {
+            let mut process = stage.process()?;
+            process.stdin(input);
+            if let Some(output) = output {
+                process.stdout(output);
+            }
+            let child = process
+                .spawn()
+                .with_context(|| format!("{command} cannot be started"))?;
+            running.add(&child);
+            StageRun::Process(child)
+        }
+    };
+    Ok(StartedStage { command, run })
 }
 
 /// A stage that runs.
 #[derive(Debug)]
 pub(crate) struct StartedStage {
     command: &'static str,
-    child: Child,
+    run: StageRun,
 }
 
 impl StartedStage {
     /// Whether it has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
-        self.child.try_wait().is_ok_and(|status| status.is_some())
+        self.run.has_ended()
     }
 
     /// Waits for its end.
@@ -217,7 +227,7 @@ impl StartedStage {
     /// # Errors
     /// Those of the system.
     pub(crate) fn wait(&mut self, running: &Running) -> io::Result<StageEnd> {
-        let status = running.wait(&mut self.child)?;
+        let status = running.wait(&mut self.run)?;
         Ok(StageEnd {
             command: self.command,
             status,

@@ -1,6 +1,6 @@
 //! A run: the turns of the loop until the model answers without a call.
 
-use crate::args::Args;
+use crate::args::{Args, StagesRun};
 use crate::chat::{Prompt, Typed};
 use crate::conversations::{self, Conversations, KeptConversation};
 use crate::folder::TemporaryFolder;
@@ -16,6 +16,7 @@ use rustix::process::Signal;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, IsTerminal, PipeWriter};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -413,6 +414,18 @@ impl Tools {
     }
 }
 
+/// A file that is empty and takes everything.
+fn null() -> anyhow::Result<OwnedFd> {
+    let opened = File::options().read(true).write(true).open("/dev/null");
+    Ok(opened.context("/dev/null")?.into())
+}
+
+/// Standard output of this process.
+fn inherited() -> anyhow::Result<OwnedFd> {
+    let cloned = io::stdout().as_fd().try_clone_to_owned();
+    cloned.context("standard output cannot be used twice")
+}
+
 /// The stages of a run.
 struct Stages<'a> {
     args: &'a Args,
@@ -433,18 +446,35 @@ impl Stages<'_> {
             "--max-steps".to_owned(),
             self.args.own.max_steps.to_string(),
         ];
-        let ask = Stage::new(ASK, tools_options(&self.tools.offered))
+        let ask = self
+            .part(ASK, tools_options(&self.tools.offered))
             .and(steps)
             .and(self.args.recording("--tape"))
             .and(self.args.of_stage(ASK))
             .and(question.iter().cloned());
-        let parse = Stage::new(PARSE, self.args.of_stage(PARSE));
-        let merge = Stage::new(MERGE, self.args.of_stage(MERGE)).and(["--keep-deltas"]);
+        let parse = self.part(PARSE, self.args.of_stage(PARSE));
+        let merge = self
+            .part(MERGE, self.args.of_stage(MERGE))
+            .and(["--keep-deltas"]);
         // A recording already has what tag-parse wrote; parsing its text again could find calls in
         // it.
         let parse = Some(parse).filter(|_| self.args.own.replay.is_none());
         let stages = [Some(ask), parse, Some(merge), Some(self.calls())];
         Pipeline(stages.into_iter().flatten().collect())
+    }
+
+    /// A stage that may be a thread of this process. Those of `tool-exec` are not: it starts
+    /// processes, and has threads that end with its own.
+    fn part<W: Into<OsString>>(
+        &self,
+        command: &'static str,
+        arguments: impl IntoIterator<Item = W>,
+    ) -> Stage {
+        let stage = Stage::new(command, arguments);
+        match self.args.own.stages {
+            StagesRun::Threads => stage.in_thread(),
+            StagesRun::Processes => stage,
+        }
     }
 
     fn calls(&self) -> Stage {
@@ -465,7 +495,9 @@ impl Stages<'_> {
     }
 
     fn view(&self) -> Stage {
-        let stage = Stage::new(VIEW, self.args.of_stage(VIEW)).and(["--ignore-interrupts"]);
+        let stage = self
+            .part(VIEW, self.args.of_stage(VIEW))
+            .and(["--ignore-interrupts"]);
         // The questions of a chat are on the terminal already.
         let typed = (self.mode == Mode::Chat).then_some("--no-questions");
         stage.and(typed)
@@ -496,7 +528,7 @@ impl Run<'_> {
             .open(&self.log.file)
             .with_context(name)?;
         io::copy(&mut io::stdin().lock(), &mut file).with_context(name)?;
-        let status = self.turns("", &mut || Ok(Stdio::inherit()), &mut || false)?;
+        let status = self.turns("", &mut inherited, &mut || false)?;
         Ok(if status == 1 { 0 } else { status })
     }
 
@@ -611,19 +643,18 @@ impl Run<'_> {
         if typed.is_empty() {
             return Ok(());
         }
-        let mut check = Stage::new(VIEW, typed).process()?;
-        let checked = check.stdin(Stdio::null()).stdout(Stdio::null()).status()?;
-        if checked.success() {
-            Ok(())
-        } else {
-            Err(Reported.into())
+        let check = self.stages("").part(VIEW, typed);
+        let mut check = start(&check, &self.running, null()?, Some(null()?))?;
+        match check.wait(&self.running)?.code() {
+            0 => Ok(()),
+            _ => Err(Reported.into()),
         }
     }
 
     fn start_view(&self) -> anyhow::Result<(PipeWriter, StartedStage)> {
         let (read, write) = io::pipe().context("a pipe cannot be made")?;
         let view = self.stages("").view();
-        Ok((write, start(&view, &self.running, read.into())?))
+        Ok((write, start(&view, &self.running, read.into(), None)?))
     }
 
     /// The statuses of the loop and of the view.
@@ -636,7 +667,7 @@ impl Run<'_> {
         let status = {
             let mut output = || {
                 let output = input.try_clone().context("a pipe cannot be used twice")?;
-                Ok(Stdio::from(output))
+                Ok(OwnedFd::from(output))
             };
             self.turns(continued, &mut output, &mut || view.has_ended())
         };
@@ -662,7 +693,7 @@ impl Run<'_> {
     fn turns(
         &mut self,
         continued: &str,
-        output: &mut dyn FnMut() -> anyhow::Result<Stdio>,
+        output: &mut dyn FnMut() -> anyhow::Result<OwnedFd>,
         has_no_reader: &mut dyn FnMut() -> bool,
     ) -> anyhow::Result<i32> {
         let mut status = self.resume(continued, output)?;
@@ -711,10 +742,10 @@ impl Run<'_> {
     fn resume(
         &mut self,
         continued: &str,
-        output: &mut dyn FnMut() -> anyhow::Result<Stdio>,
+        output: &mut dyn FnMut() -> anyhow::Result<OwnedFd>,
     ) -> anyhow::Result<i32> {
         let resume = Pipeline(vec![self.stages(continued).resume()]);
-        let ended = resume.run(&self.running, Stdio::null(), output()?)?;
+        let ended = resume.run(&self.running, null()?, output()?)?;
         self.note(&ended);
         Ok(self.status(&ended))
     }
@@ -722,7 +753,7 @@ impl Run<'_> {
     /// The loop without a view, and then the answer alone, for a program that reads it.
     fn show_answer(&mut self, continued: &str) -> anyhow::Result<(i32, i32)> {
         // Without a view, each stage reports its own errors.
-        let status = self.turns(continued, &mut || Ok(Stdio::null()), &mut || false)?;
+        let status = self.turns(continued, &mut null, &mut || false)?;
         if status == 1 {
             let text = conversations::last_answer(&self.log.read()?);
             let mut out = stdio::Output::new();

@@ -2,22 +2,27 @@
 //!
 //! The stages are in the process group of react, so Ctrl-C reaches them too, and react waits for
 //! them: a stage closes the log before it ends. SIGTERM may reach react alone, and is passed on.
-//! SIGINT is not, since the second one ends running calls at once.
+//! SIGINT is not, since the second one ends running calls at once. A stage that is a thread of react
+//! sees the signals of react.
 
 use crate::chat::Typed;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+use std::ffi::OsString;
 use std::io;
-use std::process::{Child, ExitStatus};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitCode, ExitStatus};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, PoisonError};
-use stdio::Failure;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use stdio::{Failure, ThreadCommand};
 
-/// The processes that run, and the signal that came.
+/// The stages that run, and the signal that came.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Running {
     signal: Arc<AtomicI32>,
     pids: Arc<Mutex<Vec<Pid>>>,
+    threads: Arc<Mutex<Vec<Weak<StageThread>>>>,
     /// What waits at a prompt while no process runs.
     prompt: Arc<Mutex<Option<Sender<Typed>>>>,
 }
@@ -32,6 +37,9 @@ impl Running {
         let shared = running.clone();
         stdio::each_signal(move |signal| {
             shared.signal.store(signal, Ordering::SeqCst);
+            for thread in lock(&shared.threads).iter().filter_map(Weak::upgrade) {
+                thread.signal(signal);
+            }
             if signal == Signal::TERM.as_raw() {
                 shared.pass_on();
             }
@@ -55,16 +63,16 @@ impl Running {
 
     /// From now on SIGTERM is reported to a prompt, too.
     pub(crate) fn report_end_to(&self, prompt: Sender<Typed>) {
-        *self.prompt.lock().unwrap_or_else(PoisonError::into_inner) = Some(prompt);
+        *lock(&self.prompt) = Some(prompt);
     }
 
     fn pass_on(&self) {
-        let prompt = self.prompt.lock().unwrap_or_else(PoisonError::into_inner);
+        let prompt = lock(&self.prompt);
         if let Some(prompt) = &*prompt {
             // The chat may have ended.
             let _ = prompt.send(Typed::Ended);
         }
-        let pids = self.pids.lock().unwrap_or_else(PoisonError::into_inner);
+        let pids = lock(&self.pids);
         for pid in pids.iter() {
             // Fails where the process has ended.
             let _ = kill_process(*pid, Signal::TERM);
@@ -74,24 +82,117 @@ impl Running {
     /// Registers a process that was started.
     pub(crate) fn add(&self, child: &Child) {
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        self.pids
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .extend(pid);
+        lock(&self.pids).extend(pid);
         if self.signal() == Some(Signal::TERM.as_raw()) {
             self.pass_on();
         }
     }
 
+    /// Starts a stage as a thread of this process.
+    ///
+    /// # Errors
+    /// [`Failure::Limit`].
+    pub(crate) fn start_thread(
+        &self,
+        words: Vec<OsString>,
+        input: OwnedFd,
+        output: Option<OwnedFd>,
+        main: fn() -> ExitCode,
+    ) -> Result<StageRun, Failure> {
+        let thread = Arc::new(StageThread {
+            ignores_interrupts: words.iter().any(|word| word == "--ignore-interrupts"),
+            ..StageThread::default()
+        });
+        {
+            let mut threads = lock(&self.threads);
+            threads.retain(|thread| thread.strong_count() > 0);
+            threads.push(Arc::downgrade(&thread));
+        }
+        let (takes_signals, shared) = (Arc::clone(&thread.takes_signals), Arc::clone(&thread));
+        ThreadCommand::start(words, (input, output), takes_signals, main, move |status| {
+            shared.end(i32::from(status));
+        })
+        .map_err(Failure::limit("a thread cannot be started"))?;
+        Ok(StageRun::Thread(thread))
+    }
+
+    /// Waits for a stage.
+    pub(crate) fn wait(&self, run: &mut StageRun) -> io::Result<ExitStatus> {
+        match run {
+            StageRun::Process(child) => self.wait_for(child),
+            StageRun::Thread(thread) => {
+                let ended = lock(&thread.ended);
+                let ended = thread.has_ended.wait_while(ended, |ended| ended.is_none());
+                let status = ended.unwrap_or_else(PoisonError::into_inner).unwrap_or(0);
+                Ok(ExitStatus::from_raw(status << 8))
+            }
+        }
+    }
+
     /// Waits for a process. Its number is taken out of the list before another process can get it.
-    pub(crate) fn wait(&self, child: &mut Child) -> io::Result<ExitStatus> {
+    fn wait_for(&self, child: &mut Child) -> io::Result<ExitStatus> {
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         if let Some(pid) = pid {
             let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
             while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(pid), ended) {}
-            let mut pids = self.pids.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut pids = lock(&self.pids);
             pids.retain(|other| *other != pid);
         }
         child.wait()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A stage that runs.
+#[derive(Debug)]
+pub(crate) enum StageRun {
+    /// A process.
+    Process(Child),
+    /// A thread of this process.
+    Thread(Arc<StageThread>),
+}
+
+impl StageRun {
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        match self {
+            StageRun::Process(child) => child.try_wait().is_ok_and(|status| status.is_some()),
+            StageRun::Thread(thread) => lock(&thread.ended).is_some(),
+        }
+    }
+}
+
+/// A stage that is a thread, for those who wait for it.
+#[derive(Debug, Default)]
+pub(crate) struct StageThread {
+    ignores_interrupts: bool,
+    /// Whether it sees signals by itself.
+    takes_signals: Arc<AtomicBool>,
+    /// How many signals have come.
+    signals: AtomicU32,
+    /// Its exit status.
+    ended: Mutex<Option<i32>>,
+    has_ended: Condvar,
+}
+
+impl StageThread {
+    fn end(&self, status: i32) {
+        lock(&self.ended).get_or_insert(status);
+        self.has_ended.notify_all();
+    }
+
+    /// Ends the wait for it where the signal ends a process: it is the second one, or the stage
+    /// has not taken over signals yet. After the first one it closes its stream.
+    fn signal(&self, signal: i32) {
+        if self.ignores_interrupts && signal == Signal::INT.as_raw() {
+            return;
+        }
+        let is_first = self.signals.fetch_add(1, Ordering::SeqCst) == 0;
+        if !is_first || !self.takes_signals.load(Ordering::SeqCst) {
+            self.end(128 + signal);
+        }
     }
 }

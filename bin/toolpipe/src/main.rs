@@ -67,7 +67,7 @@ Examples:
   toolpipe --link ~/.local/bin";
 
 fn main() -> ExitCode {
-    args::program::has_all_commands();
+    args::program::has_all_commands(|name| Some(find(name)?.main));
     let mut words = std::env::args_os();
     let name = words.next().unwrap_or_default();
     if let Some(tool) = Path::new(&name).file_name().and_then(find) {

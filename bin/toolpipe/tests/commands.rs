@@ -30,7 +30,7 @@ fn names() -> Vec<String> {
 }
 
 /// A folder with a copy of the binary, so that no other command is beside it.
-fn alone() -> Scratch {
+pub(crate) fn alone() -> Scratch {
     let folder = Scratch::new();
     // By a process of its own: a file that this process has open for writing cannot be run, and a
     // test beside this one that starts a process hands it on.
@@ -41,15 +41,23 @@ fn alone() -> Scratch {
 }
 
 /// Runs a script in the folder, which comes first in its PATH.
-fn sh(folder: &Scratch, script: &str) -> Ran {
+pub(crate) fn sh(folder: &Scratch, script: &str) -> Ran {
+    run(bash(folder, script))
+}
+
+/// A shell in the folder, which comes first in its PATH.
+pub(crate) fn bash(folder: &Scratch, script: &str) -> Command {
     let mut shell = Command::new("bash");
     let path = std::env::var("PATH").unwrap();
     shell
         .args(["-euo", "pipefail", "-c", script])
         .current_dir(folder.path("."))
         .env("PATH", format!("{}:{path}", folder.path("").display()))
-        .env("FIXTURES", root().join("fixtures"));
-    run(shell)
+        .env("FIXTURES", root().join("fixtures"))
+        .env("RESERVATIONS", folder.path("reserved"))
+        .env("XDG_STATE_HOME", folder.path(""))
+        .stdin(Stdio::null());
+    shell
 }
 
 #[test]

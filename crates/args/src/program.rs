@@ -1,16 +1,30 @@
 //! How one command of this project starts another: as a file of its own, or as a part of the one
 //! binary that has all commands (`bin/toolpipe`).
 
-use std::ffi::OsString;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::OnceLock;
 
-/// Whether this process is the binary that has all commands.
-static HAS_ALL: AtomicBool = AtomicBool::new(false);
+/// Finds the `main` of a command by its name.
+type FindMain = fn(&OsStr) -> Option<fn() -> ExitCode>;
 
-/// States that this process is the binary that has all commands: it can run each of them.
-pub fn has_all_commands() {
-    HAS_ALL.store(true, Ordering::Relaxed);
+/// The commands of this process, if it is the binary that has all of them.
+static ALL: OnceLock<FindMain> = OnceLock::new();
+
+/// States that this process is the binary that has all commands: it can run each that `find` has.
+pub fn has_all_commands(find: FindMain) {
+    ALL.get_or_init(|| find);
+}
+
+/// The `main` of the command `name`, if [`command`] leads to this program: a thread of this
+/// process can run it.
+pub fn main_of(name: &str) -> Option<fn() -> ExitCode> {
+    let main = ALL.get()?(name.as_ref())?;
+    let words = command(name);
+    let id = |path: &Path| path.metadata().ok().map(|meta| (meta.dev(), meta.ino()));
+    (id(Path::new(&words[0]))? == id(&own_file()?)?).then_some(main)
 }
 
 /// The first words of the command line that runs the command `name` of this project: the file
@@ -20,7 +34,7 @@ pub fn command(name: &str) -> Vec<OsString> {
     let beside = own.as_ref().map(|path| path.with_file_name(name));
     match (beside.filter(|path| path.is_file()), own) {
         (Some(file), _) => vec![file.into()],
-        (None, Some(own)) if HAS_ALL.load(Ordering::Relaxed) => vec![own.into(), name.into()],
+        (None, Some(own)) if ALL.get().is_some() => vec![own.into(), name.into()],
         _ => vec![name.into()],
     }
 }
@@ -28,7 +42,7 @@ pub fn command(name: &str) -> Vec<OsString> {
 /// The first words of the command line that runs the command `name` again, which this process is.
 pub fn again(name: &str) -> Vec<OsString> {
     match own_file() {
-        Some(own) if HAS_ALL.load(Ordering::Relaxed) => vec![own.into(), name.into()],
+        Some(own) if ALL.get().is_some() => vec![own.into(), name.into()],
         Some(own) => vec![own.into()],
         None => vec![name.into()],
     }
