@@ -4,6 +4,8 @@
 //! and applying them takes longer than all else that a filter does when it starts. The stack, the
 //! heap and the libraries keep their random addresses; see docs/security.md.
 
+#![allow(clippy::print_stdout)] // what a build script tells Cargo
+
 use std::env::var;
 
 fn main() {
