@@ -13,6 +13,7 @@ mod shared {
     pub(crate) mod notation;
 }
 
+use shared::dialect::Dialect;
 use shared::{dialect, notation};
 use std::path::Path;
 
@@ -26,10 +27,14 @@ fn main() {
         println!("cargo::rerun-if-changed={path}");
     }
     match table(Path::new("dialects")) {
-        Ok(table) => {
-            let file = Path::new(&std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"))
-                .join("dialects.rs");
-            std::fs::write(file, table).expect("a file in OUT_DIR can be written");
+        Ok(dialects) => {
+            let folder = std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
+            let write = |file: &str, rust: String| {
+                std::fs::write(Path::new(&folder).join(file), rust)
+                    .expect("a file in OUT_DIR can be written");
+            };
+            write("dialects.rs", with_borrows(&format!("{dialects:?}")));
+            write("families.rs", format!("&{:?}", families(&dialects)));
         }
         Err(why) => {
             println!("cargo::error={why}");
@@ -38,9 +43,9 @@ fn main() {
     }
 }
 
-/// The table as Rust, in the order of the names; but of two that look alike the more usual one
+/// The dialects of the table, in the order of the names; but of two that look alike the more usual one
 /// comes first.
-fn table(folder: &Path) -> Result<String, String> {
+fn table(folder: &Path) -> Result<Vec<Dialect>, String> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))? {
         let path = entry.map_err(|e| e.to_string())?.path();
@@ -65,7 +70,19 @@ fn table(folder: &Path) -> Result<String, String> {
             dialect.read_as.is_some(),
         )
     });
-    Ok(with_borrows(&format!("{dialects:?}")))
+    Ok(dialects)
+}
+
+/// The letters of all names with the place of their dialect in the table, in order. Of two dialects
+/// with the same letters the first counts.
+fn families(dialects: &[Dialect]) -> Vec<(String, usize)> {
+    let named = dialects.iter().enumerate();
+    let mut families: Vec<(String, usize)> = named
+        .flat_map(|(at, dialect)| dialect.families().map(move |name| (name, at)))
+        .collect();
+    families.sort();
+    families.dedup_by(|later, first| later.0 == first.0);
+    families
 }
 
 /// The structs of a dialect that are behind a reference.

@@ -28,7 +28,22 @@ pub struct Dialect {
     pub(crate) prompt: &'static Prompt,
 }
 
+/// The letters and digits of a name of a dialect or a model, in lower case: by them alone such names
+/// are compared.
+pub(crate) fn letters(name: &str) -> String {
+    name.chars()
+        .filter(|c| c.is_alphanumeric())
+        .flat_map(char::to_lowercase)
+        .collect()
+}
+
 impl Dialect {
+    /// The letters of its name and its aliases, but for those that are too short to show a family.
+    pub(crate) fn families(&self) -> impl Iterator<Item = String> {
+        let names = self.aliases.iter().copied().chain([self.name]);
+        names.map(letters).filter(|name| name.len() > 2)
+    }
+
     /// Whether this is its name or one of its aliases.
     pub fn is_named(&self, name: &str) -> bool {
         self.name == name || self.aliases.contains(&name)

@@ -2,7 +2,7 @@
 //! dialects of users' files. The table is in the order of the names; but of two that look alike the
 //! more usual one comes first, since the first one counts where the text fits both.
 
-use crate::dialect::{CallPart, Dialect, Form, KnownTool, TagStyle};
+use crate::dialect::{CallPart, Dialect, Form, KnownTool, TagStyle, letters};
 
 /// The table, in the names that `Debug` writes.
 mod rows {
@@ -13,6 +13,10 @@ mod rows {
     pub(super) static ALL: &[Dialect] = include!(concat!(env!("OUT_DIR"), "/dialects.rs"));
 }
 use rows::ALL;
+
+/// The letters of each name in the table with the place of its dialect, in order, so that no name is
+/// put into lower case at each request.
+static FAMILIES: &[(&str, usize)] = include!(concat!(env!("OUT_DIR"), "/families.rs"));
 
 /// The dialect of prompts that name none.
 pub const DEFAULT: &str = "tool-name-tag";
@@ -89,32 +93,16 @@ impl Dialects {
     /// `Qwen/Qwen3-Coder-30B-A3B-Instruct`: the one whose longest name or alias the model's name
     /// begins with, signs aside.
     pub fn of_model(&self, model: &str) -> Option<&'static Dialect> {
-        let letters = |name: &str| -> String {
-            name.chars()
-                .filter(|c| c.is_alphanumeric())
-                .flat_map(char::to_lowercase)
-                .collect()
-        };
         let model = letters(model.rsplit('/').next().unwrap_or(model));
-        let length = |dialect: &Dialect| {
-            let names = dialect
-                .aliases
-                .iter()
-                .copied()
-                .chain([dialect.name])
-                .map(letters);
-            names
-                .filter(|name| name.len() > 2 && model.starts_with(name))
-                .map(|name| name.len())
-                .max()
+        let own = |dialect: &&'static Dialect| {
+            let names = dialect.families().filter(|name| model.starts_with(name));
+            Some((names.map(|name| name.len()).max()?, *dialect))
         };
-        let fitting = self
-            .all()
-            .enumerate()
-            .filter_map(|(n, d)| Some((length(d)?, std::cmp::Reverse(n), d)));
-        fitting
-            .max_by_key(|(length, n, _)| (*length, *n))
-            .map(|(.., d)| d)
+        // Of names of the same length the first counts, and the table comes last.
+        let own = self.own.iter().rev().filter_map(own);
+        let all = family_of(&model).into_iter().chain(own);
+        all.max_by_key(|(length, _)| *length)
+            .map(|(_, dialect)| dialect)
     }
 
     /// The dialect of this name or alias.
@@ -154,6 +142,23 @@ impl Dialects {
             name: name.to_owned(),
             near: near().filter(|d| shared(d) >= 3),
         })
+    }
+}
+
+/// The dialect of the table whose longest name the letters of a model begin with, and the length of
+/// the name.
+fn family_of(model: &str) -> Option<(usize, &'static Dialect)> {
+    let mut start = model;
+    loop {
+        let behind = FAMILIES.partition_point(|(name, _)| *name <= start);
+        let (name, at) = FAMILIES[..behind].last()?;
+        if start.starts_with(name) {
+            return Some((name.len(), &ALL[*at]));
+        }
+        // A shorter name is a beginning of what this one shares with the model.
+        let letters = start.char_indices().zip(name.chars());
+        let shared = letters.take_while(|((_, a), b)| a == b).last();
+        start = &start[..shared.map_or(0, |((at, letter), _)| at + letter.len_utf8())];
     }
 }
 
@@ -330,6 +335,41 @@ mod tests {
         ] {
             assert_eq!(of(model), dialect, "{model}");
         }
+    }
+
+    #[test]
+    fn each_name_tells_its_family_as_a_reading_of_all_names_does() {
+        // What is to be found, by the names themselves.
+        let plain = |all: &Dialects, model: &str| {
+            let model = letters(model);
+            let names = |d: &'static Dialect| d.families().map(move |name| (name, d));
+            let fitting = all.all().flat_map(names);
+            let fitting: Vec<_> = fitting
+                .filter(|(name, _)| model.starts_with(name))
+                .collect();
+            let longest = fitting.iter().map(|(name, _)| name.len()).max()?;
+            let first = fitting.iter().find(|(name, _)| name.len() == longest);
+            first.map(|(_, dialect)| dialect.name)
+        };
+        let file = ("hermes.toml", include_str!("../dialects/hermes.toml"));
+        let mut own = crate::notation::read(&[file], &[]).expect("a file without mistakes");
+        (own[0].name, own[0].aliases) = ("own", &["Qwen3", "gpt-4"]);
+        let mut with_own = Dialects::default();
+        with_own.extend(own);
+        let names = ALL
+            .iter()
+            .flat_map(|d| d.aliases.iter().copied().chain([d.name]));
+        for name in names.chain(["gpt-4o", "qwen3-coder", "é", "zzz", "0"]) {
+            let longer = format!("{name}-8B-é");
+            let cut: String = name.chars().take(name.chars().count() - 1).collect();
+            for all in [&Dialects::default(), &with_own] {
+                for model in [name, &longer, &cut] {
+                    let found = all.of_model(model).map(|d| d.name);
+                    assert_eq!(found, plain(all, model), "{model}");
+                }
+            }
+        }
+        assert_eq!(with_own.of_model("gpt-4o").map(|d| d.name), Some("own"));
     }
 
     #[test]
