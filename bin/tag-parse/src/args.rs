@@ -86,14 +86,13 @@ impl Args {
             look: (!chosen.is_empty()).then(|| Rc::new(Look::of(chosen))),
             dialects,
             always: self.when == When::Always,
-            needs_tools: false,
             by_model: self.when == When::Offered,
             tools: Toolbox::read_if_any(&self.tools, &Access::default())?
                 .map(|tools| tools.parse(ToolList::read_and_compile))
                 .transpose()?
                 .map(Rc::new),
             prefill: self.prefill.clone(),
-            eager: false,
+            ..TagOptions::default()
         })
     }
 

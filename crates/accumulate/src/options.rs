@@ -1,6 +1,6 @@
 //! What is asked of the machine.
 
-use json::ToolList;
+use json::{RecentTools, ToolList};
 use std::collections::HashSet;
 use std::rc::Rc;
 
@@ -22,6 +22,8 @@ pub struct AccumulateOptions {
     /// The tools that arguments are validated against. Without them the stream's own `tools` are
     /// used.
     pub tools: Option<Rc<ToolList>>,
+    /// The lists that came with the streams before.
+    pub recent: Rc<RecentTools>,
     /// When a call is emitted.
     pub emit_on: EmitOn,
     /// Refuse arguments that are not valid JSON, in place of a repair.

@@ -106,13 +106,13 @@ impl OpenStream {
         self.started = true;
         self.seed = Seed::of_response(&start.id.unwrap_or_default().str());
         if let (None, Some(tools)) = (&self.options.tools, start.tools) {
-            match ToolList::read_valid(&tools.text()) {
+            match self.options.recent.read_valid(&tools.text()) {
                 Ok(tools) => {
                     for e in tools.left_out() {
                         let message = format!("{e}; the arguments of its calls are not validated");
                         out.emit(0, Warning::new(SOURCE, "tools_unread", &message));
                     }
-                    self.tools = Some(Rc::new(tools));
+                    self.tools = Some(tools);
                 }
                 Err(e) => {
                     let message = format!(

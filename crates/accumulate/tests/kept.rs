@@ -144,3 +144,18 @@ fn without_a_message_no_text_is_kept() {
     );
     assert!(out.lost == 0 && out.kinds.is_empty(), "{:?}", out.kinds);
 }
+
+#[test]
+fn the_tools_that_come_again_are_not_read_again() {
+    let options = Rc::new(AccumulateOptions::default());
+    let tools = r#"[{"name":"f","parameters":{"type":"object"}}]"#;
+    let known = options.recent.read_valid(tools).unwrap();
+    let holders = Rc::strong_count(&known);
+    let start = format!(r#"{{"type":"stream_start","v":1,"tools":{tools}}}"#);
+    let mut machine = Accumulate::new(Rc::clone(&options));
+    machine.push(
+        &Scanner::default().read(&start).unwrap(),
+        &mut Written::default(),
+    );
+    assert_eq!(Rc::strong_count(&known), holders + 1);
+}

@@ -14,7 +14,7 @@ use crate::parser::Parser;
 use crate::table::{Dialects, UnknownDialect};
 use event::payload::{ContentDelta, Details, StreamEnd, StreamStart, Warning};
 use event::{Choices, Event, Json, Kind, Machine, Sink, Text};
-use json::{ToolList, ToolsError};
+use json::{RecentTools, ToolList, ToolsError};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -35,6 +35,8 @@ pub struct TagOptions {
     pub by_model: bool,
     /// The tools that calls may name; without it those of `stream_start`.
     pub tools: Option<Rc<ToolList>>,
+    /// The lists that came with the streams before.
+    pub recent: Rc<RecentTools>,
     /// A call must name a tool of a list: without a list, text stays text. Otherwise any name
     /// counts where no list is known.
     pub needs_tools: bool,
@@ -56,8 +58,6 @@ pub struct Streams {
 #[derive(Debug, Default)]
 struct Built {
     looks: HashMap<String, Rc<Look>>,
-    /// The last list of tools, by its text, and what of it cannot be read.
-    tools: Option<(String, Rc<ToolList>, Vec<String>)>,
 }
 
 impl Streams {
@@ -186,15 +186,11 @@ impl Streams {
 
     /// The tools of a list, and what of it cannot be read, for warnings.
     fn tools(&self, json: &str) -> (Rc<ToolList>, Vec<String>) {
-        let mut built = self.built.borrow_mut();
-        if let Some((_, tools, unread)) = built.tools.as_ref().filter(|(text, ..)| text == json) {
-            return (Rc::clone(tools), unread.clone());
-        }
-        let (tools, unread) = match ToolList::read_valid(json) {
+        match self.options.recent.read_valid(json) {
             Ok(tools) => {
                 let unread = |e: &ToolsError| format!("{e}; its calls stay text");
                 let unread = tools.left_out().iter().map(unread).collect();
-                (Rc::new(tools), unread)
+                (tools, unread)
             }
             // A list that cannot be read must not let every name count: it holds no tool.
             Err(e) => (
@@ -203,9 +199,7 @@ impl Streams {
                     "the stream's tools cannot be read, all calls stay text: {e}"
                 )],
             ),
-        };
-        built.tools = Some((json.to_owned(), Rc::clone(&tools), unread.clone()));
-        (tools, unread)
+        }
     }
 }
 
@@ -828,5 +822,20 @@ mod tests {
             begun[0].contains(r#""tool_id":"functions.g:0""#) && !begun[1].contains("tool_id"),
             "{out:?}"
         );
+    }
+
+    #[test]
+    fn the_tools_that_come_again_are_not_read_again() {
+        let tools = r#"[{"name":"g","parameters":{"type":"object"}}]"#;
+        let recent = Rc::<RecentTools>::default();
+        let known = recent.read_valid(tools).unwrap();
+        let holders = Rc::strong_count(&known);
+        let streams = Streams::new(TagOptions {
+            recent,
+            ..TagOptions::default()
+        });
+        let start = format!(r#"{{"type":"stream_start","v":1,"tools":{tools}}}"#);
+        let _tag = streams.begin(&Scanner::default().read(&start).unwrap());
+        assert_eq!(Rc::strong_count(&known), holders + 1);
     }
 }

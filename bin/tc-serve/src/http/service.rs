@@ -88,7 +88,9 @@ impl Service {
         reports: Reports,
         ending: ServiceEnd,
     ) -> Result<Service> {
+        let recent = Rc::<json::RecentTools>::default();
         let streams = tag::Streams::new(tag::TagOptions {
+            recent: Rc::clone(&recent),
             always: true,
             needs_tools: true,
             by_model: true,
@@ -98,6 +100,7 @@ impl Service {
             ..tag::TagOptions::default()
         });
         let accumulate = Rc::new(accumulate::AccumulateOptions {
+            recent,
             live: true,
             // A client runs a call that has ended, and nothing takes it back: the upstream must
             // have closed it.
