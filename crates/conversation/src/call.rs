@@ -1,103 +1,106 @@
-//! One call of a conversation, and how far it is.
+//! One call of a conversation, and its state.
 
 use event::payload::{Millis, RetractReason, Status, ToolResult};
 use event::{Raw, Text};
 
-/// How far a call is.
+/// The state of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CallState {
-    /// Its arguments are still coming.
+    /// The arguments are still arriving.
     #[default]
     Arriving,
-    /// The model has asked for it; nothing runs it yet.
+    /// The model has asked for the call, but no command runs it yet.
     Called,
-    /// Its stream ended before its arguments did.
+    /// The stream ended before the arguments were complete.
     Incomplete,
-    /// It must not run, as [`Call::refusal`] says.
+    /// The call must not run; [`Call::refusal`] has the reason.
     Refused,
-    /// It waits for a person.
+    /// The call waits for approval.
     Waiting,
-    /// A command runs it.
+    /// A command is running the call.
     Running,
-    /// It has a result.
+    /// The call has a result.
     Answered,
-    /// A `retract` has withdrawn it, and it has no result.
+    /// A `retract` has withdrawn the call, which has no result.
     Retracted,
 }
 
 /// One call.
 #[derive(Clone, Debug, Default)]
 pub struct Call {
-    /// The position of its turn.
+    /// The position of the call's turn.
     pub turn: usize,
-    /// The provider's label on its deltas, until the merged call comes; then its place in the turn.
+    /// The provider's label on the call's deltas until the merged call arrives; then the call's
+    /// index in the turn.
     pub index: Option<i64>,
-    /// Its id; empty for a call without one.
+    /// The call's id; empty for a call without an id.
     pub id: String,
     /// The name of the tool.
     pub name: String,
-    /// Its arguments as JSON, or the text that came in their place.
+    /// The arguments as JSON, or the text that arrived instead of arguments.
     pub arguments: String,
-    /// How far it is.
+    /// The state of the call.
     pub state: CallState,
-    /// Its `tool_call` has come: a stage has put it together.
+    /// Whether the call's `tool_call` has arrived, which means that a stage has merged its deltas.
     pub is_merged: bool,
-    /// It was written as text.
+    /// Whether the model wrote the call as text.
     pub from_text: bool,
-    /// The edits of a repair of its arguments, as JSON.
+    /// The edits that repaired the arguments, as JSON; `None` if nothing was repaired.
     pub repairs: Option<String>,
-    /// Why it must not run, whatever has happened to it since.
+    /// Why the call must not run, regardless of later events; `None` if the call was not refused.
     pub refusal: Option<Refusal>,
-    /// A command ran it, or still does.
+    /// Whether a command has run the call or is running it.
     pub was_started: bool,
-    /// By which an approval names it, if it has waited for one.
+    /// The hash by which an approval names the call; `None` if the call never waited for approval.
     pub hash: Option<String>,
-    /// The latest line of its progress.
+    /// The latest line of progress.
     pub progress: String,
-    /// Its result; that it waits for a person is one, too. Of several the last counts.
+    /// The result, including the result "waits for approval". If there are several, the last one
+    /// counts.
     pub answer: Option<Answer>,
-    /// The reason of its `retract`. A call that has run keeps its result.
+    /// The reason of the call's `retract`. A call that has run keeps its result.
     pub retracted: Option<String>,
-    /// Its stream was cancelled before it had a result.
+    /// Whether the call's stream was cancelled before the call had a result.
     pub is_cancelled: bool,
-    /// The next turn of its stream has begun, so no event can change what the model has asked.
+    /// Whether the next turn of the stream has begun, so that no event can change the model's
+    /// request.
     pub is_closed: bool,
-    /// The log has ended.
+    /// Whether the log has ended.
     pub is_over: bool,
-    /// Its first event was its `tool_call`. Where deltas are kept, the delta that completed it
-    /// follows.
+    /// Whether the call's first event was its `tool_call`. If deltas are kept, the delta that
+    /// completed the call follows.
     pub(crate) came_whole: bool,
 }
 
 /// Why a call must not run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refusal {
-    /// The word of an [`event::payload::CallErrorCode`].
+    /// A name from [`event::payload::CallErrorCode`].
     pub code: String,
-    /// A sentence.
+    /// The reason as a sentence.
     pub message: String,
 }
 
 /// The result of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// The status of its `tool_result`; `answered` for a `tool` message alone.
+    /// The status of the `tool_result`, or `answered` if there is only a `tool` message.
     pub status: String,
     /// The complete output.
     pub output: String,
-    /// The output in one line.
+    /// The output shortened to one line.
     pub summary: String,
     /// How long the call ran.
     pub duration_ms: Option<Millis>,
-    /// How its process ended.
+    /// The exit code of the call's process.
     pub exit_code: Option<i64>,
-    /// It comes from the cache.
+    /// Whether the result comes from the cache.
     pub is_cached: bool,
-    /// The output is the answer to the user.
+    /// Whether the output is the answer to the user.
     pub is_final: bool,
-    /// The file with the whole output.
+    /// The file that contains the whole output.
     pub file: Option<String>,
-    /// How many bytes the output had before it was cut.
+    /// The size of the output in bytes before it was truncated.
     pub cut_from: Option<u64>,
 }
 
@@ -122,8 +125,8 @@ impl Answer {
 }
 
 impl Call {
-    /// Whether it ended, one way or another; a call that waits for a person counts, since nothing
-    /// runs it.
+    /// Whether the call has ended in any way. A call that waits for approval counts as ended,
+    /// because no command runs it.
     pub fn has_ended(&self) -> bool {
         matches!(
             self.state,
@@ -131,9 +134,9 @@ impl Call {
         )
     }
 
-    /// Whether no event is expected to change it. A call that was retracted because its stream
-    /// failed waits for the end of the stream, which has the reason; one that was running waits for
-    /// its result.
+    /// Whether no further event is expected to change the call. A call that was retracted because
+    /// its stream failed is settled only at the end of the stream, which has the reason. A
+    /// retracted call that was running is settled only when its result arrives.
     pub fn is_settled(&self) -> bool {
         let waits = match self.state {
             CallState::Retracted => {
@@ -146,17 +149,17 @@ impl Call {
         self.is_closed || self.has_ended() && !waits || self.is_cancelled && !self.was_started
     }
 
-    /// Whether further deltas may belong to it.
+    /// Whether further deltas may belong to the call.
     pub fn is_arriving(&self) -> bool {
         !self.is_closed && self.state == CallState::Arriving
     }
 
-    /// Whether the log ended while it ran.
+    /// Whether the log ended while the call was running.
     pub fn is_lost(&self) -> bool {
         self.is_over && self.state == CallState::Running
     }
 
-    /// No more of its arguments come.
+    /// Marks the arguments as ended.
     pub(crate) fn end_arguments(&mut self) {
         if self.is_arriving() {
             let is_whole = Raw::parse(&self.arguments).is_ok_and(Raw::is_object);

@@ -1,10 +1,10 @@
-//! A list whose values keep their positions while some of them are let go.
+//! A list whose values keep their positions when other values are removed.
 
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
 
-/// Values by their positions, in order. A position is never given twice, and finding a value takes
-/// the same time however many there are.
+/// Values in order of their positions. A position is never reused, and a look-up takes the same
+/// time for any number of values.
 #[derive(Clone, Debug)]
 pub struct Kept<T> {
     slots: VecDeque<Option<Box<T>>>,
@@ -24,7 +24,7 @@ impl<T> Default for Kept<T> {
 }
 
 impl<T> Kept<T> {
-    /// The value at this position, unless it was let go.
+    /// Returns the value at this position, or `None` if it was removed.
     #[inline]
     pub fn get(&self, at: usize) -> Option<&T> {
         self.slots.get(at.checked_sub(self.first)?)?.as_deref()
@@ -36,12 +36,12 @@ impl<T> Kept<T> {
         slot.as_deref_mut()
     }
 
-    /// The values that are kept, with their positions.
+    /// Returns the values that are still kept, with their positions.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &T)> {
         self.from(self.first)
     }
 
-    /// The values from this position on.
+    /// Returns the values at this position and after it.
     pub fn from(&self, at: usize) -> impl Iterator<Item = (usize, &T)> {
         let skipped = at.saturating_sub(self.first).min(self.slots.len());
         let slots = self.slots.range(skipped..).enumerate();
@@ -53,12 +53,12 @@ impl<T> Kept<T> {
         self.len
     }
 
-    /// Whether none is kept.
+    /// Whether no values are kept.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The position of the next value.
+    /// Returns the position that the next value will get.
     #[inline]
     pub fn end(&self) -> usize {
         self.first + self.slots.len()
@@ -82,7 +82,7 @@ impl<T> Kept<T> {
     }
 }
 
-/// The value at a position that is known to be kept.
+/// Panics if the value at this position was removed.
 impl<T> Index<usize> for Kept<T> {
     type Output = T;
 

@@ -1,31 +1,33 @@
-//! A conversation, put together from the events of a log: turns and calls.
+//! A conversation, assembled from the events of a log: turns and calls.
 //!
-//! What it is: the one place that knows which turn and which call an event is about ([`Talk`]).
-//! Everything that shows, counts or looks up what a log holds is a *projection*: a function of the
-//! `Talk` and the [`Change`] of an event, or of the `Talk` at its end, which keeps positions and
-//! what it has written, and no calls of its own. What it is not: it shows nothing, and reads no
-//! file and no clock.
+//! [`Talk`] is the only place that decides which turn and which call an event belongs to. All code
+//! that shows, counts or looks up the contents of a log is a *projection*: a function of the `Talk`
+//! and the [`Change`] of an event, or of the final `Talk`. A projection stores positions and what
+//! it has written, but no calls of its own. This crate displays nothing and accesses neither files
+//! nor the clock.
 //!
 //! A projection may assume:
 //!
 //! * An id names a call within its turn. A call that begins after the next `stream_start`, or after
-//!   the `retract` of one of its id, is another call, whatever its id. Events of a run (`tool_use`,
-//!   `tool_progress`, `tool_result`, a `tool` message) name the latest call of their stream, choice
-//!   and id, even after its turn, since tools may take longer than that. `call_N` is the call without an id at that place of the turn. One of
-//!   an id that no call has is a call of its own.
-//! * What a stage wrote twice counts once: deltas beside the `tool_call` made of them, the message
-//!   that repeats a stream, a `retract` by index and by id, a `tool` message beside its
+//!   a `retract` of its id, is a different call, even with the same id. Events of a run
+//!   (`tool_use`, `tool_progress`, `tool_result`, a `tool` message) name the latest call with their
+//!   stream, choice and id, even after the call's turn, because tools may run longer than the turn.
+//!   `call_N` names the call without an id at index N of the turn. A run whose id matches no call
+//!   becomes a call of its own.
+//! * Duplicate events of a stage count once: deltas and the `tool_call` merged from them, the
+//!   message that repeats a stream, a `retract` by index and by id, a `tool` message and its
 //!   `tool_result`.
-//! * A message of the assistant without a stream is a turn by itself ([`Turn::is_message`]); so a log
-//!   of messages alone has the same turns and calls as a log of events.
-//! * Positions of turns and calls are in the order of their first events, and never given twice.
-//!   A turn is there until [`Talk::forget`], with its calls. [`Call::turn`] names a turn that is
-//!   there.
+//! * A message of the assistant without a stream is a turn of its own ([`Turn::is_message`]), so a
+//!   log that contains only messages has the same turns and calls as a log of events.
+//! * Positions of turns and calls are in the order of their first events, and are never reused. A
+//!   turn and its calls are kept until [`Talk::forget`]. [`Call::turn`] always names a turn that is
+//!   kept.
 //! * A [`Change`] names the turn or the call that the event is about. A `stream_start` closes the
-//!   turns of its stream, and a `stream_end` ends what the calls of its turn may still get; what
-//!   these do to other calls of the stream is in [`Talk::open_calls`] before, and in the calls after.
-//! * Time and memory: an event takes the same time however many turns and calls there are. The memory
-//!   is that of the turns that are not forgotten, of what [`Keep`] asks for.
+//!   turns of its stream, and a `stream_end` ends the arguments of the calls of its turn. To see
+//!   their effect on other calls of the stream, read [`Talk::open_calls`] before the event and the
+//!   calls after it.
+//! * Each event takes the same time, however many turns and calls there are. Memory grows with the
+//!   turns that are not forgotten and with the contents that [`Keep`] selects.
 
 mod call;
 mod kept;
@@ -49,53 +51,53 @@ use event::payload::{
 use event::{Choices, Event, Kind, Raw, Text};
 use std::collections::{HashMap, VecDeque};
 
-/// The name of the event's stream as JSON; the unnamed stream has an empty one.
+/// Returns the name of the event's stream as JSON; the name of the unnamed stream is empty.
 #[inline]
 pub fn stream_of<'e>(event: &Event<'e>) -> &'e str {
     event.stream().map_or("", Raw::text)
 }
 
-/// What is kept of a conversation, beside its shape.
+/// The contents of a conversation to keep, in addition to its turns and calls.
 #[derive(Clone, Copy, Debug)]
 pub struct Keep {
-    /// The texts of the current turn of each choice.
+    /// Keep the texts of the current turn of each choice.
     pub text: bool,
-    /// The arguments of calls and their repairs. Without them a call whose deltas no stage has merged
-    /// counts as whole at the end of its stream.
+    /// Keep the arguments of calls and their repairs. If they are not kept, a call whose deltas no
+    /// stage has merged counts as complete at the end of its stream.
     pub arguments: bool,
-    /// The outputs of calls and their progress.
+    /// Keep the outputs of calls and their progress.
     pub results: bool,
 }
 
-/// What an event has changed.
+/// The part of the conversation that an event has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Nothing: the event is of no turn, or of no call that is known.
+    /// No change: the event belongs to no turn, or to no known call.
     Nothing,
-    /// The turn at this position.
+    /// The turn at this position changed.
     Turn(usize),
-    /// The call at this position.
+    /// The call at this position changed.
     Call(usize, CallChange),
 }
 
-/// What an event has changed of a call.
+/// The part of a call that an event has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallChange {
-    /// Its arguments so far.
+    /// The arguments so far changed.
     Arguments,
-    /// Its `tool_call` has come.
+    /// The call's `tool_call` arrived.
     Merged,
-    /// It was started.
+    /// The call was started.
     Started,
-    /// Its progress.
+    /// The progress changed.
     Progress,
-    /// Its result.
+    /// A result arrived.
     Answered,
-    /// It was withdrawn.
+    /// The call was withdrawn.
     Retracted,
-    /// Somebody has said whether it may run.
+    /// The call was approved or refused.
     Judged,
-    /// Nothing: the event repeats what is known of it.
+    /// No change: the event repeats what is already known about the call.
     Repeated,
 }
 
@@ -106,27 +108,28 @@ pub struct Talk {
     turns: Kept<Turn>,
     calls: Kept<Call>,
     choices: Kept<ChoiceTurns>,
-    /// The positions of the choices of each stream.
+    /// The positions of each stream's choices in `choices`.
     streams: Streams<Choices<usize>>,
-    /// The turn of the event before: that of nearly every event.
+    /// The position of the previous event's turn, which is nearly always the turn of the next
+    /// event.
     now: usize,
 }
 
 /// The turns of one choice of a stream.
 #[derive(Clone, Debug, Default)]
 pub struct ChoiceTurns {
-    /// Whose they are.
+    /// The stream and the choice.
     pub who: Who,
-    /// The positions of those that are kept, the current one last.
+    /// The positions of the turns that are kept, the current turn last.
     pub turns: VecDeque<usize>,
-    /// The latest call of each id.
+    /// The position of the latest call with each id.
     ids: HashMap<Box<str>, usize>,
-    /// The one of these that was named last, which the next event is likely to name, too.
+    /// The call that was named last, because the next event is likely to name it again.
     latest: Option<usize>,
 }
 
 impl Talk {
-    /// An empty conversation.
+    /// Creates an empty conversation.
     pub fn new(keep: Keep) -> Talk {
         Talk {
             keep,
@@ -138,30 +141,30 @@ impl Talk {
         }
     }
 
-    /// The turns that are kept.
+    /// Returns the turns that are kept.
     #[inline]
     pub fn turns(&self) -> &Kept<Turn> {
         &self.turns
     }
 
-    /// Their calls.
+    /// Returns the calls of the turns that are kept.
     #[inline]
     pub fn calls(&self) -> &Kept<Call> {
         &self.calls
     }
 
-    /// The choices of all streams in the order of their first turns, but for those all of whose
-    /// turns are forgotten.
+    /// Returns the choices of all streams in the order of their first turns, without choices whose
+    /// turns are all forgotten.
     pub fn choices(&self) -> impl Iterator<Item = &ChoiceTurns> {
         self.choices.iter().map(|(_, choice)| choice)
     }
 
-    /// Whose call it is.
+    /// Returns the stream and the choice of a call.
     pub fn who(&self, call: &Call) -> Option<&Who> {
         self.turns.get(call.turn).map(|turn| &turn.who)
     }
 
-    /// The choice of the event.
+    /// Returns the choice that the event belongs to, or `None` if the choice is unknown.
     pub fn choice_of(&self, event: &Event<'_>) -> Option<&ChoiceTurns> {
         let now = self.turns.get(self.now);
         if let Some(turn) = now.filter(|turn| turn.who.is(event)) {
@@ -171,23 +174,25 @@ impl Talk {
         self.choices.get(choices[choices.find(event.choice())?])
     }
 
-    /// The current turn of the event's stream and choice.
+    /// Returns the current turn of the event's stream and choice.
     pub fn turn_of(&self, event: &Event<'_>) -> Option<&Turn> {
         let at = self.choice_of(event)?.turns.back()?;
         self.turns.get(*at)
     }
 
-    /// Whether the event's choice is in the middle of a turn, whose message would repeat it.
+    /// Whether the event's choice is in the middle of a streamed turn, which a message would
+    /// repeat.
     pub fn is_streaming(&self, event: &Event<'_>) -> bool {
         self.turn_of(event).is_some_and(|turn| turn.is_streaming)
     }
 
-    /// The position of the latest call of this id of the event's stream and choice.
+    /// Returns the position of the latest call with this id in the event's stream and choice.
     pub fn call_of(&self, event: &Event<'_>, id: &str) -> Option<usize> {
         self.call_in(self.choice_of(event)?, id)
     }
 
-    /// The same of a choice of a stream, by its name as in [`stream_of`].
+    /// Returns the position of the latest call with this id in a choice of the stream named
+    /// `stream` (see [`stream_of`]).
     pub fn latest(&self, stream: &str, choice: u32, id: &str) -> Option<usize> {
         let choices = self.streams.get(stream)?;
         let choice = choices[choices.find(choice)?];
@@ -211,7 +216,8 @@ impl Talk {
         placed().or_else(known)
     }
 
-    /// The positions of the calls that the next `stream_start` of the event's stream closes.
+    /// Returns the positions of the calls that the next `stream_start` of the event's stream will
+    /// close.
     pub fn open_calls(&self, event: &Event<'_>) -> Vec<usize> {
         let turns = self.turns_of_stream(stream_of(event)).into_iter();
         let turns = turns.map(|turn| &self.turns[turn]);
@@ -221,20 +227,21 @@ impl Talk {
         calls
     }
 
-    /// The positions of the turns of all choices of a stream, by its name as in [`stream_of`].
+    /// Returns the positions of the turns of all choices of a stream, given its name (see
+    /// [`stream_of`]).
     pub fn turns_of_stream(&self, stream: &str) -> Vec<usize> {
         let choices = self.stream_choices(stream).into_iter();
         let choices = choices.filter_map(|choice| self.choices.get(choice));
         choices.flat_map(|choice| &choice.turns).copied().collect()
     }
 
-    /// Whether any call runs.
+    /// Whether any call is running.
     pub fn any_runs(&self) -> bool {
         let mut calls = self.calls.iter();
         calls.any(|(_, call)| call.was_started && call.answer.is_none())
     }
 
-    /// Takes the next event.
+    /// Applies the next event.
     pub fn push(&mut self, event: &Event<'_>) -> Change {
         match event.kind() {
             Kind::ContentDelta => {
@@ -280,7 +287,7 @@ impl Talk {
         }
     }
 
-    /// The log has ended: no more of any call comes.
+    /// Marks the log as ended: no further events of any call will arrive.
     pub fn finish(&mut self) {
         for at in 0..self.calls.end() {
             if let Some(call) = self.calls.get_mut(at) {
@@ -290,7 +297,7 @@ impl Talk {
         }
     }
 
-    /// Lets a turn go, with its calls. An event that belongs to it begins another one.
+    /// Removes a turn and its calls. A later event that belongs to this turn begins a new turn.
     pub fn forget(&mut self, turn: usize) {
         let Some(old) = self.turns.remove(turn) else {
             return;
@@ -319,7 +326,7 @@ impl Talk {
 
     // Turns
 
-    /// The position of the event's choice, which may be new.
+    /// Returns the position of the event's choice, which is added if it is new.
     #[inline]
     fn choice(&mut self, event: &Event<'_>) -> usize {
         let new = self.choices.end();
@@ -336,7 +343,7 @@ impl Talk {
         })
     }
 
-    /// The next turn of a choice begins.
+    /// Begins the next turn of a choice and returns its position.
     fn begin(&mut self, choice: usize) -> usize {
         let at = self.turns.end();
         let turns = &mut self.choices[choice];
@@ -356,17 +363,17 @@ impl Talk {
         })
     }
 
-    /// The current turn of a choice, which may be new.
+    /// Returns the position of the current turn of a choice, which is begun if there is none.
     #[inline]
     fn current(&mut self, choice: usize) -> usize {
         match self.choices[choice].turns.back() {
-            // The turn after it may be forgotten.
+            // A past turn comes last if the turn after it was forgotten.
             Some(at) if !self.turns[*at].is_past => *at,
             _ => self.begin(choice),
         }
     }
 
-    /// The position of the turn that the event belongs to.
+    /// Returns the position of the turn that the event belongs to.
     #[inline]
     fn turn(&mut self, event: &Event<'_>) -> usize {
         let now = self.turns.get(self.now);
@@ -377,7 +384,7 @@ impl Talk {
         self.now
     }
 
-    /// This turn, of which an event comes.
+    /// Returns the event's turn and its position, and marks the turn as no longer fresh.
     #[inline]
     fn touch(&mut self, event: &Event<'_>) -> (usize, &mut Turn) {
         let at = self.turn(event);
@@ -402,7 +409,7 @@ impl Talk {
         Change::Turn(at)
     }
 
-    /// The positions of the choices of a stream.
+    /// Returns the positions of the choices of a stream.
     fn stream_choices(&self, stream: &str) -> Vec<usize> {
         let choices = self.streams.get(stream);
         let choices = choices.into_iter().flat_map(|choices| choices.iter());
@@ -421,7 +428,7 @@ impl Talk {
         Change::Turn(self.touch(event).0)
     }
 
-    /// Closes all turns of a choice but the current one.
+    /// Closes all turns of a choice except the current one.
     fn close(&mut self, choice: usize) {
         for at in self.choices[choice].turns.iter().rev().skip(1) {
             let turn = &mut self.turns[*at];
@@ -485,7 +492,7 @@ impl Talk {
             turn.refusal = plain(message.get("refusal"));
             turn.reasoning = plain(message.get("reasoning"));
         }
-        // Of a stream's message those are new that no event of the stream had.
+        // The message of a stream adds only the calls that no event of the stream had.
         let mut calls = self.turns[at].calls.iter();
         let has_nameless = calls.any(|at| self.calls[*at].id.is_empty());
         for call in message.get("tool_calls").into_iter().flat_map(Raw::items) {
@@ -505,7 +512,8 @@ impl Talk {
         Change::Turn(at)
     }
 
-    /// Takes a `tool` message, which is the result of a call without a `tool_result` in the log.
+    /// Applies a `tool` message, which is the result of a call that has no `tool_result` in the
+    /// log.
     fn tool(&mut self, event: &Event<'_>, message: Raw<'_>) -> Change {
         let Some(id) = message.get_str("tool_call_id") else {
             return Change::Nothing;
@@ -513,7 +521,8 @@ impl Talk {
         let at = self.ran(event, &id, || plain(message.get("name")));
         let keep = self.keep.results;
         let call = &mut self.calls[at];
-        // A call that waits has no answer yet: a client or a person may write one as a message.
+        // A call that waits has no answer yet: a client or a person may supply the answer as a
+        // message.
         if call.has_ended() && call.state != CallState::Waiting {
             return Change::Call(at, CallChange::Repeated);
         }
@@ -555,7 +564,7 @@ impl Talk {
         }
         let at = match known {
             Some(at) if self.calls[at].is_arriving() => at,
-            // Its `tool_call` has come.
+            // The call's `tool_call` has already arrived.
             Some(at) => return Change::Call(at, CallChange::Repeated),
             None if id.is_none() && name.is_none() => return Change::Nothing,
             None => self.new_call(event, id, name.as_deref().unwrap_or_default()),
@@ -602,8 +611,8 @@ impl Talk {
     fn merged(&mut self, event: &Event<'_>, whole: &ToolCall<'_>) -> Change {
         self.touch(event).1.is_streaming = true;
         let (id, name) = (whole.tool_id.str(), whole.tool_name.str());
-        // A call without an id gets one when its deltas are merged: it is the first of that name
-        // without an id.
+        // A call without an id gets an id when its deltas are merged: take the first call of this
+        // tool that has no id.
         let known = self.open(event, &id).or_else(|| {
             self.first(event, &CallName::ArrivingTool((*name).into()), |call| {
                 call.is_arriving() && call.id.is_empty() && call.name == name
@@ -645,7 +654,8 @@ impl Talk {
         Change::Call(at, CallChange::Merged)
     }
 
-    /// The position of the call that an event of its run names.
+    /// Returns the position of the call that an event of a run names, which is added if it is
+    /// unknown.
     fn ran(&mut self, event: &Event<'_>, id: &str, name: impl Fn() -> String) -> usize {
         let known = self.call_of(event, id);
         let Some(at) = known else {
@@ -717,7 +727,7 @@ impl Talk {
             return Change::Nothing;
         };
         let call = &mut self.calls[at];
-        // By its index and by its id.
+        // The call was already retracted: a stage retracts once by index and once by id.
         if call.retracted.is_some() {
             return Change::Call(at, CallChange::Repeated);
         }
@@ -728,20 +738,21 @@ impl Talk {
         Change::Call(at, CallChange::Retracted)
     }
 
-    /// The call of this id in the current turn. Some servers number the calls of each turn anew.
+    /// Returns the call with this id in the current turn. Some servers restart the numbers of calls
+    /// in each turn.
     fn in_turn(&self, event: &Event<'_>, id: &str) -> Option<usize> {
         let at = self.call_of(event, id)?;
         let call = self.calls.get(at)?;
         (!call.is_closed).then_some(at)
     }
 
-    /// The same, unless it was retracted: then a call of this id begins anew.
+    /// Like `in_turn`, but returns `None` for a retracted call: its id then begins a new call.
     fn open(&self, event: &Event<'_>, id: &str) -> Option<usize> {
         let at = self.in_turn(event, id)?;
         (self.calls[at].state != CallState::Retracted).then_some(at)
     }
 
-    /// The latest call that the event names so and for which `is` holds.
+    /// Returns the latest call of the event's turn that has this name and satisfies `is`.
     fn last(
         &mut self,
         event: &Event<'_>,
@@ -753,7 +764,7 @@ impl Talk {
         self.turns[turn].names.last(name, is)
     }
 
-    /// The first such call.
+    /// Returns the first call of the event's turn that has this name and satisfies `is`.
     fn first(
         &mut self,
         event: &Event<'_>,
@@ -765,7 +776,7 @@ impl Talk {
         self.turns[turn].names.first(name, is)
     }
 
-    /// From now on events of this turn may give this name to the call.
+    /// Adds a name by which later events of this turn may refer to the call.
     fn name(&mut self, event: &Event<'_>, name: CallName, at: usize) {
         let turn = self.turn(event);
         self.turns[turn].names.add(name, at);
@@ -787,7 +798,7 @@ impl Talk {
         at
     }
 
-    /// Sets the id of the call, if it has none.
+    /// Sets the id of the call unless it already has an id.
     fn identify(&mut self, at: usize, id: &str) {
         let call = &mut self.calls[at];
         if call.id.is_empty() && !id.is_empty() {
@@ -799,8 +810,8 @@ impl Talk {
     }
 }
 
-/// No more arguments of the turn's calls come: a call whose deltas no stage has merged is whole, or it
-/// stays incomplete.
+/// Ends the arguments of the turn's calls: a call whose deltas no stage has merged is then either
+/// complete or incomplete for good.
 fn end_arguments(turn: &Turn, calls: &mut Kept<Call>) {
     turn.calls.iter().for_each(|at| calls[*at].end_arguments());
 }

@@ -1,9 +1,9 @@
-//! One value for each stream of a log.
+//! A map with one value for each stream of a log.
 
 use std::collections::HashMap;
 
-/// A value for each stream, by its name as in [`crate::stream_of`]. The unnamed stream, which
-/// is the only one of most logs, is found without a map.
+/// A map from a stream's name (see [`crate::stream_of`]) to a value. The unnamed stream, which is
+/// the only stream of most logs, is looked up without hashing.
 #[derive(Clone, Debug)]
 pub struct Streams<T> {
     unnamed: Option<T>,
@@ -20,17 +20,17 @@ impl<T> Default for Streams<T> {
 }
 
 impl<T> Streams<T> {
-    /// How many streams have a value.
+    /// Returns the number of streams that have a value.
     pub fn len(&self) -> usize {
         self.named.len() + usize::from(self.unnamed.is_some())
     }
 
-    /// Whether no stream has one.
+    /// Whether no stream has a value.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The value of the stream.
+    /// Returns the value of the stream, or `None` if it has no value.
     pub fn get(&self, name: &str) -> Option<&T> {
         match name.is_empty() {
             true => self.unnamed.as_ref(),
@@ -38,7 +38,7 @@ impl<T> Streams<T> {
         }
     }
 
-    /// The value of the stream, to be changed.
+    /// Returns the value of the stream for modification, or `None` if it has no value.
     pub fn get_mut(&mut self, name: &str) -> Option<&mut T> {
         match name.is_empty() {
             true => self.unnamed.as_mut(),
@@ -46,7 +46,7 @@ impl<T> Streams<T> {
         }
     }
 
-    /// Removes the value of the stream, and returns it.
+    /// Removes the value of the stream and returns it.
     pub fn remove(&mut self, name: &str) -> Option<T> {
         match name.is_empty() {
             true => self.unnamed.take(),
@@ -54,7 +54,7 @@ impl<T> Streams<T> {
         }
     }
 
-    /// The value of the stream, which is the default one if the stream is new.
+    /// Returns the value of the stream, after inserting the default value if the stream is new.
     pub fn of(&mut self, name: &str) -> &mut T
     where
         T: Default,

@@ -1,8 +1,9 @@
-//! JSON values of messages and calls as texts.
+//! Converts JSON values of messages and calls to text.
 
 use event::{Json, Raw};
 
-/// A string as its text, any other value as its JSON, no value as an empty text.
+/// Returns the text of a string, the JSON of any other value, or an empty text if there is no
+/// value.
 pub fn plain(value: Option<Raw<'_>>) -> String {
     value
         .map(|v| {
@@ -12,15 +13,15 @@ pub fn plain(value: Option<Raw<'_>>) -> String {
         .unwrap_or_default()
 }
 
-/// The same for a value of an event.
+/// Like `plain`, for a value of an event.
 pub fn json(value: Option<Json<'_>>) -> String {
     value
         .map(|value| value.with(|raw| plain(Some(raw))))
         .unwrap_or_default()
 }
 
-/// The text of a message: a string, or the text parts of a list (other parts by their type, in
-/// brackets).
+/// Returns the text of a message: a string, or the text parts of a list (other parts appear as
+/// their type in brackets).
 pub fn content(message: Raw<'_>) -> String {
     let Some(content) = message.get("content") else {
         return String::new();

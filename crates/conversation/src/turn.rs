@@ -1,21 +1,21 @@
-//! One turn of a conversation: a choice of a stream between its beginning and the next one.
+//! One turn of a conversation: the part of a choice from one beginning to the next.
 
 use crate::stream_of;
 use event::Event;
 use event::payload::{FinishReason, SessionStats};
 use std::collections::{HashMap, VecDeque};
 
-/// A stream, by its name as JSON (the unnamed stream has an empty one), and one of its choices.
+/// A stream, by its name as JSON (empty for the unnamed stream), and one of its choices.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Who {
-    /// The stream.
+    /// The name of the stream.
     pub stream: Box<str>,
-    /// The choice.
+    /// The index of the choice.
     pub choice: u32,
 }
 
 impl Who {
-    /// Those of an event.
+    /// Returns the stream and the choice of an event.
     pub fn of(event: &Event<'_>) -> Self {
         Who {
             stream: stream_of(event).into(),
@@ -23,18 +23,18 @@ impl Who {
         }
     }
 
-    /// Whether the event is theirs.
+    /// Whether the event belongs to this stream and choice.
     #[inline]
     pub fn is(&self, event: &Event<'_>) -> bool {
         self.choice == event.choice() && self.shares_stream(event)
     }
 
-    /// Whether the event is of the stream.
+    /// Whether the event belongs to this stream.
     #[inline]
     pub fn shares_stream(&self, event: &Event<'_>) -> bool {
         let stream = stream_of(event);
-        // The text of an empty box is at no address. Comparing it costs some processors as much as
-        // the rest of the event, though it has no bytes.
+        // An empty boxed string has no memory of its own. On some processors comparing it costs as
+        // much as the rest of the event, although it has no bytes.
         match stream.is_empty() {
             true => self.stream.is_empty(),
             false => *self.stream == *stream,
@@ -45,7 +45,7 @@ impl Who {
 /// One turn.
 #[derive(Clone, Debug, Default)]
 pub struct Turn {
-    /// Whose it is.
+    /// The stream and the choice of the turn.
     pub who: Who,
     /// The answer so far, or the output of a call that is the answer.
     pub text: String,
@@ -53,43 +53,43 @@ pub struct Turn {
     pub reasoning: String,
     /// The refusal so far.
     pub refusal: String,
-    /// The positions of its calls.
+    /// The positions of the turn's calls.
     pub calls: Vec<usize>,
-    /// How its stream ended.
+    /// How the turn's stream ended; `None` if no end has arrived.
     pub finish: Option<FinishReason>,
-    /// The last error: its code and its message.
+    /// The last error as its code and its message.
     pub error: Option<[String; 2]>,
-    /// The sums of its counts of tokens; of the rest nothing is kept.
+    /// The sums of the turn's token counts; no other usage data is kept.
     pub usage: SessionStats,
-    /// No event of the turn has come: it was begun by a user's message, or by the beginning of a
-    /// stream with other choices.
+    /// Whether no event of the turn has arrived yet: a user's message, or the beginning of a stream
+    /// with other choices, began the turn.
     pub is_fresh: bool,
-    /// Pieces of it have come, which its message will repeat.
+    /// Whether pieces of the turn have arrived, which its message will repeat.
     pub is_streaming: bool,
-    /// It is a message, without any events.
+    /// Whether the turn is a message without any events.
     pub is_message: bool,
-    /// The next turn of its choice has begun.
+    /// Whether the next turn of the same choice has begun.
     pub is_past: bool,
-    /// The next turn of its stream has begun with a `stream_start`.
+    /// Whether a `stream_start` has begun the next turn of the stream.
     pub is_closed: bool,
     pub(crate) choice: usize,
-    /// The calls that an event of the turn may name in another way than by their ids.
+    /// Names other than ids by which events of the turn may refer to calls.
     pub(crate) names: CallNames,
 }
 
 impl Turn {
-    /// Whether nothing more of the model is expected in it.
+    /// Whether no more output of the model is expected in this turn.
     pub fn has_ended(&self) -> bool {
         !self.is_streaming && (self.is_closed || self.is_message || self.finish.is_some())
     }
 }
 
-/// How an event names a call of its turn, beside its id.
+/// A way for an event to name a call of its turn without an id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum CallName {
     /// The provider's label on the deltas of a call that is arriving.
     Label(Option<i64>),
-    /// The place of a merged call in its turn.
+    /// The index of a merged call in its turn.
     Index(i64),
     /// The tool of a call that is arriving and has no id.
     ArrivingTool(Box<str>),
@@ -97,22 +97,22 @@ pub(crate) enum CallName {
     WholeTool(Box<str>),
 }
 
-/// The calls of a turn by such names. Some names are outdated.
+/// The calls of a turn by their names other than ids. Some names may be outdated.
 ///
-/// Most turns have few calls: their names are compared one by one, without a map.
+/// Most turns have few calls, so names are compared one by one, without a map.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallNames {
-    /// The latest names, in the order in which they were given.
+    /// The latest names, oldest first.
     latest: Vec<(CallName, usize)>,
-    /// Those before them.
+    /// All earlier names.
     earlier: HashMap<CallName, VecDeque<usize>>,
 }
 
-/// How many names are compared one by one: about as many as take the time of a look-up in a map.
+/// How many names are compared one by one: about as many as cost the time of one map look-up.
 const COMPARED: usize = 32;
 
 impl CallNames {
-    /// From now on the call at this position has this name.
+    /// Gives the call at this position an additional name.
     pub(crate) fn add(&mut self, name: CallName, at: usize) {
         if self.latest.len() == COMPARED {
             for (name, at) in self.latest.drain(..) {
@@ -122,7 +122,7 @@ impl CallNames {
         self.latest.push((name, at));
     }
 
-    /// No call has a name any more.
+    /// Removes all names of all calls.
     pub(crate) fn clear(&mut self) {
         *self = CallNames::default();
     }
@@ -132,14 +132,14 @@ impl CallNames {
         named.map(|(_, at)| *at)
     }
 
-    /// The call that was given this name last.
+    /// Returns the call that was given this name last.
     pub(crate) fn get(&self, name: &CallName) -> Option<usize> {
         let latest = self.among_latest(name).next_back();
         latest.or_else(|| self.earlier.get(name)?.back().copied())
     }
 
-    /// The call that was given this name last of those for which `is` holds. It must not hold later
-    /// for a call for which it does not hold now.
+    /// Returns the last call that was given this name and satisfies `is`. A call that fails `is`
+    /// now must not satisfy it later.
     pub(crate) fn last(&mut self, name: &CallName, is: impl Fn(usize) -> bool) -> Option<usize> {
         if let Some(at) = self.among_latest(name).rfind(|at| is(*at)) {
             return Some(at);
@@ -151,7 +151,7 @@ impl CallNames {
         places.back().copied()
     }
 
-    /// The first such call.
+    /// Returns the first call that was given this name and satisfies `is`.
     pub(crate) fn first(&mut self, name: &CallName, is: impl Fn(usize) -> bool) -> Option<usize> {
         if let Some(places) = self.earlier.get_mut(name) {
             while places.front().is_some_and(|at| !is(*at)) {
