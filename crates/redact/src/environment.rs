@@ -1,17 +1,18 @@
-//! The secrets among the variables of an environment.
+//! Finds the secrets among environment variables.
 
 use crate::names::is_secret_variable;
 
-/// A shorter value is more likely a word or a number than a key.
+/// Minimum length of a secret in bytes; a shorter value is more likely a word or a number than a
+/// key.
 const LEAST: usize = 8;
 
-/// The schemes of URLs that may be those of other places.
+/// The schemes of URLs that may be addresses of other services.
 const SCHEMES: &str = "amqp amqps file ftp git http https mongodb mysql postgres postgresql \
                        redis rediss sftp socks5 socks5h ssh tcp \
                        unix ws wss";
 
-/// The values of the variables that have the name of a credential, or that `named` claims to be
-/// one, apart from [ordinary](not_ordinary) ones. The password of a URL among them is a secret,
+/// Returns the values of the variables whose name is that of a credential, or whose name `named`
+/// accepts, except [ordinary](not_ordinary) values. If a value is a URL, its password is a secret
 /// too.
 pub(crate) fn secrets(
     variables: impl IntoIterator<Item = (String, String)>,
@@ -33,24 +34,24 @@ pub(crate) fn secrets(
         .filter_map(not_ordinary)
 }
 
-/// A value without white space around it, unless it would be found in ordinary text: words
-/// (`enabled`), numbers, paths (`/run/secrets/key`) and URLs of other places
+/// Returns the value without surrounding white space, or `None` if it would match ordinary text:
+/// words (`enabled`), numbers, paths (`/run/secrets/key`) and URLs of other services
 /// (`https://example.com/v1`).
 pub(crate) fn not_ordinary(value: String) -> Option<String> {
     let value = value.trim();
     (!is_ordinary(value)).then(|| value.to_owned())
 }
 
-/// Whether a value would be found in ordinary text.
+/// Whether a value would match ordinary text.
 pub(crate) fn is_ordinary(value: &str) -> bool {
     let is_word = value.len() < 20 && value.bytes().all(|b| b.is_ascii_alphabetic());
     let is_number = value.bytes().all(|b| b.is_ascii_digit());
     value.len() < LEAST || is_word || is_number || value.split(':').all(is_path) || is_url(value)
 }
 
-/// Whether this is the path of a file rather than a key that begins like one. It begins with `/`,
-/// or with `.` or `~` and has a `/`, and each part is [that of a path](is_part). A path of one
-/// part, such as `/app`, has at most 12 bytes.
+/// Whether the value is a file path rather than a key that begins like a path. A path begins with
+/// `/`, or begins with `.` or `~` and contains a `/`, and all its parts are [parts of a
+/// path](is_part). A path of one part, such as `/app`, has at most 12 bytes.
 fn is_path(value: &str) -> bool {
     let Some((start, rest)) = value.split_once('/') else {
         return false;
@@ -62,7 +63,7 @@ fn is_path(value: &str) -> bool {
         && value.split('/').all(|part| part == "~" || is_part(part))
 }
 
-/// Whether this is a URL with a usual scheme, without a user, a password and a query, and with a
+/// Whether the value is a URL with a usual scheme, without a user, password and query, and with a
 /// path of [ordinary parts](is_part).
 fn is_url(value: &str) -> bool {
     let Some((scheme, rest)) = value.split_once("://") else {
@@ -75,9 +76,10 @@ fn is_url(value: &str) -> bool {
     SCHEMES.split(' ').any(|other| other == scheme) && is_host && path.split('/').all(is_part)
 }
 
-/// Whether this part of a path consists of words that a person or a program would name a file by,
-/// with `-`, `_` or `.` between them: up to 20 letters in lower case, in upper case or capitalised,
-/// then up to 5 digits (`ed25519`), or up to 8 digits. A random text mixes cases and digits.
+/// Whether this part of a path consists of words that a person or a program would use in a file
+/// name, separated by `-`, `_` or `.`. A word is up to 20 letters in lower case, in upper case or
+/// capitalised, followed by up to 5 digits (`ed25519`), or up to 8 digits. Random text mixes cases
+/// and digits.
 fn is_part(part: &str) -> bool {
     part.split(['-', '_', '.']).all(|word| {
         let letters = word.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -90,7 +92,8 @@ fn is_part(part: &str) -> bool {
     })
 }
 
-/// The password in a URL, else its user, which is then the key.
+/// Returns the password in a URL, or the user if there is no password, because the user is then the
+/// key.
 fn password(value: &str) -> Option<&str> {
     let (_, rest) = value.split_once("://")?;
     let (user, _) = rest.split(['/', '?', '#']).next()?.rsplit_once('@')?;

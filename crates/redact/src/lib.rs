@@ -1,11 +1,11 @@
-//! Takes secrets out of whatever leaves a command: tapes, `error` and `warning` events, tool
-//! results, messages on standard error.
+//! Removes secrets from everything that a command outputs: tapes, `error` and `warning` events,
+//! tool results, messages on standard error.
 //!
-//! What it is: one [`Redactor`] for all ways out, with three nets, one behind the other: fields
-//! that hold credentials by their name (headers, query parameters, members of a body), the very
-//! keys that this process was given, and texts that have the shape of a well-known kind of key.
-//! What it is not: it reads no environment and no file (the caller hands the secrets in), and it
-//! does not decide what leaves.
+//! One [`Redactor`] serves all outputs and applies three filters: it removes the values of fields
+//! whose name is that of a credential (headers, query parameters, members of a body), the keys that
+//! this process was given, and texts in the format of a well-known kind of key. The caller passes
+//! the secrets in; this crate reads neither the environment nor files, and does not decide what is
+//! output.
 
 mod environment;
 mod names;
@@ -24,10 +24,11 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The text that takes the place of a secret.
+/// The text that replaces a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// Takes secrets out of texts, JSON and URLs. Cheap to clone: all ways out of a command share one.
+/// Removes secrets from texts, JSON and URLs. Cheap to clone, so all outputs of a command share one
+/// redactor.
 #[derive(Clone, Default)]
 pub struct Redactor {
     secrets: Arc<SecretSpellings>,
@@ -42,24 +43,24 @@ impl std::fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    /// `secrets` are the keys of this process. They are found whatever their shape and however they
-    /// are escaped. A secret of fewer than six bytes would be found in any text, so it is ignored.
-    /// A long line of a secret of several lines is a secret of its own.
+    /// Creates a redactor for `secrets`, the keys of this process. They are found in any format and
+    /// in any escaping. Secrets shorter than six bytes are ignored, because they would match
+    /// ordinary text. A long line of a secret with several lines counts as a secret of its own.
     pub fn new(secrets: impl IntoIterator<Item = String>) -> Redactor {
         Redactor {
             secrets: Arc::new(SecretSpellings::new(secrets)),
         }
     }
 
-    /// A redactor of the secrets among the variables of an environment: those with the name of a
-    /// credential (`OPENAI_API_KEY`, `DB_PASSWORD`) and a value that is not an ordinary word, a
+    /// Creates a redactor for the secrets among environment variables: those whose name is that of
+    /// a credential (`OPENAI_API_KEY`, `DB_PASSWORD`) and whose value is not an ordinary word, a
     /// number or a path.
     pub fn of_environment(variables: impl IntoIterator<Item = (String, String)>) -> Redactor {
         Redactor::new(environment::secrets(variables, |_| false))
     }
 
-    /// The same with more secrets: the variables whose name `named` claims to be that of a secret,
-    /// and the texts `others`, each if it is not an ordinary word, a number or a path.
+    /// Like [`Redactor::of_environment`], with additional secrets: the variables whose name `named`
+    /// accepts, and the texts in `others`, except ordinary words, numbers and paths.
     pub fn with_named(
         variables: impl IntoIterator<Item = (String, String)>,
         named: impl Fn(&str) -> bool,
@@ -69,12 +70,13 @@ impl Redactor {
         Redactor::new(environment::secrets(variables, named).chain(others))
     }
 
-    /// `value` without secrets.
+    /// Returns `value` with its secrets removed.
     pub fn json(&self, value: &Value) -> Value {
         self.json_at(value, "", &mut vec![])
     }
 
-    /// `value` without secrets. Appends the path of each secret, below `path`, to `paths`.
+    /// Returns `value` with its secrets removed. `path` is the path of `value`; the path of each
+    /// removed secret is appended to `paths`.
     pub fn json_at(&self, value: &Value, path: &str, paths: &mut Vec<String>) -> Value {
         match value {
             Value::String(text) => {
@@ -107,18 +109,19 @@ impl Redactor {
         }
     }
 
-    /// `text` without secrets.
+    /// Returns `text` with its secrets removed.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let found = self.found(text.as_bytes());
         if found.is_empty() {
             return Cow::Borrowed(text);
         }
         let clean = without(text.as_bytes(), 0..text.len(), &found);
-        // A secret is ASCII or a whole key, so what remains is still UTF-8.
+        // A secret is ASCII or a complete key, so the remaining bytes are still UTF-8.
         Cow::Owned(String::from_utf8(clean).unwrap_or_else(|_| REDACTED.to_owned()))
     }
 
-    /// `json`, a JSON value on one line, without secrets, in whatever way its strings are escaped.
+    /// Returns `json`, a JSON value on one line, with its secrets removed, however its strings are
+    /// escaped.
     pub fn json_text<'t>(&self, json: &'t str) -> Cow<'t, str> {
         let mut paths = vec![];
         match serde_json::from_str(json) {
@@ -130,18 +133,19 @@ impl Redactor {
                     Cow::Owned(clean.to_string())
                 }
             }
-            // Nested too deeply for serde_json (128 levels), or not JSON.
+            // The text nests too deeply for serde_json (128 levels), or is not JSON.
             Err(_) => self.text(json),
         }
     }
 
-    /// `url` without its user and password, and without the values of parameters that have the name
-    /// of a credential.
+    /// Returns `url` without its user and password, and without the values of parameters whose name
+    /// is that of a credential.
     pub fn url(&self, url: &str) -> String {
         self.url_at(url, "", &mut vec![])
     }
 
-    /// As [`Redactor::url`]. Appends the path of each secret, which begins with `path`, to `paths`.
+    /// Like [`Redactor::url`]. Appends the path of each removed secret, which begins with `path`,
+    /// to `paths`.
     pub fn url_at(&self, url: &str, path: &str, paths: &mut Vec<String>) -> String {
         let clean = self.text(url);
         if clean != url {
@@ -172,14 +176,15 @@ impl Redactor {
         out
     }
 
-    /// The length of the beginning of `text` that can be shown before more of the text comes: the
-    /// rest may be the beginning of a secret in any spelling, or of a well-known kind of key.
+    /// Returns how many bytes at the beginning of `text` can be shown before more of the text
+    /// arrives. The remaining bytes may be the beginning of a secret in any spelling, or of a
+    /// well-known kind of key.
     pub fn settled(&self, text: &[u8]) -> usize {
         text.len() - self.secrets.begun(text).max(begun_shape(text))
     }
 
-    /// Replaces secrets in bytes that came in pieces, also a secret that lies over several pieces.
-    /// Returns whether there was a secret.
+    /// Replaces the secrets in text that arrived in pieces, including secrets that span several
+    /// pieces. Returns whether there was a secret.
     pub fn pieces(&self, pieces: &mut [&mut Vec<u8>]) -> bool {
         let all: Vec<u8> = pieces
             .iter()
@@ -193,8 +198,8 @@ impl Redactor {
         let (mut start, mut first) = (0, 0);
         for piece in pieces {
             let end = start + piece.len();
-            // Secrets before this piece concern none that follows, so each is looked at once for
-            // each piece that it lies in.
+            // Secrets that end before this piece cannot affect later pieces, so each secret is
+            // examined once for each piece that it spans.
             first += found[first..]
                 .iter()
                 .take_while(|range| range.end <= start)
@@ -205,7 +210,7 @@ impl Redactor {
         true
     }
 
-    /// The ranges of secrets in order. Those that overlap are one.
+    /// Returns the ranges of the secrets in order. Overlapping ranges are merged.
     fn found(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         let mut found = self.secrets.find(bytes);
         found.extend(shapes(bytes).map(|(kind, range)| keep_scheme(kind, range)));
@@ -221,7 +226,7 @@ impl Redactor {
     }
 }
 
-/// The secrets that a credential of `Authorization: Basic` encodes (RFC 7617): `user:password`, and
+/// Returns the secrets in a credential of `Authorization: Basic` (RFC 7617): `user:password`, and
 /// the password.
 pub fn basic(credential: &str) -> Vec<String> {
     let decoded = base64::engine::general_purpose::STANDARD
@@ -234,7 +239,7 @@ pub fn basic(credential: &str) -> Vec<String> {
     decoded.into_iter().chain(password).collect()
 }
 
-/// Keeps the word `Bearer`, so that the reader sees what was there.
+/// Keeps the word `Bearer`, so that readers see which kind of credential was removed.
 fn keep_scheme(kind: &str, range: Range<usize>) -> Range<usize> {
     if kind == "Bearer …" {
         range.start + "Bearer ".len()..range.end
@@ -243,8 +248,8 @@ fn keep_scheme(kind: &str, range: Range<usize>) -> Range<usize> {
     }
 }
 
-/// The bytes of `piece` outside all of `found` (in order, apart from each other), with [`REDACTED`]
-/// where one of them begins.
+/// Returns the bytes of `piece` outside all ranges in `found` (in order and disjoint), with
+/// [`REDACTED`] inserted where a range begins.
 fn without(all: &[u8], piece: Range<usize>, found: &[Range<usize>]) -> Vec<u8> {
     let mut out = vec![];
     let mut at = piece.start;

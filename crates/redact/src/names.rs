@@ -1,50 +1,50 @@
-//! Names of fields that hold credentials: of headers, of a URL's parameters, of members of a body,
-//! of variables.
+//! The names of fields that hold credentials: headers, URL parameters, members of a body,
+//! environment variables.
 
-/// Names of members and of response headers (without `-`, `_`, `.` and case) whose values are
-/// credentials.
+/// Names of members and of response headers whose values are credentials, in lower case and without
+/// `-`, `_` and `.`.
 const SECRET_NAMES: &str = "accesstoken apikey authorization authorizationtoken clientsecret \
                             cookie key password proxyauthorization \
                             refreshtoken secret setcookie sig signature token xamzsignature \
                             xapikey xgoogapikey xgoogsignature";
 
-/// Those of them that a conversation uses for other things. (`signature` is what Anthropic calls
-/// the proof of a reasoning block, which must go back unchanged:
+/// Names in `SECRET_NAMES` that a conversation also uses for other values. (Anthropic calls the
+/// proof of a reasoning block `signature`, and the proof must be sent back unchanged:
 /// <https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking>.)
 const PLAIN_IN_BODIES: &str = "key sig signature token";
 
-/// Ends of the names of credentials in a request's headers, in a URL and in the environment.
+/// Endings of the names of credentials in request headers, in URLs and in the environment.
 const ENDINGS: &str = "auth authorization cookie credential credentials jwt key passwd password \
     pwd secret sig signature token";
 
-/// Keys that open nothing.
+/// Names that end in `key` but are not credentials.
 const OTHER_KEYS: &str = "cachekey idempotencykey partitionkey routingkey";
 
-/// Whether a member of a JSON body with this name is a credential.
+/// Whether a JSON body's member with this name holds a credential.
 pub(crate) fn is_secret_member(name: &str) -> bool {
     let name = plain(name);
     has(SECRET_NAMES, &name) && !has(PLAIN_IN_BODIES, &name)
 }
 
-/// Whether a header of an answer with this name is a credential.
+/// Whether a response header with this name holds a credential.
 pub fn is_secret_answer(name: &str) -> bool {
     has(SECRET_NAMES, &plain(name))
 }
 
-/// Whether a header of a request with this name, in any case, is a credential.
+/// Whether a request header with this name, in any case, holds a credential.
 pub fn is_secret_header(name: &str) -> bool {
     let name = plain(name);
     ENDINGS.split(' ').any(|end| name.ends_with(end))
         && !OTHER_KEYS.split(' ').any(|end| name.ends_with(end))
 }
 
-/// Whether a parameter of a URL with this name is a credential. `code` is the key of a function on
+/// Whether a URL parameter with this name holds a credential. `code` is the key of a function on
 /// Azure (<https://learn.microsoft.com/en-us/azure/azure-functions/function-keys-how-to>).
 pub fn is_secret_parameter(name: &str) -> bool {
     is_secret_header(name) || plain(name) == "code"
 }
 
-/// Whether a variable of the environment with this name holds a credential. `PWD` and `OLDPWD` are
+/// Whether an environment variable with this name holds a credential. `PWD` and `OLDPWD` hold
 /// folders.
 pub(crate) fn is_secret_variable(name: &str) -> bool {
     is_secret_header(name) && !matches!(name, "PWD" | "OLDPWD")
@@ -54,7 +54,7 @@ fn has(names: &str, name: &str) -> bool {
     names.split(' ').any(|other| other == name)
 }
 
-/// A name without `-`, `_`, `.`, their escapes in a URL, and case.
+/// Returns a name in lower case and without `-`, `_`, `.` and their URL escapes.
 fn plain(name: &str) -> String {
     let name = name
         .replace("%5F", "_")

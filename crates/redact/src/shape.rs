@@ -1,13 +1,14 @@
-//! The shapes of well-known kinds of keys.
+//! The formats of well-known kinds of keys.
 
 use std::ops::Range;
 
-/// The first text in `bytes` that has the shape of a credential: its kind, such as `sk-…`.
+/// Returns the kind, such as `sk-…`, of the first text in `bytes` that has the format of a
+/// credential.
 pub fn credential(bytes: &[u8]) -> Option<&'static str> {
     shapes(bytes).next().map(|(kind, _)| kind)
 }
 
-/// All texts with such a shape: the kind, and where it is.
+/// Returns the kind and the range of each text that has the format of a credential.
 pub(super) fn shapes(bytes: &[u8]) -> impl Iterator<Item = (&'static str, Range<usize>)> {
     (0..bytes.len()).filter_map(move |at| {
         if !STARTS[bytes[at] as usize] || !begins_word(&bytes[..at]) {
@@ -22,7 +23,7 @@ pub(super) fn shapes(bytes: &[u8]) -> impl Iterator<Item = (&'static str, Range<
     })
 }
 
-/// The number of bytes at the end of `bytes` that may be the beginning of such a text.
+/// Returns how many bytes at the end of `bytes` may be the beginning of a credential.
 pub(super) fn begun_shape(bytes: &[u8]) -> usize {
     let begins = |text: &[u8]| {
         SHAPES
@@ -38,20 +39,21 @@ pub(super) fn begun_shape(bytes: &[u8]) -> usize {
         .map_or(0, |at| bytes.len() - at)
 }
 
-/// The longest key that [`begun_shape`] looks for, in bytes; real ones have some hundred.
+/// The length of the longest key that [`begun_shape`] looks for, in bytes; real keys have a few
+/// hundred.
 const LONGEST: usize = 2048;
 
-/// A well-known kind of key.
+/// The format of a well-known kind of key.
 struct KeyShape {
     prefix: &'static str,
-    /// The least number of bytes after the prefix.
+    /// The minimum number of bytes after the prefix.
     least: usize,
-    /// Whether `.`, `~`, `+`, `/` and `=` belong to it, besides letters, digits, `-` and `_`.
+    /// Whether a key may contain `.`, `~`, `+`, `/` and `=`, besides letters, digits, `-` and `_`.
     wide: bool,
 }
 
 impl KeyShape {
-    /// Whether this byte may belong to the part after the prefix.
+    /// Whether this byte may occur after the prefix.
     fn has(&self, b: u8) -> bool {
         let is_wide = self.wide && matches!(b, b'.' | b'~' | b'+' | b'/' | b'=');
         b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_') || is_wide
@@ -66,9 +68,9 @@ const fn shape(prefix: &'static str, least: usize) -> KeyShape {
     }
 }
 
-/// The prefixes that providers chose so that leaked keys can be found, such as GitHub's
+/// Prefixes that providers chose to make leaked keys detectable, such as GitHub's
 /// (<https://github.blog/changelog/2021-03-31-authentication-token-format-updates-are-generally-available/>),
-/// and AWS's for access keys
+/// and AWS's prefixes of access keys
 /// (<https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html>).
 const SHAPES: [KeyShape; 24] = [
     shape("sk-", 16),   // OpenAI, Anthropic, DeepSeek, OpenRouter, …
@@ -105,7 +107,7 @@ const SHAPES: [KeyShape; 24] = [
     },
 ];
 
-/// The bytes that a shape begins with.
+/// The bytes that a key's prefix may begin with.
 const STARTS: [bool; 256] = {
     let mut t = [false; 256];
     let mut i = 0;
@@ -124,8 +126,8 @@ fn kind(shape: &KeyShape) -> &'static str {
     }
 }
 
-/// Whether a word may begin after `before`. A JSON escape (`\n`, `\u003c`) does not belong to the
-/// word after it.
+/// Whether a word may begin after `before`. A JSON escape (`\n`, `\u003c`) is not part of the word
+/// after it.
 fn begins_word(before: &[u8]) -> bool {
     let Some(last) = before.last() else {
         return true;
@@ -137,8 +139,8 @@ fn begins_word(before: &[u8]) -> bool {
         || matches!(before, [.., b'\\', b'u', a, b, c, d] if [a, b, c, d].iter().all(|h| h.is_ascii_hexdigit()))
 }
 
-/// Whether this looks random rather than written by a person: a word of 8 characters with a digit,
-/// or of 20.
+/// Whether the text looks random rather than written by a person: it has a word of 8 characters
+/// with a digit, or a word of 20 characters.
 fn random(tail: &[u8]) -> bool {
     let digit = |word: &[u8]| word.iter().any(u8::is_ascii_digit);
     tail.split(|b| !b.is_ascii_alphanumeric())

@@ -1,38 +1,38 @@
-//! The spellings in which a server may repeat a secret that it was sent: unchanged, escaped for
-//! JSON, a URL or HTML (once or several times), with other line breaks in it, and in base64 as part
-//! of something longer (`Authorization: Basic`).
+//! The spellings in which a server may repeat a secret that it received: unchanged, escaped for
+//! JSON, a URL or HTML (once or several times), with different line breaks, and in base64 as part
+//! of a longer text (`Authorization: Basic`).
 
 use crate::environment::is_ordinary;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use std::ops::Range;
 
-/// The least length of a secret, in bytes: a shorter one would be found in any text.
+/// Minimum length of a secret in bytes; anything shorter would match ordinary text.
 const LEAST: usize = 6;
-/// The least length of the part of a secret's base64 that does not depend on what surrounds the
-/// secret.
+/// Minimum length, in characters, of the part of a secret's base64 that does not depend on the
+/// bytes around the secret.
 const LEAST_ENCODED: usize = 8;
-/// How much base64 on each side of that part counts as belonging to it, in bytes.
+/// How many base64 characters on each side of that part count as part of the secret.
 const AROUND: usize = 256;
-/// The most backslashes before an escaped character: JSON in JSON in JSON.
+/// The maximum number of backslashes before an escaped character: JSON in JSON in JSON.
 const BACKSLASHES: usize = 7;
 
-/// The least length of a line of a secret that is looked for without the other lines, in bytes.
+/// Minimum length, in bytes, of a secret's line that is searched for without the other lines.
 const LEAST_LINE: usize = 16;
 
-/// The most bytes for one of a secret: seven backslashes and `u002f`.
+/// The maximum number of bytes that stand for one byte of a secret: seven backslashes and `u002f`.
 const LONGEST_ESCAPE: usize = 12;
-/// The least length of the beginning of a secret's base64: fewer characters show at most two bytes,
-/// and end many an ordinary text.
+/// Minimum length of the beginning of a secret's base64: fewer characters encode at most two bytes,
+/// and many ordinary texts end with them.
 const LEAST_BEGUN: usize = 4;
 
-/// Secrets, ready to be looked for.
+/// Secrets prepared for searching.
 #[derive(Clone, Default)]
 pub(super) struct SecretSpellings {
-    /// The secrets, and the long lines of those that have several. Each run of line breaks is one
-    /// line feed.
+    /// The secrets, and the long lines of secrets with several lines. Each run of line breaks is
+    /// stored as one line feed.
     plain: Vec<Vec<u8>>,
-    /// The parts of their base64 that do not depend on what surrounds them.
+    /// The parts of the secrets' base64 that do not depend on the bytes around the secret.
     encoded: Vec<Vec<u8>>,
 }
 
@@ -66,7 +66,7 @@ impl SecretSpellings {
         self.plain.len()
     }
 
-    /// The number of bytes at the end of `bytes` that are the beginning of a secret, as it is,
+    /// Returns how many bytes at the end of `bytes` are the beginning of a secret, unchanged,
     /// escaped or in base64.
     pub(super) fn begun(&self, bytes: &[u8]) -> usize {
         let begun = |secret: &Vec<u8>, least: usize| {
@@ -88,7 +88,7 @@ impl SecretSpellings {
             .unwrap_or(0)
     }
 
-    /// The ranges of `bytes` that hold one of them.
+    /// Returns the ranges of `bytes` that contain a secret.
     pub(super) fn find(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         let mut starts = [false; 256];
         for secret in self.plain.iter().chain(&self.encoded) {
@@ -119,10 +119,10 @@ impl SecretSpellings {
     }
 }
 
-/// The long lines of a secret that has several, such as a key in PEM or the JSON of a service
-/// account: a program may print them without the others. A line ends at a line break, or at a `\n`
-/// that a string in JSON or a variable writes for one. The first and the last line of PEM and
-/// [ordinary](is_ordinary) lines are not secret.
+/// Returns the long lines of a secret with several lines, such as a key in PEM or the JSON of a
+/// service account, because a program may print these lines alone. A line ends at a line break, or
+/// at a `\n` that stands for a line break in a JSON string or a variable. The first and last lines
+/// of PEM and [ordinary](is_ordinary) lines are not secret.
 fn long_lines(secret: &str) -> impl Iterator<Item = &str> {
     let lines = || {
         secret
@@ -139,7 +139,8 @@ fn long_lines(secret: &str) -> impl Iterator<Item = &str> {
     lines().filter(is_secret)
 }
 
-/// A secret with one line feed for each run of line breaks, and without those around it.
+/// Returns a secret with each run of line breaks replaced by one line feed, and without line breaks
+/// at both ends.
 fn joined(secret: &str) -> Vec<u8> {
     let lines: Vec<&str> = secret
         .split(['\n', '\r'])
@@ -148,15 +149,15 @@ fn joined(secret: &str) -> Vec<u8> {
     lines.join("\n").into_bytes()
 }
 
-/// The part of the base64 of anything that holds `secret`, for each of the three places in a group
-/// where it may begin.
+/// Returns the base64 characters that encode only bytes of `secret`, for each of the three offsets
+/// in a base64 group at which the secret may begin.
 fn inside_base64(secret: &[u8]) -> Vec<Vec<u8>> {
     let mut parts = vec![];
     for before in 0..3 {
         let mut bytes = vec![0; before];
         bytes.extend_from_slice(secret);
-        // The first character, or the first two or three, hold bits of the bytes before; the last
-        // may hold bits of those that follow.
+        // The first character, or the first two or three, contain bits of the preceding bytes; the
+        // last character may contain bits of the following bytes.
         let from = [0, 2, 3][before];
         for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
             let text = engine.encode(&bytes).into_bytes();
@@ -171,7 +172,7 @@ fn inside_base64(secret: &[u8]) -> Vec<Vec<u8>> {
     parts
 }
 
-/// The run of base64 around `at`, as far as [`AROUND`] allows.
+/// Returns the range of the base64 text around `at`, limited to [`AROUND`] characters.
 fn around(bytes: &[u8], at: usize) -> Range<usize> {
     let belongs = |b: &&u8| {
         b.is_ascii_alphanumeric() || matches!(**b, b'+' | b'/' | b'-' | b'_' | b'=' | b'%' | b'\\')
@@ -186,8 +187,8 @@ fn around(bytes: &[u8], at: usize) -> Range<usize> {
     at - before..at + after
 }
 
-/// Whether all of `text` is the beginning of `secret`, as it is or escaped, with any line breaks in
-/// the place of its own.
+/// Whether the whole `text` is the beginning of `secret`, unchanged or escaped, with any line
+/// breaks in place of the secret's line breaks.
 fn begins(text: &[u8], secret: &[u8]) -> bool {
     let mut places = SpellingPlaces::of(0);
     for want in secret {
@@ -203,8 +204,8 @@ fn begins(text: &[u8], secret: &[u8]) -> bool {
     false
 }
 
-/// Whether all of `rest` is the beginning of an escape of `want`. Letters and digits are seldom
-/// escaped.
+/// Whether the whole `rest` is the beginning of an escape of `want`. Letters and digits are seldom
+/// escaped, so they never match.
 fn is_unfinished(rest: &[u8], want: u8) -> bool {
     if want.is_ascii_alphanumeric() || rest.len() > LONGEST_ESCAPE || !b"%\\&".contains(&rest[0]) {
         return false;
@@ -233,8 +234,8 @@ fn is_unfinished(rest: &[u8], want: u8) -> bool {
         .any(|(byte, name)| *byte == want && name.as_bytes().starts_with(&rest))
 }
 
-/// The end of `secret` in `bytes`, if it begins at `at`; the last one, if it can be read in several
-/// ways.
+/// Returns the end of the `secret` that begins at `at` in `bytes`, or `None` if there is no secret
+/// there. If the text can be read in several ways, the last end is returned.
 fn matched(bytes: &[u8], at: usize, secret: &[u8]) -> Option<usize> {
     let mut places = SpellingPlaces::of(at);
     for (position, want) in secret.iter().enumerate() {
@@ -258,9 +259,8 @@ fn matched(bytes: &[u8], at: usize, secret: &[u8]) -> Option<usize> {
     places.last()
 }
 
-/// The places in a text up to which the beginning of a secret may have been read. There is one, but
-/// for the characters that escapes begin with: a backslash of the secret may be one in the text, or
-/// two, four or eight.
+/// The offsets in a text up to which the beginning of a secret may have been read. There is usually
+/// one offset, but a backslash of the secret may be written as one, two, four or eight backslashes.
 struct SpellingPlaces {
     first: Option<usize>,
     others: Vec<usize>,
@@ -286,7 +286,7 @@ impl SpellingPlaces {
         self.others.iter().copied().chain(self.first).max()
     }
 
-    /// Puts in place of each place those that `read` finds from there.
+    /// Replaces each offset by the offsets that `read` finds from there.
     fn step(&mut self, read: impl Fn(usize, &mut dyn FnMut(usize))) {
         let others = std::mem::take(&mut self.others);
         let mut next = SpellingPlaces {
@@ -304,8 +304,8 @@ impl SpellingPlaces {
     }
 }
 
-/// Calls `found` with the length of each reading of `want` that `rest` begins with: itself, and
-/// escaped once or several times.
+/// Calls `found` with the length of each spelling of `want` at the beginning of `rest`: unchanged,
+/// and escaped once or several times.
 fn readings(rest: &[u8], want: u8, mut found: impl FnMut(usize)) {
     if want == b'\n' {
         return line_breaks(rest).into_iter().for_each(found);
@@ -327,8 +327,8 @@ fn readings(rest: &[u8], want: u8, mut found: impl FnMut(usize)) {
     escaped(rest, want).into_iter().for_each(found);
 }
 
-/// The lengths of a backslash that is escaped as JSON is, once or several times: two, four or eight
-/// backslashes, or `\u005c`.
+/// Calls `found` with the lengths of a backslash that was escaped for JSON once or several times:
+/// two, four or eight backslashes, or `\u005c`.
 fn backslashes(rest: &[u8], mut found: impl FnMut(usize)) {
     let run = rest
         .iter()
@@ -344,8 +344,8 @@ fn backslashes(rest: &[u8], mut found: impl FnMut(usize)) {
     }
 }
 
-/// The length of the line breaks that `rest` begins with, as they are or escaped (`\r\n`, `%0A`,
-/// `&#10;`), if there are any.
+/// Returns the length of the line breaks at the beginning of `rest`, unchanged or escaped (`\r\n`,
+/// `%0A`, `&#10;`), or `None` if there are none.
 fn line_breaks(rest: &[u8]) -> Option<usize> {
     let mut at = 0;
     while let Some(length) = line_break(&rest[at..]) {
@@ -361,7 +361,8 @@ fn line_break(rest: &[u8]) -> Option<usize> {
     }
 }
 
-/// The length of the escape that `rest` begins with, if it is one of `want`.
+/// Returns the length of the escape at the beginning of `rest`, or `None` if it does not stand for
+/// `want`.
 fn escaped(rest: &[u8], want: u8) -> Option<usize> {
     match rest.first()? {
         b'%' => percent(rest, want),
@@ -372,7 +373,7 @@ fn escaped(rest: &[u8], want: u8) -> Option<usize> {
     }
 }
 
-/// `%2F`, `%252f`
+/// Parses `%2F`, `%252f`.
 fn percent(rest: &[u8], want: u8) -> Option<usize> {
     let mut at = 1;
     loop {
@@ -384,7 +385,8 @@ fn percent(rest: &[u8], want: u8) -> Option<usize> {
     }
 }
 
-/// `\/`, `\"`, `\n`, `\u002f`, `\x2f`, with any number of further backslashes before them.
+/// Parses `\/`, `\"`, `\n`, `\u002f`, `\x2f`, with any number of additional backslashes before
+/// them.
 fn backslash(rest: &[u8], want: u8) -> Option<usize> {
     let run = rest
         .iter()
@@ -400,7 +402,8 @@ fn backslash(rest: &[u8], want: u8) -> Option<usize> {
     }
 }
 
-/// The length of `u002f` or `x2f` behind this many backslashes, if it is the code of `want`.
+/// Returns the length of `u002f` or `x2f` after this many backslashes, or `None` if the number is
+/// not the code of `want`.
 fn code(rest: &[u8], backslashes: usize, want: u8) -> Option<usize> {
     let digits = match rest.get(backslashes)? {
         b'u' => 4,
@@ -411,7 +414,7 @@ fn code(rest: &[u8], backslashes: usize, want: u8) -> Option<usize> {
     (hex(rest.get(backslashes + 1..end)?)? == u32::from(want)).then_some(end)
 }
 
-/// `&amp;`, `&quot;`, `&#39;`, `&#x2F;`, `&amp;#39;`
+/// Parses `&amp;`, `&quot;`, `&#39;`, `&#x2F;`, `&amp;#39;`.
 fn entity(rest: &[u8], want: u8) -> Option<usize> {
     let mut at = 1;
     while rest[at..].starts_with(b"amp;") {
@@ -521,7 +524,7 @@ mod tests {
                 let spellings = SecretSpellings::new([secret.to_owned()]);
                 for end in 1..text.len() {
                     let begun = spellings.begun(&text.as_bytes()[..end]);
-                    // Escapes of letters and digits are seldom, and not held back.
+                    // Escapes of letters and digits are rare and are not held back.
                     assert!(
                         begun == end
                             || text.starts_with("%6")
