@@ -1,7 +1,7 @@
-//! The strict check of tool arguments. Parsers differ on a key that appears twice in one object, on
-//! half of a surrogate pair and on a number that is infinite as a double
-//! (<https://bishopfox.com/blog/json-interoperability-vulnerabilities>). A text with one of these
-//! is refused, so that the schema check and the tool see the same value.
+//! The strict check of tool arguments. Parsers disagree about duplicate keys in an object, lone
+//! surrogates and numbers that overflow a double
+//! (<https://bishopfox.com/blog/json-interoperability-vulnerabilities>). Texts that contain any of
+//! these are rejected, so that the schema check and the tool see the same value.
 
 use crate::decimal::Decimal;
 use event::{Raw, Record, ScanError};
@@ -21,7 +21,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// The type of a value, by its first byte.
+    /// Returns the type of a value, judged by its first byte.
     pub fn of(value: Raw<'_>) -> Shape {
         match value.text().as_bytes().first() {
             Some(b'{') => Shape::Object,
@@ -33,7 +33,7 @@ impl Shape {
         }
     }
 
-    /// The name of the type in JSON Schema.
+    /// Returns the type's name in JSON Schema.
     pub fn name(self) -> &'static str {
         match self {
             Shape::Object => "object",
@@ -49,42 +49,42 @@ impl Shape {
 /// A text that passed [`check`]. Numbers keep their digits: nothing is converted.
 #[derive(Clone, Copy, Debug)]
 pub struct ValidJson<'a> {
-    /// The value, without the white space around it.
+    /// The value without surrounding white space.
     pub value: Raw<'a>,
-    /// Its type.
+    /// The type of the value.
     pub shape: Shape,
 }
 
-/// Why a text cannot be used as arguments. `at` counts bytes from the start of the text.
+/// Why a text cannot be used as arguments. `at` is a byte offset in the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JsonError {
-    /// Not JSON, or nested deeper than 128.
+    /// The text is not JSON, or is nested deeper than 128 levels.
     #[error("not valid JSON: {0}")]
     Syntax(#[from] ScanError),
-    /// A key appears twice in one object.
+    /// A key appears twice in the same object.
     #[error("the key {key} appears twice in one object, again at byte {at}")]
     DuplicateKey {
-        /// The key as JSON, cut after 64 characters.
+        /// The key as JSON, truncated to 64 characters.
         key: String,
-        /// Where it appears again.
+        /// The offset of the second occurrence.
         at: usize,
     },
-    /// `\ud800` to `\udfff` without its other half.
+    /// An escape from `\ud800` to `\udfff` without its other half.
     #[error("half of a surrogate pair at byte {at}")]
     LoneSurrogate {
-        /// Where the escape begins.
+        /// The offset of the escape.
         at: usize,
     },
     /// A number that no double can hold, such as `1e400`.
     #[error("a number out of range at byte {at}")]
     NumberRange {
-        /// Where it begins.
+        /// The offset of the number.
         at: usize,
     },
 }
 
 impl JsonError {
-    /// The code of the error in events.
+    /// Returns the code of this error in events.
     pub fn code(&self) -> &'static str {
         match self {
             JsonError::Syntax(_) => "invalid_json",
@@ -116,26 +116,26 @@ pub fn check(text: &str) -> Result<ValidJson<'_>, JsonError> {
     )
 }
 
-/// The value of four hex digits.
+/// Returns the value of four hex digits.
 fn unit(hex: &[u8]) -> u32 {
     let digit = |c: &u8| char::from(*c).to_digit(16).unwrap_or_default();
     hex.iter().fold(0, |unit, c| unit * 16 + digit(c))
 }
 
-/// Looks for what parsers differ on while the grammar is checked.
+/// Looks for constructs that parsers disagree about while the grammar is checked.
 struct Strict<'a> {
     text: &'a str,
-    /// Where the keys of each open bracket begin in `keys`.
+    /// The index in `keys` of the first key of each open bracket.
     open: Vec<usize>,
-    /// The keys of all open objects with their offsets, those of the innermost object last.
+    /// The keys of all open objects with their offsets, the innermost object last.
     keys: Vec<(Cow<'a, str>, usize)>,
-    /// The first that was found.
+    /// The first error found.
     error: Option<JsonError>,
 }
 
-/// In an object with at most this many keys, each new key is compared with those before it, which
-/// is faster than a table. In a larger object all keys are compared by a table when the object
-/// closes.
+/// In an object with at most this many keys, each new key is compared with all earlier keys, which
+/// is faster than a hash table. The keys of a larger object are compared in a hash table when the
+/// object closes.
 const FEW: usize = 16;
 
 impl Record for Strict<'_> {
@@ -164,7 +164,7 @@ impl Record for Strict<'_> {
             self.surrogates(start, end);
         } else if let b'-' | b'0'..=b'9' = self.text.as_bytes()[start] {
             let number = &self.text[start..end];
-            // Without an exponent a number needs more than 300 digits to leave the range.
+            // A number without an exponent needs more than 300 digits to overflow a double.
             let is_safe = number.len() < 300 && !number.contains(['e', 'E']);
             if !is_safe && !number.parse::<f64>().is_ok_and(f64::is_finite) {
                 self.refuse(JsonError::NumberRange { at: start });
@@ -196,10 +196,10 @@ impl Strict<'_> {
         self.error.get_or_insert(error);
     }
 
-    /// Refuses half of a surrogate pair in a string.
+    /// Rejects a lone surrogate in a string.
     fn surrogates(&mut self, start: usize, end: usize) {
         let b = self.text.as_bytes();
-        // Most strings with escapes have no `\u` escape.
+        // Skip the search: most strings with escapes have no `\u` escape.
         if memchr::memmem::find(&b[start..end], b"\\u").is_none() {
             return;
         }
@@ -228,7 +228,7 @@ impl Strict<'_> {
         }
     }
 
-    /// Refuses the key at `start`, which its object has already.
+    /// Rejects the key at `start`, because its object already has this key.
     #[cold]
     fn twice(&mut self, start: usize) {
         let rest = &self.text[start..];
@@ -238,10 +238,10 @@ impl Strict<'_> {
     }
 }
 
-/// Whether `a` and `b` are the same value. The order of members has no effect; of a repeated key
-/// the last member counts. Numbers are equal if their decimal values are, with every digit: `1`,
-/// `1.0` and `10e-1`. If at least one of two numbers has a fraction or an exponent, they are also
-/// equal if they give the same `f64`. `true` is not 1.
+/// Whether `a` and `b` are the same value. The order of members is ignored; if a key is repeated,
+/// its last member counts. Numbers are equal if their exact decimal values are equal: `1`, `1.0`
+/// and `10e-1`. If at least one of two numbers has a fraction or an exponent, they are also equal
+/// if they convert to the same `f64`. `true` does not equal 1.
 pub fn equal(a: Raw<'_>, b: Raw<'_>) -> bool {
     if a.text() == b.text() {
         return true;
@@ -287,9 +287,9 @@ fn numbers_equal(a: &str, b: &str) -> bool {
             && matches!((a.parse::<f64>(), b.parse::<f64>()), (Ok(a), Ok(b)) if a == b && a.is_finite())
 }
 
-/// Whether `name` may name a tool: 1 to 128 of `A-Z a-z 0-9 _ . -`, as MCP has it
-/// (<https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-names>). Names are
-/// compared byte for byte and looked up in a table; they never become a path.
+/// Whether `name` is a valid tool name: 1 to 128 characters from `A-Z a-z 0-9 _ . -`, as MCP
+/// specifies (<https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-names>).
+/// Names are compared byte for byte and looked up in a table; they are never used as a path.
 pub fn is_name(name: &str) -> bool {
     (1..=128).contains(&name.len())
         && name

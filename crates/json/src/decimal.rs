@@ -1,22 +1,22 @@
-//! The exact value of a number, by its digits: an `f64` has room for 17 of them.
+//! The exact decimal value of a number; an `f64` holds only 17 digits.
 
 use std::cmp::Ordering;
 
-/// The largest power of ten.
+/// The largest exponent of ten.
 const FARTHEST: i64 = 100_000_000_000_000_000;
 
-/// A decimal number, the same for all texts of one value: `1`, `1.0` and `10e-1`.
+/// A normalized decimal number: `1`, `1.0` and `10e-1` have the same representation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decimal {
     is_negative: bool,
-    /// Without zeros at either end; empty for zero.
+    /// The digits without leading and trailing zeros; empty for zero.
     digits: String,
-    /// The power of ten of the last digit; 0 for zero.
+    /// The exponent of ten of the last digit; 0 for zero.
     exponent: i64,
 }
 
 impl Decimal {
-    /// Reads a number of JSON. A power of ten beyond ±10^17 counts as ±10^17, see
+    /// Parses a JSON number. An exponent beyond ±10^17 is clamped to ±10^17, see
     /// [`Decimal::is_exact`].
     pub(crate) fn new(text: &str) -> Decimal {
         let (is_negative, text) = text
@@ -46,19 +46,20 @@ impl Decimal {
         }
     }
 
-    /// Whether it differs from every other number: its power of ten is not near ±10^17.
+    /// Whether the value is exact: its exponent is not close to ±10^17, where exponents are
+    /// clamped.
     pub(crate) fn is_exact(&self) -> bool {
         self.exponent.abs() < FARTHEST / 10
     }
 
-    /// Whether it has no fraction.
+    /// Whether the number is an integer.
     pub(crate) fn is_whole(&self) -> bool {
         self.exponent >= 0
     }
 
-    /// Whether it is `divisor` times a whole number. Returns `None` if the divisor is not positive,
-    /// has more than 18 digits or a power of ten beyond ±400, or if the number is beyond the range
-    /// of an `f64`.
+    /// Whether the number is an integer multiple of `divisor`. Returns `None` if the divisor is not
+    /// positive, has more than 18 digits or an exponent beyond ±400, or if the number is beyond the
+    /// range of an `f64`.
     pub(crate) fn is_multiple_of(&self, divisor: &Decimal) -> Option<bool> {
         let is_small = !divisor.is_negative
             && (1..=18).contains(&divisor.digits.len())
@@ -71,7 +72,7 @@ impl Decimal {
         if self.digits.is_empty() {
             return Some(true);
         }
-        // The last digit is not 0, so no power of ten divides the digits.
+        // The last digit is not 0, so the digits cannot be divided by a power of ten.
         if zeros < 0 {
             return Some(false);
         }
@@ -84,7 +85,7 @@ impl Decimal {
         Some(rest == 0)
     }
 
-    /// Compares the values without their signs.
+    /// Compares the absolute values.
     fn magnitude(&self, other: &Decimal) -> Ordering {
         let first = |n: &Decimal| (!n.digits.is_empty(), n.exponent + n.digits.len() as i64);
         first(self)

@@ -1,15 +1,15 @@
-//! The first difference of two values, for people.
+//! Describes the first difference between two values for people.
 
 use serde_json::Value;
 
-/// The most characters of a value that are shown.
+/// The maximum number of characters shown of a value.
 const SHOWN: usize = 80;
 
-/// How many of them come before the place where two texts differ.
+/// How many of the shown characters precede the place where two texts differ.
 const LEAD: usize = 20;
 
-/// Where two values differ first: the path, such as `messages[1].content`, and what each has there,
-/// cut to what fits on a line. The order of keys in an object does not count.
+/// Returns where two values first differ: the path, such as `messages[1].content`, and each value's
+/// content there, shortened to fit on a line. The order of keys in an object is ignored.
 pub fn difference(a: &Value, b: &Value) -> (String, String, String) {
     let (path, a, b) = descend(String::new(), Some(a), Some(b));
     let (a, b) = match (a, b) {
@@ -50,7 +50,7 @@ fn nothing() -> String {
     "nothing".to_owned()
 }
 
-/// A text around the place behind its first `same` characters.
+/// Returns the part of a text around the end of its first `same` characters.
 fn text(text: &str, same: usize) -> String {
     let from = if same > SHOWN - LEAD { same - LEAD } else { 0 };
     let start = if from > 0 { "…" } else { "" };

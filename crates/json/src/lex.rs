@@ -1,4 +1,5 @@
-//! The pieces of a text that is nearly JSON. Together they are the whole text, whatever it is.
+//! Splits a text that is nearly JSON into pieces. The pieces together always make up the whole
+//! text.
 
 /// The kind of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,15 +8,16 @@ pub(crate) enum PieceKind {
     Space,
     /// One of `{}[],:`.
     Mark,
-    /// In quotes, closed; single quotes only where a value or key may begin.
+    /// Text in quotes, with its closing quote. Single quotes count only where a value or key may
+    /// begin.
     Quoted,
     /// Any other text up to the next piece.
     Word,
-    /// The rest of the text after a quote that is never closed.
+    /// The rest of the text from a quote that is never closed.
     Open,
 }
 
-/// Cuts `text` into pieces.
+/// Splits `text` into pieces.
 pub(crate) fn pieces(text: &str) -> Vec<(PieceKind, &str)> {
     let b = text.as_bytes();
     let mut out: Vec<(PieceKind, &str)> = Vec::new();
@@ -61,9 +63,9 @@ fn quoted(b: &[u8], at: usize) -> (PieceKind, usize) {
     (PieceKind::Open, b.len())
 }
 
-/// Whether the brackets outside quotes show that the text was written to its end: the last byte
-/// closes the first `{`, no byte before closes it, and no quote is open. A missing inner `]` is a
-/// slip of the model: a cut text would lack the last `}` too.
+/// Whether the brackets outside quotes show that the text is complete: the last byte closes the
+/// first `{`, no earlier byte closes it, and no quote is open. A missing inner `]` is a mistake of
+/// the model, because a truncated text would also lack the last `}`.
 pub(crate) fn is_closed(pieces: &[(PieceKind, &str)]) -> bool {
     let mut open = Vec::new();
     for (at, (piece, text)) in pieces.iter().enumerate() {
@@ -88,8 +90,8 @@ pub(crate) fn is_closed(pieces: &[(PieceKind, &str)]) -> bool {
     false
 }
 
-/// How many bytes of escapes of white space a text begins with: `\n`, `\r` and `\t`, two characters
-/// each.
+/// Returns how many bytes at the beginning of a text are escapes of white space: `\n`, `\r` and
+/// `\t`, two bytes each.
 pub(crate) fn bare_escapes(text: &str) -> usize {
     let is_escape = |pair: &&[u8]| pair[0] == b'\\' && matches!(pair[1], b'n' | b'r' | b't');
     2 * text
@@ -99,8 +101,8 @@ pub(crate) fn bare_escapes(text: &str) -> usize {
         .count()
 }
 
-/// The pieces without escapes of white space outside quotes, where they stand between values or beside
-/// a word of JSON: models write them there
+/// Returns the pieces without escapes of white space outside quotes, if the escapes are between
+/// values or next to a JSON word. Models write them there
 /// (<https://github.com/OpenHands/software-agent-sdk/issues/2488>).
 pub(crate) fn without_bare_escapes<'t>(
     pieces: &[(PieceKind, &'t str)],
@@ -125,8 +127,8 @@ pub(crate) fn without_bare_escapes<'t>(
         .collect()
 }
 
-/// The text with strings that JSON accepts: inside quotes, a backslash that begins no escape of
-/// JSON (`C:\Users`) is doubled, and raw control characters become escapes.
+/// Returns the text with strings that are valid JSON: inside quotes, a backslash that does not
+/// begin a JSON escape (`C:\Users`) is doubled, and raw control characters are escaped.
 pub(crate) fn with_valid_strings(pieces: &[(PieceKind, &str)]) -> String {
     let mut out = String::new();
     for (piece, text) in pieces {

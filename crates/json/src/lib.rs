@@ -1,8 +1,8 @@
-//! The JSON of tool arguments: whether a text is complete, which value it holds, how it can be
-//! repaired, and whether it fits a schema.
+//! Handles the JSON of tool arguments: detects whether it is complete, parses it, repairs it, and
+//! checks it against a schema.
 //!
-//! Arguments stay text. Nothing here converts a number, picks one of two values, or finishes a text
-//! that was cut; a repair lists every edit. Nothing opens a file or a connection.
+//! Arguments stay text. This crate never converts a number, chooses between two values, or
+//! completes a text that was cut off, and a repair lists every edit. The crate performs no I/O.
 
 mod check;
 mod decimal;

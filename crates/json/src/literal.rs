@@ -1,10 +1,10 @@
-//! The values of call expressions (Python's literals, Gemma's braces), turned into JSON text while
+//! Converts the values of call expressions (Python literals, Gemma's braces) to JSON text while
 //! they stream in.
 //!
-//! JSON that is certain is written at once, and the splits of the text never show in the result.
-//! Each byte is read once, except the few of an escape or a delimiter that a split went through.
-//! Control characters, DEL and C1 are escaped. A key that appears twice is written twice: the
-//! reader of the JSON refuses it.
+//! JSON is written as soon as it is certain, and the result does not depend on how the text was
+//! split into pieces. Each byte is read once, except for the few bytes of an escape or a delimiter
+//! that was split. Control characters, DEL and C1 are escaped. Duplicate keys are written twice,
+//! and the reader of the JSON rejects them.
 
 use event::MAX_DEPTH;
 
@@ -15,19 +15,20 @@ mod number;
 mod string;
 
 impl Literal {
-    /// A reader of one value.
+    /// Creates a reader of one value.
     pub fn value(notation: Notation) -> Literal {
         Literal::new(notation, LiteralState::Value, Vec::new())
     }
 
-    /// A reader of the arguments of a call, as one object: from after the opening bracket up to and
-    /// with the closing one. Positional arguments get the names in `positional`, in order.
+    /// Creates a reader of a call's arguments, which writes them as one object. It reads from after
+    /// the opening bracket up to and including the closing bracket. Positional arguments get the
+    /// names in `positional`, in order.
     pub fn arguments(notation: Notation, positional: Vec<String>) -> Literal {
         Literal::new(notation, LiteralState::Begin, positional)
     }
 
-    /// A reader of arguments in Gemma's notation, but in round brackets, and with `=` after a name as
-    /// well: models write so at times
+    /// Creates a reader of arguments in Gemma's notation, but in round brackets, and with `=`
+    /// accepted after a name. Models sometimes write calls this way
     /// (<https://github.com/NousResearch/hermes-agent/issues/7457>).
     pub fn in_round_brackets(quote: &'static str) -> Literal {
         let mut literal = Literal::new(Notation::Gemma { quote }, LiteralState::Begin, Vec::new());
@@ -35,9 +36,10 @@ impl Literal {
         literal
     }
 
-    /// Takes the next piece, and appends the JSON that is certain to `out`. Leaves at most 12 bytes
-    /// for the next time. A number or a word that is the whole value ends before the first byte
-    /// that is not its own. After [`LiteralProgress::Invalid`] the appended text is of no use.
+    /// Reads the next piece, and appends the JSON that is certain to `out`. Leaves at most 12 bytes
+    /// unread, which the caller passes again. A number or a word that is the whole value ends
+    /// before the first byte that does not belong to it. After [`LiteralProgress::Invalid`] the
+    /// appended text is unusable.
     pub fn push(&mut self, text: &str, out: &mut String) -> LiteralProgress {
         let mut at = 0;
         // The object opens before the first byte.
@@ -125,8 +127,8 @@ impl Literal {
         if let LiteralState::Joint { spaced } = &mut self.state {
             *spaced |= at > from;
         }
-        // White space is a step of its own, so that an error after it has the same offset however
-        // the text was split.
+        // White space is a separate step, so that an error after white space has the same offset
+        // however the text was split.
         let Some(&byte) = text.as_bytes().get(at).filter(|_| at == from) else {
             return Ok(Advance::On(at));
         };
@@ -143,8 +145,8 @@ impl Literal {
             LiteralState::Argument if byte == b')' => self.close(at, out),
             LiteralState::Argument => self.argument(text, at, out),
             LiteralState::Splat if byte == b'{' => {
-                // Its members are arguments of the call, so the next one needs a comma if the call
-                // has arguments.
+                // The members of the dict are arguments of the call, so the next member needs a
+                // comma if the call already has arguments.
                 let filled = self.open.last().is_some_and(|f| f.filled);
                 self.begin(Bracket::Splat, filled)?;
                 Ok(self.go(LiteralState::Key, at + 1))
@@ -167,7 +169,7 @@ impl Literal {
         }
     }
 
-    /// Reads the beginning of a value at `at`; the comma before it is written.
+    /// Reads the beginning of a value at `at`. The comma before the value is already written.
     fn value_at(&mut self, text: &str, at: usize, out: &mut String) -> StepOutcome {
         match text.as_bytes()[at] {
             b'{' => {
@@ -205,26 +207,26 @@ impl Literal {
 /// A notation of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notation {
-    /// Python's literals, and JSON's words: `{'a': [1, True], "b": None}`. Arguments are written
+    /// Python literals and JSON's words: `{'a': [1, True], "b": None}`. Arguments are written
     /// `(a=1, b='x')`.
     Python,
-    /// `{key:value,…}` with bare keys and words, and strings between two of `quote`. Arguments are
-    /// written `{a:1,b:x}`.
+    /// `{key:value,…}` with unquoted keys and words, and strings enclosed in two `quote`s.
+    /// Arguments are written `{a:1,b:x}`.
     Gemma {
         /// `<|"|>` (Gemma 4) or `<escape>` (FunctionGemma). A string cannot contain it.
         quote: &'static str,
     },
 }
 
-/// The result of a piece: how many of its bytes were read.
+/// The result of reading a piece, with the number of bytes that were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LiteralProgress {
-    /// The reader needs more text. The caller passes the other bytes again, with more text behind
-    /// them.
+    /// The reader needs more text. The caller passes the unread bytes again, followed by more text.
     More(usize),
     /// The value or the arguments ended after these bytes.
     End(usize),
-    /// After these bytes the text breaks the notation: why, as the end of a sentence.
+    /// The text is invalid after these bytes; the string completes a sentence that gives the
+    /// reason.
     Invalid(usize, &'static str),
 }
 
@@ -238,22 +240,22 @@ pub struct Literal {
     open: Vec<OpenBracket>,
     /// The names for positional arguments.
     positional: std::vec::IntoIter<String>,
-    /// The arguments are in round brackets, other than the notation has it.
+    /// Whether the arguments are in round brackets, unlike the notation's own form.
     is_round: bool,
-    /// Whether an argument with a name was read, after which no positional one may follow.
+    /// Whether a named argument was read, after which positional arguments are not allowed.
     named: bool,
-    /// A word that may still be one thing or another, or the white space after one.
+    /// A word whose kind is still undecided, or the white space after a word.
     word: String,
-    /// The output since the first round bracket that may begin a tuple or only group, and the
-    /// offsets of these brackets in it.
+    /// The output since the first undecided round bracket, which may begin a tuple or merely group,
+    /// and the offsets of the undecided brackets in this output.
     held: String,
     undecided: Vec<usize>,
 }
 
-/// The longest word that is kept until it is decided, and the longest white space inside one, in
-/// bytes.
+/// The maximum length of an undecided word, and of white space inside a word, in bytes.
 const MAX_WORD: usize = 4096;
-/// The most JSON that is held back for round brackets that may be a tuple's, in bytes.
+/// The maximum length, in bytes, of JSON that is held back for round brackets that may begin a
+/// tuple.
 const MAX_HELD: usize = 64 * 1024;
 
 const TOO_LONG: &str = "a word is too long";
@@ -271,26 +273,26 @@ enum LiteralState {
     Key,
     /// Before an argument or the closing bracket of the call.
     Argument,
-    /// After `**`: a dict, whose members are arguments.
+    /// After `**`: before a dict whose members are arguments.
     Splat,
     /// At a quotation mark, which may be the first of three.
     Quote {
         raw: bool,
     },
     Text(StringForm),
-    /// After a string of Python, which another may join; `spaced`: after white space.
+    /// After a Python string, which another string may extend; `spaced` means after white space.
     Joint {
         spaced: bool,
     },
     Number(Number),
-    /// Inside a word, and after one that may be the name of an argument.
+    /// Inside a word, and after a word that may be the name of an argument.
     Word,
     Name,
-    /// Gemma: a word that may still be a number or a constant, and one that is a string or a key.
+    /// Gemma: inside a word that may still be a number or a constant, and inside a string or a key.
     Head,
     Bare,
     Colon,
-    /// After a value: a comma or the closing bracket.
+    /// After a value: before a comma or the closing bracket.
     Next,
     End,
     Failed(&'static str),
@@ -300,14 +302,14 @@ enum LiteralState {
 enum Role {
     Value,
     Key,
-    /// Perhaps the name of an argument.
+    /// A word that may be the name of an argument.
     Argument,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct OpenBracket {
     bracket: Bracket,
-    /// Whether it has an item or a member, so that the next needs a comma.
+    /// Whether the bracket already has an item or a member, so that the next one needs a comma.
     filled: bool,
 }
 
@@ -316,13 +318,13 @@ enum Bracket {
     Object,
     Array,
     Tuple,
-    /// Round brackets without a comma so far.
+    /// Round brackets in which no comma has appeared yet.
     Group,
-    /// The arguments of a call of Python.
+    /// The arguments of a Python call.
     Call,
     /// A dict whose members are arguments.
     Splat,
-    /// The arguments of a call of Gemma in round brackets.
+    /// The arguments of a Gemma call in round brackets.
     Round,
 }
 
@@ -360,14 +362,14 @@ impl Literal {
         }
     }
 
-    /// Directly in the round brackets of a call of Gemma.
+    /// Whether the innermost open bracket is the round bracket of a Gemma call.
     fn in_round(&self) -> bool {
         self.open
             .last()
             .is_some_and(|f| f.bracket == Bracket::Round)
     }
 
-    /// Whether a byte ends a word here.
+    /// Whether a byte ends a word at this place.
     fn ends(&self, byte: u8) -> bool {
         ends(byte) || (self.in_round() && matches!(byte, b'(' | b')'))
     }
@@ -383,7 +385,8 @@ impl Literal {
             Bracket::Array | Bracket::Tuple => LiteralState::Item,
             Bracket::Group => {
                 frame.bracket = Bracket::Tuple;
-                // Brackets inside this one are closed, so it is the last undecided one.
+                // Brackets inside this bracket are closed, so this bracket is the last undecided
+                // one.
                 self.held
                     .insert(self.undecided.pop().unwrap_or_default(), '[');
                 self.release(out);
@@ -460,7 +463,7 @@ impl Literal {
         }
     }
 
-    /// Where output is written: held back while a bracket is undecided.
+    /// Returns the buffer to write output to: `held` while a bracket is undecided, otherwise `out`.
     fn sink<'o>(&'o mut self, out: &'o mut String) -> &'o mut String {
         if self.undecided.is_empty() {
             out
@@ -471,7 +474,7 @@ impl Literal {
 }
 
 const NO_VALUE: &str = "unexpected text where a value should begin";
-/// The constants of Python and of JSON, in JSON.
+/// The constants of Python and JSON, with their JSON.
 const CONSTANTS: &[(&str, &str)] = &[
     ("True", "true"),
     ("true", "true"),
@@ -482,7 +485,7 @@ const CONSTANTS: &[(&str, &str)] = &[
 ];
 
 impl Literal {
-    /// Reads the beginning of a scalar of Python, or of round brackets.
+    /// Reads the beginning of a Python scalar, or of round brackets.
     fn python(&mut self, text: &str, at: usize, out: &mut String) -> StepOutcome {
         let key = self.role == Role::Key;
         match text.as_bytes()[at] {
@@ -530,7 +533,7 @@ impl Literal {
         Ok(self.go(LiteralState::Value, at))
     }
 
-    /// Begins an argument without a name: it gets the next positional one.
+    /// Begins an argument without a name, which gets the next positional name.
     fn unnamed(&mut self, out: &mut String) -> Result<(), &'static str> {
         if self.named {
             return Err("an argument without a name comes after one with a name");
@@ -552,7 +555,7 @@ impl Literal {
         sink.push_str("\":");
     }
 
-    /// Reads a word of Python: a constant, the prefix of a string, or the name of an argument.
+    /// Reads a Python word: a constant, the prefix of a string, or the name of an argument.
     fn read_word(&mut self, text: &str, at: usize, out: &mut String) -> StepOutcome {
         let argument = self.role == Role::Argument;
         let own = |c: char| c.is_alphanumeric() || c == '_' || (argument && matches!(c, '-' | '.'));
@@ -593,7 +596,8 @@ impl Literal {
         self.constant(end, out)
     }
 
-    /// Decides on a word that begins an argument, at the next byte that is not white space.
+    /// Decides the kind of a word that begins an argument, at the next byte that is not white
+    /// space.
     fn name(&mut self, byte: u8, at: usize, out: &mut String) -> StepOutcome {
         if byte != b'=' {
             known(&self.word).ok_or(NO_VALUE)?;
@@ -607,7 +611,7 @@ impl Literal {
         Ok(self.go(LiteralState::Value, at + 1))
     }
 
-    /// Writes the word as a constant, which ends at `at`.
+    /// Writes the word, which ends at `at`, as a constant.
     fn constant(&mut self, at: usize, out: &mut String) -> StepOutcome {
         let json = known(&self.word).ok_or(NO_VALUE)?;
         let quote = if self.role == Role::Key { "\"" } else { "" };
@@ -618,7 +622,7 @@ impl Literal {
         Ok(self.scalar(at))
     }
 
-    /// Reads the quotation marks that open a string of Python: one, three, or the two of an empty
+    /// Reads the quotation marks that open a Python string: one, three, or the two of an empty
     /// string.
     fn quote(&mut self, text: &str, at: usize, raw: bool) -> Advance {
         let rest = &text.as_bytes()[at..];
@@ -641,9 +645,9 @@ impl Literal {
         self.go(state, at + width)
     }
 
-    /// Reads on after a string of Python: the next string joins it, with its prefix after white
-    /// space; anything else ends it. Letters right after a quotation mark are text: a model that
-    /// writes `"A "b" c"` forgot to escape the quotation marks.
+    /// Continues after a Python string. A directly following string, with a prefix only after white
+    /// space, is appended; anything else ends the string. Letters directly after a quotation mark
+    /// are text, because a model that writes `"A "b" c"` forgot to escape the quotation marks.
     fn joint(&mut self, text: &str, at: usize, spaced: bool, out: &mut String) -> StepOutcome {
         let rest = &text.as_bytes()[at..];
         let letters = if spaced {
@@ -668,7 +672,7 @@ impl Literal {
     }
 }
 
-/// The JSON of a constant of Python or JSON.
+/// Returns the JSON of a Python or JSON constant, or `None` if the word is not a constant.
 fn known(word: &str) -> Option<&'static str> {
     CONSTANTS
         .iter()
@@ -676,7 +680,7 @@ fn known(word: &str) -> Option<&'static str> {
         .map(|(_, json)| *json)
 }
 
-/// Whether this is the beginning of a constant or of a string's prefix.
+/// Whether the word is the beginning of a constant or of a string's prefix.
 fn begins_word(word: &str) -> bool {
     CONSTANTS.iter().any(|(known, _)| known.starts_with(word)) || string::prefix(word).is_some()
 }
@@ -797,7 +801,7 @@ impl Literal {
         Ok(Advance::On(at))
     }
 
-    /// Writes a word up to its end, without the white space there. White space that may be the last
+    /// Writes a word up to its end, without trailing white space. White space that may be trailing
     /// is kept in `word`.
     fn run(
         &mut self,
@@ -831,7 +835,7 @@ impl Literal {
     }
 }
 
-/// The kind of string that `rest` begins with, and the length of its opening mark.
+/// Returns the kind of string at the beginning of `rest`, and the length of its opening mark.
 fn opening(rest: &str, quote: &'static str) -> Option<(StringForm, usize)> {
     match rest.strip_prefix(quote) {
         Some(_) => Some((StringForm::Between(quote), quote.len())),
@@ -839,7 +843,8 @@ fn opening(rest: &str, quote: &'static str) -> Option<(StringForm, usize)> {
     }
 }
 
-/// How much of a text comes before the first quote, or before what may be the beginning of one.
+/// Returns the length of the text before the first quote, or before a possible beginning of a
+/// quote.
 fn before_quote(text: &str, quote: &str) -> usize {
     let first = quote.chars().next().unwrap_or('<');
     let is_quote = |at: &usize| text[*at..].starts_with(quote) || quote.starts_with(&text[*at..]);
@@ -858,12 +863,12 @@ fn ends(byte: u8) -> bool {
     matches!(byte, b',' | b'}' | b']')
 }
 
-/// Whether a byte ends a key, or cannot be in one.
+/// Whether a byte ends a key, or is not allowed in a key.
 fn no_key(byte: u8) -> bool {
     matches!(byte, b':' | b',' | b'{' | b'}' | b'[' | b']' | b'"' | b'<')
 }
 
-/// Whether the word may still be a constant of Python with this byte after it.
+/// Whether the word may still be a Python constant if this byte follows.
 fn may_follow_python(word: &str, byte: u8) -> bool {
     let may_be = |known: &str| {
         known.starts_with(word) && known.as_bytes().get(word.len()).is_some_and(|c| *c == byte)
@@ -871,7 +876,7 @@ fn may_follow_python(word: &str, byte: u8) -> bool {
     CONSTANTS.iter().any(|(known, _)| may_be(known))
 }
 
-/// Whether the word may still be a number or a constant with this byte after it.
+/// Whether the word may still be a number or a constant if this byte follows.
 fn may_follow(word: &str, byte: u8) -> bool {
     if WHITE.contains(&char::from(byte)) {
         return true;

@@ -1,25 +1,25 @@
-//! The tool that a model means by a name that is nearly a tool's name.
+//! Finds the tool that a model means by a name that nearly matches a tool's name.
 //!
-//! Models and servers put framing into names: a token of the chat template behind it
+//! Models and servers add framing to names: a token of the chat template after the name
 //! (`find<|channel|>commentary`, <https://github.com/vllm-project/vllm/issues/32587>), the
-//! namespace of Harmony, Kimi K2 or Gemini before it (`functions.find`, `default_api.find`), and
-//! Kimi's counter in several spellings (`functions.find:0`, `functions_find_1`, `functionsfind5`,
-//! <https://github.com/sgl-project/sglang/issues/21377>).
+//! namespace of Harmony, Kimi K2 or Gemini before the name (`functions.find`, `default_api.find`),
+//! and Kimi's counter in several spellings (`functions.find:0`, `functions_find_1`,
+//! `functionsfind5`, <https://github.com/sgl-project/sglang/issues/21377>).
 
 use crate::ToolList;
 
-/// What models write before the names of tools.
+/// Namespaces that models write before the names of tools.
 pub const NAMESPACES: [&str; 3] = ["functions.", "default_api.", "default_api:"];
 
-/// A name without the namespace before it.
+/// Returns a name without its namespace, or `None` if it has no namespace.
 pub fn without_namespace(name: &str) -> Option<&str> {
     NAMESPACES.iter().find_map(|space| name.strip_prefix(space))
 }
 
 impl ToolList {
-    /// The name of the tool that a model means by `written`: the tool of that name, or the one that
-    /// is left without the framing that models put into names. `None` where no tool is left, or
-    /// more than one.
+    /// Returns the name of the tool that a model means by `written`: the tool with exactly that
+    /// name, or the tool whose name remains after the framing is removed. Returns `None` if no tool
+    /// matches, or if several do.
     pub fn meant(&self, written: &str) -> Option<&str> {
         self.listed(written).or_else(|| self.framed(written))
     }
@@ -29,7 +29,8 @@ impl ToolList {
         let name = without_token(written).trim();
         let plain = name.rsplit_once(':').filter(|(_, n)| is_number(n));
         let plain = plain.map_or(name, |(name, _)| name);
-        // No tool's name has these by accident: the first name that is listed is meant.
+        // These framings never occur in a tool's name by accident, so the first listed name is the
+        // tool.
         let exact = [Some(name), without_namespace(name), Some(plain)];
         let bare = without_namespace(plain);
         if let Some(found) = exact
@@ -40,8 +41,9 @@ impl ToolList {
         {
             return Some(found);
         }
-        // Other spellings could be a part of a tool's name, so only one tool may be left. A counter
-        // without its colon counts behind a namespace alone: `load_2` may be a tool that is missing.
+        // Other spellings could be part of a tool's name, so exactly one tool must match. A counter
+        // without a colon is accepted only after a namespace, because `load_2` may be a tool that
+        // is missing.
         let rest = plain.strip_prefix("functions")?;
         let rest = rest.strip_prefix(['_', '.', ':', '-', '/']).unwrap_or(rest);
         let digits = rest.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -55,7 +57,8 @@ impl ToolList {
     }
 }
 
-/// A text up to the first special token of a chat template: `<|channel|>`, `<｜tool▁sep｜>`.
+/// Returns the text before the first special token of a chat template: `<|channel|>`,
+/// `<｜tool▁sep｜>`.
 pub fn without_token(text: &str) -> &str {
     let at = ["<|", "<\u{ff5c}"]
         .iter()

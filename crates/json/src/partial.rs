@@ -1,15 +1,15 @@
-//! The arguments so far: as JSON that user interfaces can show, and their certain beginning, for
-//! clients that take no byte back.
+//! Partial arguments: as JSON that user interfaces can show, and as a prefix that is certain, for
+//! clients that cannot retract a byte.
 
 use crate::scanner::{JsonScanner, ScanState};
 use std::collections::HashSet;
 
-/// The best reading of the arguments so far: `text` up to the last byte that is certain, with its
-/// open brackets and quotes closed.
+/// Returns the best reading of partial arguments: `text` up to the last byte that is certain, with
+/// its open brackets and quotes closed.
 ///
-/// A string value is shown up to its last whole character. A number, a word or a key that may still
-/// grow is left out, and so is a key without a value. The reading ends where `text` stops being
-/// JSON. For a text that does not begin with a bracket it is `{}`. Takes one pass over the text.
+/// A string value is shown up to its last complete character. A number, a word or a key that may
+/// continue is omitted, and so is a key without a value. The reading ends where `text` stops being
+/// JSON, and is `{}` if the text does not begin with a bracket. The text is read once.
 pub fn best_reading(text: &str) -> String {
     let text = text.trim_ascii_start();
     if !text.starts_with(['{', '[']) {
@@ -17,7 +17,7 @@ pub fn best_reading(text: &str) -> String {
     }
     let b = text.as_bytes();
     let mut scanner = JsonScanner::default();
-    // The last certain place: its offset, and the scanner there.
+    // The last certain position: its offset, and the scanner's state there.
     let mut sure = (0, scanner.clone());
     let mut at = 0;
     while at < b.len() && scanner.state != ScanState::End {
@@ -61,68 +61,67 @@ pub fn best_reading(text: &str) -> String {
     out
 }
 
-/// Whether the escape that ends the text is one half of a surrogate pair whose other half is to
-/// come. `was` is the state before its last byte.
+/// Whether the escape at the end of the text is the first half of a surrogate pair. `was` is the
+/// state before the last byte.
 fn is_half(was: ScanState, text: &str) -> bool {
     was == ScanState::Hex(1) && matches!(unit(text), 0xd800..=0xdbff)
 }
 
-/// The value of the four hex digits at the end of a text.
+/// Returns the value of the four hex digits at the end of a text.
 fn unit(text: &str) -> u32 {
     let digits = text.get(text.len() - 4..).unwrap_or_default();
     u32::from_str_radix(digits, 16).unwrap_or_default()
 }
 
-/// Reads the arguments of one call once, from their beginning, for those of their bytes that are
-/// certain.
+/// Reads the arguments of one call once, as they grow, and returns the bytes that are certain.
 ///
-/// A byte is certain once all later readings of the call begin with it. These wait: the quote that
-/// ends a string and the comma behind it (the text may turn out to have a quote too many, or a
-/// comma too many), brackets that close, numbers and words that may still grow, keys without their
-/// colon, half an escape, half a surrogate pair, the last bracket of all, and a string that may be
-/// taken out of its quotes because its schema asks for an object or array.
+/// A byte is certain once every later reading of the call begins with it. These are held back: the
+/// quote that ends a string and the comma after it (a quote or a comma may be superfluous), closing
+/// brackets, numbers and words that may continue, keys without their colon, an incomplete escape,
+/// half a surrogate pair, the final bracket, and a string that may be decoded because its schema
+/// requires an object or array.
 #[derive(Debug, Default)]
 pub struct LiveArguments {
-    /// The byte of the text that is read next.
+    /// The offset of the next byte to read.
     at: usize,
     scanner: JsonScanner,
     doubt: Doubt,
-    /// Whether a string in each open bracket may be taken out of its quotes, the innermost in bit 0.
+    /// For each open bracket, whether strings in it may be decoded; the innermost bracket is bit 0.
     unpacked_items: u128,
-    /// The value that comes next may be taken out of its quotes if it is a string.
+    /// Whether the next value may be decoded if it is a string.
     may_unpack: bool,
-    /// Where the key at hand begins in `held`.
+    /// The offset in `held` where the current key begins.
     key: usize,
-    /// An escape that is not complete, or half a surrogate pair.
+    /// An incomplete escape, or half a surrogate pair.
     escape: String,
-    /// What is certain and was not returned.
+    /// Bytes that are certain but not returned yet.
     ready: String,
-    /// What is not certain yet, behind `ready`.
+    /// Bytes after `ready` that are not certain yet.
     held: String,
-    /// How many bytes of `ready` were returned before the text began again.
+    /// How many bytes of `ready` were returned before the text was restarted.
     returned_before: usize,
     /// How many bytes were returned.
     returned: usize,
 }
 
-/// What keeps [`LiveArguments`] from reading on.
+/// Why [`LiveArguments`] cannot read on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Doubt {
     #[default]
     None,
-    /// Inside a string that may be taken out of its quotes, before the first byte that decides it.
+    /// The text is inside a string that may be decoded, before the first byte that decides it.
     Packed,
-    /// Nothing more is certain before the call has ended.
+    /// No more bytes become certain before the call ends.
     Stuck,
 }
 
 impl LiveArguments {
-    /// Whether a byte was returned.
+    /// Whether any byte was returned.
     pub fn has_begun(&self) -> bool {
         self.returned > 0
     }
 
-    /// The text begins again: `{}` was a placeholder.
+    /// Restarts the text, because the previous `{}` was a placeholder.
     pub fn restart(&mut self) {
         *self = LiveArguments {
             returned_before: self.returned,
@@ -131,9 +130,9 @@ impl LiveArguments {
         };
     }
 
-    /// Reads on in `text`, which is valid JSON so far and has only grown, up to its end; returns
-    /// the bytes that have become certain, without the white space between tokens. `unpacked`: the
-    /// keys whose strings may be taken out of their quotes.
+    /// Reads `text`, which is valid JSON so far and has only grown, to its end. Returns the bytes
+    /// that have become certain, without white space between tokens. `unpacked` contains the keys
+    /// whose strings may be decoded.
     pub fn read(&mut self, text: &str, unpacked: &HashSet<String>) -> String {
         while self.at < text.len() && self.doubt != Doubt::Stuck {
             self.step(text, unpacked);
@@ -146,7 +145,7 @@ impl LiveArguments {
         ready
     }
 
-    /// Takes the next byte, or a run of plain text.
+    /// Reads the next byte, or a run of plain text.
     fn step(&mut self, text: &str, unpacked: &HashSet<String>) {
         let byte = text.as_bytes()[self.at];
         let was = self.scanner.state;
@@ -154,7 +153,7 @@ impl LiveArguments {
         if self.doubt == Doubt::Packed {
             match byte {
                 b' ' | b'\t' => {}
-                // A bracket, or an escape that may be one.
+                // A bracket, or an escape that may stand for a bracket.
                 b'{' | b'[' | b'\\' => {
                     self.doubt = Doubt::Stuck;
                     return;
@@ -174,7 +173,7 @@ impl LiveArguments {
         self.scanner.push(read);
         self.at = end;
         match was {
-            // After half a surrogate pair only its other half may come.
+            // After the first half of a surrogate pair only the second half may follow.
             ScanState::Text if !self.escape.is_empty() && byte != b'\\' => {
                 self.doubt = Doubt::Stuck
             }
@@ -192,7 +191,7 @@ impl LiveArguments {
         }
     }
 
-    /// Takes a byte outside strings.
+    /// Reads a byte outside strings.
     fn outside(&mut self, was: ScanState, byte: u8) {
         let is_value = matches!(was, ScanState::Value | ScanState::FirstItem);
         match byte {
@@ -245,13 +244,14 @@ impl LiveArguments {
         }
     }
 
-    /// What was held is certain now.
+    /// Marks the held bytes as certain.
     fn confirm(&mut self) {
         self.ready.push_str(&self.held);
         self.held.clear();
     }
 
-    /// Takes text of the string at hand. DEL and C1 controls are escaped, as in the final arguments.
+    /// Appends text of the current string. DEL and C1 controls are escaped, as in the final
+    /// arguments.
     fn text(&mut self, text: &str) {
         let out = if self.scanner.key || self.doubt == Doubt::Packed {
             &mut self.held
@@ -270,7 +270,7 @@ impl LiveArguments {
         }
     }
 
-    /// Takes a byte of an escape; `was` is the state before it.
+    /// Reads a byte of an escape; `was` is the state before this byte.
     fn escape(&mut self, was: ScanState, byte: &str) {
         let has_half = self.escape.len() >= 6;
         self.escape.push_str(byte);
@@ -287,7 +287,7 @@ impl LiveArguments {
         };
         match (unit, has_half) {
             (0xd800..=0xdbff, false) => {}
-            // Half a pair: parsers differ on it.
+            // A lone surrogate: parsers disagree about it.
             (0xdc00..=0xdfff, false) | (0..=0xdbff | 0xe000.., true) => self.doubt = Doubt::Stuck,
             _ => {
                 let escape = std::mem::take(&mut self.escape);

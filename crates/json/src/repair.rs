@@ -1,8 +1,8 @@
-//! The repair gate: makes an object of a text that is nearly JSON, and lists every edit.
+//! The repair gate: turns a text that is nearly JSON into an object, and lists every edit.
 //!
-//! A text that was cut is never repaired: a path that lost its end is another path. The caller must
-//! not pass one, and brackets and quotes must be closed here too. A repair never invents a value or
-//! an end, and never chooses between two values.
+//! A truncated text is never repaired, because a path without its end is a different path. The
+//! caller must not pass a truncated text, and this module also checks that brackets and quotes are
+//! closed. A repair never invents a value or an ending, and never chooses between two values.
 
 use crate::lex::{self, PieceKind};
 use crate::{JsonError, Shape, check};
@@ -10,11 +10,10 @@ use event::Raw;
 use event::payload::RepairKind;
 use std::ops::Range;
 
-/// The longest text that is repaired, in bytes.
+/// The maximum length, in bytes, of a text that is repaired.
 const MAX_TEXT: usize = 1 << 20;
 
-/// The end tags that stay behind the arguments when a server's parser for tool calls leaves them
-/// there.
+/// End tags that some servers' tool-call parsers leave after the arguments.
 const END_TAGS: [&str; 24] = [
     "</tool_call>",
     "</tool_calls>",
@@ -42,18 +41,19 @@ const END_TAGS: [&str; 24] = [
     "[END_TOOL_REQUEST]",
 ];
 
-/// A text after repair.
+/// The result of a repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repaired {
     /// A JSON object that passes [`check`].
     pub text: String,
-    /// The edits from the original to this text, in order of their offsets; see [`crate::apply`].
+    /// The edits from the original to the new text, in order of their offsets; see
+    /// [`crate::apply`].
     pub repairs: Vec<Repair>,
 }
 
-/// Repairs `text`, which must have been written to its end. `unwrap`: an object inside one JSON
-/// string is taken out of the string (`double_encoded`). `None` if the text is an object already,
-/// or cannot become one without a guess.
+/// Repairs `text`, which must not be truncated. `unwrap` allows an object inside one JSON string to
+/// be decoded (`double_encoded`). Returns `None` if the text is already an object, or cannot become
+/// an object without guessing.
 pub fn repair(text: &str, unwrap: bool) -> Option<Repaired> {
     if text.len() > MAX_TEXT {
         return None;
@@ -97,7 +97,8 @@ fn is_object(text: &str) -> bool {
     check(text).is_ok_and(|c| c.shape == Shape::Object)
 }
 
-/// The object inside a string that holds control characters as they are, which JSON does not allow.
+/// Returns the object inside a string that contains raw control characters, which JSON does not
+/// allow.
 fn unwrapped_loosely(text: &str) -> Option<Repaired> {
     let bare = text.trim_ascii();
     let string = match lex::pieces(bare)[..] {
@@ -109,8 +110,8 @@ fn unwrapped_loosely(text: &str) -> Option<Repaired> {
     unwrapped(text, Raw::parse(&string).ok()?)
 }
 
-/// The object inside a JSON string. A model that encodes its arguments twice forgets the second time
-/// that a line feed inside a string is an escape.
+/// Returns the object inside a JSON string. A model that encodes its arguments twice may forget the
+/// second encoding of a line feed inside a string.
 fn unwrapped(text: &str, value: Raw<'_>) -> Option<Repaired> {
     let mut inner = value.str()?.into_owned();
     if !is_object(&inner) {
@@ -127,7 +128,7 @@ fn unwrapped(text: &str, value: Raw<'_>) -> Option<Repaired> {
     })
 }
 
-/// Skips white space and an opening code fence; returns where the rest begins.
+/// Skips white space and an opening code fence, and returns the offset of the rest.
 fn front(text: &str, repairs: &mut Vec<Repair>) -> usize {
     let space = text.len() - text.trim_ascii_start().len();
     let mut start = space;
@@ -151,8 +152,8 @@ fn front(text: &str, repairs: &mut Vec<Repair>) -> usize {
     start
 }
 
-/// Removes white space, closing fences and known end tags from the end, the last one first; returns
-/// where they begin.
+/// Removes white space, closing fences and known end tags from the end, starting with the last one,
+/// and returns the offset where they begin.
 fn back(text: &str, start: usize, repairs: &mut Vec<Repair>) -> usize {
     let mut end = text.len();
     loop {
@@ -180,9 +181,9 @@ fn back(text: &str, start: usize, repairs: &mut Vec<Repair>) -> usize {
     }
 }
 
-/// Repairs a text that begins with `{` and ends with its `}`.
+/// Repairs a text that begins with `{` and ends with the matching `}`.
 fn mend(body: &str) -> Option<String> {
-    // A valid value with text behind it: either may be what the model meant.
+    // The text is a valid value with text after it: the model may have meant either.
     if Raw::parse_prefix(body).is_ok() {
         return None;
     }
@@ -205,8 +206,8 @@ fn mend(body: &str) -> Option<String> {
     (is_object(&mended) && nulls(&lex::pieces(&mended)) <= nulls(&pieces)).then_some(mended)
 }
 
-/// Whether a piece cannot become a value without a guess: `NaN`, an infinity, an ellipsis where the
-/// model left something out, or an escape before a word, which may be a part of the word (`\null`).
+/// Whether a piece can only become a value by guessing: `NaN`, an infinity, an ellipsis where the
+/// model omitted something, or an escape before a word, which may be part of the word (`\null`).
 fn is_guess(piece: PieceKind, text: &str) -> bool {
     let word = text.trim_start_matches(['-', '+']);
     piece == PieceKind::Word
@@ -226,7 +227,7 @@ fn is_null(text: &str) -> bool {
 /// One edit of a repair: `after` replaces `before`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repair {
-    /// Where `before` begins, in bytes of the original text.
+    /// The byte offset of `before` in the original text.
     pub offset: usize,
     /// The kind of edit.
     pub kind: RepairKind,
@@ -236,8 +237,8 @@ pub struct Repair {
     pub after: String,
 }
 
-/// Applies `repairs`, in order of their offsets, to the text they were made for. `None` if they do
-/// not fit that text.
+/// Applies `repairs`, in order of their offsets, to the text they were made for. Returns `None` if
+/// they do not match that text.
 pub fn apply(original: &str, repairs: &[Repair]) -> Option<String> {
     let mut out = String::with_capacity(original.len());
     let mut at = 0;
@@ -253,14 +254,14 @@ pub fn apply(original: &str, repairs: &[Repair]) -> Option<String> {
     Some(out)
 }
 
-/// How many items ahead the two sequences are searched for the place where they agree again.
+/// How many items ahead two sequences are searched for the place where they match again.
 const WINDOW: usize = 24;
-/// The most comparisons, for each item of both sequences; after that the rest becomes one edit.
-/// Keeps hostile texts linear.
+/// The maximum number of comparisons per item of both sequences; after that the rest becomes one
+/// edit. This keeps the time linear for hostile texts.
 const EFFORT: usize = 64;
 
-/// The edits from `old` to `new`, offsets counted from `base`. Linear: texts that differ too much
-/// give one large edit.
+/// Returns the edits from `old` to `new`, with offsets relative to `base`. Takes linear time: texts
+/// that differ too much result in one large edit.
 fn between(old: &str, new: &str, base: usize) -> Vec<Repair> {
     let a = lex::pieces(old);
     let b = lex::pieces(new);
@@ -295,7 +296,7 @@ fn between(old: &str, new: &str, base: usize) -> Vec<Repair> {
     out
 }
 
-/// The edits inside one string, character by character.
+/// Appends the edits inside one string, character by character.
 fn inside(old: &str, new: &str, base: usize, out: &mut Vec<Repair>) {
     let (a, b): (Vec<char>, Vec<char>) = (old.chars().collect(), new.chars().collect());
     let at = starts(a.iter().map(|c| c.len_utf8()));
@@ -318,7 +319,7 @@ fn inside(old: &str, new: &str, base: usize, out: &mut Vec<Repair>) {
     }
 }
 
-/// The offset of each item, and the end of the last one.
+/// Returns the offset of each item, and the end of the last one.
 fn starts(lengths: impl Iterator<Item = usize>) -> Vec<usize> {
     let mut at = vec![0];
     let mut sum = 0;
@@ -329,8 +330,8 @@ fn starts(lengths: impl Iterator<Item = usize>) -> Vec<usize> {
     at
 }
 
-/// The pairs of ranges in which two sequences differ. `same` compares two items; `anchor` returns
-/// whether two equal items are enough to end a difference (white space is not).
+/// Returns the pairs of ranges in which two sequences differ. `same` compares two items; `anchor`
+/// returns whether two equal items are enough to end a difference (white space is not).
 fn align(
     n: usize,
     m: usize,
@@ -348,8 +349,8 @@ fn align(
         while i < n && j < m && same(i, j) {
             (i, j) = (i + 1, j + 1);
         }
-        // Where a text repeats itself, the common end may overlap the common start, which then
-        // counts.
+        // In a repetitive text the common end may overlap the common start; the common start then
+        // takes precedence.
         let (n, m) = (
             n - tail.min(n - i).min(m - j),
             m - tail.min(n - i).min(m - j),
@@ -386,7 +387,7 @@ fn align(
     }
 }
 
-/// The ways to split `d` items between two sequences, the most even first.
+/// Returns the ways to split `d` items between two sequences, the most even split first.
 fn splits(d: usize) -> impl Iterator<Item = (usize, usize)> {
     let half = d / 2;
     (0..=half).flat_map(move |off| {
@@ -399,7 +400,7 @@ fn splits(d: usize) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// The kind of an edit, from the texts before and after it and the piece that follows.
+/// Returns the kind of an edit, judged by the texts before and after it and the piece that follows.
 fn kind(before: &str, after: &str, next: &str) -> RepairKind {
     let old = before.trim();
     let new = after.trim();
@@ -500,7 +501,7 @@ mod tests {
             ),
             ("{\"a\":1 /* one */}", "{\"a\":1 }", vec!["comment"]),
             ("\"{\\\"a\\\":1}\"", "{\"a\":1}", vec!["double_encoded"]),
-            // The two characters of an escape between values.
+            // An escape's two characters between values.
             (
                 r#"{"a": \n["b"\t, "c"]\n\n}"#,
                 r#"{"a": ["b", "c"]}"#,
@@ -512,7 +513,7 @@ mod tests {
                 vec!["escape", "literal", "escape", "number"],
             ),
             (r#"{"a":"b\nc" \n}"#, r#"{"a":"b\nc" }"#, vec!["escape"]),
-            // Encoded twice, with a line feed as it is inside the inner string, or between values.
+            // Encoded twice, with a raw line feed inside the inner string or between values.
             (
                 r#""{\"a\":\"b\nc\"}""#,
                 r#"{"a":"b\nc"}"#,
@@ -561,10 +562,10 @@ mod tests {
             "{\"a\":\"\\ud83d\",}",
             "{\"a\":}",
             "{\"a\":1, ...}",
-            // Escapes that may be a part of a word.
+            // Escapes that may be part of a word.
             r#"{"a":\null}"#,
             "\"{\\\"a\\\":\n}\"",
-            // Cut texts.
+            // Truncated texts.
             "{\"path\":\"/",
             "{\"path\":\"/tmp/x}",
             "{\"a\":{\"b\":1}",

@@ -1,9 +1,9 @@
-//! Whether JSON that comes in fragments is complete, with one look at each byte.
+//! Detects whether JSON that arrives in fragments is complete, reading each byte once.
 
 use event::MAX_DEPTH;
 use memchr::memchr2;
 
-/// What may come next in the grammar of RFC 8259.
+/// The next token that the grammar of RFC 8259 allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ScanState {
     #[default]
@@ -18,7 +18,7 @@ pub(crate) enum ScanState {
     Comma,
     Text,
     Escape,
-    /// Inside `\u`, with this many hex digits to come.
+    /// Inside `\u`, before this many hex digits.
     Hex(u8),
     Minus,
     Zero,
@@ -28,7 +28,7 @@ pub(crate) enum ScanState {
     Exponent,
     Sign,
     Power,
-    /// Inside `true`, `false` or `null`: what is left of it.
+    /// Inside `true`, `false` or `null`, before these bytes.
     Word(&'static [u8]),
     /// The value has ended.
     End,
@@ -42,39 +42,39 @@ impl ScanState {
     }
 }
 
-/// A completeness scanner. It takes a text in any pieces and tells whether the text so far begins a
-/// JSON value, whether that value has ended, and, where the text broke the grammar, whether its
-/// brackets are closed.
+/// A completeness scanner. It reads a text in any pieces and reports whether the text so far begins
+/// a JSON value, whether that value has ended, and, if the text is invalid, whether its brackets
+/// are closed.
 ///
-/// Cloning copies a few words, so a caller can try a fragment on a clone.
+/// Cloning copies a few words, so a caller can test a fragment on a clone.
 #[derive(Clone, Debug, Default)]
 pub struct JsonScanner {
     pub(crate) state: ScanState,
     pub(crate) depth: u32,
-    /// Bit 0: the innermost open bracket is an object's.
+    /// For each open bracket, whether it opens an object; the innermost bracket is bit 0.
     pub(crate) objects: u128,
-    /// The text inside [`ScanState::Text`] is a key.
+    /// Whether the text inside [`ScanState::Text`] is a key.
     pub(crate) key: bool,
     /// The first byte of the value.
     first: u8,
-    /// The value has members or items.
+    /// Whether the value has members or items.
     filled: bool,
-    /// Counts brackets and quotes after the text broke the grammar.
+    /// Counts brackets and quotes after the text became invalid; `None` while it is valid.
     broken: Option<Balance>,
 }
 
 /// The effect of one byte.
 enum ScanStep {
     Taken,
-    /// The byte ended a number, and is read again as what follows it.
+    /// The byte ended a number, and must be read again as the next token.
     Again,
-    /// The byte breaks the grammar; the state is unchanged.
+    /// The byte is invalid; the state is unchanged.
     Broken,
 }
 
 impl JsonScanner {
-    /// Takes the next piece. Returns how many of its bytes belong to the value, with white space
-    /// after it: fewer than all only if the value ends inside the piece. The rest is not read.
+    /// Reads the next piece. Returns how many of its bytes belong to the value and the white space
+    /// after it. If the value ends inside the piece, the rest of the piece is not read.
     pub fn push(&mut self, text: &str) -> usize {
         let b = text.as_bytes();
         if self.broken.is_some() {
@@ -96,7 +96,7 @@ impl JsonScanner {
                         }
                     }
                 }
-                // After strings, runs of digits are the longest.
+                // After strings, runs of digits are the longest runs.
                 ScanState::Digits | ScanState::Fraction | ScanState::Power
                     if c.is_ascii_digit() =>
                 {
@@ -125,7 +125,7 @@ impl JsonScanner {
         i
     }
 
-    /// Whether the text is white space so far.
+    /// Whether the text contains only white space so far.
     pub fn is_blank(&self) -> bool {
         self.first == 0
     }
@@ -135,7 +135,7 @@ impl JsonScanner {
         self.broken.is_none()
     }
 
-    /// Whether the text is a valid object whose top-level `}` has come.
+    /// Whether the text is a valid object whose top-level `}` has arrived.
     pub fn is_balanced(&self) -> bool {
         self.is_valid() && self.state == ScanState::End && self.first == b'{'
     }
@@ -145,7 +145,7 @@ impl JsonScanner {
         self.is_balanced() && !self.filled
     }
 
-    /// Whether the text is a complete value if it ends here. Only that can end a number.
+    /// Whether the text is a complete value if no more text follows. A number ends only then.
     pub fn is_whole(&self) -> bool {
         let ended = self.state == ScanState::End || self.state.is_number();
         self.is_valid() && self.depth == 0 && ended
@@ -160,8 +160,8 @@ impl JsonScanner {
             )
     }
 
-    /// Whether every bracket and quote is closed: by the grammar, or by counting where the text
-    /// broke it. A text that ends otherwise was cut.
+    /// Whether every bracket and quote is closed, judged by the grammar, or by counting after the
+    /// text became invalid. A text that ends with an open bracket or quote was truncated.
     pub fn is_closed(&self) -> bool {
         match self.broken {
             None => self.is_whole() || self.is_blank(),
@@ -169,7 +169,7 @@ impl JsonScanner {
         }
     }
 
-    /// Takes one byte that is not a plain byte of a string.
+    /// Reads one byte that is not a plain byte of a string.
     #[inline]
     fn step(&mut self, c: u8) -> ScanStep {
         use ScanState::*;
@@ -223,7 +223,7 @@ impl JsonScanner {
                     Word(&rest[1..])
                 }
             }
-            // Only the byte after a number ends it.
+            // A number ends only at the byte after it.
             (
                 Zero | Digits | Fraction | Power,
                 b' ' | b'\t' | b'\r' | b'\n' | b',' | b']' | b'}',
@@ -288,7 +288,7 @@ impl JsonScanner {
         }
     }
 
-    /// Takes the rest of a piece after the text broke the grammar; returns its end.
+    /// Reads the rest of a piece after the text became invalid, and returns its end.
     #[cold]
     #[inline(never)] // inside `push` it would cost each valid fragment some fifteen instructions
     fn count(&mut self, b: &[u8], from: usize) -> usize {
@@ -310,11 +310,11 @@ impl JsonScanner {
     }
 }
 
-/// Where a JSON value ends, by its brackets and quotes alone: an object, an array or a string. It
-/// takes the bytes in any pieces.
+/// Finds the end of an object, an array or a string by counting brackets and quotes. The bytes may
+/// arrive in any pieces.
 ///
-/// Models write JSON that is nearly right: a raw newline in a string, a comma too many. So the
-/// grammar does not count here. A bracket or a marker inside a string closes nothing.
+/// Models write JSON with small mistakes, such as a raw newline in a string or a superfluous comma,
+/// so the grammar is ignored here. A bracket or a marker inside a string closes nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Balance {
     depth: u32,
@@ -323,14 +323,14 @@ pub struct Balance {
 }
 
 impl Balance {
-    /// Whether this byte begins an object, an array or a string. Other values end without a mark of
-    /// their own.
+    /// Whether this byte begins an object, an array or a string. Other values have no closing
+    /// character.
     pub fn begins(byte: u8) -> bool {
         matches!(byte, b'{' | b'[' | b'"')
     }
 
-    /// The state inside `depth` brackets; `text`: inside a string; `escape`: after a backslash in
-    /// it.
+    /// Returns the state inside `depth` brackets. `text` means inside a string, and `escape` after
+    /// a backslash in the string.
     fn within(depth: u32, text: bool, escape: bool) -> Balance {
         Balance {
             depth,
@@ -344,15 +344,15 @@ impl Balance {
         self.depth > 0 || self.text
     }
 
-    /// Takes the next bytes, past the end of the value and of further ones.
+    /// Reads the next bytes, including bytes after the end of the value.
     fn count(&mut self, mut bytes: &[u8]) {
         while let Some(end) = self.push(bytes) {
             bytes = &bytes[end..];
         }
     }
 
-    /// Takes the next bytes; the first of all is the value's own. Returns the index after the
-    /// value's last byte, once that has come.
+    /// Reads the next bytes, beginning with the first byte of the value. Returns the index after
+    /// the value's last byte in `bytes`, or `None` if the value has not ended yet.
     pub fn push(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut i = 0;
         while i < bytes.len() {
@@ -391,8 +391,8 @@ impl Balance {
     }
 }
 
-/// The next quote or backslash. `memchr2` pays from about 32 bytes on, and deltas are often
-/// shorter.
+/// Finds the next quote or backslash. `memchr2` is faster only for 32 bytes or more, and deltas are
+/// often shorter.
 #[inline]
 fn end_of_run(bytes: &[u8]) -> Option<usize> {
     if bytes.len() < 32 {

@@ -1,5 +1,5 @@
-//! JSON Schema for tool arguments. Schemas come from strangers (a server of tools, a stream), so
-//! nothing is fetched, sizes and steps are bounded, and patterns match in linear time.
+//! JSON Schema for tool arguments. Schemas come from untrusted sources (a tool server, a stream),
+//! so no references are fetched, sizes and steps are limited, and patterns match in linear time.
 
 use crate::{JsonError, JsonType, Repair, Repaired, Shape, ValueType, apply, check};
 use event::Raw;
@@ -30,9 +30,9 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Compiles the JSON text of a schema. Accepts OpenAPI's `nullable` and Gemini's type names in
-    /// capitals, too. Where the schema names a type that neither of them has, such as `str`, the
-    /// type of the value is not checked, see [`Schema::unknown_types`].
+    /// Compiles the JSON text of a schema. OpenAPI's `nullable` and Gemini's upper-case type names
+    /// are accepted too. If the schema names an unknown type, such as `str`, the type of that value
+    /// is not checked, see [`Schema::unknown_types`].
     ///
     /// # Errors
     /// See [`SchemaError`].
@@ -50,18 +50,18 @@ impl Schema {
         })
     }
 
-    /// The names of types in the schema that JSON Schema does not have, such as `str`. Nothing is
-    /// validated by them.
+    /// Returns the type names in the schema that JSON Schema does not define, such as `str`. They
+    /// are ignored in validation.
     pub fn unknown_types(&self) -> &[String] {
         &self.unknown_types
     }
 
-    /// Checks arguments: strictly as JSON (see [`crate::check`]), then against the schema. A member
-    /// that the schema declares counts as missing where it is `null` and the schema does not allow
-    /// `null` for it.
+    /// Checks arguments: first strictly as JSON (see [`crate::check`]), then against the schema. A
+    /// declared member counts as missing if it is `null` and the schema does not allow `null` for
+    /// it.
     ///
     /// # Errors
-    /// [`Misfit`]: what does not fit, in words that a model can act on.
+    /// [`Misfit`] describes what does not fit, in words that a model can act on.
     pub fn check(&self, arguments: &str) -> Result<(), Misfit> {
         check(arguments).map_err(|e| Misfit::json(&e))?;
         let mut value: Value = serde_json::from_str(arguments)
@@ -89,7 +89,7 @@ impl Schema {
         Err(Misfit::of(&faults, &known))
     }
 
-    /// The names of the parameters that the schema lists in its own `properties`.
+    /// Returns the names of the parameters that the schema lists in its own `properties`.
     pub fn properties(&self) -> impl Iterator<Item = &str> {
         self.resolve(&self.root)
             .get("properties")
@@ -128,9 +128,9 @@ impl Schema {
             .map(Into::into)
     }
 
-    /// Whether all arguments that fit have the member `name` with a value other than `null`: the
-    /// schema requires it and does not allow `null` for it, both without a condition. May be
-    /// `false` for a schema that requires it in another way than by its own `required`.
+    /// Whether all arguments that fit the schema have a member `name` that is not `null`: the
+    /// schema requires the member and does not allow `null` for it, both unconditionally. May be
+    /// `false` if the schema requires the member by other means than its own `required`.
     pub fn always_has(&self, name: &str) -> bool {
         let required = self
             .resolve(&self.root)
@@ -144,10 +144,10 @@ impl Schema {
         self.validator.has_fault(&self.root, &probe, &place)
     }
 
-    /// Replaces a string that contains an encoded object or array by that object or array, wherever
-    /// the schema allows an object or array and does not allow a string: models encode nested
-    /// values twice. Each string is decoded once. Returns `None` if no string was replaced, or if
-    /// the result does not fit the schema.
+    /// Replaces a string that contains an encoded object or array by that object or array, if the
+    /// schema allows an object or array there but not a string, because models sometimes encode
+    /// nested values twice. Each string is decoded once. Returns `None` if no string was replaced,
+    /// or if the result does not fit the schema.
     pub fn coerce(&self, arguments: &str) -> Option<Repaired> {
         let checked = check(arguments).ok()?;
         let mut repairs = Vec::new();
@@ -161,9 +161,9 @@ impl Schema {
             .then_some(Repaired { text, repairs })
     }
 
-    /// The names of the properties, at any depth of the schema, whose strings [`Schema::coerce`]
-    /// may replace: the schema of the property, or of its items, allows an object or array and does
-    /// not allow a string.
+    /// Returns the names of the properties, at any depth of the schema, whose strings
+    /// [`Schema::coerce`] may replace: the schema of the property, or of its items, allows an
+    /// object or array but not a string.
     pub fn unpacked(&self) -> &HashSet<String> {
         self.unpacked.get_or_init(|| {
             let mut keys = HashSet::new();
@@ -171,7 +171,7 @@ impl Schema {
             let mut waiting = vec![(None, &self.root)];
             while let Some((key, schema)) = waiting.pop() {
                 let schema = self.resolve(schema);
-                // A schema that refers to itself is read once for each key that leads to it.
+                // A schema that refers to itself is visited once for each key that leads to it.
                 if !seen.insert((key, std::ptr::from_ref(schema))) {
                     continue;
                 }
@@ -235,7 +235,7 @@ impl Schema {
         }
     }
 
-    /// The schema at the end of a chain of local references.
+    /// Returns the schema at the end of a chain of local references.
     fn resolve<'s>(&'s self, mut schema: &'s Value) -> &'s Value {
         for _ in 0..16 {
             let Some(Value::String(target)) = schema.get("$ref") else {
@@ -253,7 +253,8 @@ impl Schema {
     }
 }
 
-/// The types that a schema and its alternatives allow; empty if it does not restrict them.
+/// Returns the types that a schema and its alternatives allow; empty if the types are not
+/// restricted.
 fn types(schema: &Value) -> Vec<&str> {
     let mut out: Vec<&str> = match schema.get("type") {
         Some(Value::String(name)) => vec![name],
@@ -269,8 +270,8 @@ fn types(schema: &Value) -> Vec<&str> {
         {
             match branch.get("type") {
                 Some(Value::String(name)) => out.push(name),
-                // A branch without a type may allow a string; a branch with a list of types is
-                // treated likewise.
+                // A branch without a type may allow a string. A branch with a list of types is
+                // treated the same way.
                 _ => out.push("string"),
             }
         }
@@ -278,12 +279,12 @@ fn types(schema: &Value) -> Vec<&str> {
     out
 }
 
-/// The most members that are looked up in the schema, since each lookup walks over the schema.
-/// Further members stay in the value.
+/// The maximum number of members that are looked up in the schema, because each look-up walks the
+/// schema. Further members stay in the value.
 const LOOKED_UP: u32 = 100_000;
 
-/// Removes from `value`, at any depth, each member that counts as missing. Returns whether a member
-/// was removed.
+/// Removes from `value`, at any depth, each member that counts as missing. Returns whether any
+/// member was removed.
 fn leave_out_nulls(value: &mut Value, typed: &ValueType<'_>) -> bool {
     Nulls {
         left: LOOKED_UP,
@@ -331,15 +332,16 @@ impl Nulls {
     }
 }
 
-/// How many violations are listed.
+/// The maximum number of violations that are listed.
 const TOLD: usize = 5;
-/// The longest message, in characters.
+/// The maximum length of a message, in characters.
 const MESSAGE: usize = 240;
 
 /// One violation of a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Where, as a JSON pointer into the arguments; empty for the arguments as a whole.
+    /// The place of the violation as a JSON pointer into the arguments; empty for the arguments as
+    /// a whole.
     pub path: String,
     /// What is wrong with the value: `must be integer, not "x"`, `is required`, `is not a
     /// parameter`.
@@ -350,9 +352,9 @@ pub struct Violation {
 /// `/city: is required; /days: must be …`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misfit {
-    /// The first violations.
+    /// The first violations, at most five.
     pub violations: Vec<Violation>,
-    /// How many further violations there are.
+    /// The number of violations that are not listed.
     pub more: usize,
 }
 
@@ -387,7 +389,7 @@ impl Misfit {
         Misfit::at_root(&error.to_string())
     }
 
-    /// What the faults of the arguments are; `known` are the parameters' names.
+    /// Describes the faults of arguments; `known` contains the parameters' names.
     fn of(faults: &[Fault], known: &[&str]) -> Misfit {
         let mut misfit = Misfit {
             violations: Vec::new(),

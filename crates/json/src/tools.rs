@@ -1,5 +1,5 @@
-//! The tools of a request: one reader for every shape of list, and what their schemas say of
-//! arguments.
+//! The tools of a request: parses every format of tool list, and answers questions about the tools'
+//! schemas.
 
 use crate::{JsonError, Misfit, Schema, SchemaError, ValueType, check, is_name};
 use event::{Object, Raw};
@@ -9,12 +9,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::OnceLock;
 
-/// The tools of a list, in its order. A schema is compiled when it is first needed.
+/// The tools of a list, in order. Each schema is compiled when it is first needed.
 #[derive(Debug, Default)]
 pub struct ToolList {
     tools: Vec<ListedTool>,
     provider: Vec<ProviderTool>,
-    /// The place in `tools` by name; `None` for a name of the provider's.
+    /// Maps a tool's name to its index in `tools`; `None` for the name of a provider's tool.
     by_name: HashMap<String, Option<usize>>,
     left_out: Vec<ToolsError>,
 }
@@ -29,28 +29,28 @@ struct ListedTool {
 /// Why a call's arguments must not be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
-    /// They do not fit the schema.
+    /// The arguments do not fit the schema.
     #[error("{0}")]
     Arguments(#[from] Misfit),
-    /// The schema cannot be used, so nothing is known of the arguments.
+    /// The schema cannot be used, so the arguments cannot be checked.
     #[error("{0}")]
     Schema(#[from] SchemaError),
 }
 
 impl ToolList {
-    /// Reads a list: an array, an object with an array `tools` (a request or a tools file), or
-    /// MCP's reply to `tools/list`. Each entry may have the shape of OpenAI Chat, OpenAI Responses,
+    /// Parses a list: an array, an object with an array `tools` (a request or a tools file), or
+    /// MCP's reply to `tools/list`. Each entry may use the format of OpenAI Chat, OpenAI Responses,
     /// Anthropic, MCP, Gemini, Bedrock's Converse (`toolSpec`) or Cohere's first API
     /// (`parameter_definitions`). Other entries are the provider's own tools.
     ///
-    /// # Errors
-    /// The first mistake. A schema is looked at when it is needed, or by [`ToolList::read_and_compile`].
+    /// # Errors Returns the first mistake. Schemas are not checked here, but when they are needed
+    /// or by [`ToolList::read_and_compile`].
     pub fn read(text: &str) -> Result<ToolList, ToolsError> {
         ToolList::read_valid(text)?.complete()
     }
 
-    /// As [`ToolList::read`], for a list that came with a stream: a tool that cannot be read is
-    /// left out and must not take the others with it. [`ToolList::left_out`] has the mistakes.
+    /// Like [`ToolList::read`], for a list that arrived with a stream: an invalid tool is skipped,
+    /// so that the other tools stay usable. [`ToolList::left_out`] returns the mistakes.
     ///
     /// # Errors
     /// The text is not a list of tools.
@@ -64,11 +64,11 @@ impl ToolList {
         }
     }
 
-    /// As [`ToolList::read`], for a caller that starts the servers of tools that the list may have
-    /// beside `tools`, or alone. Returns the value of `mcpServers` as JSON, if there is one.
+    /// Like [`ToolList::read`], for a caller that starts tool servers, which the text may list in
+    /// addition to `tools`, or instead. Returns the value of `mcpServers` as JSON, or `None` if
+    /// there is none.
     ///
-    /// # Errors
-    /// The first mistake, but for those in `mcpServers`.
+    /// # Errors Returns the first mistake outside `mcpServers`.
     pub fn read_beside_servers(text: &str) -> Result<(ToolList, Option<String>), ToolsError> {
         match lists(text)? {
             (Some(list), servers) => Ok((
@@ -80,8 +80,8 @@ impl ToolList {
         }
     }
 
-    /// Whether [`ToolList::read_beside_servers`] finds a list or servers in a text; not whether it can
-    /// read them.
+    /// Whether the text contains a list or servers for [`ToolList::read_beside_servers`]. They may
+    /// still be invalid.
     pub fn is_in(text: &str) -> bool {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let found = Raw::parse(text).ok().map(place);
@@ -111,7 +111,7 @@ impl ToolList {
         tools
     }
 
-    /// The list, if no tool had to be left out.
+    /// Returns the list, or the first mistake if a tool was skipped.
     fn complete(self) -> Result<ToolList, ToolsError> {
         match self.left_out.first() {
             Some(mistake) => Err(mistake.clone()),
@@ -119,16 +119,15 @@ impl ToolList {
         }
     }
 
-    /// Why tools of the text are not in this list; see [`ToolList::read_valid`].
+    /// Returns why tools of the text are missing from this list; see [`ToolList::read_valid`].
     pub fn left_out(&self) -> &[ToolsError] {
         &self.left_out
     }
 
-    /// As [`ToolList::read`], and compiles every schema: for a list that a person wrote, who is to
-    /// hear of a mistake before the first call.
+    /// Like [`ToolList::read`], but also compiles every schema, so that the author of a
+    /// hand-written list learns of mistakes before the first call.
     ///
-    /// # Errors
-    /// The first mistake.
+    /// # Errors Returns the first mistake.
     pub fn read_and_compile(text: &str) -> Result<ToolList, ToolsError> {
         let tools = ToolList::read(text)?;
         for (number, tool) in (1..).zip(&tools.tools) {
@@ -143,35 +142,35 @@ impl ToolList {
         Ok(tools)
     }
 
-    /// The tools that the caller runs.
+    /// Returns the tools that the caller runs.
     pub fn iter(&self) -> impl Iterator<Item = &ToolEntry> {
         self.tools.iter().map(|tool| &tool.entry)
     }
 
-    /// The provider's own tools.
+    /// Returns the provider's own tools.
     pub fn provider(&self) -> &[ProviderTool] {
         &self.provider
     }
 
-    /// Whether a tool has this name, byte for byte.
+    /// Whether a tool has exactly this name.
     pub fn knows(&self, name: &str) -> bool {
         self.by_name.contains_key(name)
     }
 
-    /// The list's own copy of a name that it knows.
+    /// Returns the list's own copy of a name, or `None` if no tool has this name.
     pub(crate) fn listed(&self, name: &str) -> Option<&str> {
         self.by_name.get_key_value(name).map(|(name, _)| &**name)
     }
 
-    /// The names of all tools, the provider's last.
+    /// Returns the names of all tools, the provider's tools last.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.iter()
             .map(|tool| &*tool.name)
             .chain(self.provider.iter().filter_map(|tool| tool.name.as_deref()))
     }
 
-    /// The list for a request, as a JSON array on one line: the tools that `offered` returns true
-    /// for in OpenAI's shape, then the provider's own.
+    /// Returns the list for a request, as a JSON array on one line: the tools that `offered`
+    /// accepts, in OpenAI's format, then the provider's own tools.
     pub fn openai(&self, offered: impl Fn(&ToolEntry) -> bool) -> String {
         let mut out = Vec::new();
         let mut list = event::Array::open(&mut out);
@@ -185,13 +184,14 @@ impl ToolList {
         String::from_utf8(out).unwrap_or_default()
     }
 
-    /// The compiled schema of a tool; `None` for a tool that is not in the list or has no schema.
+    /// Returns the compiled schema of a tool, or `None` for a tool that is unknown or has no
+    /// schema.
     pub fn schema(&self, name: &str) -> Option<Result<&Schema, &SchemaError>> {
         self.tool(name)?.schema()
     }
 
-    /// What the schema of a tool says of the types of its arguments; nothing for a tool that is not
-    /// in the list or has no schema.
+    /// Returns the types that a tool's schema declares for its arguments; empty for a tool that is
+    /// unknown or has no schema.
     pub fn parameters(&self, name: &str) -> ValueType<'_> {
         self.tool(name)
             .and_then(ListedTool::tree)
@@ -199,11 +199,10 @@ impl ToolList {
             .unwrap_or_default()
     }
 
-    /// Checks a call's arguments against its tool's schema. Any arguments fit a tool that is not in
-    /// the list or has no schema.
+    /// Checks a call's arguments against the tool's schema. Any arguments fit a tool that is
+    /// unknown or has no schema.
     ///
-    /// # Errors
-    /// What does not fit, or why the schema cannot be used.
+    /// # Errors Returns what does not fit, or why the schema cannot be used.
     pub fn check(&self, name: &str, arguments: &str) -> Result<(), Unfit> {
         match self.schema(name) {
             Some(Ok(schema)) => Ok(schema.check(arguments)?),
@@ -216,10 +215,9 @@ impl ToolList {
         self.tools.get((*self.by_name.get(name)?)?)
     }
 
-    /// Adds a tool at the end.
+    /// Appends a tool.
     ///
-    /// # Errors
-    /// When another tool has its name.
+    /// # Errors Fails if another tool has the same name.
     pub fn add(&mut self, entry: ToolEntry) -> Result<(), ToolsError> {
         let name = entry.name.clone();
         if self.knows(&name) {
@@ -245,7 +243,7 @@ impl ToolList {
         Ok(())
     }
 
-    /// A mistake in the tool that comes next.
+    /// Returns the error for a mistake in the next tool.
     fn mistake(&self, name: Option<String>, fault: ToolFault) -> ToolsError {
         ToolsError::Tool(
             ToolPlace {
@@ -269,13 +267,13 @@ impl ListedTool {
     }
 }
 
-/// The array of a list, and the value of `mcpServers`. A text that two parsers could read
-/// differently is refused: a name or a schema could change on its way.
+/// Returns the array of tools and the value of `mcpServers`. A text that two parsers may read
+/// differently is rejected, because a name or a schema could change in transit.
 fn lists(text: &str) -> Result<(Option<Raw<'_>>, Option<Raw<'_>>), ToolsError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let root = Raw::parse(text).map_err(|e| {
-        // This message has the line and the column, which help more in a file than a count of
-        // bytes.
+        // serde_json's message contains the line and the column, which are more helpful for a file
+        // than a byte offset.
         let words = serde_json::from_str::<Value>(text)
             .err()
             .map(|e| e.to_string());
@@ -285,7 +283,7 @@ fn lists(text: &str) -> Result<(Option<Raw<'_>>, Option<Raw<'_>>), ToolsError> {
     place(root)
 }
 
-/// The list in a JSON value, and that of `mcpServers`.
+/// Returns the list in a JSON value and the value of `mcpServers`.
 fn place(root: Raw<'_>) -> Result<(Option<Raw<'_>>, Option<Raw<'_>>), ToolsError> {
     if root.is_array() {
         return Ok((Some(root), None));
@@ -305,35 +303,37 @@ fn place(root: Raw<'_>) -> Result<(Option<Raw<'_>>, Option<Raw<'_>>), ToolsError
     }
 }
 
-/// The schema of a tool that describes no arguments, as providers that require one take it.
+/// The schema of a tool that declares no arguments, for providers that require a schema.
 pub const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
 
-/// A tool that its caller runs.
+/// A tool that the caller runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolEntry {
-    /// Its name, see [`crate::is_name`].
+    /// The tool's name, see [`crate::is_name`].
     pub name: String,
-    /// What it is for, in words for the model.
+    /// The description of the tool for the model.
     pub description: Option<String>,
-    /// The JSON Schema of its arguments: an object, byte for byte as it was written.
+    /// The JSON Schema of the arguments: an object, byte for byte as it was written. `None` if the
+    /// tool has no schema.
     pub parameters: Option<String>,
-    /// Whether the provider is asked to make arguments fit the schema.
+    /// Whether the provider is asked to enforce the schema; `None` if the entry does not say.
     pub strict: Option<bool>,
-    /// The whole entry as it was written; of Gemini's entries, the one declaration.
+    /// The whole entry as it was written. For Gemini, only the tool's own declaration.
     pub text: String,
 }
 
-/// A tool that the provider runs itself, such as its web search. It goes into a request as it came.
+/// A tool that the provider runs itself, such as web search. It is forwarded unchanged in a
+/// request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderTool {
-    /// Its name, if it has one.
+    /// The tool's name, or `None` if it has no name.
     pub name: Option<String>,
     /// The entry as JSON on one line.
     pub text: String,
 }
 
 impl ToolEntry {
-    /// The schema for a request: [`NO_PARAMETERS`] in place of a missing or an empty one.
+    /// Returns the schema for a request: [`NO_PARAMETERS`] if the schema is missing or empty.
     pub fn schema(&self) -> &str {
         let text = self.parameters.as_deref().unwrap_or_default();
         if event::Raw::parse(text).is_ok_and(|schema| schema.entries().next().is_some()) {
@@ -343,7 +343,7 @@ impl ToolEntry {
         }
     }
 
-    /// Writes the members of the entry in OpenAI's shape: `{"type":"function","function":{…}}`.
+    /// Writes the members of the entry in OpenAI's format: `{"type":"function","function":{…}}`.
     pub fn write_openai(&self, entry: &mut Object<'_>) {
         entry
             .str("type", "function")
@@ -359,12 +359,12 @@ impl ToolEntry {
     }
 }
 
-/// Which tool of a list. Displayed as `tool 2 ("get_weather")`.
+/// Identifies a tool in a list. Displayed as `tool 2 ("get_weather")`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolPlace {
-    /// Its place among the tools, from 1.
+    /// The tool's position in the list, counted from 1.
     pub number: usize,
-    /// Its name, if that could be read.
+    /// The tool's name, or `None` if the name could not be read.
     pub name: Option<String>,
 }
 
@@ -377,31 +377,32 @@ impl fmt::Display for ToolPlace {
     }
 }
 
-/// Why a list of tools cannot be used: one line with the remedy. The caller puts the name of the
-/// file before it.
+/// Why a list of tools cannot be used: a one-line message with the remedy. The caller puts the file
+/// name in front.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ToolsError {
     /// The text is not JSON.
     #[error("not JSON: {0}, fix it there")]
     Syntax(String),
-    /// Two parsers could read the text differently.
+    /// Two parsers may read the text differently.
     #[error("{0}, fix it there")]
     Ambiguous(JsonError),
-    /// Neither an array nor an object.
+    /// The value is neither an array nor an object.
     #[error(
         "neither an array of tools nor an object with one, write an array of tools: [{{\"type\":\"function\",…}}]"
     )]
     NoList,
-    /// An object whose `tools` is missing or not an array.
+    /// The value is an object whose `tools` is missing or not an array.
     #[error(
         "an object without an array of tools, write {{\"tools\":[…]}} or write an array of tools alone"
     )]
     NoArray,
-    /// Servers of tools, which the reader does not start; the name of the first.
+    /// The text lists tool servers, which this reader does not start. Contains the name of the
+    /// first.
     #[error("mcpServers{} is for tool-exec alone, which prints the tools of the servers too: \
         tool-exec --tools FILE --list >LIST; give LIST here", .0.as_ref().map(|name| format!(" ({name:?})")).unwrap_or_default())]
     Servers(Option<String>),
-    /// One tool.
+    /// One tool is invalid.
     #[error("{0}: {1}")]
     Tool(ToolPlace, ToolFault),
 }
@@ -412,26 +413,26 @@ pub enum ToolFault {
     /// The entry is not an object.
     #[error("not an object, write {{\"name\":…,\"parameters\":…}}")]
     NotAnObject,
-    /// A member of this name is not an object (`function`) or not an array
+    /// The member of this name is not an object (`function`) or not an array
     /// (`functionDeclarations`).
     #[error("{0} is not {1}")]
     Member(&'static str, &'static str),
     /// The name is missing, empty or not a string.
     #[error("it has no name, add \"name\"")]
     NoName,
-    /// See [`crate::is_name`].
+    /// The name is invalid, see [`crate::is_name`].
     #[error("the name must be 1 to 128 of A-Z a-z 0-9 _ . -, rename it")]
     Name,
-    /// A tool before it has the same name, so the name would not tell which schema counts.
+    /// An earlier tool has the same name, so it would be unclear which schema applies.
     #[error("another tool has this name, rename one of them")]
     Twice,
-    /// Parameters under two of the keys that hold them.
+    /// The entry has parameters under two different keys.
     #[error("it has two schemas, keep one of {0} and {1}")]
     Schemas(&'static str, &'static str),
     /// The parameters under this key are not an object.
     #[error("{0} is not an object, write a JSON Schema there")]
     NoSchema(&'static str),
-    /// A parameter of `parameter_definitions` has a type that is not one of Python's.
+    /// A parameter in `parameter_definitions` has a type that is not a Python type.
     #[error(
         "parameter_definitions: the type {1:?} of {0:?} is not read, write str, int, float, bool, List[…] or Dict"
     )]
@@ -441,17 +442,18 @@ pub enum ToolFault {
     Schema(#[from] SchemaError),
 }
 
-/// What one entry describes.
+/// The tools that one entry describes.
 enum EntryShape<'a> {
     /// One tool that the caller runs.
     Tool(ToolEntry),
-    /// The provider's own tool.
+    /// A provider's own tool.
     Provider(ProviderTool),
-    /// Gemini's entry: the tools that it declares, and what else it has, which is the provider's.
+    /// A Gemini entry: the tools that it declares, and its other members, which are a provider's
+    /// tool.
     Declarations(Raw<'a>, Option<ProviderTool>),
 }
 
-/// The keys of the schema.
+/// The keys under which an entry may have its schema.
 const SCHEMAS: [&str; 5] = [
     "parameters",
     "input_schema",
@@ -460,14 +462,14 @@ const SCHEMAS: [&str; 5] = [
     "parameters_json_schema",
 ];
 
-/// The member of a tool of Bedrock's Converse
+/// The key of a tool in Bedrock's Converse
 /// (<https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ToolSpecification.html>).
 const SPEC: &str = "toolSpec";
 
-/// The parameters of a tool of Cohere's first API.
+/// The key of a tool's parameters in Cohere's first API.
 const DEFINITIONS: &str = "parameter_definitions";
 
-/// Reads an entry. The error has the tool's name, if that could be read.
+/// Parses an entry. The error contains the tool's name if the name could be read.
 fn read_entry(entry: Raw<'_>) -> Result<EntryShape<'_>, (Option<String>, ToolFault)> {
     let members = members(entry)?;
     for key in ["functionDeclarations", "function_declarations"] {
@@ -492,7 +494,7 @@ fn read_entry(entry: Raw<'_>) -> Result<EntryShape<'_>, (Option<String>, ToolFau
     }))
 }
 
-/// Reads an entry, or one of Gemini's declarations, that describes one tool of the caller's.
+/// Parses an entry, or a Gemini declaration, that describes one tool that the caller runs.
 fn read_tool(entry: Raw<'_>) -> Result<ToolEntry, (Option<String>, ToolFault)> {
     let mut function = members(entry)?;
     for key in ["function", SPEC] {
@@ -502,7 +504,7 @@ fn read_tool(entry: Raw<'_>) -> Result<ToolEntry, (Option<String>, ToolFault)> {
             None => continue,
         }
         if key == SPEC {
-            // Its schema is inside a member that names the notation.
+            // The schema is inside a member that names the notation.
             let schema = |(_, value): &mut (Cow<'_, str>, Raw<'_>)| {
                 *value = value.get("json").unwrap_or(*value);
             };
@@ -539,7 +541,7 @@ fn read_tool(entry: Raw<'_>) -> Result<ToolEntry, (Option<String>, ToolFault)> {
 
 type Members<'a> = Vec<(Cow<'a, str>, Raw<'a>)>;
 
-/// The members of an object, but those that are `null`.
+/// Returns the members of an object, except those that are `null`.
 fn members(entry: Raw<'_>) -> Result<Members<'_>, (Option<String>, ToolFault)> {
     if !entry.is_object() {
         return Err((None, ToolFault::NotAnObject));
@@ -557,7 +559,7 @@ fn get<'a>(members: &Members<'a>, key: &str) -> Option<Raw<'a>> {
         .map(|(_, value)| *value)
 }
 
-/// Whether an entry is a tool that its caller runs.
+/// Whether an entry is a tool that the caller runs.
 fn is_tool(members: &Members<'_>) -> bool {
     let shown = ["function", "exec", SPEC, DEFINITIONS]
         .iter()
@@ -565,13 +567,13 @@ fn is_tool(members: &Members<'_>) -> bool {
         .any(|key| get(members, key).is_some());
     // Gemini's own tools have neither a type nor a name: `{"googleSearch":{}}`.
     let settings = !members.is_empty() && members.iter().all(|(_, value)| value.is_object());
-    // Anthropic gives a caller's tool the type `custom`, and always a schema. OpenAI's custom tools
-    // take free text and have none.
+    // Anthropic marks a caller's tool with the type `custom`, and such a tool always has a schema.
+    // OpenAI's custom tools take free text and have no schema.
     let kind = get(members, "type").and_then(Raw::str);
     shown || (kind.is_none_or(|kind| kind == "function") && !settings)
 }
 
-/// The members but `key`, as a tool of the provider's.
+/// Returns the members other than `key` as a provider's tool, or `None` if there are none.
 fn others(members: &Members<'_>, key: &str) -> Option<ProviderTool> {
     let mut out = Vec::new();
     let mut object = event::Object::open(&mut out);
@@ -584,7 +586,7 @@ fn others(members: &Members<'_>, key: &str) -> Option<ProviderTool> {
     (!rest.is_empty()).then_some(ProviderTool { name: None, text })
 }
 
-/// The text of the schema, whatever its key.
+/// Returns the text of the schema under any of its keys.
 fn parameters<'a>(function: &Members<'a>) -> Result<Option<&'a str>, ToolFault> {
     let mut schema: Option<(&'static str, &str)> = None;
     for key in SCHEMAS {
@@ -598,8 +600,9 @@ fn parameters<'a>(function: &Members<'a>) -> Result<Option<&'a str>, ToolFault> 
     Ok(schema.map(|(_, text)| text))
 }
 
-/// The schema of Cohere's `parameter_definitions`: an object with a description, a type of Python's
-/// and `required` for each parameter (<https://docs.cohere.com/v1/docs/parameter-types-in-tool-use>).
+/// Returns the schema for Cohere's `parameter_definitions`: an object that contains a description,
+/// a Python type and `required` for each parameter
+/// (<https://docs.cohere.com/v1/docs/parameter-types-in-tool-use>).
 fn defined(definitions: Raw<'_>) -> Result<String, ToolFault> {
     if !definitions.is_object() {
         return Err(ToolFault::NoSchema(DEFINITIONS));
@@ -629,7 +632,7 @@ fn defined(definitions: Raw<'_>) -> Result<String, ToolFault> {
     Ok(Value::Object(schema).to_string())
 }
 
-/// The schema of a type of Python's.
+/// Returns the schema of a Python type, or `None` if the type is unknown.
 fn python_type(kind: &str) -> Option<serde_json::Map<String, Value>> {
     let (outer, inner) = match kind.trim().split_once('[') {
         Some((outer, inner)) => (outer, Some(inner.strip_suffix(']')?)),

@@ -1,8 +1,8 @@
-//! The JSON types that a schema allows for one argument, and the JSON of a value that a model wrote
-//! as bare text between tags.
+//! The JSON types that a schema allows for an argument, and the conversion of bare text between
+//! tags to JSON.
 //!
-//! Nothing is validated here: the schema only decides how the text is read. No number is converted,
-//! so no digit is lost.
+//! This module does not validate: the schema only decides how the text is read. Numbers are not
+//! converted, so no digits are lost.
 
 use crate::decimal::Decimal;
 use crate::lex::{pieces, with_valid_strings};
@@ -10,10 +10,10 @@ use crate::{JsonError, Literal, LiteralProgress, Notation, check};
 use event::Raw;
 use serde_json::{Map, Value};
 
-/// How deep references and combinations are followed.
+/// The maximum depth to which references and combinations are followed.
 const MAX_DEPTH: u32 = 16;
-/// How many parts of a schema one lookup visits. Schemas come from strangers and may refer to
-/// themselves.
+/// The maximum number of schema parts that one look-up visits. Schemas come from untrusted sources
+/// and may refer to themselves.
 const MAX_PARTS: u32 = 2000;
 
 /// A JSON type.
@@ -35,25 +35,26 @@ pub enum JsonType {
     Object,
 }
 
-/// The type of one value as far as a schema gives it: the parts of the schema that describe the
-/// value, any of which may apply.
+/// The type of one value as far as the schema declares it: the parts of the schema that describe
+/// the value, any of which may apply.
 #[derive(Clone, Debug, Default)]
 pub struct ValueType<'a> {
     root: Option<&'a Value>,
     any: Vec<&'a Value>,
 }
 
-/// Whether a text has a type that its schema allows.
+/// Whether a converted text has a type that its schema allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conversion {
-    /// It has.
+    /// The text has an allowed type.
     Fits,
-    /// It has not, and became a string although the schema does not allow one.
+    /// The text has no allowed type, and became a string although the schema does not allow a
+    /// string.
     Misfit,
 }
 
 impl<'a> ValueType<'a> {
-    /// The type of a value that `schema` describes.
+    /// Creates the type of a value that `schema` describes.
     pub fn new(schema: &'a Value) -> ValueType<'a> {
         ValueType {
             root: Some(schema),
@@ -66,7 +67,7 @@ impl<'a> ValueType<'a> {
         !self.any.is_empty()
     }
 
-    /// The type of the member `key` of this object.
+    /// Returns the type of this object's member `key`.
     pub fn property(&self, key: &str) -> ValueType<'a> {
         let mut declared = Vec::new();
         let mut other = Vec::new();
@@ -82,7 +83,7 @@ impl<'a> ValueType<'a> {
         }
     }
 
-    /// The type of the items of this array.
+    /// Returns the type of this array's items.
     pub fn items(&self) -> ValueType<'a> {
         let mut any = Vec::new();
         self.visit(&mut |part| any.extend(part.get("items").filter(|i| i.is_object())));
@@ -92,7 +93,7 @@ impl<'a> ValueType<'a> {
         }
     }
 
-    /// The names of the declared members, in the order of the schema.
+    /// Returns the names of the declared members, in the schema's order.
     pub fn keys(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         let mut keys: Vec<&'a str> = Vec::new();
         self.visit(&mut |part| {
@@ -115,23 +116,25 @@ impl<'a> ValueType<'a> {
         found
     }
 
-    /// Whether the schema allows a value of this type; true where it gives no type.
+    /// Whether the schema allows a value of this type; true if the schema declares no type.
     pub fn allows(&self, kind: JsonType) -> bool {
         self.kinds().is_none_or(|kinds| has(&kinds, kind))
     }
 
-    /// Whether every text is read as a string: the schema allows nothing else, or gives no type.
+    /// Whether every text is read as a string, because the schema allows only strings or declares
+    /// no type.
     pub fn only_string(&self) -> bool {
         self.kinds().is_none_or(|kinds| kinds == [JsonType::String])
     }
 
-    /// Appends the JSON of a raw text, read as the first allowed type that it parses as; a string
-    /// comes last, since any text is one. The order of the types in the schema does not matter.
+    /// Appends the JSON of a raw text, converted to the first allowed type that it parses as. A
+    /// string is tried last, because any text is a string. The order of the types in the schema is
+    /// ignored.
     ///
-    /// If [`ValueType::only_string`], every byte is kept. Otherwise white space round the text is
-    /// dropped, and `null` and `None` are null where the schema allows null or does not allow a
-    /// string. Valid JSON stays as it is written; objects and arrays may also have raw control
-    /// characters in their strings, or be in Python's notation.
+    /// If [`ValueType::only_string`], every byte is kept. Otherwise surrounding white space is
+    /// dropped, and `null` and `None` become null if the schema allows null or does not allow a
+    /// string. Valid JSON stays as it is written. Objects and arrays may also contain raw control
+    /// characters in their strings, or use Python's notation.
     pub fn convert(&self, text: &str, out: &mut String) -> Conversion {
         let mut kinds = self.kinds().unwrap_or_else(|| vec![JsonType::String]);
         kinds.sort_by_key(|kind| *kind == JsonType::String);
@@ -140,7 +143,7 @@ impl<'a> ValueType<'a> {
             out.push_str(&event::quoted(text));
             return Conversion::Fits;
         }
-        // Where neither null nor a string is allowed, null means that the argument is left out:
+        // If neither null nor a string is allowed, null means that the argument is omitted:
         // `Schema::check` counts it as missing.
         let may_be_null = kinds.contains(&JsonType::Null) || !kinds.contains(&JsonType::String);
         if may_be_null && matches!(bare, "null" | "None") {
@@ -156,7 +159,7 @@ impl<'a> ValueType<'a> {
         Conversion::Misfit
     }
 
-    /// The allowed types, in any order; `None` if the schema does not restrict them.
+    /// Returns the allowed types in any order, or `None` if the schema does not restrict them.
     fn kinds(&self) -> Option<Vec<JsonType>> {
         let mut walk = SchemaWalk {
             root: self.root,
@@ -238,7 +241,7 @@ impl<'a> SchemaWalk<'a> {
                         None => unknown = true,
                     }
                 }
-                // A branch without a type allows a string, as a schema without a type does.
+                // A branch without a type allows a string, like a schema without a type.
                 if unknown && !any.is_empty() {
                     union(&mut any, &[JsonType::String]);
                 }
@@ -269,7 +272,7 @@ impl<'a> SchemaWalk<'a> {
         kinds
     }
 
-    /// The target of a local reference.
+    /// Returns the target of a local reference, or `None` if there is no such reference.
     fn target(&self, part: &Map<String, Value>) -> Option<&'a Value> {
         let pointer = part.get("$ref")?.as_str()?.strip_prefix('#')?;
         self.root?.pointer(pointer)
@@ -286,7 +289,7 @@ fn branches<'a>(
         .flatten()
 }
 
-/// The types that `type` lists, in small or capital letters.
+/// Returns the types that `type` lists, in lower or upper case.
 fn named(part: &Map<String, Value>) -> Option<Vec<JsonType>> {
     let kind = |name: &Value| {
         Some(match &name.as_str()?.to_ascii_lowercase()[..] {
@@ -306,7 +309,7 @@ fn named(part: &Map<String, Value>) -> Option<Vec<JsonType>> {
     }
 }
 
-/// The types of the values that `enum` or `const` lists.
+/// Returns the types of the values that `enum` or `const` lists.
 fn values(part: &Map<String, Value>) -> Option<Vec<JsonType>> {
     let listed = part
         .get("enum")
@@ -331,7 +334,7 @@ fn values(part: &Map<String, Value>) -> Option<Vec<JsonType>> {
     Some(kinds)
 }
 
-/// Whether a list allows a type; a list with `number` allows integers, too.
+/// Whether a list allows a type; a list that contains `number` also allows integers.
 fn has(kinds: &[JsonType], kind: JsonType) -> bool {
     kinds.contains(&kind) || kind == JsonType::Integer && kinds.contains(&JsonType::Number)
 }
@@ -344,7 +347,7 @@ fn union(kinds: &mut Vec<JsonType>, more: &[JsonType]) {
     }
 }
 
-/// The types that both lists allow; the first list if they have none in common.
+/// Returns the types that both lists allow, or the first list if they have none in common.
 fn both(a: &[JsonType], b: &[JsonType]) -> Vec<JsonType> {
     let mut kinds: Vec<JsonType> = a.iter().copied().filter(|kind| has(b, *kind)).collect();
     if a.contains(&JsonType::Number)
@@ -356,8 +359,8 @@ fn both(a: &[JsonType], b: &[JsonType]) -> Vec<JsonType> {
     if kinds.is_empty() { a.to_vec() } else { kinds }
 }
 
-/// Appends the JSON of `text`, which is `bare` with white space round it, if it parses as this
-/// type.
+/// Appends the JSON of `text` if it parses as this type. `bare` is `text` without surrounding white
+/// space.
 fn read(kind: JsonType, text: &str, bare: &str, out: &mut String) -> bool {
     let json = match (kind, bare) {
         (JsonType::Boolean, "true" | "True") => "true",
@@ -387,9 +390,9 @@ fn is_number(text: &str) -> bool {
     text.starts_with(|c: char| c == '-' || c.is_ascii_digit()) && Raw::parse(text).is_ok()
 }
 
-/// Appends the JSON of `text`, which is one value without white space round it. Returns `false`,
-/// and appends nothing, if `text` is neither JSON nor a literal of Python. Numbers in JSON's
-/// notation keep their digits.
+/// Appends the JSON of `text`, which is one value without surrounding white space. Returns `false`,
+/// and appends nothing, if `text` is neither JSON nor a Python literal. JSON numbers keep their
+/// digits.
 fn nearly_json(text: &str, out: &mut String) -> bool {
     let json = with_valid_strings(&pieces(text));
     if Raw::parse(&json).is_ok() {

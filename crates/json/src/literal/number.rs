@@ -1,19 +1,19 @@
-//! Python's numbers, turned into JSON's digit by digit
+//! Converts Python numbers to JSON numbers, digit by digit
 //! (<https://docs.python.org/3/reference/lexical_analysis.html#numeric-literals>).
 
 /// A number that is being read.
 #[derive(Clone, Debug)]
 pub(super) struct Number {
     part: NumberPart,
-    /// The value of digits to the base 16, 8 or 2: nine decimal digits a limb, the lowest first.
+    /// The value of digits in base 16, 8 or 2: nine decimal digits per limb, lowest limb first.
     limbs: Vec<u32>,
     digits: usize,
-    /// Whether the last byte was an underscore, which only a digit may follow.
+    /// Whether the last byte was an underscore, after which only a digit is allowed.
     score: bool,
 }
 
-/// The most digits to another base. Each of them multiplies all limbs, so that the time grows with
-/// the square.
+/// The maximum number of digits in base 16, 8 or 2. Each digit multiplies all limbs, so the time is
+/// quadratic.
 const MAX_DIGITS: usize = 4096;
 
 const NO_NUMBER: &str = "a number is not valid JSON";
@@ -23,13 +23,13 @@ const NO_NUMBER: &str = "a number is not valid JSON";
 enum NumberPart {
     Start,
     Sign,
-    /// A leading zero, not yet written.
+    /// A leading zero that is not written yet.
     Zero,
-    /// The letter of the base after a zero, then its digits.
+    /// The base letter after a zero, then the digits in that base.
     Base(u32),
     Digits(u32),
     Whole,
-    /// A point that is not yet written: after digits, and without any.
+    /// A decimal point that is not written yet: after digits, and without digits before it.
     Point,
     LonePoint,
     Fraction,
@@ -48,10 +48,9 @@ impl Number {
         }
     }
 
-    /// Takes a byte; returns false if the number ended before it.
+    /// Reads a byte. Returns false if the number ended before this byte.
     ///
-    /// # Errors
-    /// The text is not a number, or one that JSON does not have.
+    /// # Errors The text is not a number, or is a number that JSON cannot represent.
     pub(super) fn take(&mut self, byte: u8, out: &mut String) -> Result<bool, &'static str> {
         let c = char::from(byte);
         let base = if let NumberPart::Base(base) | NumberPart::Digits(base) = self.part {
@@ -162,7 +161,7 @@ impl Number {
         Ok(false)
     }
 
-    /// Adds a digit to the value of a whole number of any size.
+    /// Appends a digit to an integer of any size.
     fn add(&mut self, base: u32, digit: u32) -> Result<(), &'static str> {
         const LIMB: u64 = 1_000_000_000;
         self.digits += 1;

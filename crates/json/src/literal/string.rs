@@ -1,12 +1,12 @@
-//! The content of a string, turned into the content of a JSON string.
+//! Converts the content of a string to the content of a JSON string.
 
 use memchr::{memchr, memchr2};
 
-/// Where reading goes on, in bytes of the text.
+/// How reading continues, with a byte offset in the text.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Advance {
     On(usize),
-    /// The rest must be read together with the text that follows it.
+    /// The rest must be read again together with the following text.
     Hold(usize),
     End(usize),
 }
@@ -17,17 +17,18 @@ pub(super) type StepOutcome = Result<Advance, &'static str>;
 /// The notation of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StringForm {
-    /// Python's, up to one or three of `quote`. In a raw string a backslash means itself.
+    /// A Python string that ends at one or three `quote`s. In a raw string a backslash has no
+    /// special meaning.
     Python { quote: u8, triple: bool, raw: bool },
-    /// JSON's.
+    /// A JSON string.
     Json,
-    /// Raw text up to this delimiter, which contains its first byte only once.
+    /// Raw text up to this delimiter. The delimiter's first byte occurs in it only once.
     Between(&'static str),
 }
 
 impl StringForm {
-    /// Reads on from `at`. `End` is after the closing mark. Holds back only a mark or an escape
-    /// that a split went through.
+    /// Continues reading at `at`. `End` is the offset after the closing mark. Holds back only an
+    /// incomplete mark or escape.
     pub(super) fn read(self, text: &str, at: usize, out: &mut String) -> Advance {
         let rest = &text.as_bytes()[at..];
         let (quote, found) = match self {
@@ -60,8 +61,8 @@ impl StringForm {
             },
             StringForm::Python { raw: true, .. } => match rest.as_bytes().get(1) {
                 None => Advance::Hold(end),
-                // Both bytes are kept: a quote after a backslash closes nothing, and the second of
-                // two backslashes does not protect the quote after it.
+                // Keep both bytes: a quote after a backslash does not close the string, and the
+                // second of two backslashes does not escape the quote after it.
                 Some(b'\\' | b'"' | b'\'') => {
                     escape(&rest[..2], out);
                     Advance::On(end + 2)
@@ -116,8 +117,8 @@ pub(super) fn escape(text: &str, out: &mut String) {
     out.push_str(&quoted[1..quoted.len() - 1]);
 }
 
-/// Whether a string with these letters before it is raw; `None` if Python has no such prefix. The
-/// braces of an `f` string are text.
+/// Returns whether a string with this prefix is raw, or `None` if Python has no such prefix. The
+/// braces of an `f` string are treated as text.
 pub(super) fn prefix(letters: &str) -> Option<bool> {
     let mut low = [0; 2];
     let low = low.get_mut(..letters.len())?;
@@ -130,7 +131,7 @@ pub(super) fn prefix(letters: &str) -> Option<bool> {
     }
 }
 
-/// Takes the first character of `rest` as text.
+/// Appends the first character of `rest` as text.
 fn plain(rest: &str, at: usize, out: &mut String) -> Advance {
     escape(&rest[..1], out);
     Advance::On(at + 1)
@@ -144,15 +145,15 @@ struct Escape {
 
 enum EscapeMeaning {
     Char(char),
-    /// Half of a surrogate pair, which JSON can escape, too.
+    /// A lone surrogate, which JSON can escape too.
     Half(u32),
     /// An escaped line end, which joins two lines.
     Nothing,
 }
 
 impl Escape {
-    /// The escape at the beginning of `rest`; `None` if it may be longer than `rest`. A backslash
-    /// that begins no escape means itself.
+    /// Returns the escape at the beginning of `rest`, or `None` if the escape may continue after
+    /// `rest`. A backslash that does not begin an escape stands for itself.
     fn read(rest: &str, json: bool) -> Option<Escape> {
         let b = rest.as_bytes();
         let one = |c: char| {

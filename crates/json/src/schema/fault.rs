@@ -1,46 +1,46 @@
-//! What does not fit, in words, for both validators.
+//! Descriptions of what does not fit a schema, for both validators.
 
 use super::size::{TYPES, cut};
 use serde_json::Value;
 
-/// The longest quote of a value, in characters.
+/// The maximum length of a quoted value, in characters.
 const QUOTED: usize = 60;
 
 /// One thing that does not fit a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
-    /// The value, as a JSON pointer.
+    /// The JSON pointer of the value.
     pub(super) path: String,
     /// What is wrong with the value.
     pub(super) message: String,
-    /// What is wrong with its members.
+    /// The members that the fault is about.
     pub(super) about: About,
 }
 
-/// Members that a message names by themselves.
+/// Members that a message lists separately.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum About {
-    /// None.
+    /// No members.
     Value,
-    /// A member that is required.
+    /// A required member is missing.
     Missing(String),
     /// Members that are not allowed.
     Unexpected(Vec<String>),
 }
 
-/// The JSON pointer of a member.
+/// Returns the JSON pointer of a member.
 pub(super) fn member(path: &str, name: &str) -> String {
     format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-/// A value that has another type.
+/// Describes a value of a wrong type.
 pub(super) fn not_of_type<'n>(names: impl Iterator<Item = &'n str>, value: &Value) -> String {
     let mut names: Vec<_> = names.collect();
     names.sort_unstable_by_key(|name| TYPES.iter().position(|known| known == name));
     format!("must be {}, not {}", names.join(" or "), quote(value))
 }
 
-/// A value that no option equals.
+/// Describes a value that equals none of the options.
 pub(super) fn not_one_of(options: &Value, value: &Value) -> String {
     format!(
         "must be one of {}, not {}",
@@ -49,23 +49,23 @@ pub(super) fn not_one_of(options: &Value, value: &Value) -> String {
     )
 }
 
-/// A value that differs from a constant.
+/// Describes a value that differs from a constant.
 pub(super) fn not_constant(constant: &Value, value: &Value) -> String {
     format!("must be {}, not {}", quote(constant), quote(value))
 }
 
-/// A value that no alternative allows; `why` are the reasons of the alternatives.
+/// Describes a value that no alternative allows; `why` contains the alternatives' reasons.
 pub(super) fn none_of(why: impl Iterator<Item = String>) -> String {
     let forms: Vec<_> = why.take(3).map(|message| cut(&message, QUOTED)).collect();
     format!("fits none of the allowed forms ({})", forms.join("; or "))
 }
 
-/// Any other fault of a value.
+/// Describes any other fault of a value.
 pub(super) fn given(fault: &str, value: &Value) -> String {
     format!("{}, given {}", cut(fault, 2 * QUOTED), quote(value))
 }
 
-/// A value beyond the limit of a keyword.
+/// Describes a value beyond the limit of a keyword.
 pub(super) fn beyond(keyword: &str, limit: &str) -> String {
     let many = |one: &str, many: &str| format!("{limit} {}", if limit == "1" { one } else { many });
     let what = match keyword {
@@ -84,7 +84,7 @@ pub(super) fn beyond(keyword: &str, limit: &str) -> String {
     format!("value {what}")
 }
 
-/// Members that are not allowed.
+/// Describes members that are not allowed.
 pub(super) fn unexpected(names: &[String]) -> String {
     let were = if names.len() == 1 { "was" } else { "were" };
     format!(
@@ -93,13 +93,13 @@ pub(super) fn unexpected(names: &[String]) -> String {
     )
 }
 
-/// The JSON of a value, cut.
+/// Returns the JSON of a value, truncated.
 pub(super) fn quote(value: &Value) -> String {
     quoted(value, QUOTED)
 }
 
 fn quoted(value: &Value, length: usize) -> String {
-    /// Takes as many bytes as may be shown, so that the rest of the value is not written.
+    /// Accepts only as many bytes as may be shown, so that the rest of the value is not serialized.
     struct Start(Vec<u8>, usize);
 
     impl std::io::Write for Start {
@@ -117,7 +117,7 @@ fn quoted(value: &Value, length: usize) -> String {
         }
     }
 
-    // Four bytes are the longest character.
+    // A character has at most four bytes.
     let mut start = Start(Vec::new(), 4 * length + 4);
     let _ = serde_json::to_writer(&mut start, value);
     cut(&String::from_utf8_lossy(&start.0), length)

@@ -1,8 +1,8 @@
-//! The validator of JSON Schema, from draft 4 to 2020-12.
+//! The validator for JSON Schema, from draft 4 to 2020-12.
 //!
-//! Nothing is compiled but patterns. The schema is read beside the value, and each step is counted,
-//! so that neither a schema nor a value can take more time or stack than the limits below. A
-//! reference must lead to one part of the schema, whatever the place it is followed from.
+//! Only patterns are compiled. The schema is walked together with the value, and each step is
+//! counted, so that neither a schema nor a value can use more time or stack than the limits below.
+//! A reference must lead to the same part of the schema from everywhere.
 
 use super::fault::{self, About, Fault, quote};
 use super::pattern::Pattern;
@@ -13,22 +13,22 @@ use serde_json::{Map, Number, Value};
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// The most steps that find out what does not fit, and whether an empty value fits. A step is a
-/// keyword at a value, or some bytes of a text.
+/// The maximum number of steps for listing faults, and for checking whether an empty value fits. A
+/// step is one keyword at one value, or a few bytes of a text.
 pub(super) const MAX_STEPS: u64 = 2_000_000;
 
-/// The most steps that find out whether a value of `length` bytes fits.
+/// Returns the maximum number of steps for checking whether a value of `length` bytes fits.
 pub(super) fn most_steps(length: usize) -> u64 {
     MAX_STEPS + 16 * length as u64
 }
 
-/// How many schemas may be open at once, down the value and in a row at one value. Each takes
-/// stack.
+/// The maximum number of schemas that may be open at once, at nested values and in a row at one
+/// value. Each uses stack.
 pub(super) const MAX_OPEN: u32 = 1_000;
-/// What a fault takes of the steps: the text that describes it.
+/// The number of steps that a fault costs, for the text that describes it.
 const FAULT: usize = 20;
 
-/// The limit of steps, or of the stack, was reached.
+/// The limit of steps or of the stack was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Exhausted;
 
@@ -75,7 +75,7 @@ const ORDER: [&str; 39] = [
     "$schema",
 ];
 
-/// The keywords with schemas for the value itself, and those that need members beside others.
+/// Keywords with schemas for the value itself, and keywords that depend on sibling members.
 const IN_PLACE: [&str; 11] = [
     "$ref",
     "$dynamicRef",
@@ -90,7 +90,7 @@ const IN_PLACE: [&str; 11] = [
     "dependentSchemas",
 ];
 
-/// The drafts, by their URI.
+/// The supported drafts, by their URI without the scheme.
 const DRAFTS: [&str; 5] = [
     "://json-schema.org/draft-04/schema",
     "://json-schema.org/draft-06/schema",
@@ -103,7 +103,7 @@ const DRAFT_7: usize = 2;
 const DRAFT_2019: usize = 3;
 const DRAFT_2020: usize = 4;
 
-/// The draft that has a keyword first.
+/// Returns the first draft that has a keyword.
 fn since(key: &str) -> usize {
     match key {
         "const" | "contains" | "propertyNames" => 1,
@@ -118,21 +118,20 @@ fn since(key: &str) -> usize {
     }
 }
 
-/// A schema that can be checked.
+/// A schema that was checked and can validate values.
 #[derive(Debug)]
 pub(super) struct Own {
     patterns: HashMap<String, Pattern>,
-    /// The place in [`DRAFTS`].
+    /// The index in [`DRAFTS`].
     draft: usize,
-    /// Some reference is more than a pointer from the root.
+    /// Whether any reference is not a pointer from the root.
     has_names: bool,
 }
 
 impl Own {
-    /// Checks that the schema is one.
+    /// Checks that the schema is valid.
     ///
-    /// # Errors
-    /// It is not, and where.
+    /// # Errors Returns what is invalid, and where.
     pub(super) fn new(root: &Value) -> Result<Own, SchemaError> {
         let mut own = Own {
             patterns: HashMap::new(),
@@ -147,7 +146,7 @@ impl Own {
                 .position(|draft| *draft == name)
                 .ok_or_else(|| SchemaError::Invalid(wrong("", "$schema", &root["$schema"])))?;
         }
-        // Places are written down only for a message.
+        // Places are recorded only when a message needs them.
         if own.look_at_all(root, |_, _, _| String::new()).is_err() {
             own.look_at_all(root, |place, key, name| {
                 let name = name.map_or(String::new(), |name| fault::member("", name));
@@ -173,7 +172,7 @@ impl Own {
         }
     }
 
-    /// Looks at one schema; those inside it wait.
+    /// Examines one schema and queues the schemas inside it.
     fn look<'s>(
         &mut self,
         schema: &'s Value,
@@ -263,7 +262,8 @@ impl Own {
                     let targets = targets(reference);
                     self.has_names |= targets.first().copied().map(std::ptr::from_ref)
                         != pointed(root, reference).map(std::ptr::from_ref);
-                    // Last, since most have a place that a keyword leads to.
+                    // Examine these last, because a keyword leads to most of them and gives them a
+                    // place.
                     for part in &targets {
                         waiting.push_front((String::new(), *part));
                     }
@@ -275,7 +275,7 @@ impl Own {
                 }
                 ("examples", value) => value.is_array(),
                 ("$defs" | "definitions", _) => false,
-                // Everything else describes the value only.
+                // All other keywords describe only the value.
                 (key, _) => !ORDER.contains(&key),
             };
             if !is_known {
@@ -309,31 +309,29 @@ impl Own {
 
     /// Whether `value` fits the schema `root`.
     ///
-    /// # Errors
-    /// It takes more steps than `most`.
+    /// # Errors The check needs more than `most` steps.
     pub(super) fn fits(&self, root: &Value, value: &Value, most: u64) -> Result<bool, Exhausted> {
         Walk::new(self, root, most).schema(root, value, None)
     }
 
-    /// What does not fit.
+    /// Lists what does not fit.
     ///
-    /// # Errors
-    /// It takes too many steps.
+    /// # Errors The check needs too many steps.
     pub(super) fn faults(&self, root: &Value, value: &Value) -> Result<Vec<Fault>, Exhausted> {
         Walk::new(self, root, MAX_STEPS).faults(value)
     }
 
-    /// Whether a fault of the member at `place` depends on no condition.
+    /// Whether the member at `place` has a fault that does not depend on a condition.
     pub(super) fn has_fault(&self, root: &Value, value: &Value, place: &str) -> bool {
         let mut walk = Walk::new(self, root, MAX_STEPS);
         walk.leaves_conditions = true;
-        // What depends on an alternative is a fault of the whole.
+        // Faults that depend on an alternative are reported for the whole value.
         let faults = walk.faults(value);
         faults.is_ok_and(|faults| faults.iter().any(|fault| fault.path == place))
     }
 }
 
-/// The message for a member that a schema cannot have.
+/// Returns the message for a member that is invalid in a schema.
 fn wrong(place: &str, key: &str, value: &Value) -> String {
     short(&format!(
         "{}: cannot be {}",
@@ -366,7 +364,7 @@ fn is_exact(value: &Value) -> bool {
     }
 }
 
-/// The part that a reference leads to as a pointer from the root.
+/// Returns the part that a reference leads to if it is a pointer from the root.
 fn pointed<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
     root.pointer(reference.strip_prefix('#')?)
 }
@@ -381,24 +379,24 @@ enum Part<'v> {
 /// The place of a schema in the one at a place, by its keyword, and its name there.
 type Inside = fn(&str, &str, Option<&str>) -> String;
 
-/// Where faults are listed; without a list the first one ends the walk.
+/// The list to which faults are added; without a list the first fault ends the walk.
 type Faults<'f> = Option<&'f mut Vec<Fault>>;
 
-/// One walk over a value and its schema.
+/// A walk over a value and its schema.
 struct Walk<'s> {
     own: &'s Own,
     root: &'s Value,
-    /// How many steps are left.
+    /// The number of remaining steps.
     steps: u64,
     open: u32,
-    /// Whether a list or an object fits the target of a reference, by their addresses: each pair is
-    /// looked at once, so that references cannot multiply.
+    /// Whether a list or an object fits the target of a reference, by their addresses. Each pair is
+    /// checked once, so that references cannot multiply the work.
     known: HashMap<(*const Value, *const Value), bool>,
-    /// Where the value is, as a JSON pointer. Kept only while faults are listed.
+    /// The JSON pointer of the current value. Maintained only while faults are listed.
     path: String,
-    /// Where the references lead, if pointers do not say it.
+    /// The targets of references; `None` if all references are pointers.
     references: Option<References<'s>>,
-    /// Whether what depends on a condition counts as fitting.
+    /// Whether conditional keywords count as satisfied.
     leaves_conditions: bool,
 }
 
@@ -422,7 +420,7 @@ impl<'s> Walk<'s> {
         Ok(faults)
     }
 
-    /// The part that a reference leads to.
+    /// Returns the part that a reference leads to.
     fn follow(&mut self, reference: &str) -> Result<&'s Value, Exhausted> {
         self.spend(reference.len() / 4)?;
         if !self.own.has_names {
@@ -514,7 +512,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// Whether `value` fits a keyword that has schemas for the value itself.
+    /// Whether `value` fits a keyword that applies schemas to the value itself.
     fn in_place(
         &mut self,
         key: &str,
@@ -750,7 +748,8 @@ impl<'s> Walk<'s> {
         value: &Value,
         faults: Faults<'_>,
     ) -> Result<bool, Exhausted> {
-        // The addresses of lists and objects stay; a name of `propertyNames` has one for a moment.
+        // Lists and objects keep their addresses, but a name of `propertyNames` exists only for a
+        // moment.
         if faults.is_some() || !(value.is_array() || value.is_object()) {
             return self.schema(target, value, faults);
         }
@@ -794,7 +793,7 @@ impl<'s> Walk<'s> {
         compiled.is_match(text).ok_or(Exhausted)
     }
 
-    /// Whether a schema lists a member of this name, or a pattern of it.
+    /// Whether a schema declares a member of this name, directly or by a pattern.
     fn declares(&mut self, schema: &Map<String, Value>, name: &str) -> Result<bool, Exhausted> {
         let mut found = schema
             .get("properties")
@@ -806,8 +805,8 @@ impl<'s> Walk<'s> {
         Ok(found)
     }
 
-    /// Whether a schema, which `value` fits, says something of this part of it. `is_own`: the
-    /// keywords for the other parts ask.
+    /// Whether a schema that `value` fits evaluates this part of `value`. `is_own` is set when the
+    /// keywords for the remaining parts ask.
     fn evaluates(
         &mut self,
         schema: &'s Map<String, Value>,
@@ -895,7 +894,8 @@ impl<'s> Walk<'s> {
         Ok(found)
     }
 
-    /// Whether `value` fits one of several schemas: at least one for `anyOf`, no other for `oneOf`.
+    /// Whether `value` fits one of several schemas: at least one for `anyOf`, exactly one for
+    /// `oneOf`.
     fn forms(
         &mut self,
         key: &str,
@@ -930,7 +930,7 @@ impl<'s> Walk<'s> {
         })
     }
 
-    /// Whether `value` fits a keyword that looks at nothing but it.
+    /// Whether `value` fits a keyword that has no schemas.
     fn leaf(
         &mut self,
         (key, argument): (&str, &'s Value),
@@ -966,7 +966,7 @@ impl<'s> Walk<'s> {
                 self.told(fits, faults, || fault::given(&message(), value))
             }
             (_, Value::Number(limit)) => {
-                // Draft 4 says by a flag beside a limit that the limit itself does not fit.
+                // In draft 4 a flag next to a limit means that the limit itself is excluded.
                 let exclusive = match key {
                     "minimum" => "exclusiveMinimum",
                     "maximum" => "exclusiveMaximum",
@@ -984,8 +984,8 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// Whether `value` is within the limit of a keyword. Returns `None` if the keyword has no limit
-    /// for such a value.
+    /// Whether `value` is within the limit of a keyword. Returns `None` if the keyword does not
+    /// limit such a value.
     fn within(
         &mut self,
         key: &str,
@@ -1058,7 +1058,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// Lists a fault unless the value fits.
+    /// Adds a fault to the list unless the value fits.
     fn told(
         &mut self,
         fits: bool,
@@ -1087,7 +1087,7 @@ impl<'s> Walk<'s> {
     }
 }
 
-/// A limit of a length, which may be written `2.0`.
+/// Returns the limit of a length, which may be written as `2.0`.
 fn whole(limit: &Number) -> u64 {
     limit
         .as_u64()
@@ -1116,8 +1116,9 @@ mod tests {
     use proptest::sample::{select, subsequence};
     use serde_json::json;
 
-    /// The schemas of the test suite of JSON Schema. Refused are an anchor that two parts have, a
-    /// `$recursiveRef` that may lead to two, and other metaschemas: how many is counted.
+    /// Runs the test suite of JSON Schema. Schemas with an ambiguous anchor, an ambiguous
+    /// `$recursiveRef` or another metaschema are rejected, and the number of rejected schemas is
+    /// checked.
     #[test]
     fn the_verdicts_are_those_of_the_test_suite() {
         for (draft, refused, text) in [
@@ -1137,12 +1138,12 @@ mod tests {
             let mut left = Vec::new();
             for line in text.lines() {
                 let mut line: Value = serde_json::from_str(line).unwrap();
-                // What texts hold is not checked, and `1.0` is an integer in every draft.
+                // The contents of strings are not checked, and `1.0` is an integer in every draft.
                 let others = ["optional/content", "optional/zeroTerminatedFloats"];
                 if others.iter().any(|file| line["file"] == *file) {
                     continue;
                 }
-                // The suite leaves the draft of the older drafts' schemas to the reader.
+                // For the older drafts the suite does not mark the draft in the schemas.
                 if let Value::Object(schema) = &mut line["schema"] {
                     let uri = format!("http{}", DRAFTS[draft]);
                     schema.entry("$schema").or_insert(Value::from(uri));
@@ -1212,7 +1213,7 @@ mod tests {
         })
     }
 
-    /// Keywords with their values, of which a schema has some.
+    /// Generates a schema with some of these keywords.
     fn schema() -> impl Strategy<Value = Value> {
         let types = [
             "null", "boolean", "integer", "number", "string", "array", "object",
@@ -1307,8 +1308,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1_000) })]
 
-        /// The crate `jsonschema` is the second reader. In 2019-09 it counts what `contains` found as
-        /// evaluated, which that draft does not.
+        /// The crate `jsonschema` is the reference. In 2019-09 it treats items matched by
+        /// `contains` as evaluated, which that draft does not.
         #[test]
         fn any_schema_has_the_verdicts_of_another_validator(
             schema in schema(), x in schema(), y in schema(), values in prop::collection::vec(value(), 1..8), draft in select(vec![DRAFT_7, DRAFT_2020]),
@@ -1320,7 +1321,7 @@ mod tests {
                 b.as_object_mut().unwrap().entry("b/~").or_insert(json!({"type": "string"}));
                 members.insert("$schema".to_owned(), json!(format!("http{}", DRAFTS[draft])));
             }
-            // What refers to itself at one value is refused, and so are names in drafts without them.
+            // Self-referring schemas are rejected, and so are names in drafts that lack them.
             let Ok(own) = Own::new(&schema) else { return Ok(()) };
             let Ok(other) = jsonschema::options().should_validate_formats(false).build(&schema) else { return Ok(()) };
             for value in values {

@@ -1,6 +1,6 @@
-//! Patterns: the dialect of ECMA-262 that JSON Schema has
-//! (<https://json-schema.org/draft/2020-12/json-schema-core#section-6.4>), as one of the crate
-//! `regex`.
+//! Translates patterns from ECMA-262, which JSON Schema uses
+//! (<https://json-schema.org/draft/2020-12/json-schema-core#section-6.4>), to the syntax of the
+//! crate `regex`.
 
 use super::size::MAX_PATTERN_SIZE;
 use regex::{Regex, RegexBuilder};
@@ -9,16 +9,16 @@ use std::iter::Peekable;
 use std::str::Chars;
 use std::sync::OnceLock;
 
-/// `\d`, `\w` and `\s` of ECMA-262 as the inside of a class; those of the crate `regex` have more
-/// of Unicode (<https://tc39.es/ecma262/#sec-compiletocharset>).
+/// ECMA-262's `\d`, `\w` and `\s` as the content of a class. In the crate `regex` they match more
+/// Unicode characters (<https://tc39.es/ecma262/#sec-compiletocharset>).
 const DIGITS: &str = "0-9";
 const WORD: &str = "A-Za-z0-9_";
 const SPACE: &str =
     r"\t-\r \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}";
 
-/// The weight of a pattern that is certain to stay below the limit of its compiled size.
+/// The maximum weight of a pattern whose compiled size is certain to be within the limit.
 const LIGHT: usize = 6_000;
-/// The weight of a set of characters, beside its text: it may be compiled to many ranges of bytes.
+/// The additional weight of a character set, which may compile to many byte ranges.
 const SET: usize = 16;
 
 /// A pattern of a schema.
@@ -26,13 +26,14 @@ const SET: usize = 16;
 pub(super) struct Pattern {
     translated: String,
     weight: usize,
-    /// Compiled at the first text, since that takes longer than to read all the tools.
+    /// The compiled pattern. Compiling takes longer than reading all tools, so it is done at the
+    /// first match.
     regex: OnceLock<Option<Regex>>,
 }
 
 impl Pattern {
-    /// Reads a pattern. Returns `None` if it is too large, or has a construct that is invalid, that
-    /// the crate `regex` lacks (look-around, back-references), or that is rare: `\B`, `\u` of a
+    /// Parses a pattern. Returns `None` if it is too large, or has a construct that is invalid,
+    /// missing in the crate `regex` (look-around, back-references), or rare: `\B`, `\u` of a
     /// surrogate.
     pub(super) fn new(pattern: &str) -> Option<Pattern> {
         let (translated, weight) = translate(pattern)?;
@@ -41,7 +42,7 @@ impl Pattern {
             weight,
             regex: OnceLock::new(),
         };
-        // The crate knows which properties of characters there are.
+        // Compiling shows whether the Unicode properties in the pattern exist.
         let is_certain = weight <= LIGHT && !pattern.translated.contains(r"\p{");
         (is_certain || pattern.regex().is_some()).then_some(pattern)
     }
@@ -57,25 +58,25 @@ impl Pattern {
         self.regex.get_or_init(compile).as_ref()
     }
 
-    /// How many steps a match takes at most: the crate goes over the text once, with all parts of
-    /// the pattern that may match.
+    /// Returns the maximum number of steps of a match: the crate passes over the text once, with
+    /// all parts of the pattern that may match.
     pub(super) fn steps(&self, text: &str) -> usize {
         text.len().saturating_mul(1 + self.weight / 32)
     }
 
-    /// Whether the text matches somewhere. Returns `None` if the pattern cannot be compiled, which
-    /// [`Pattern::new`] found out.
+    /// Whether the text matches anywhere. Returns `None` if the pattern cannot be compiled, which
+    /// [`Pattern::new`] has checked.
     pub(super) fn is_match(&self, text: &str) -> Option<bool> {
         Some(self.regex()?.is_match(text))
     }
 }
 
-/// The pattern in the dialect of the crate `regex`, with the same matches, and its weight: how many
-/// characters and sets it has, with those that a count repeats.
+/// Returns the equivalent pattern in the syntax of the crate `regex`, and its weight: the number of
+/// characters and sets, including those repeated by a count.
 fn translate(pattern: &str) -> Option<(String, usize)> {
     let mut out = String::with_capacity(pattern.len() + 8);
     let mut rest = pattern.chars().peekable();
-    // The weights of the open groups, after that of the whole.
+    // The weight of the whole pattern, followed by the weights of the open groups.
     let mut open = vec![0_usize];
     while let Some(c) = rest.next() {
         let start = out.len();
@@ -88,7 +89,7 @@ fn translate(pattern: &str) -> Option<(String, usize)> {
                 open.push(0);
                 out.push_str("(?:");
                 if rest.next_if_eq(&'?').is_some() {
-                    // What a group is called matters to references back alone, which are refused.
+                    // A group's name matters only for back-references, which are rejected.
                     if rest.next_if_eq(&'<').is_some() {
                         rest.next_if(|c| c.is_alphabetic() || matches!(c, '_' | '$'))?;
                         while rest.next()? != '>' {}
@@ -130,7 +131,7 @@ fn translate(pattern: &str) -> Option<(String, usize)> {
                 Some(1)
             }
         };
-        // A quantifier follows an atom, and none follows another.
+        // A quantifier must follow an atom, and cannot follow another quantifier.
         let Some(weight) = atom else { continue };
         let times = quantifier(&mut rest, &mut out)?;
         let sum = open.last_mut()?;
@@ -142,7 +143,7 @@ fn translate(pattern: &str) -> Option<(String, usize)> {
     }
 }
 
-/// Takes a quantifier, if there is one. Returns how often it repeats the pattern of its atom.
+/// Reads a quantifier, if there is one. Returns how many times the atom's pattern is repeated.
 fn quantifier(rest: &mut Peekable<Chars<'_>>, out: &mut String) -> Option<usize> {
     let Some(c) = rest.next_if(|c| "*+?{".contains(*c)) else {
         return Some(1);
@@ -172,7 +173,7 @@ fn quantifier(rest: &mut Peekable<Chars<'_>>, out: &mut String) -> Option<usize>
     Some(times)
 }
 
-/// The digits of a count, and the character after them.
+/// Reads the digits of a count, and the character after them.
 fn count(rest: &mut Peekable<Chars<'_>>, out: &mut String) -> Option<(usize, char)> {
     let start = out.len();
     while let Some(digit) = rest.next_if(char::is_ascii_digit) {
@@ -184,11 +185,11 @@ fn count(rest: &mut Peekable<Chars<'_>>, out: &mut String) -> Option<(usize, cha
 
 enum Escape {
     Char(char),
-    /// The inside of a class, and whether it is what does not match.
+    /// The content of a class, and whether the class is negated.
     Class(Cow<'static, str>, bool),
 }
 
-/// What follows a backslash.
+/// Reads the text after a backslash.
 fn escape(rest: &mut Peekable<Chars<'_>>) -> Option<Escape> {
     let c = rest.next()?;
     let mut hex = |digits: usize| {
@@ -221,7 +222,7 @@ fn escape(rest: &mut Peekable<Chars<'_>>) -> Option<Escape> {
     })
 }
 
-/// The rest of a class, after `[`.
+/// Reads the rest of a class, after `[`.
 fn class(rest: &mut Peekable<Chars<'_>>, out: &mut String) -> Option<()> {
     out.push('[');
     out.extend(rest.next_if_eq(&'^'));
@@ -236,7 +237,7 @@ fn class(rest: &mut Peekable<Chars<'_>>, out: &mut String) -> Option<()> {
                 Escape::Char(c) => c,
                 Escape::Class(set, is_negated) => {
                     out.extend([if is_negated { "[^" } else { "[" }, &set, "]"]);
-                    // A set is not the start of a range.
+                    // A set cannot be the start of a range.
                     if is_range(rest) {
                         return None;
                     }
@@ -266,13 +267,13 @@ fn class(rest: &mut Peekable<Chars<'_>>, out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// Whether a hyphen follows that is not the last character of its class.
+/// Whether the next character is a hyphen that is not the last character of its class.
 fn is_range(rest: &Peekable<Chars<'_>>) -> bool {
     let mut ahead = rest.clone();
     ahead.next() == Some('-') && ahead.next() != Some(']')
 }
 
-/// A character that stands for itself, in a class and outside.
+/// Appends a literal character, inside or outside a class.
 fn literal(c: char, out: &mut String) {
     if c.is_ascii_alphanumeric() {
         out.push(c);

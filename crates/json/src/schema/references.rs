@@ -1,20 +1,20 @@
-//! Where the references of a schema lead, and whether they come to an end.
+//! Finds the targets of a schema's references, and checks that references terminate.
 
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-/// How many schemas in a row may apply to the same value. Each takes stack at each level of the
-/// value.
+/// The maximum number of schemas in a row that apply to the same value. Each uses stack at each
+/// level of the value.
 const MAX_ROW: usize = 48;
-/// How many parts may have an `$id`, since each reference is looked up in all of them.
+/// The maximum number of parts with an `$id`, because each reference is looked up in all of them.
 const MAX_ROOTS: usize = 100;
 const ROW: &str = "more than 48 schemas in a row apply to one value";
 
-/// The parts of a schema that a reference can name: the roots that pointers start at, and the
+/// The parts of a schema that a reference can name: the roots at which pointers start, and the
 /// anchors.
 #[derive(Debug)]
 pub(super) struct References<'s> {
-    /// The schema, and each part with an `$id`: the pointers below such a part start there.
+    /// The whole schema, and each part with an `$id`: pointers inside such a part start there.
     roots: Vec<&'s Value>,
     anchors: HashMap<&'s str, Vec<&'s Value>>,
     /// Each part of the schema that may be a schema.
@@ -52,7 +52,7 @@ impl<'s> References<'s> {
         found
     }
 
-    /// Notes a part of the schema, and its names.
+    /// Records a part of the schema, and its names.
     fn note(&mut self, part: &'s Value, members: &'s Map<String, Value>) {
         self.parts.push(part);
         for key in ["$id", "id", "$anchor", "$dynamicAnchor"] {
@@ -68,10 +68,9 @@ impl<'s> References<'s> {
         }
     }
 
-    /// Checks that the references come to an end at each value.
+    /// Checks that references terminate at each value.
     ///
-    /// # Errors
-    /// Why they do not, or that they lead through too many schemas.
+    /// # Errors Returns why they do not terminate, or that they lead through too many schemas.
     pub(super) fn check(&self) -> Result<(), &'static str> {
         if self.roots.len() > MAX_ROOTS {
             return Err("more than 100 of its parts have an $id");
@@ -83,8 +82,9 @@ impl<'s> References<'s> {
         Ok(())
     }
 
-    /// How many schemas apply to a value in a row from `schema` on, which is the `n`th of its row. `rows` are
-    /// those counted so far, by the address of a schema; `None` while it is being counted.
+    /// Returns how many schemas apply to a value in a row, beginning with `schema`, which is the
+    /// `n`th of its row. `rows` contains the counts so far, by the address of a schema; `None`
+    /// while a schema is being counted.
     fn row(
         &self,
         schema: &'s Value,
@@ -112,7 +112,7 @@ impl<'s> References<'s> {
         Ok(longest)
     }
 
-    /// The parts of a schema that apply to the same value as the schema.
+    /// Returns the parts of a schema that apply to the same value as the schema.
     fn in_place(&self, members: &'s Map<String, Value>) -> Vec<&'s Value> {
         let mut parts = Vec::new();
         for (key, value) in members {
@@ -132,8 +132,8 @@ impl<'s> References<'s> {
         parts
     }
 
-    /// Every part that a reference inside the schema (`#…`) may lead to, each once. The drafts of JSON
-    /// Schema differ in the root that a pointer starts at, so each root is tried.
+    /// Returns each part that a local reference (`#…`) may lead to, without duplicates. The drafts
+    /// of JSON Schema disagree about the root at which a pointer starts, so each root is tried.
     pub(super) fn targets(&self, reference: &str) -> Vec<&'s Value> {
         let Some(fragment) = reference.strip_prefix('#') else {
             return Vec::new();
@@ -151,13 +151,13 @@ impl<'s> References<'s> {
     }
 }
 
-/// The reference of a member of a schema.
+/// Returns the reference in a member of a schema, or `None` for any other member.
 fn referred<'s>((key, value): (&'s String, &'s Value)) -> Option<&'s str> {
     let is_reference = matches!(key.as_str(), "$ref" | "$dynamicRef" | "$recursiveRef");
     value.as_str().filter(|_| is_reference)
 }
 
-/// A URI's fragment without its percent escapes.
+/// Returns a URI's fragment with its percent escapes decoded.
 fn decoded(fragment: &str) -> String {
     let hex = |byte: Option<u8>| byte.and_then(|b| char::from(b).to_digit(16));
     let mut bytes = fragment.bytes();

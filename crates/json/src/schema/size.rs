@@ -1,21 +1,21 @@
-//! What a schema may hold, before it is used: its size, its spellings of types, and why it is
-//! refused.
+//! Checks a schema before it is used: limits its size, normalizes its type names, and returns why a
+//! schema is rejected.
 
 use serde_json::Value;
 
-/// The deepest nesting of brackets in a schema.
+/// The maximum nesting of brackets in a schema.
 const MAX_DEPTH: usize = 64;
-/// The most objects and arrays in a schema.
+/// The maximum number of objects and arrays in a schema.
 const MAX_PARTS: usize = 10_000;
-/// The most text in all patterns of a schema, in bytes.
+/// The maximum length of all patterns in a schema together, in bytes.
 const MAX_PATTERNS: usize = 64 * 1024;
 
-/// The largest compiled pattern, in bytes.
+/// The maximum size of a compiled pattern, in bytes.
 pub(super) const MAX_PATTERN_SIZE: usize = 1 << 20;
 
 /// The types of JSON Schema
 /// (<https://json-schema.org/draft/2020-12/json-schema-validation#section-6.1.1>), in the order in
-/// which a message lists them.
+/// which messages list them.
 pub(super) const TYPES: [&str; 7] = [
     "null", "boolean", "integer", "number", "string", "array", "object",
 ];
@@ -25,8 +25,8 @@ pub(super) const TYPES: [&str; 7] = [
 pub(super) struct Size {
     parts: usize,
     patterns: usize,
-    /// Names of types that JSON Schema does not have, each once. The pass takes them out, so that
-    /// the rest of the schema counts.
+    /// Type names that JSON Schema does not define, without duplicates. They are removed from the
+    /// schema, so that the rest of the schema applies.
     pub(super) unknown_types: Vec<String>,
 }
 
@@ -42,10 +42,9 @@ impl Size {
         Ok(())
     }
 
-    /// Counts the parts of a schema, at a depth.
+    /// Counts the parts of a schema at this depth.
     ///
-    /// # Errors
-    /// It refers to another document, or is too large.
+    /// # Errors The schema refers to another document, or is too large.
     pub(super) fn schema(&mut self, schema: &mut Value, depth: usize) -> Result<(), SchemaError> {
         match schema {
             Value::Array(all) => {
@@ -90,8 +89,8 @@ impl Size {
         }
     }
 
-    /// Removes a `type` with a name that JSON Schema does not have, such as `str`: what the schema
-    /// means by it is a guess.
+    /// Removes a `type` that JSON Schema does not define, such as `str`, because its meaning would
+    /// be a guess.
     fn known_types(&mut self, members: &mut serde_json::Map<String, Value>) {
         let names = match members.get("type") {
             Some(Value::Array(names)) => &names[..],
@@ -138,7 +137,8 @@ impl Size {
     }
 }
 
-/// Gemini writes `"STRING"` for `"string"` (<https://ai.google.dev/api/caching#Type>).
+/// Converts type names to lower case: Gemini writes `"STRING"` for `"string"`
+/// (<https://ai.google.dev/api/caching#Type>).
 fn lower(types: &mut Value) {
     match types {
         Value::String(name) => name.make_ascii_lowercase(),
@@ -147,7 +147,7 @@ fn lower(types: &mut Value) {
     }
 }
 
-/// `"nullable": true` of OpenAPI 3.0 allows `null` beside the type
+/// Applies OpenAPI 3.0's `"nullable": true`, which allows `null` in addition to the type
 /// (<https://spec.openapis.org/oas/v3.0.3#schema-object>).
 fn nullable(schema: &mut serde_json::Map<String, Value>) {
     if schema.get("nullable") != Some(&Value::Bool(true)) {
@@ -169,26 +169,27 @@ pub enum SchemaError {
     /// The text is not JSON.
     #[error("the schema is not JSON: {0}")]
     Syntax(String),
-    /// A `$ref` that does not begin with `#`.
+    /// A `$ref` does not begin with `#`.
     #[error("the schema refers to {0}, only references inside the schema (#/…) are followed")]
     Remote(String),
-    /// It nests too deep, or has too many parts or too much text in patterns.
+    /// The schema is nested too deeply, or has too many parts or too much text in patterns.
     #[error("the schema is too large: {0}")]
     TooLarge(&'static str),
-    /// Its references lead on and on, see `schema/references.rs`.
+    /// The references do not terminate or form chains that are too long, see
+    /// `schema/references.rs`.
     #[error("the schema is too complex: {0}, use fewer references and alternatives")]
     TooComplex(&'static str),
-    /// It is not a JSON Schema, or a pattern cannot be matched in linear time.
+    /// The schema is invalid, or a pattern cannot be matched in linear time.
     #[error("the schema is not valid: {0}")]
     Invalid(String),
 }
 
-/// The first 300 characters of a text.
+/// Returns the first 300 characters of a text.
 pub(super) fn short(text: &str) -> String {
     cut(text, 300)
 }
 
-/// The first `max` characters of a text, with `…` if there are more.
+/// Returns the first `max` characters of a text, followed by `…` if there are more.
 pub(super) fn cut(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
         Some((at, _)) => format!("{}…", &text[..at]),
