@@ -43,7 +43,8 @@ impl ToolList {
     /// Anthropic, MCP, Gemini, Bedrock's Converse (`toolSpec`) or Cohere's first API
     /// (`parameter_definitions`). Other entries are the provider's own tools.
     ///
-    /// # Errors Returns the first mistake. Schemas are not checked here, but when they are needed
+    /// # Errors
+    /// Returns the first mistake. Schemas are not checked here, but when they are needed
     /// or by [`ToolList::read_and_compile`].
     pub fn read(text: &str) -> Result<ToolList, ToolsError> {
         ToolList::read_valid(text)?.complete()
@@ -68,7 +69,8 @@ impl ToolList {
     /// addition to `tools`, or instead. Returns the value of `mcpServers` as JSON, or `None` if
     /// there is none.
     ///
-    /// # Errors Returns the first mistake outside `mcpServers`.
+    /// # Errors
+    /// Returns the first mistake outside `mcpServers`.
     pub fn read_beside_servers(text: &str) -> Result<(ToolList, Option<String>), ToolsError> {
         match lists(text)? {
             (Some(list), servers) => Ok((
@@ -127,7 +129,8 @@ impl ToolList {
     /// Like [`ToolList::read`], but also compiles every schema, so that the author of a
     /// hand-written list learns of mistakes before the first call.
     ///
-    /// # Errors Returns the first mistake.
+    /// # Errors
+    /// Returns the first mistake.
     pub fn read_and_compile(text: &str) -> Result<ToolList, ToolsError> {
         let tools = ToolList::read(text)?;
         for (number, tool) in (1..).zip(&tools.tools) {
@@ -202,7 +205,8 @@ impl ToolList {
     /// Checks a call's arguments against the tool's schema. Any arguments fit a tool that is
     /// unknown or has no schema.
     ///
-    /// # Errors Returns what does not fit, or why the schema cannot be used.
+    /// # Errors
+    /// Returns what does not fit, or why the schema cannot be used.
     pub fn check(&self, name: &str, arguments: &str) -> Result<(), Unfit> {
         match self.schema(name) {
             Some(Ok(schema)) => Ok(schema.check(arguments)?),
@@ -217,7 +221,8 @@ impl ToolList {
 
     /// Appends a tool.
     ///
-    /// # Errors Fails if another tool has the same name.
+    /// # Errors
+    /// Fails if another tool has the same name.
     pub fn add(&mut self, entry: ToolEntry) -> Result<(), ToolsError> {
         let name = entry.name.clone();
         if self.knows(&name) {

@@ -1,28 +1,29 @@
-//! The columns of the table of dialects. A call is described once, as the parts in which it is
-//! written; the engines read by this description, and prompts and examples are written by it.
+//! The columns of the table of dialects. Each dialect describes a call once, as a list of parts.
+//! The engines parse calls by this description, and prompts and examples are generated from it.
 //!
-//! Plain data without logic of other files: the build script compiles it too.
+//! This file contains plain data and depends on no other file, because the build script compiles it
+//! too.
 
 /// How one family of models writes its tool calls, and how a prompt asks for them.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Dialect {
-    /// Its name, as `--dialect` and `stream_start` have it.
+    /// The name, as used by `--dialect` and `stream_start`.
     pub name: &'static str,
-    /// Other usual names.
+    /// Other common names of the dialect.
     pub aliases: &'static [&'static str],
-    /// The models that write it.
+    /// The models that write this dialect.
     pub models: &'static str,
-    /// A link to the chat template, parser or page that defines it, or the reason why no link is
-    /// given.
+    /// A link to the chat template, parser or page that defines the dialect, or the reason why
+    /// there is no link.
     pub source: &'static str,
-    /// How many characters after its end a name is reported: with the dialect named, and with
-    /// `auto`.
+    /// How many characters after the end of a tool name the name is reported: first if the dialect
+    /// was selected, second with `auto`.
     pub late: (u8, u8),
-    /// The dialect that its text is read as with `auto`, since the two look the same.
+    /// The dialect that `auto` parses this text as, because the two dialects look the same.
     pub(crate) read_as: Option<&'static str>,
-    /// How a call may be written. Prompts show the first form; models write the others too.
+    /// The ways to write a call. Prompts show the first form; models write the others too.
     pub(crate) forms: &'static [Form],
-    /// Reasoning, and the tokens around calls and answers.
+    /// The reasoning markers, and the tokens around calls and answers.
     pub(crate) framing: &'static TextFraming,
     /// How a prompt shows tools and results.
     pub(crate) prompt: &'static Prompt,
@@ -44,12 +45,12 @@ impl Dialect {
         names.map(letters).filter(|name| name.len() > 2)
     }
 
-    /// Whether this is its name or one of its aliases.
+    /// Whether `name` is the dialect's name or one of its aliases.
     pub fn is_named(&self, name: &str) -> bool {
         self.name == name || self.aliases.contains(&name)
     }
 
-    /// The usual pair of markers around its reasoning.
+    /// The usual opening and closing marker of reasoning; `None` if the dialect has no reasoning.
     pub fn reasoning(&self) -> Option<(&'static str, &'static str)> {
         self.framing.reasoning.first().copied()
     }
@@ -59,7 +60,7 @@ impl Dialect {
         self.framing.prefilled != PromptReasoning::No
     }
 
-    /// Whether a call ends reasoning that is not closed, even if it is closed later.
+    /// Whether a call ends unclosed reasoning, even if a closing marker follows later.
     pub fn call_always_ends_reasoning(&self) -> bool {
         self.framing.call_ends_reasoning == ReasoningEnd::Always
     }
@@ -75,25 +76,25 @@ impl Dialect {
         self.marks().any(|mark| closes(&mark))
     }
 
-    /// Whether its calls, as they are written, count only where a message begins: no marker
-    /// distinguishes them from text, or the prompt holds the beginning of the first message's
-    /// header.
+    /// Whether the dialect's calls count only at the beginning of a message: either no marker
+    /// distinguishes calls from text, or the prompt contains the beginning of the first message's
+    /// header. This describes the form that prompts show.
     pub fn begins_messages(&self) -> bool {
         self.forms
             .first()
             .is_some_and(|form| self.framing.messages || form.scope == Scope::Message)
     }
 
-    /// Whether its calls, as they are written, are found in ordinary text too and count only where
-    /// their tool is known.
+    /// Whether the dialect's calls also look like ordinary text, so that they count only if their
+    /// tool is known. This describes the form that prompts show.
     pub fn needs_known_tools(&self) -> bool {
         self.forms
             .first()
             .is_some_and(|form| form.needs == KnownTool::Known)
     }
 
-    /// Whether markers of its calls frame other messages too, so that they are left out of text
-    /// that is not a call.
+    /// Whether markers of the dialect's calls also frame other messages, so that they are dropped
+    /// from text that is not a call.
     pub fn drops_its_markers(&self) -> bool {
         self.framing.messages
             || self
@@ -101,7 +102,7 @@ impl Dialect {
                 .any(|mark| self.framing.dropped.contains(&mark))
     }
 
-    /// The markers in its calls.
+    /// The markers in the dialect's calls.
     fn marks(&self) -> impl Iterator<Item = &'static str> {
         let parts = self.forms.iter().flat_map(|form| form.call);
         parts.filter_map(CallPart::marks).flatten().copied()
@@ -111,26 +112,26 @@ impl Dialect {
 /// One way to write calls.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Form {
-    /// The markers around all calls of a region.
+    /// The markers around several calls; `None` if calls have no common markers.
     pub section: Option<Section>,
-    /// The parts of one call. The first is a [`CallPart::Mark`] or a [`CallPart::Tag`], except in a
-    /// section that is required and in [`Scope::Message`].
+    /// The parts of one call. The first part is a [`CallPart::Mark`] or a [`CallPart::Tag`], except
+    /// with a required section or [`Scope::Message`].
     pub call: &'static [CallPart],
-    /// What is written between two calls without a section. Reading accepts this and white space
-    /// there.
+    /// The text written between two calls without a section. The parser accepts this text and white
+    /// space there.
     pub between: &'static str,
-    /// Where it may begin.
+    /// Where the form may begin.
     pub scope: Scope,
     /// When a tool's name counts.
     pub needs: KnownTool,
-    /// The markers of its calls that no prose has, without their last characters, which models
-    /// lose; and the tokens that longer markers begin and end with.
+    /// Markers of calls that never occur in prose, without their last characters (models sometimes
+    /// lose them), and the tokens that longer markers begin and end with.
     pub residue: &'static [&'static str],
 }
 
 impl Form {
-    /// Where the body of a message begins in a call that is written with the header of its message;
-    /// `None` in all other forms. The parser reads headers itself.
+    /// Returns the index of the part where the message body begins, if the form's call contains the
+    /// header of its message; `None` for all other forms. The parser parses headers itself.
     pub(crate) fn body(&self) -> Option<usize> {
         let name = self
             .call
@@ -147,14 +148,14 @@ impl Form {
 pub(crate) struct Section {
     /// Spellings of the opening marker; the first is written.
     pub open: &'static [&'static str],
-    /// Spellings of the closing marker; the first is written. A section without any ends with its
+    /// Spellings of the closing marker; the first is written. If empty, the section ends with its
     /// last call.
     pub close: &'static [&'static str],
-    /// Calls are found without the markers too.
+    /// Whether calls are also recognized without the section's markers.
     pub optional: bool,
-    /// White space that is written inside the markers.
+    /// White space written inside the markers.
     pub inside: &'static str,
-    /// What is written between two calls. Reading accepts this and white space there.
+    /// The text written between two calls. The parser accepts this text and white space there.
     pub between: &'static str,
 }
 
@@ -165,17 +166,17 @@ pub(crate) enum Scope {
     Anywhere,
     /// At the beginning of a line.
     Line,
-    /// Before any other text of the message.
+    /// At the beginning of the message, before any other text.
     Message,
 }
 
-/// When a call counts, by what is known of the tools.
+/// When a call counts, depending on the known tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KnownTool {
-    /// Where tools are known, the name must be one of them.
+    /// If the tools are known, the name must be one of them.
     Listed,
-    /// Tools must be known and the name one of them, since the form is found in ordinary text too.
-    /// JSON needs its arguments' key.
+    /// The tools must be known and include the name, because the form also occurs in ordinary text.
+    /// A JSON call also needs the key of its arguments.
     Known,
 }
 
@@ -184,43 +185,44 @@ pub(crate) enum KnownTool {
 pub(crate) enum CallPart {
     /// A marker, in one of these spellings; the first is written.
     Mark(&'static [&'static str]),
-    /// A marker that may be missing; it is written if `write`.
+    /// An optional marker; it is written if `write` is set.
     Maybe {
         marks: &'static [&'static str],
         write: bool,
     },
-    /// White space: this is written; any is read, also none.
+    /// White space. This text is written; the parser accepts any white space, or none.
     Space(&'static str),
-    /// A number that may be missing, and spaces around it, as in `Action 1:`. Nothing is written.
+    /// An optional number with spaces around it, as in `Action 1:`. Never written.
     Count,
-    /// The tool's name, up to one of these markers (which the next part reads), without the spaces
-    /// around it.
+    /// The tool's name without the spaces around it. It ends before one of these markers, which the
+    /// next part parses.
     Name {
         until: &'static [&'static str],
         header: NameForm,
     },
-    /// The author of the message, up to one of these markers (which the next part reads). It may be
-    /// missing, is never written, and has no effect: the call holds its own name.
+    /// The author of the message, up to one of these markers, which the next part parses. The
+    /// author may be missing, is never written, and is ignored, because the call contains its own
+    /// name.
     Author { until: &'static [&'static str] },
     /// The call's id, up to one of these markers.
     Id { until: &'static [&'static str] },
     /// A start tag whose attributes name the tool.
     Tag(&'static StartTag),
-    /// The arguments as a JSON object, or nothing before the next marker.
+    /// The arguments as a JSON object. No text before the next marker means no arguments.
     Arguments,
-    /// JSON that holds names and arguments: an object, several, or an array of them.
+    /// JSON that contains names and arguments: one object, several objects, or an array of objects.
     Calls(&'static CallKeys),
     /// The arguments as tagged parameters, or as a JSON object.
     Params(&'static ParamForm),
-    /// Call expressions, which hold names and arguments.
+    /// Call expressions, which contain names and arguments.
     Expression(&'static ExpressionForm),
-    /// The argument as free text up to one of these markers or the end, or a JSON object: see
+    /// The argument as free text up to one of these markers or the end, or a JSON object. See
     /// [`FreeText`].
     Free(&'static FreeText),
 }
 
 impl CallPart {
-    /// The spellings of a marker, required or not.
+    /// The spellings of a marker, required or optional; `None` for any other part.
     pub(crate) fn marks(&self) -> Option<&'static [&'static str]> {
         match self {
             CallPart::Mark(marks) | CallPart::Maybe { marks, .. } => Some(marks),
@@ -229,31 +231,31 @@ impl CallPart {
     }
 }
 
-/// What the text that names a tool looks like.
+/// How the text that names a tool is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameForm {
     /// The name alone.
     Bare,
-    /// `functions.NAME:COUNTER`, which is the call's id too (Kimi K2).
+    /// `functions.NAME:COUNTER`, which is also the call's id (Kimi K2).
     Counted,
 }
 
-/// A start tag such as `<invoke name="f">`: [`StartTag::open`] is its marker, then attributes, then
+/// A start tag such as `<invoke name="f">`: the marker [`StartTag::open`], then attributes, then
 /// [`StartTag::end`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct StartTag {
-    /// Spellings of its beginning up to the attributes, such as `<invoke`; the first is written.
+    /// Spellings of the text before the attributes, such as `<invoke`; the first is written.
     pub open: &'static [&'static str],
-    /// Its end, such as `>`.
+    /// The text that ends the tag, such as `>`.
     pub end: &'static str,
     /// The attribute that names the tool.
     pub name: &'static str,
-    /// Other attributes as they are written, with a space before; `{n}` is the number of the call
+    /// The other attributes as written, with a leading space; `{n}` is the call's number, counted
     /// from 1.
     pub rest: &'static str,
 }
 
-/// The members of a call that is written as JSON.
+/// The members of a call written as JSON.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CallKeys {
     /// Keys of the tool's name; the first is written.
@@ -264,57 +266,59 @@ pub(crate) struct CallKeys {
     pub id: &'static [&'static str],
     /// Whether the id is written.
     pub write_id: bool,
-    /// How they are written. Every shape is read, but `Single` only where it is given here.
+    /// How calls are written. The parser accepts every shape, but `Single` only if it is set here.
     pub shape: CallShape,
 }
 
 /// How several JSON calls are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallShape {
-    /// One object a call.
+    /// One object per call.
     Object,
-    /// An array of objects, for all calls.
+    /// One array of objects for all calls.
     Array,
     /// An array of objects with one member each: `{NAME: ARGUMENTS}`.
     Single,
-    /// An array of objects as Python writes them.
+    /// An array of objects in Python's notation.
     PythonArray,
 }
 
-/// The argument as free text.
+/// An argument written as free text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FreeText {
-    /// What ends it; the text's end does too, unless the text was cut.
+    /// The markers that end the argument. The end of the message also ends it, unless the message
+    /// was cut off.
     pub until: &'static [&'static str],
-    /// At the end of the text it may be missing, and the marker before it too: the call has no
-    /// arguments.
+    /// Whether the argument, and the marker before it, may be missing at the end of the message.
+    /// The call then has no arguments.
     pub optional: bool,
-    /// Escapes of tags that the text must not contain, each with its tag.
+    /// Escapes of tags that the text must not contain, each with the tag that it stands for.
     pub escapes: &'static [(&'static str, &'static str)],
 }
 
-/// Reasoning, and the tokens around calls and answers.
+/// The markers of reasoning, and the tokens around calls and answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TextFraming {
-    /// Markers of reasoning: opening, closing. The first pair is the usual one.
+    /// The opening and closing markers of reasoning. The first pair is the usual one.
     pub reasoning: &'static [(&'static str, &'static str)],
-    /// Whether the prompt may have opened the reasoning already.
+    /// Whether the prompt may already have opened the reasoning.
     pub prefilled: PromptReasoning,
     /// Whether a call's opening marker ends reasoning that was not closed.
     pub call_ends_reasoning: ReasoningEnd,
-    /// Tokens that are left out of the answer: roles, ends of turns, frames of the answer.
+    /// Tokens that are dropped from the answer: roles, ends of turns, frames of the answer.
     pub dropped: &'static [&'static str],
-    /// Tokens that are left out at the beginning of the message only.
+    /// Tokens that are dropped only at the beginning of the message.
     pub dropped_first: &'static [&'static str],
-    /// What only the template or a tool writes, such as the beginning of the user's turn: where a
-    /// model writes it, no call follows. It is looked for in streams of every dialect.
+    /// Text that only the template or a tool writes, such as the beginning of the user's turn.
+    /// After a model writes such text, no call is accepted. Streams of every dialect are searched
+    /// for it.
     pub foreign: &'static [&'static str],
-    /// The same at the beginning of a line, in streams of this dialect.
+    /// Like `foreign`, but only at the beginning of a line and only in streams of this dialect.
     pub foreign_lines: &'static [&'static str],
-    /// Other tokens of the template, which are markup in text of any dialect.
+    /// Other tokens of the template, which are treated as markup in text of any dialect.
     pub tokens: &'static [&'static str],
-    /// The answer comes in messages with headers that name a channel or a recipient (Harmony,
-    /// Muse).
+    /// Whether the answer consists of messages with headers that name a channel or a recipient
+    /// (Harmony, Muse).
     pub messages: bool,
 }
 
@@ -323,9 +327,10 @@ pub(crate) struct TextFraming {
 pub(crate) enum ReasoningEnd {
     /// A call inside reasoning is part of it.
     Never,
-    /// It does, unless the reasoning is closed later: then the call was only rehearsed.
+    /// A call ends the reasoning, unless a closing marker follows: then the call was only
+    /// rehearsed.
     UnlessClosed,
-    /// It does: the template writes no closing marker before a call.
+    /// A call ends the reasoning, because the template writes no closing marker before a call.
     Always,
 }
 
@@ -334,7 +339,7 @@ pub(crate) enum ReasoningEnd {
 pub(crate) enum PromptReasoning {
     /// Never.
     No,
-    /// With some models or settings.
+    /// Only with some models or settings.
     Perhaps,
     /// As a rule.
     Usually,
@@ -347,53 +352,52 @@ pub(crate) enum PromptReasoning {
 pub(crate) struct ExpressionForm {
     /// How arguments are written.
     pub arguments: ArgumentStyle,
-    /// Text before a name: `call:` (Gemma). All of it may be missing, or all but the colon.
+    /// Text before a name: `call:` (Gemma). All of the text, or all but the colon, may be missing.
     pub prefix: &'static str,
     /// Text after a name: `.call` (Llama's built-in tools). An expression without it is not a call.
     pub suffix: &'static str,
-    /// The bracket that opens arguments. [`ArgumentStyle`] decides which bracket closes them.
+    /// The bracket that opens the arguments. [`ArgumentStyle`] determines the closing bracket.
     pub open: char,
-    /// Whether calls are in `[…]`, with commas between them.
+    /// Whether calls are written inside `[…]`, separated by commas.
     pub list: bool,
-    /// What may be between calls beside white space; the first is written. Without a list and
-    /// separators there is one call.
+    /// Characters allowed between calls besides white space; the first is written. A form that has
+    /// neither a list nor separators allows only one call.
     pub separators: &'static [char],
 }
 
 /// How the arguments in an expression are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ArgumentStyle {
-    /// Python: `a=1, b='x'`. JSON's `true`, `false` and `null` are read too.
+    /// Python: `a=1, b='x'`. JSON's `true`, `false` and `null` are accepted too.
     Python,
-    /// Gemma: `a:1,b:<|"|>x<|"|>`, with strings between two `quote`s.
+    /// Gemma: `a:1,b:<|"|>x<|"|>`, where strings are enclosed in two `quote`s.
     Gemma { quote: &'static str },
 }
 
 // Columns of dialects that write arguments as tagged parameters: `<parameter=a>1</parameter>` and
-// its many relatives.
+// similar notations.
 
 /// How one family of dialects spells the parameters of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ParamForm {
-    /// One parameter as it is written.
+    /// The pieces of one parameter, in the order in which they are written.
     pub written: &'static [ParamPiece],
-    /// Spellings of the marker that a parameter begins with, up to its name or its attributes.
+    /// Spellings of the marker that begins a parameter, up to the parameter's name or attributes.
     pub open: &'static [&'static str],
-    /// Spellings of the marker that ends a value, in the same order; that of an element holds its
-    /// name.
+    /// Spellings of the marker that ends a value, in the same order as `open`. An element's closing
+    /// marker contains its name.
     pub close: &'static [&'static str],
-    /// What is between the two.
+    /// How the text between the opening and the closing marker is structured.
     pub style: TagStyle,
-    /// The markers that end the call, which may follow the last parameter. The next part reads
-    /// them.
+    /// The markers that end the call and may follow the last parameter. The next part parses them.
     pub call_closers: &'static [&'static str],
-    /// Whether a value is XML text: `<![CDATA[…]]>` gives its inner text and hides closers, and
-    /// `&amp;` and its like mean characters.
+    /// Whether a value is XML text: `<![CDATA[…]]>` stands for its inner text and hides closing
+    /// markers, and entities such as `&amp;` stand for characters.
     pub is_xml: bool,
-    /// What decides the type of a value.
+    /// How the type of a value is determined.
     pub typing: Typing,
-    /// Whether a newline is written before and after a value. One at each end is taken off a value
-    /// that is read.
+    /// Whether a newline is written before and after a value. The parser removes one newline from
+    /// each end of a value.
     pub is_on_lines: bool,
 }
 
@@ -401,46 +405,48 @@ pub(crate) struct ParamForm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ParamPiece {
     Text(&'static str),
-    /// What the notation of a parameter has in braces.
+    /// A placeholder, written in braces in the notation of a parameter.
     Slot(&'static str),
 }
 
-/// What is between the markers of one parameter, the name and the value.
+/// How a parameter's name and value are written between its markers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TagStyle {
     /// `<parameter=NAME>value</parameter>`, or `<arg_key>NAME</arg_key>` white space
-    /// `<arg_value>value</arg_value>`: the marker after the name, perhaps an element with the type,
-    /// and the marker before the value, which is empty where the value follows the name's marker.
+    /// `<arg_value>value</arg_value>`. `end` is the marker after the name, `kind` holds the
+    /// optional markers around the type, and `value` is the marker before the value, or empty if
+    /// the value directly follows `end`.
     Plain {
         end: &'static str,
         kind: Option<(&'static str, &'static str)>,
         value: &'static str,
     },
-    /// `<parameter name="NAME" …>value</parameter>`: the tag's end, and the attribute that holds
-    /// the name.
+    /// `<parameter name="NAME" …>value</parameter>`: `end` is the end of the tag, and `name` is the
+    /// attribute that holds the parameter's name.
     Attribute {
         end: &'static str,
         name: &'static str,
     },
-    /// `<NAME>value</NAME>`, each tag with this before it. Elements inside a value are members and
-    /// items where the schema has them.
+    /// `<NAME>value</NAME>`, where `prefix` precedes each tag. Elements inside a value are parsed
+    /// as members and items if the schema declares them.
     Element { prefix: &'static str },
-    /// `[[NAME]]value[[/NAME]]`: the marker after the name, and what is before and after the name in
-    /// the closing marker. A value is text.
+    /// `[[NAME]]value[[/NAME]]`: `end` is the marker after the name, and `close` holds the text
+    /// before and after the name in the closing marker. Values are always text.
     Repeated {
         end: &'static str,
         close: (&'static str, &'static str),
     },
 }
 
-/// What decides the type of a value.
+/// How the type of a value is determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Typing {
-    /// The tool's schema.
+    /// By the tool's schema.
     Schema,
-    /// This attribute: `true` for a string, `false` for JSON. Without it, the schema.
+    /// By this attribute: `true` for a string, `false` for JSON. Without the attribute, by the
+    /// schema.
     Flag(&'static str),
-    /// This attribute names the JSON type. Without it, the schema.
+    /// By this attribute, which names the JSON type. Without the attribute, by the schema.
     Named(&'static str),
 }
 
@@ -455,8 +461,8 @@ pub(crate) struct Prompt {
     pub close: &'static str,
     /// How the list is written.
     pub list: ToolListStyle,
-    /// A result: `{result}` is its text as a JSON string, `{name}` and `{id}` the call's, escaped
-    /// as it is.
+    /// The template of a result: `{result}` is replaced by the result as a JSON string, and
+    /// `{name}` and `{id}` by the call's name and id, escaped in the same way.
     pub result: &'static str,
     /// Text before and after all results of a turn.
     pub results: (&'static str, &'static str),
@@ -467,17 +473,17 @@ pub(crate) struct Prompt {
 /// How a list of tools is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ToolListStyle {
-    /// A JSON object a line.
+    /// One JSON object per line.
     Lines,
     /// One JSON array.
     OneArray,
-    /// A type a tool, as TypeScript declares it.
+    /// One type per tool, in TypeScript's notation.
     TypeScript,
 }
 
 // Where a form begins and ends.
 
-/// The markers that a call begins with.
+/// The markers that can begin a call.
 pub(crate) fn first(call: &'static [CallPart]) -> &'static [&'static str] {
     match call.first() {
         Some(CallPart::Mark(marks)) => marks,
@@ -486,8 +492,8 @@ pub(crate) fn first(call: &'static [CallPart]) -> &'static [&'static str] {
     }
 }
 
-/// The markers that these parts may begin with: those of a parameter, and those that end a call
-/// without any.
+/// The markers that `parts` may begin with: those that open a parameter, and those that end a call
+/// without parameters.
 pub(crate) fn beginnings(parts: &'static [CallPart]) -> Vec<&'static str> {
     let mut marks = Vec::new();
     for part in parts {
@@ -506,7 +512,8 @@ pub(crate) fn beginnings(parts: &'static [CallPart]) -> Vec<&'static str> {
     marks
 }
 
-/// Whether a call of this form ends by itself. Free text may go on to the end of all text.
+/// Whether a call of this form has an end of its own. Free text may instead continue to
+/// the end of the message.
 pub(crate) fn ends_itself(form: &Form) -> bool {
     !form
         .call
@@ -514,7 +521,7 @@ pub(crate) fn ends_itself(form: &Form) -> bool {
         .any(|part| matches!(part, CallPart::Free(_)))
 }
 
-/// Whether a form is a code fence, so that its marker may be in code.
+/// Whether the form is a code fence, whose marker may also occur in code.
 pub(crate) fn is_fence(form: &Form) -> bool {
     form.scope == Scope::Line && first(form.call).iter().any(|mark| mark.starts_with("```"))
 }

@@ -1,8 +1,8 @@
-//! Tool calls that models write as text.
+//! Parses tool calls that models write as text.
 //!
-//! What it is: one table of dialects, the engines that read a call as it streams, the router that
-//! tells reasoning, answer and calls apart, and how each dialect is prompted. What it is not: it
-//! opens nothing, and it repairs no JSON.
+//! This crate contains one table of dialects, the engines that parse a call while it streams, the
+//! router that separates reasoning, answer and calls, and the way each dialect is prompted. The
+//! crate performs no I/O and does not repair JSON.
 
 mod calls;
 mod dialect;

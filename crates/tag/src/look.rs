@@ -1,4 +1,4 @@
-//! The dialects that are searched for in a stream, compiled into one list of markers.
+//! The dialects that are searched for in a stream, compiled into a single list of markers.
 
 use crate::dialect::{
     Dialect, Form, KnownTool, PromptReasoning, ReasoningEnd, TextFraming, beginnings, first,
@@ -6,37 +6,39 @@ use crate::dialect::{
 use crate::mark::Match;
 use crate::table::{Dialects, UnknownDialect};
 
-/// What a marker may begin or end.
+/// The meaning of a marker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum MarkerMeaning {
-    /// It begins calls of this form.
+    /// The marker begins calls of this form.
     Form(&'static Form),
-    /// It begins reasoning.
+    /// The marker begins reasoning.
     Reasoning,
-    /// It ends reasoning, and the answer begins.
+    /// The marker ends reasoning and begins the answer.
     Answer,
-    /// It means nothing to a reader and is left out.
+    /// The marker has no meaning for readers and is dropped.
     Dropped,
-    /// The same at the beginning of a message; elsewhere it is text.
+    /// The marker is dropped at the beginning of a message; elsewhere it is text.
     DroppedFirst,
-    /// The same, for a word such as a role. It is left out only once; later occurrences are text.
+    /// The marker is a word, such as a role, that is dropped once at the beginning of a message.
+    /// Later occurrences are text.
     DroppedWord,
-    /// It is the opening tag of a wrapper of another dialect, if a call follows at once.
+    /// The marker is the opening tag of another dialect's wrapper, if a call follows directly.
     Wrapper,
-    /// It is a marker of calls, or one without its last character, at a place where no call has it.
+    /// The marker belongs to calls, possibly without its last character, but occurs where no call
+    /// has it.
     Residue,
-    /// It begins the header of a message.
+    /// The marker begins the header of a message.
     Message,
-    /// It begins a turn of the user or the result of a tool, which only a template writes: the
-    /// model goes on in another role, so that nothing after it is a call. The flag: it counts at
-    /// the beginning of a line only.
+    /// The marker begins a user's turn or a tool's result, which only a template writes. The model
+    /// continues in another role, so no later text is a call. The flag is set if the marker counts
+    /// only at the beginning of a line.
     Foreign(bool),
 }
 
 /// The tokens in and around the headers of messages, without their last characters.
 const HEADERS: [&str; 4] = ["<|channel|", "<|constrain|", "<|message|", "<|call|"];
 
-/// Opening tags that models of any dialect write before a call of their own
+/// Opening tags that models of any dialect write before a call of their own dialect
 /// (<https://github.com/ollama/ollama/issues/16383>).
 const WRAPPERS: [&str; 8] = [
     "<tool_calls>",
@@ -50,7 +52,8 @@ const WRAPPERS: [&str; 8] = [
 ];
 
 impl MarkerMeaning {
-    /// Whether it is this one, of those that many dialects give the same marker.
+    /// Whether this meaning equals `other`. Only meanings that several dialects may give the same
+    /// marker are compared.
     fn is(self, other: MarkerMeaning) -> bool {
         match (self, other) {
             (MarkerMeaning::Residue, MarkerMeaning::Residue) => true,
@@ -59,7 +62,7 @@ impl MarkerMeaning {
         }
     }
 
-    /// The form whose calls it begins.
+    /// Returns the form whose calls the marker begins, or `None` for any other meaning.
     pub(crate) fn form(&self) -> Option<&'static Form> {
         match self {
             MarkerMeaning::Form(form) => Some(form),
@@ -68,19 +71,19 @@ impl MarkerMeaning {
     }
 }
 
-/// A marker, and what it may mean in any of the dialects.
+/// A marker, with its possible meanings in all dialects.
 #[derive(Debug)]
 pub(crate) struct Marker {
     pub text: &'static str,
     pub meanings: Vec<MarkerMeaning>,
 }
 
-/// Markers while dialects are added, with a meaning each.
+/// The markers collected so far, with one meaning per entry.
 #[derive(Default)]
 struct MarkerTable(Vec<(&'static str, MarkerMeaning)>);
 
 impl MarkerTable {
-    /// Adds a meaning of these markers.
+    /// Adds a meaning to these markers.
     fn add<'m>(
         &mut self,
         texts: impl IntoIterator<Item = &'m &'static str>,
@@ -90,7 +93,8 @@ impl MarkerTable {
             .extend(texts.into_iter().map(|text| (*text, meaning)));
     }
 
-    /// Each marker once, in the order of their bytes, and its meanings in that in which they came.
+    /// Returns each marker once, in byte order, with its meanings in the order in which they were
+    /// added.
     fn sorted(mut self) -> Vec<Marker> {
         self.0.sort_by_key(|(text, _)| *text);
         let same = self.0.chunk_by(|(text, _), (next, _)| text == next);
@@ -106,52 +110,53 @@ impl MarkerTable {
     }
 }
 
-/// Everything that is searched for; see the module. Built once and shared by all streams of these
-/// dialects.
+/// All forms and markers that are searched for; see the module. Built once and shared by all
+/// streams of these dialects.
 #[derive(Debug)]
 pub struct Look {
-    /// In the order in which they were named.
+    /// The dialects, in the order in which they were named.
     pub(crate) dialects: Vec<&'static Dialect>,
-    /// In the order of their bytes.
+    /// The markers in byte order.
     markers: Vec<Marker>,
-    /// The markers that begin with each byte, as a range of `markers`.
+    /// For each first byte, the range of its markers in `markers`.
     ranges: Box<[(u16, u16); 256]>,
-    /// Bytes at which the search stops: the first bytes of markers, backticks and tildes.
+    /// The bytes at which the search stops: the first bytes of markers, backticks and tildes.
     stops: Box<[bool; 256]>,
-    /// For each first byte, the second bytes of its markers, a bit each; all bits for backticks and
-    /// tildes. It passes over most of the `<` and `[` of prose and code.
+    /// For each first byte, a bit set of the second bytes of its markers; all bits for backticks
+    /// and tildes. The search uses it to skip most `<` and `[` in prose and code.
     seconds: Box<[[u64; 4]; 256]>,
-    /// Forms that may begin a message without a marker.
+    /// Forms without an opening marker, which may begin a message.
     pub(crate) unmarked: Vec<&'static Form>,
-    /// Forms of messages to a tool, each with the markers that its body may begin with.
+    /// Forms of messages to a tool, each with the markers that may begin the message body.
     pub(crate) bodies: Vec<(&'static Form, Vec<&'static str>)>,
     /// The opening and closing markers of reasoning.
     pub(crate) reasoning: Vec<(&'static str, &'static str)>,
     /// Whether the prompt may have opened reasoning.
     pub(crate) prefilled: PromptReasoning,
-    /// Forms whose marker ends reasoning that was not closed. The flag: for good, whatever comes
-    /// later.
+    /// Forms whose marker ends unclosed reasoning. The flag is set if the reasoning ends for good,
+    /// even if a closing marker follows later.
     pub(crate) ends: Vec<(&'static Form, bool)>,
     /// Whether messages have headers.
     pub(crate) has_messages: bool,
-    /// Whether the first header may begin without a marker, since the prompt may end inside it.
+    /// Whether the first header may begin without a marker, because the prompt may end inside the
+    /// header.
     pub(crate) has_bare_headers: bool,
 }
 
 impl Look {
-    /// Searches for the dialects of this list: names or aliases with commas between, or `auto` for
+    /// Searches for the dialects in this list: names or aliases separated by commas, or `auto` for
     /// the whole table.
     ///
     /// # Errors
-    /// A name that is not in the table.
+    /// A name is not in the table.
     pub fn new(names: &str) -> Result<Look, UnknownDialect> {
         Look::among(&Dialects::default(), names)
     }
 
-    /// The same where a user's own dialects have names too.
+    /// Like [`Look::new`], with the dialects of `known`, which may include those of users' files.
     ///
     /// # Errors
-    /// A name that none of `known` has.
+    /// A name is not in `known`.
     pub fn among(known: &Dialects, names: &str) -> Result<Look, UnknownDialect> {
         let mut dialects = Vec::new();
         for name in names
@@ -173,17 +178,17 @@ impl Look {
         Look::with(dialects, |_| true)
     }
 
-    /// Searches for all dialects, but for forms that prose can have, too, where they are not those
-    /// of `own`: calls without a marker, fences, lines such as `Action: f`.
+    /// Searches for all dialects. Forms that also occur in prose (calls without a marker, fences,
+    /// lines such as `Action: f`) are searched for only if they belong to `own`.
     pub(crate) fn certain(known: &Dialects, own: Option<&'static Dialect>) -> Look {
         let is_own = |d: &Dialect| own.is_some_and(|own| std::ptr::eq(own, d));
-        // Of forms that are alike the first dialect's counts.
+        // If forms are identical, the first dialect wins.
         let (first, others): (Vec<_>, Vec<_>) = known.all().partition(|d| is_own(d));
         Look::with([first, others].concat(), is_own)
     }
 
-    /// Searches for these dialects. `reads_prose`: those of which forms count that prose can have,
-    /// too.
+    /// Searches for these dialects. `reads_prose` returns whether a dialect's forms that also occur
+    /// in prose count.
     fn with(dialects: Vec<&'static Dialect>, reads_prose: impl Fn(&Dialect) -> bool) -> Look {
         let many = dialects.len() > 1;
         let mut markers = MarkerTable::default();
@@ -216,7 +221,7 @@ impl Look {
             markers.add(&HEADERS, MarkerMeaning::Residue);
             markers.add(&["<|start|>", "<|channel|>"], MarkerMeaning::Message);
         }
-        // The same turn may begin in the templates of several dialects.
+        // Templates of several dialects may begin the same turn.
         for dialect in Dialect::all().iter().chain(dialects.iter().copied()) {
             markers.add(dialect.framing.foreign, MarkerMeaning::Foreign(false));
         }
@@ -242,7 +247,7 @@ impl Look {
         look
     }
 
-    /// Adds the forms of a dialect, those that prose can have only if `reads_prose`.
+    /// Adds the forms of a dialect. Forms that also occur in prose are added only if `reads_prose`.
     fn add_forms(&mut self, dialect: &Dialect, reads_prose: bool, markers: &mut MarkerTable) {
         for form in dialect.forms {
             if !reads_prose && form.needs != KnownTool::Listed {
@@ -268,8 +273,8 @@ impl Look {
         }
     }
 
-    /// Adds the markers around reasoning and answers; `many`: those of other dialects are searched
-    /// for, too.
+    /// Adds the markers around reasoning and answers. `many` means that other dialects are searched
+    /// for too.
     fn add_framing(&mut self, framing: &TextFraming, many: bool, markers: &mut MarkerTable) {
         for pair in framing.reasoning {
             if !self.reasoning.contains(pair) {
@@ -278,8 +283,8 @@ impl Look {
                 markers.add([&pair.1], MarkerMeaning::Answer);
             }
         }
-        // Among many dialects a tag that is also plain markup, such as `<answer>`, counts only where
-        // the message begins.
+        // If there are many dialects, a tag that is also ordinary markup, such as `<answer>`,
+        // counts only at the beginning of the message.
         for token in framing.dropped {
             let is_first = many && is_plain(token);
             markers.add([token], dropped(token, is_first));
@@ -308,7 +313,7 @@ impl Look {
         dialect.forms.iter().all(is_read)
     }
 
-    /// Notes where the markers of each first byte are, and where the search stops.
+    /// Records the markers of each first byte and the bytes at which the search stops.
     fn index(&mut self) {
         for (at, marker) in self.markers.iter().enumerate() {
             let (Some(first), at) = (marker.text.bytes().next(), at as u16) else {
@@ -329,7 +334,8 @@ impl Look {
         }
     }
 
-    /// Whether a call of this form ends reasoning; `true`: for good.
+    /// Returns `None` if a call of this form does not end reasoning, and `Some(true)` if it ends
+    /// reasoning for good.
     pub(crate) fn ends(&self, form: &Form) -> Option<bool> {
         self.ends
             .iter()
@@ -337,9 +343,9 @@ impl Look {
             .map(|(_, always)| *always)
     }
 
-    /// The longest marker at the beginning of `text` with a meaning that counts here, and those of
-    /// its meanings that do. A marker without such a meaning does not hide a shorter one, since
-    /// streamed text does not wait for it either.
+    /// Finds the longest marker at the beginning of `text` that has a meaning that counts here, and
+    /// returns it with those meanings. A marker without such a meaning does not hide a shorter
+    /// marker, because streamed text does not wait for it either.
     pub(crate) fn find(
         &self,
         text: &str,
@@ -360,7 +366,7 @@ impl Look {
         Match::Full((marker.text, meanings.filter(|t| counts(*t)).collect()))
     }
 
-    /// The same where no text follows.
+    /// Like `find`, but for text that nothing follows.
     pub(crate) fn longest(
         &self,
         text: &str,
@@ -370,7 +376,7 @@ impl Look {
             .find(|m| m.meanings.iter().any(|t| counts(*t)))
     }
 
-    /// The markers that `text` begins with, the longest first.
+    /// Returns the markers at the beginning of the text, longest first.
     fn beginnings<'l>(&'l self, text: &str) -> impl Iterator<Item = &'l Marker> {
         let mut text = text.as_bytes();
         let mut candidates = self.candidates(text);
@@ -382,7 +388,7 @@ impl Look {
                 let mark = last.text.as_bytes();
                 let pairs = mark.iter().zip(text);
                 let common = pairs.take_while(|(a, b)| a == b).count();
-                // A longer one would be between this one and the text.
+                // A longer common marker would sort between this marker and the text.
                 text = &text[..common];
                 if common == mark.len() {
                     return Some(last);
@@ -391,7 +397,7 @@ impl Look {
         })
     }
 
-    /// The markers with the first byte of `text`.
+    /// Returns the markers that begin with the first byte of `text`.
     fn candidates(&self, text: &[u8]) -> &[Marker] {
         let Some(first) = text.first() else {
             return &[];
@@ -400,7 +406,8 @@ impl Look {
         &self.markers[from as usize..to as usize]
     }
 
-    /// The index of the next byte at which something may begin, by this byte and the one after it.
+    /// Returns the index of the next byte at which a marker or quotation may begin, judged by this
+    /// byte and the next one.
     #[inline]
     pub(crate) fn stop(&self, bytes: &[u8]) -> Option<usize> {
         let mut i = 0;
@@ -421,12 +428,12 @@ impl Look {
         }
     }
 
-    /// Every marker and what it may mean.
+    /// Returns every marker with its possible meanings.
     pub(crate) fn markers(&self) -> &[Marker] {
         &self.markers
     }
 
-    /// The markers around reasoning, for tests.
+    /// Returns the markers around reasoning, for tests.
     #[doc(hidden)]
     pub fn reasoning_marks(&self) -> impl Iterator<Item = &'static str> {
         self.reasoning
@@ -434,14 +441,15 @@ impl Look {
             .flat_map(|(open, close)| [*open, *close])
     }
 
-    /// Every marker, for tests that make texts of them.
+    /// Returns every marker, for tests that build texts from markers.
     #[doc(hidden)]
     pub fn texts(&self) -> impl Iterator<Item = &'static str> {
         self.markers.iter().map(|m| m.text)
     }
 }
 
-/// What a token means that is left out; `is_first`: only at the beginning of a message.
+/// Returns the meaning of a token that is dropped. `is_first` means only at the beginning of a
+/// message.
 fn dropped(token: &str, is_first: bool) -> MarkerMeaning {
     match is_first {
         false => MarkerMeaning::Dropped,
@@ -450,7 +458,7 @@ fn dropped(token: &str, is_first: bool) -> MarkerMeaning {
     }
 }
 
-/// Whether a token looks like the markup of a document: `<answer>`.
+/// Whether a token looks like the markup of a document, such as `<answer>`.
 fn is_plain(token: &str) -> bool {
     token.starts_with(['<', '[']) && !token.contains(['|', '｜', ':'])
 }

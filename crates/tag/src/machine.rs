@@ -1,4 +1,4 @@
-//! The machine of `tag-parse`: it takes the calls out of the text of a stream and emits them as
+//! The engine of `tag-parse`: it extracts the calls from the text of a stream and emits them as
 //! `tool_call_delta` events.
 
 mod alone;
@@ -19,36 +19,39 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-/// How streams are read.
+/// Options for reading streams.
 #[derive(Clone, Debug, Default)]
 pub struct TagOptions {
-    /// The dialects to search for; without it those that `stream_start` names, else all.
+    /// The dialects to search for. With `None`, the dialects that `stream_start` names are searched
+    /// for, or all dialects if it names none.
     pub look: Option<Rc<Look>>,
-    /// What `stream_start` can name: the table's dialects, and a user's own.
+    /// The dialects that `stream_start` can name: those of the table and those of users' files.
     pub dialects: Dialects,
-    /// Streams with native calls are read, too.
+    /// Whether streams with native calls are parsed too.
     pub always: bool,
-    /// Streams of the mode `native` whose request had tools are read, too. The model's family
-    /// decides which forms count that prose can have, too: the dialect that `stream_start` names,
-    /// else that of the model's name. Of a model whose family is not known, a call in such a form
-    /// counts only where it is alone and fits the schema of a listed tool.
+    /// Whether streams of mode `native` whose request had tools are parsed too. Forms that also
+    /// occur in prose then count only if they belong to the model's family: the dialect that
+    /// `stream_start` names, or else the one that the model's name suggests. If the family is
+    /// unknown, a call in such a form counts only if it is alone and fits the schema of a listed
+    /// tool.
     pub by_model: bool,
-    /// The tools that calls may name; without it those of `stream_start`.
+    /// The tools that calls may name. With `None`, those of `stream_start` are used.
     pub tools: Option<Rc<ToolList>>,
-    /// The lists that came with the streams before.
+    /// The lists of tools of earlier streams.
     pub recent: Rc<RecentTools>,
-    /// A call must name a tool of a list: without a list, text stays text. Otherwise any name
-    /// counts where no list is known.
+    /// Whether a call must name a listed tool: without a list, all text stays text. If `false`, any
+    /// name counts when no list is known.
     pub needs_tools: bool,
-    /// The end of the prompt; without it that of `stream_start`.
+    /// The end of the prompt. With `None`, the end that `stream_start` gives is used.
     pub prefill: Option<String>,
-    /// The beginning of a text whose prompt is not known is emitted at once, in dialects whose
-    /// prompt seldom opens reasoning. If it turns out to be reasoning, its calls are retracted.
+    /// Whether the beginning of a text with an unknown prompt is emitted at once, in dialects whose
+    /// prompt seldom opens reasoning. If the beginning turns out to be reasoning, its calls are
+    /// retracted.
     pub eager: bool,
 }
 
-/// What all streams of a run share: the options, and what was built for the streams before, which
-/// are often alike.
+/// State shared by all streams of a run: the options, and everything built for earlier streams,
+/// which are often alike.
 #[derive(Debug, Default)]
 pub struct Streams {
     options: TagOptions,
@@ -61,7 +64,7 @@ struct Built {
 }
 
 impl Streams {
-    /// Streams that are read with these options.
+    /// Creates the state for streams that are read with these options.
     pub fn new(options: TagOptions) -> Streams {
         Streams {
             options,
@@ -69,7 +72,7 @@ impl Streams {
         }
     }
 
-    /// The machine for the stream that `first` begins.
+    /// Creates the parser for the stream that `first` begins.
     pub fn begin(&self, first: &Event<'_>) -> Tag {
         let options = &self.options;
         let started = first.kind() == Kind::StreamStart;
@@ -105,7 +108,7 @@ impl Streams {
             tools: tools.or_else(|| options.needs_tools.then(Rc::default)),
             // Without a `stream_start` assume an empty prompt, so that no text is held back.
             prefill: prefill.or_else(|| (!started).then(String::new)),
-            // Most servers with native calls take the reasoning out of the text. Where one does
+            // Most servers with native calls remove the reasoning from the text. If a server does
             // not, a call before the end of the reasoning was only rehearsed.
             eager: options.eager || by_model,
         });
@@ -120,8 +123,8 @@ impl Streams {
         is_native && tools.or_else(listed).is_some_and(|tools| has_any(&tools))
     }
 
-    /// What is searched for in a stream that begins like this; and all forms, where calls in some of
-    /// them must be alone.
+    /// Returns the dialects to search for in a stream with this beginning. If calls in some forms
+    /// must be alone, also returns all forms.
     fn looks(
         &self,
         by_model: bool,
@@ -134,7 +137,7 @@ impl Streams {
         };
         let names = start.dialect.map(Text::str);
         match (&self.options.look, names) {
-            // Markers that prose does not have count in all dialects, whatever the family.
+            // Markers that do not occur in prose count in all dialects, whatever the family.
             (Some(look), _) if by_model && look.dialects.len() == 1 => {
                 (self.certain(look.dialects.first().copied()), None)
             }
@@ -160,7 +163,7 @@ impl Streams {
         }
     }
 
-    /// What is searched for where a model writes no dialect, or that of its family.
+    /// Returns the forms to search for if a model writes no dialect, or the dialect of its family.
     fn certain(&self, family: Option<&'static Dialect>) -> Rc<Look> {
         let name = format!("of {}", family.map_or("none", |d| d.name));
         let mut built = self.built.borrow_mut();
@@ -184,7 +187,7 @@ impl Streams {
         Ok(look)
     }
 
-    /// The tools of a list, and what of it cannot be read, for warnings.
+    /// Returns the tools of a list, and the errors of tools that could not be read, for warnings.
     fn tools(&self, json: &str) -> (Rc<ToolList>, Vec<String>) {
         match self.options.recent.read_valid(json) {
             Ok(tools) => {
@@ -192,7 +195,7 @@ impl Streams {
                 let unread = tools.left_out().iter().map(unread).collect();
                 (tools, unread)
             }
-            // A list that cannot be read must not let every name count: it holds no tool.
+            // An unreadable list must not make every name count, so it is treated as an empty list.
             Err(e) => (
                 Rc::default(),
                 vec![format!(
@@ -203,27 +206,28 @@ impl Streams {
     }
 }
 
-/// Whether a list has a tool.
+/// Whether a list contains a tool.
 fn has_any(tools: &ToolList) -> bool {
     tools.names().next().is_some()
 }
 
-/// Reads one stream; see the module.
+/// Parses one stream; see the module.
 #[derive(Debug, Default)]
 pub struct Tag {
-    /// `None`: its text is passed on unread.
+    /// How the text is read; `None` if the stream is forwarded unparsed.
     setting: Option<Setting>,
     choices: Choices<TagChoice>,
-    /// The places of the choices whose parser was given text since the last event that interrupts
-    /// all.
+    /// The indexes of the choices whose parser has received text since the last event that
+    /// interrupts all choices.
     with_text: Vec<usize>,
     /// A name in `stream_start` that is not in the table, for one warning.
     unknown: Option<UnknownDialect>,
-    /// What cannot be read of the tools in `stream_start`, for a warning each.
+    /// The errors of unreadable tools in `stream_start`, for one warning each.
     unread: Vec<String>,
-    /// Warnings of this command that are in the input, since the stream has been through it before.
+    /// Warnings of this command that the input already contains, because the stream was parsed
+    /// before.
     warned: HashSet<String>,
-    /// The text at hand, where it had escapes.
+    /// A buffer for the current text, if the text had escapes.
     text: String,
 }
 
@@ -231,11 +235,11 @@ pub struct Tag {
 #[derive(Clone, Debug)]
 struct Setting {
     look: Rc<Look>,
-    /// All forms, where calls in some of them must be alone.
+    /// All forms, if calls in some of them must be alone.
     alone: Option<Rc<Look>>,
-    /// All forms, where a call in another form deserves a warning.
+    /// All forms, if a call in another form should cause a warning.
     all: Option<Rc<Look>>,
-    /// The stream is one of tag mode.
+    /// Whether the stream has mode `tag`.
     is_tag: bool,
     tools: Option<Rc<ToolList>>,
     prefill: Option<String>,
@@ -243,7 +247,7 @@ struct Setting {
 }
 
 impl Tag {
-    /// Another machine for the stream of this one, at the beginning of the stream.
+    /// Creates a parser for the same stream, at the beginning of the stream.
     #[must_use]
     pub fn fresh(&self) -> Tag {
         Tag {
@@ -256,7 +260,7 @@ impl Tag {
 
     fn content(&mut self, event: &Event<'_>, sink: &mut dyn Sink) {
         let text = ContentDelta::read(event).text;
-        // A text with escapes is put into one buffer, reused.
+        // A text with escapes is decoded into a reused buffer.
         let plain = text.plain();
         if plain.is_none() {
             self.text.clear();
@@ -287,13 +291,14 @@ impl Tag {
         self.with_text.clear();
     }
 
-    /// The place of a choice whose text is read and was not empty so far.
+    /// Returns the index of a choice that is parsed and has had text, or `None`.
     fn reading(&self, number: u32) -> Option<usize> {
         let at = self.choices.find(number)?;
         (!self.choices[at].is_native).then_some(at)
     }
 
-    /// Something else comes in a choice: the text that is held back comes before it.
+    /// Handles an event other than text in a choice: text that is held back is emitted before the
+    /// event.
     fn interrupt(&mut self, at: usize, sink: &mut dyn Sink) {
         let choice = &mut self.choices[at];
         if !choice.is_native {
@@ -302,7 +307,7 @@ impl Tag {
     }
 }
 
-/// The place of a choice; `None` where the text is not read.
+/// Returns the index of a choice, or `None` if its text is not parsed.
 fn place(
     setting: &Option<Setting>,
     choices: &mut Choices<TagChoice>,
@@ -331,7 +336,8 @@ fn place(
     }))
 }
 
-/// Whether an event has a place in the text: of the details only those of the text.
+/// Whether an event has a position in the text. `details` events have one only if they belong to
+/// the text.
 fn has_place(event: &Event<'_>) -> bool {
     event.kind() != Kind::Details || Details::read(event).place == "text"
 }
@@ -364,8 +370,8 @@ impl Machine for Tag {
                     self.choices[at].begin_in_answer();
                 }
             }
-            // Counts, warnings and what other commands add have no place in the text; these have
-            // one.
+            // Counts, warnings and events of other commands have no position in the text, but these
+            // events have.
             Kind::ServerItem | Kind::RefusalDelta | Kind::Details if has_place(event) => {
                 if let Some(at) = self.reading(event.choice()) {
                     self.interrupt(at, out);
@@ -407,7 +413,7 @@ mod tests {
 
     const CALL: &str = r#"{"type":"content_delta","text":"<tool name=\"g\">{}</tool>"}"#;
 
-    /// The lines of a stream with these members in its `stream_start`, after that line.
+    /// Returns the lines that follow a `stream_start` with these members.
     fn run(start: &str, lines: &[&str]) -> Vec<String> {
         let start = format!(
             r#"{{"type":"stream_start","v":1,"tools_mode":"tag","dialect":"tool-name-tag",{start}}}"#
@@ -460,7 +466,7 @@ mod tests {
                 .filter(|l| !l.contains("warning"))
                 .collect();
             assert_eq!(out, [&delta[..], native, end], "{dialect}");
-            // Where the text was cut there, both are left out.
+            // If the text was cut off there, both are dropped.
             let out = read(&[&delta, end]);
             assert!(
                 out[0].contains("tag_dropped") && out[1..] == [end],
@@ -495,7 +501,8 @@ mod tests {
         );
     }
 
-    /// What a model of this name calls in this text, in whole and letter by letter.
+    /// Returns how many calls are found in this text for a model of this name, read whole and
+    /// character by character.
     fn calls_by_model(model: &str, text: &str) -> usize {
         let tools = r#"[{"name":"f","parameters":{"type":"object","properties":{"beds":{"type":"integer"}},"required":["beds"]}}]"#;
         let start = format!(
@@ -604,7 +611,7 @@ mod tests {
         }
     }
 
-    /// The texts of the events that these pieces of text make.
+    /// Returns the texts of the events for these pieces of text.
     fn texts(tools: Option<&str>, pieces: &[&str]) -> Vec<String> {
         let tools = tools.map_or_else(String::new, |tools| format!(r#","tools":{tools}"#));
         let start =
@@ -647,7 +654,7 @@ mod tests {
             assert_eq!(texts(tools, pieces), pieces);
             assert_eq!(texts(None, pieces), pieces);
         }
-        // The name of a tool begins calls of Functionary.
+        // A tool's name begins calls of Functionary.
         assert_eq!(texts(tools, &["res", " t", "ext"]), ["res t", "ext"]);
     }
 
@@ -666,15 +673,15 @@ mod tests {
             assert_eq!(texts(None, pieces), pieces);
             assert_eq!(texts(Some("[]"), pieces), pieces);
         }
-        // Reasoning is read all the same.
+        // Reasoning is still parsed.
         assert_eq!(
             texts(None, &["<think>", "hm</thi", "nk>", "Yes"]),
             ["hm", "Yes"]
         );
     }
 
-    /// The lines that follow a `stream_start` with these tools, as `texts` reads it, with adjacent
-    /// texts joined.
+    /// Returns the lines that follow a `stream_start` with these tools, as in `texts`, with
+    /// adjacent texts joined.
     fn around(
         streams: &Streams,
         tools: &str,
@@ -801,8 +808,8 @@ mod tests {
         }
     }
 
-    /// The id names the first call, so that no later event, such as a `retract`, is taken for one of
-    /// the first call when it is of the second.
+    /// The id names the first call, so that a later event such as a `retract` of the second call is
+    /// not applied to the first.
     #[test]
     fn an_id_that_the_model_writes_twice_is_the_first_calls() {
         let call =

@@ -1,9 +1,9 @@
 //! Separates the text of one choice into answer, reasoning and calls.
 //!
-//! Text that can only be the answer or reasoning is emitted at once. What may be the beginning of a
+//! Text that can only be the answer or reasoning is emitted at once. A possible beginning of a
 //! marker is held back until the next byte decides. Text that may be a call is read by each form
-//! that it may be, until one is left or all agree that a call has begun. The text of the open call
-//! alone is kept, so that it can be released when it turns out not to be a call.
+//! that matches, until one form is left or all agree that a call has begun. Only the text of the
+//! open call is kept, so that it can be released if it turns out not to be a call.
 //!
 //! The states ([`Mode`]):
 //!
@@ -37,8 +37,8 @@
 //! | Body | Answer | its end |
 //! | | Header | the next header |
 //!
-//! Text that goes back to the state before is not read in the same way again: that state carries
-//! what is excluded ([`Exclusion`](contest::Exclusion)).
+//! Text that returns to the previous state is not read in the same way again: that state carries
+//! the excluded readings ([`Exclusion`](contest::Exclusion)).
 
 mod answer;
 mod call;
@@ -61,15 +61,15 @@ use json::ToolList;
 use std::borrow::Cow;
 use std::rc::Rc;
 
-/// How often in a row a state may read nothing. States hand a place to each other a few times at
-/// most: more often is a mistake, and the text is emitted.
+/// How many times in a row a state may read nothing. States hand over a position a few times at
+/// most; more often is a bug, and the text is then emitted.
 const IDLE: usize = 16;
 
 /// The parser of one choice; see the module.
 #[derive(Debug)]
 pub struct Parser {
     mode: Mode,
-    /// Text that is read again with what follows.
+    /// Text that must be read again together with the following text.
     held: String,
     /// White space that may be framing.
     framing: FramingSpace,
@@ -77,8 +77,8 @@ pub struct Parser {
 }
 
 impl Parser {
-    /// A parser for one choice. `tools`: those of the request, where they are known. `prefill`: the
-    /// end of the prompt, where that is known.
+    /// Creates a parser for one choice. `tools` are the tools of the request and `prefill` is the
+    /// end of the prompt; both are `None` if unknown.
     pub fn new(look: Rc<Look>, tools: Option<Rc<ToolList>>, prefill: Option<&str>) -> Parser {
         let mode = prefill.map(|prefill| {
             let opens_reasoning = look.reasoning.iter().any(|(open, close)| {
@@ -109,8 +109,8 @@ impl Parser {
         }
     }
 
-    /// Whether nothing of this text can begin anything, and nothing is held back or open, so that
-    /// the text is the answer's just as it is. The parser has read it then.
+    /// Whether the text can be emitted unparsed as part of the answer: no part of it can begin a
+    /// marker, and nothing is held back or open. If `true`, the parser has read the text.
     #[inline]
     pub fn passes(&mut self, text: &str) -> bool {
         let Router {
@@ -134,8 +134,8 @@ impl Parser {
         true
     }
 
-    /// The dialect of the last call. Of several that write it in the same way it is the one that goes
-    /// by the most names, which is the most usual.
+    /// Returns the dialect of the last call. If several dialects write the call in the same way,
+    /// the one with the most names, which is the most common, is returned.
     pub(crate) fn dialect(&self) -> Option<&'static Dialect> {
         let call = self.router.last?.call;
         let has = |dialect: &Dialect| dialect.forms.iter().any(|own| std::ptr::eq(own.call, call));
@@ -144,12 +144,12 @@ impl Parser {
         fitting.max_by_key(|dialect| dialect.aliases.len())
     }
 
-    /// Takes the next piece of the text.
+    /// Reads the next piece of the text.
     pub fn push(&mut self, text: &str, out: &mut dyn Outlet) {
         self.framed(out, |parser, out| parser.take(text, out));
     }
 
-    /// Calls `feed` with an outlet that leaves out white space that is framing.
+    /// Calls `feed` with an outlet that removes white space that is framing.
     fn framed(&mut self, out: &mut dyn Outlet, feed: impl FnOnce(&mut Parser, &mut dyn Outlet)) {
         let mut framing = std::mem::take(&mut self.framing);
         feed(
@@ -164,7 +164,7 @@ impl Parser {
 
     fn take(&mut self, text: &str, out: &mut dyn Outlet) {
         if self.held.is_empty() {
-            // The pieces of a call's arguments are most of what is not the answer.
+            // Most text outside the answer is pieces of a call's arguments.
             if let Mode::Call(call) = &mut self.mode
                 && self.router.arguments(call, text, out)
             {
@@ -177,8 +177,8 @@ impl Parser {
         self.read(Cow::Owned(joined), out);
     }
 
-    /// Something else came between two pieces of the text: what was held back of the answer is not
-    /// the beginning of a marker, and text without a call's marker is not the beginning of a call.
+    /// Handles an event between two pieces of text: held-back text of the answer is then not the
+    /// beginning of a marker, and text without a call's marker is not the beginning of a call.
     pub fn interrupt(&mut self, out: &mut dyn Outlet) {
         if let Mode::Call(call) = &self.mode
             && call.goes_on()
@@ -207,7 +207,8 @@ impl Parser {
         self.router.emitter.decide(Prose::Answer, out);
     }
 
-    /// Before the first text: it does not begin inside reasoning, whatever the prompt was.
+    /// Before the first text: declares that the text does not begin inside reasoning, whatever the
+    /// prompt was.
     pub fn begin_in_answer(&mut self) {
         self.router.emitter.begin_in_answer();
         if self.mode.prose() == Prose::Reasoning {
@@ -215,19 +216,19 @@ impl Parser {
         }
     }
 
-    /// Before the first text: the beginning is emitted at once, unless its prompt usually opens
-    /// reasoning. If it turns out to be reasoning, its calls are retracted.
+    /// Before the first text: emits the beginning at once, unless the prompt usually opens
+    /// reasoning. If the beginning turns out to be reasoning, its calls are retracted.
     pub fn emit_beginning(&mut self) {
         self.router.emitter.emit_beginning();
     }
 
-    /// The text has ended; `cut`: before its own end.
+    /// Ends the text. `cut` means that the text was cut off.
     pub fn finish(&mut self, cut: bool, out: &mut dyn Outlet) {
         self.end(if cut { TextEnd::Cut } else { TextEnd::Whole }, out);
     }
 
-    /// The text has ended for this parser, since the provider sends calls of its own: the caller
-    /// retracts those of the text.
+    /// Ends the text because the provider sends native calls. The caller retracts the calls found
+    /// in the text.
     pub fn begin_native(&mut self, out: &mut dyn Outlet) {
         self.router.emitter.forget();
         self.end(TextEnd::Native, out);
@@ -244,7 +245,7 @@ impl Parser {
                 Mode::Call(call) => {
                     let (mode, rest) = self.router.finish_call(call, end, out);
                     self.mode = mode;
-                    // A call may end long before the text does, where its value's closer is
+                    // A call may end long before the text does, if the closing marker of a value is
                     // missing.
                     self.read(Cow::Owned(rest), out);
                 }
@@ -290,8 +291,8 @@ impl Parser {
                 ReadStep::Back(n) => {
                     let before = std::mem::take(&mut self.held);
                     match i.checked_sub(n) {
-                        // The text at hand has these bytes. To copy it for each such place would
-                        // take quadratic time.
+                        // The current text contains these bytes. Copying it for each such position
+                        // would take quadratic time.
                         Some(at) => i = at,
                         None => (text, i) = (Cow::Owned(before + &text[i..]), 0),
                     }
@@ -313,7 +314,7 @@ mod tests {
     use crate::outlet::Outlet;
     use std::rc::Rc;
 
-    /// The text of the answer and the reasoning; calls are not expected.
+    /// Collects the text of the answer and the reasoning; calls are not expected.
     #[derive(Default)]
     struct Texts {
         answer: String,
@@ -340,8 +341,8 @@ mod tests {
         fn warning(&mut self, _code: &'static str, _message: &str, _raw: &str) {}
     }
 
-    /// The prompts of MiniMax M2 end inside reasoning: a long beginning is reasoning, and stays it
-    /// behind a quoted call in which that was decided.
+    /// The prompts of MiniMax M2 end inside reasoning, so a long beginning is reasoning. It stays
+    /// reasoning after a quoted call that decided this.
     #[test]
     fn text_behind_a_quoted_call_that_decides_the_beginning_is_reasoning() {
         let call = "<minimax:tool_call>\n<invoke name=\"f\">\n<parameter name=\"a\">2</parameter>\n</invoke>\n</minimax:tool_call>";

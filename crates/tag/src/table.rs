@@ -1,10 +1,10 @@
-//! The table of dialects, which the build script makes of the files in `dialects/`, and the
-//! dialects of users' files. The table is in the order of the names; but of two that look alike the
-//! more usual one comes first, since the first one counts where the text fits both.
+//! The table of dialects, which the build script generates from the files in `dialects/`, and the
+//! dialects of users' files. The table is sorted by name, except that the more common of two
+//! similar dialects comes first, because the first dialect wins if the text fits both.
 
 use crate::dialect::{CallPart, Dialect, Form, KnownTool, TagStyle, letters};
 
-/// The table, in the names that `Debug` writes.
+/// The table's rows, in the names that `Debug` writes.
 mod rows {
     use crate::dialect::*;
     use {ArgumentStyle::*, CallPart::*, CallShape::*, KnownTool::*, NameForm::*, ParamPiece::*};
@@ -18,28 +18,28 @@ use rows::ALL;
 /// put into lower case at each request.
 static FAMILIES: &[(&str, usize)] = include!(concat!(env!("OUT_DIR"), "/families.rs"));
 
-/// The dialect of prompts that name none.
+/// The dialect for prompts that do not name a dialect.
 pub const DEFAULT: &str = "tool-name-tag";
 
 impl Dialect {
-    /// The dialect of the table that has this name or alias.
+    /// Returns the dialect of the table with this name or alias.
     pub fn named(name: &str) -> Option<&'static Dialect> {
         Dialect::all().iter().find(|d| d.is_named(name))
     }
 
-    /// The whole table, mostly in the order of the names: of two that look alike the more usual one
+    /// Returns the whole table, sorted by name except that the more common of two similar dialects
     /// comes first.
     pub fn all() -> &'static [Dialect] {
         ALL
     }
 }
 
-/// A name that no dialect has.
+/// The error for a name that no dialect has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownDialect {
-    /// The name as it was given.
+    /// The name that was given.
     pub name: String,
-    /// A name that it resembles.
+    /// A similar name, for a suggestion.
     near: Option<&'static str>,
 }
 
@@ -58,19 +58,19 @@ impl std::fmt::Display for UnknownDialect {
 
 impl std::error::Error for UnknownDialect {}
 
-/// The dialects that a name can mean: those of users' files, and those of the table.
+/// The dialects that a name can refer to: those of users' files and those of the table.
 #[derive(Clone, Debug, Default)]
 pub struct Dialects {
     own: Vec<&'static Dialect>,
 }
 
 impl Dialects {
-    /// Adds dialects of a file. They stay in memory until the process ends, as the table does.
+    /// Adds the dialects of a file. Like the table, they stay in memory until the process ends.
     pub(crate) fn extend(&mut self, read: Vec<Dialect>) {
         self.own.extend(&*read.leak());
     }
 
-    /// Adds the dialects of `other`'s files, but for those whose names are here.
+    /// Adds the dialects from `other`'s files, except those whose names are already present.
     pub fn merge(&mut self, other: &Dialects) {
         for dialect in &other.own {
             if !self.own.iter().any(|own| own.name == dialect.name) {
@@ -79,19 +79,20 @@ impl Dialects {
         }
     }
 
-    /// Those of users' files.
+    /// Returns the dialects of users' files.
     pub fn own(&self) -> &[&'static Dialect] {
         &self.own
     }
 
-    /// All of them. The user's own come first: of two that look alike the first is taken.
+    /// Returns all dialects. The user's own come first, because the first of two similar dialects
+    /// wins.
     pub fn all(&self) -> impl Iterator<Item = &'static Dialect> {
         self.own.iter().copied().chain(ALL)
     }
 
-    /// The dialect of the family that a model belongs to by its name, such as
-    /// `Qwen/Qwen3-Coder-30B-A3B-Instruct`: the one whose longest name or alias the model's name
-    /// begins with, signs aside.
+    /// Returns the dialect of the family that a model's name suggests, such as
+    /// `Qwen/Qwen3-Coder-30B-A3B-Instruct`: the dialect with the longest name or alias that begins
+    /// the model's name, ignoring punctuation.
     pub fn of_model(&self, model: &str) -> Option<&'static Dialect> {
         let model = letters(model.rsplit('/').next().unwrap_or(model));
         let own = |dialect: &&'static Dialect| {
@@ -105,17 +106,17 @@ impl Dialects {
             .map(|(_, dialect)| dialect)
     }
 
-    /// The dialect of this name or alias.
+    /// Returns the dialect with this name or alias.
     pub fn named(&self, name: &str) -> Option<&'static Dialect> {
         self.all().find(|d| d.is_named(name))
     }
 
-    /// The dialects that a value of the option `--dialect` names: names or aliases with commas
-    /// between. Without a value, that of the user's file if it has one alone. Empty for `auto`, by
-    /// which nothing is named.
+    /// Returns the dialects that a value of the option `--dialect` names: names or aliases
+    /// separated by commas. Without a value, returns the dialect of the user's file if there is
+    /// exactly one. Empty for `auto`, which names no dialect.
     ///
     /// # Errors
-    /// A name that no dialect has; no name at all.
+    /// A name is unknown, or the value contains no name.
     pub fn chosen(&self, value: Option<&str>) -> Result<Vec<&'static Dialect>, UnknownDialect> {
         match (value, &self.own[..]) {
             (None, [own]) => Ok(vec![own]),
@@ -127,11 +128,11 @@ impl Dialects {
         }
     }
 
-    /// The dialect of this name or alias.
+    /// Returns the dialect with this name or alias.
     ///
     /// # Errors
-    /// No dialect has it. The error suggests the name that shares the longest beginning with it, of
-    /// at least three letters.
+    /// The name is unknown. The error suggests the name that shares the longest prefix
+    /// with it, of at least three letters.
     pub fn find(&self, name: &str) -> Result<&'static Dialect, UnknownDialect> {
         let shared = |other: &str| {
             let both = name.chars().zip(other.chars());
@@ -162,20 +163,20 @@ fn family_of(model: &str) -> Option<(usize, &'static Dialect)> {
     }
 }
 
-// The family that a chat template is of, by the markers of calls that are in its text.
+// Finds the family of a chat template, by the call markers in its text.
 //
-// A template holds what a model writes, since it puts earlier calls back into the prompt: the
-// Jinja of a checkpoint (`GET /props` of llama.cpp) and the Go template of Ollama
-// (`POST /api/show`) alike.
+// A template contains the markers that a model writes, because it renders earlier calls into the
+// prompt. This holds for the Jinja template of a checkpoint (`GET /props` of llama.cpp) and for the
+// Go template of Ollama (`POST /api/show`).
 
-/// The least length of a form's markers together, in bytes. Shorter ones are found by chance.
+/// Minimum total length of a form's markers, in bytes. Shorter markers would match by chance.
 const LEAST: usize = 8;
 
 impl Dialects {
-    /// The dialect of the family whose chat template this is: the one of which all markers of a
-    /// form of calls are in it. Where the markers of one contain those of another, as those of Qwen
-    /// 3 Coder contain those of Hermes, the longer list counts. `None` where none fits, or several
-    /// do.
+    /// Returns the dialect of the family whose chat template this is: the dialect with a call form
+    /// whose markers all occur in the template. If the markers of one dialect include those of
+    /// another, as with Qwen 3 Coder and Hermes, the longer list wins. Returns `None` if no dialect
+    /// fits, or if several fit equally.
     pub fn of_template(&self, template: &str) -> Option<&'static Dialect> {
         let template = bare(template);
         let fitting: Vec<(Weight, &Dialect)> = self
@@ -192,11 +193,12 @@ impl Dialects {
     }
 }
 
-/// What speaks for a dialect, the strongest first: whether the form that fits is the one which its
-/// prompts show, the length of the form's markers, and that of the tokens which frame its messages.
-/// `None` if no form fits.
+/// Returns the evidence for a dialect, strongest first: whether the matching form is the one that
+/// prompts show, the length of the form's markers, and the length of the tokens that frame its
+/// messages. Returns `None` if no form matches.
 fn weight(dialect: &Dialect, template: &str) -> Option<Weight> {
-    // Forms that prose can have, such as code in a fence, are in the examples of many templates.
+    // Forms that also occur in prose, such as code in a fence, appear in the examples of many
+    // templates.
     let forms = dialect
         .forms
         .iter()
@@ -224,7 +226,7 @@ fn weight(dialect: &Dialect, template: &str) -> Option<Weight> {
 
 type Weight = (bool, usize, usize);
 
-/// The length of the form's markers; `None` where one that each call has is not in the template.
+/// Returns the length of the form's markers, or `None` if a required marker is not in the template.
 fn form_weight(form: &Form, template: &str) -> Option<usize> {
     let mut seen: Vec<String> = Vec::new();
     let mut add = |marks: &[&str]| {
@@ -257,7 +259,7 @@ fn form_weight(form: &Form, template: &str) -> Option<usize> {
                 TagStyle::Repeated { close, .. } => add(params.open) && add(&[close.0]),
                 TagStyle::Element { .. } => true,
             },
-            // It may be missing, in a template, too.
+            // An optional marker may also be missing in a template.
             CallPart::Maybe { marks, .. } => {
                 add(marks);
                 true
@@ -271,7 +273,7 @@ fn form_weight(form: &Form, template: &str) -> Option<usize> {
     Some(seen.iter().map(String::len).sum())
 }
 
-/// `text` without white space, also where a template writes it as `\n`.
+/// Returns `text` without white space, including `\n` escapes in a template.
 fn bare(text: &str) -> String {
     text.replace("\\n", "")
         .chars()
@@ -294,7 +296,7 @@ mod tests {
 
     #[test]
     fn the_rows_are_in_the_order_of_their_names() {
-        // MiMo writes what Qwen 3 Coder writes, but means the white space in it.
+        // MiMo writes the same markers as Qwen 3 Coder, but its white space is significant.
         let names: Vec<_> = ALL
             .iter()
             .filter(|d| d.read_as.is_none())
@@ -397,7 +399,7 @@ mod tests {
         }
     }
 
-    /// The build script writes the table as Rust: nothing of the files may be lost in it.
+    /// The build script writes the table as Rust; nothing from the files may be lost.
     #[test]
     fn the_files_read_back_as_the_table() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("dialects");
@@ -430,7 +432,7 @@ mod template_tests {
     #[test]
     fn a_template_is_of_the_one_family_whose_calls_it_writes() {
         for (template, dialect) in [
-            // Jinja, as llama.cpp has it.
+            // Jinja, as served by llama.cpp.
             (
                 r#"{{- '<|im_start|>system\n# Tools\n<tools>' }}…{{- '\n<tool_call>\n{"name": "' }}{{ name }}{{- '}\n</tool_call>' }}{{- '<|im_end|>\n' }}"#,
                 "hermes",
@@ -455,12 +457,12 @@ mod template_tests {
                 "<|tool_calls_section_begin|><|tool_call_begin|>{{ id }}<|tool_call_argument_begin|>{{ arguments }}<|tool_call_end|><|tool_calls_section_end|>",
                 "kimi-k2",
             ),
-            // Go, as Ollama has it.
+            // Go, as served by Ollama.
             (
                 "{{ .Role }}<|im_end|>{{ range .ToolCalls }}<tool_call>\n{\"name\": \"{{ .Function.Name }}\", \"arguments\": {{ .Function.Arguments }}}\n</tool_call>{{ end }}<|im_start|>user",
                 "hermes",
             ),
-            // The markers of several families: GLM, Ling, Spark and others write the same.
+            // Markers shared by several families: GLM, Ling, Spark and others write the same.
             (
                 r#"'<tool_call>' + name + '\n<arg_key>' + key + '</arg_key>\n<arg_value>' + value + '</arg_value>\n</tool_call>'"#,
                 "none",

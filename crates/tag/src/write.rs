@@ -1,5 +1,5 @@
-//! Calls as the models of a dialect write them: the same parts that they are read by, each with its
-//! first spelling.
+//! Writes calls as the models of a dialect do: from the same parts that calls are parsed by, each
+//! with its first spelling.
 
 use crate::dialect::{
     ArgumentStyle, CallKeys, CallPart, CallShape, Dialect, ExpressionForm, Form, NameForm,
@@ -14,16 +14,16 @@ use std::fmt::Display;
 /// A call of an earlier turn.
 #[derive(Clone, Copy, Debug)]
 pub struct PromptCall<'a> {
-    /// Its id; "" if it has none.
+    /// The call's id; empty if the call has no id.
     pub id: &'a str,
     /// The tool's name.
     pub name: &'a str,
-    /// The text of a JSON object.
+    /// The arguments as the text of a JSON object.
     pub arguments: &'a str,
 }
 
 impl Dialect {
-    /// The text of the calls of one message.
+    /// Returns the text of one message's calls.
     pub(crate) fn write(&self, calls: &[PromptCall<'_>]) -> String {
         if !self.framing.messages {
             return self
@@ -32,7 +32,7 @@ impl Dialect {
                 .map(|form| form.write(calls))
                 .unwrap_or_default();
         }
-        // The prompt ends with the first message's role, so only the others have it here.
+        // The prompt ends with the first message's role, so only later messages include the role.
         let form = self.forms.first();
         if let Some(form) = form.filter(|form| form.body().is_some()) {
             return form.write_messages(calls);
@@ -61,8 +61,8 @@ impl Dialect {
 }
 
 impl Form {
-    /// The text of calls in messages with headers. What is between two ends the first, so that only
-    /// the last has its own end.
+    /// Returns the text of calls in messages with headers. The separator between two messages ends
+    /// the first, so only the last message has its own end marker.
     fn write_messages(&self, calls: &[PromptCall<'_>]) -> String {
         let end = match self.call.last() {
             Some(CallPart::Mark([end, ..])) => *end,
@@ -78,7 +78,7 @@ impl Form {
         bodies.join(self.between) + if units.is_empty() { "" } else { end }
     }
 
-    /// The text of calls in this form, which follow each other.
+    /// Returns the text of consecutive calls in this form.
     pub(crate) fn write(&self, calls: &[PromptCall<'_>]) -> String {
         if calls.is_empty() {
             return String::new();
@@ -96,7 +96,7 @@ impl Form {
         }
     }
 
-    /// Whether one unit of the form holds all calls of a message.
+    /// Whether one unit of the form contains all calls of a message.
     pub(crate) fn holds_several(&self) -> bool {
         self.call.iter().any(|part| match part {
             CallPart::Calls(keys) => keys.shape != CallShape::Object,
@@ -105,8 +105,8 @@ impl Form {
         })
     }
 
-    /// One unit: one call, or all of them where the form holds several. The first of them is number
-    /// `n`.
+    /// Returns one unit: one call, or all calls if the form allows several in a unit. The first
+    /// call has number `n`.
     fn unit(&self, calls: &[PromptCall<'_>], n: usize) -> String {
         self.call.iter().map(|part| part.write(calls, n)).collect()
     }
@@ -149,8 +149,8 @@ impl CallPart {
                     form.write(&members, &mut out);
                     out
                 }
-                // Arguments that are not an object stay as they are: JSON is read in the place of
-                // parameters too.
+                // Arguments that are not an object are written unchanged: the parser also accepts
+                // JSON in place of parameters.
                 Err(_) => arguments(call).to_owned(),
             },
             CallPart::Expression(form) => form.write(calls),
@@ -168,7 +168,7 @@ impl NameForm {
     }
 }
 
-/// Whether an id is already a header that counts: `functions.NAME:COUNTER`.
+/// Whether an id already is a header of the form `functions.NAME:COUNTER`.
 fn is_counted(id: &str, name: &str) -> bool {
     let count = id
         .strip_prefix("functions.")
@@ -235,7 +235,7 @@ impl CallKeys {
     }
 }
 
-/// The text of a call's arguments; a call without any has an empty object.
+/// Returns the text of a call's arguments; an empty object if there are none.
 fn arguments<'a>(call: &PromptCall<'a>) -> &'a str {
     match call.arguments.trim() {
         "" => "{}",
@@ -243,19 +243,19 @@ fn arguments<'a>(call: &PromptCall<'a>) -> &'a str {
     }
 }
 
-/// How values are written.
+/// The notation in which values are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ValueNotation {
-    /// JSON with a space after each comma and colon, as models' own templates write it.
+    /// JSON with a space after each comma and colon, as in the models' own templates.
     Json,
-    /// Python, with strings between two of this quotation mark.
+    /// Python, with strings enclosed in two of this quotation mark.
     Python(char),
-    /// Gemma's notation, with strings between two of this delimiter.
+    /// Gemma's notation, with strings enclosed in two of this delimiter.
     Gemma(&'static str),
 }
 
 impl ValueNotation {
-    /// A value in this notation; numbers keep their digits.
+    /// Returns a value in this notation. Numbers keep their digits.
     pub(crate) fn write(self, value: Raw<'_>) -> String {
         let between = self.between();
         if value.is_object() {
@@ -276,7 +276,7 @@ impl ValueNotation {
         }
     }
 
-    /// What is between two values.
+    /// Returns the text between two values.
     fn between(self) -> &'static str {
         match self {
             ValueNotation::Gemma(_) => ",",
@@ -284,7 +284,7 @@ impl ValueNotation {
         }
     }
 
-    /// A member of an object.
+    /// Returns a member of an object.
     fn member(self, key: &str, value: Raw<'_>) -> String {
         let value = self.write(value);
         match self {
@@ -302,7 +302,7 @@ impl ValueNotation {
         }
     }
 
-    /// A string. What JSON escapes, Python escapes too.
+    /// Returns a string. Python uses the same escapes as JSON.
     fn string(self, text: &str) -> String {
         let json = quoted(text);
         match self {
@@ -351,8 +351,8 @@ impl ParamForm {
         }
     }
 
-    /// Appends objects and arrays as elements. An object with a key that cannot name an element is
-    /// written as JSON.
+    /// Appends objects and arrays as elements. An object with a key that cannot be an element name
+    /// is written as JSON.
     fn elements(&self, prefix: &str, value: &Value, out: &mut String) {
         let mut element = |name: &str, value: &Value| {
             out.extend([prefix, "<", name, ">"]);
@@ -375,7 +375,7 @@ impl ParamForm {
     }
 }
 
-/// The name of the JSON type of a value.
+/// Returns the name of a value's JSON type.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -390,10 +390,10 @@ fn kind(value: &Value) -> &'static str {
 // Calls as expressions, as a model would write them.
 
 impl ExpressionForm {
-    /// The text of calls. Arguments that are not a JSON object are left out. The text reads back as
-    /// the same calls, numbers digit for digit: an argument whose name is not an identifier of
-    /// Python is written as `**{"a b": 1}`, and a string that holds Gemma's delimiter as a JSON
-    /// string with `\u003c` for `<`.
+    /// Returns the text of calls. Arguments that are not a JSON object are omitted. The text parses
+    /// back to the same calls, with every digit of numbers: an argument whose name is not a Python
+    /// identifier is written as `**{"a b": 1}`, and a string that contains Gemma's delimiter as a
+    /// JSON string with `\u003c` for `<`.
     pub(crate) fn write(&self, calls: &[PromptCall<'_>]) -> String {
         let (open, between, close) = match (self.list, self.separators.first()) {
             (true, _) => ("[", ", ".to_owned(), "]"),
@@ -435,7 +435,7 @@ fn join(parts: impl Iterator<Item = impl Display>, between: &str) -> String {
     out
 }
 
-/// An argument of a call of Python.
+/// Returns an argument of a Python call.
 fn argument(key: &str, value: Raw<'_>) -> String {
     let value = ValueNotation::Python('"').write(value);
     let own = |c: char| c.is_alphanumeric() || c == '_';

@@ -50,7 +50,8 @@ impl Number {
 
     /// Reads a byte. Returns false if the number ended before this byte.
     ///
-    /// # Errors The text is not a number, or is a number that JSON cannot represent.
+    /// # Errors
+    /// The text is not a number, or is a number that JSON cannot represent.
     pub(super) fn take(&mut self, byte: u8, out: &mut String) -> Result<bool, &'static str> {
         let c = char::from(byte);
         let base = if let NumberPart::Base(base) | NumberPart::Digits(base) = self.part {

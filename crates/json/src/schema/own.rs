@@ -131,7 +131,8 @@ pub(super) struct Own {
 impl Own {
     /// Checks that the schema is valid.
     ///
-    /// # Errors Returns what is invalid, and where.
+    /// # Errors
+    /// Returns what is invalid, and where.
     pub(super) fn new(root: &Value) -> Result<Own, SchemaError> {
         let mut own = Own {
             patterns: HashMap::new(),
@@ -309,14 +310,16 @@ impl Own {
 
     /// Whether `value` fits the schema `root`.
     ///
-    /// # Errors The check needs more than `most` steps.
+    /// # Errors
+    /// The check needs more than `most` steps.
     pub(super) fn fits(&self, root: &Value, value: &Value, most: u64) -> Result<bool, Exhausted> {
         Walk::new(self, root, most).schema(root, value, None)
     }
 
     /// Lists what does not fit.
     ///
-    /// # Errors The check needs too many steps.
+    /// # Errors
+    /// The check needs too many steps.
     pub(super) fn faults(&self, root: &Value, value: &Value) -> Result<Vec<Fault>, Exhausted> {
         Walk::new(self, root, MAX_STEPS).faults(value)
     }
@@ -805,8 +808,8 @@ impl<'s> Walk<'s> {
         Ok(found)
     }
 
-    /// Whether a schema that `value` fits evaluates this part of `value`. `is_own` is set when the
-    /// keywords for the remaining parts ask.
+    /// Whether a schema that `value` fits evaluates this part of `value`. `is_own` is set if an
+    /// `unevaluated…` keyword of `schema` itself asks; such a keyword then does not count.
     fn evaluates(
         &mut self,
         schema: &'s Map<String, Value>,

@@ -70,7 +70,8 @@ impl<'s> References<'s> {
 
     /// Checks that references terminate at each value.
     ///
-    /// # Errors Returns why they do not terminate, or that they lead through too many schemas.
+    /// # Errors
+    /// Returns why they do not terminate, or that they lead through too many schemas.
     pub(super) fn check(&self) -> Result<(), &'static str> {
         if self.roots.len() > MAX_ROOTS {
             return Err("more than 100 of its parts have an $id");

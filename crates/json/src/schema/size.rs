@@ -44,7 +44,8 @@ impl Size {
 
     /// Counts the parts of a schema at this depth.
     ///
-    /// # Errors The schema refers to another document, or is too large.
+    /// # Errors
+    /// The schema refers to another document, or is too large.
     pub(super) fn schema(&mut self, schema: &mut Value, depth: usize) -> Result<(), SchemaError> {
         match schema {
             Value::Array(all) => {
