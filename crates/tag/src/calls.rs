@@ -1,27 +1,27 @@
-//! The calls that an engine finds while it reads, kept in order until they may be emitted.
+//! The calls that an engine finds, kept in order until they may be emitted.
 
 use json::ToolList;
 
-/// How far a reader came in the text that it was given, and what it expects.
+/// How much of the given text a reader consumed, and what it expects next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadStep {
-    /// It took this many bytes; the rest is given again at once.
+    /// The reader consumed this many bytes; the rest must be passed again at once.
     On(usize),
-    /// It took this many bytes and needs more. The rest, if there is one, may be the beginning of a
-    /// marker or of a word: it is given again with more text after it.
+    /// The reader consumed this many bytes and needs more text. The rest may be the beginning of a
+    /// marker or a word, and must be passed again, followed by more text.
     More(usize),
-    /// A call is complete after this many bytes; the rest is given again at once.
+    /// A call is complete after this many bytes; the rest must be passed again at once.
     Whole(usize),
-    /// What it reads ends after this many bytes.
+    /// The reader's input ends after this many bytes.
     Done(usize),
-    /// The text is given again from this many bytes before this piece.
+    /// The text must be passed again, from this many bytes before this piece.
     Back(usize),
-    /// After this many bytes the text is not what the reader expects, for this reason.
+    /// The text is invalid after this many bytes, for this reason.
     Fail(usize, Why),
 }
 
 impl ReadStep {
-    /// The same step for a text that begins `n` bytes before.
+    /// Returns the same step for a text that begins `n` bytes earlier.
     pub(crate) fn after(self, n: usize) -> ReadStep {
         match self {
             ReadStep::On(m) => ReadStep::On(n + m),
@@ -36,14 +36,14 @@ impl ReadStep {
     }
 }
 
-/// The reasons why a text is not a call, each with its words: the end of a sentence, for a warning.
+/// The reasons why a text is not a call, each with the end of a sentence for a warning.
 macro_rules! reasons {
     ($($reason:ident: $words:literal,)+) => {
-        /// Why a text is not a call. What is done about it never depends on the words.
+        /// Why a text is not a call. The handling never depends on the wording.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Why {
             $(#[doc = $words] $reason,)+
-            /// The arguments are not a literal, in the words of its reader.
+            /// The arguments are not a literal, in the words of the literal reader.
             Literal(&'static str),
         }
 
@@ -58,7 +58,8 @@ macro_rules! reasons {
     };
 }
 
-// `NoCall` is a message without a call, as the dialect allows: the one reason that needs no warning.
+// `NoCall` is a message without a call, which the dialect allows. It is the only reason that needs
+// no warning.
 reasons! {
     NoTool: "the tool is not in the list",
     InvalidName: "the name of the tool is invalid",
@@ -104,19 +105,19 @@ impl Why {
     }
 }
 
-/// What an engine needs of the request.
+/// The request's data that an engine needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context<'a> {
-    /// The tools of the request, where they are known.
+    /// The tools of the request, or `None` if unknown.
     pub tools: Option<&'a ToolList>,
-    /// The form is found in ordinary text, too, so that only a call of a listed tool counts.
+    /// Whether only a call of a listed tool counts, because the form also occurs in ordinary text.
     pub strict: bool,
 }
 
 impl Context<'_> {
-    /// Whether a call of this name is read. Where the tools are known, a call of another name is
-    /// read to its end, too, so that nothing inside it is taken for a call; the parser then
-    /// releases it as text.
+    /// Whether a call of this name is read. Even if the tools are known, a call of an unlisted tool
+    /// is read to its end, so that its content is not mistaken for a call; the parser then releases
+    /// it as text.
     pub(crate) fn accepts(&self, name: &str) -> bool {
         match self.tools {
             Some(tools) if self.strict => tools.knows(name),
@@ -125,7 +126,7 @@ impl Context<'_> {
         }
     }
 
-    /// The reason why a name is not accepted.
+    /// Returns why a name is not accepted.
     pub(crate) fn refusal(&self, name: &str) -> Why {
         if self.tools.is_some() && !name.is_empty() {
             Why::NoTool
@@ -134,7 +135,7 @@ impl Context<'_> {
         }
     }
 
-    /// The reason why the beginning of a text cannot become an accepted name.
+    /// Returns why a text cannot begin an accepted name.
     pub(crate) fn refusal_of_start(&self, start: &str) -> Why {
         if is_name(start) {
             self.refusal(start)
@@ -148,8 +149,9 @@ impl Context<'_> {
         self.tools.is_some_and(|tools| tools.knows(name))
     }
 
-    /// The tool that a model means by this name, see [`ToolList::meant`]; without a list the name
-    /// without a namespace. [`FoundCalls::written`] has to know of a name that is not the tool's.
+    /// Returns the tool that a model means by this name, see [`ToolList::meant`]; without a list,
+    /// the name without its namespace. Pass a name that is not the tool's own to
+    /// [`FoundCalls::written`].
     pub(crate) fn known<'n>(&self, name: &'n str) -> Option<&'n str>
     where
         Self: 'n,
@@ -181,53 +183,54 @@ impl Context<'_> {
     }
 }
 
-/// Whether a text has the form of a tool's name: 1 to 128 letters, digits and `_ - . : /`, with a
-/// letter or `_` first.
+/// Whether a text is a valid tool name: 1 to 128 letters, digits and `_ - . : /`, beginning with a
+/// letter or `_`.
 pub(crate) fn is_name(name: &str) -> bool {
     name.len() <= 128
         && name.chars().all(is_name_char)
         && name.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-/// Whether the name of a tool may have this character.
+/// Whether a tool name may contain this character.
 pub(crate) fn is_name_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/')
 }
 
-/// What the warning says that has a name as the model wrote it.
+/// The message of the warning that contains a name as the model wrote it.
 pub(crate) const NAME_REPAIRED: &str =
     "the name of the call is not a tool's, and is read as the one tool that it can mean";
 
 /// A part of a call that an engine found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
-    /// A call begins: its name ends here in [`FoundCalls::text`].
+    /// A call begins; its name ends at this offset in [`FoundCalls::text`].
     Name(usize),
-    /// Its id ends here.
+    /// The call's id ends at this offset.
     Id(usize),
-    /// A piece of its arguments ends here, and this is what the engine could see of their end.
+    /// A piece of the arguments ends at this offset; the second field says whether the arguments
+    /// end here.
     Arguments(usize, ArgumentsEnd),
     /// The call is complete.
     Done,
-    /// What is wrong with a call that can be read nevertheless: the code and the message of a
-    /// warning. The text that it is about ends here.
+    /// A problem of a call that can be parsed nevertheless: the code and the message of a warning.
+    /// The text that the warning is about ends at this offset.
     Note(usize, &'static str, &'static str),
 }
 
-/// Where the arguments end, as far as the engine can see.
+/// Where the arguments end, as far as the engine knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ArgumentsEnd {
-    /// It does not follow them: their brackets decide.
+    /// The engine does not track the end; the arguments' brackets decide.
     #[default]
     Unknown,
-    /// They go on after the last piece.
+    /// The arguments continue after the last piece.
     Later,
-    /// The last piece ends them.
+    /// The arguments end with the last piece.
     Here,
 }
 
 impl From<bool> for ArgumentsEnd {
-    /// Of an engine that knows whether the last piece ends them.
+    /// Converts the answer of an engine that knows whether the last piece ends the arguments.
     fn from(ends: bool) -> ArgumentsEnd {
         if ends {
             ArgumentsEnd::Here
@@ -237,21 +240,21 @@ impl From<bool> for ArgumentsEnd {
     }
 }
 
-/// The calls that an engine found and that were not emitted yet, in one buffer that is reused.
+/// The calls that an engine found and that were not emitted yet, in one reused buffer.
 #[derive(Debug, Default)]
 pub(crate) struct FoundCalls {
-    /// Where the arguments of the last call end, seen from the next piece of them.
+    /// Where the last call's arguments end, relative to their next piece.
     pub end: ArgumentsEnd,
-    /// The name that the model wrote for the next call, where it is not the tool's own.
+    /// The name that the model wrote for the next call; `None` if it is the tool's own name.
     pub written: Option<String>,
-    /// In order. The text of each begins where the one before ends.
+    /// The parts in order. The text of each part begins where the previous one ends.
     pub ops: Vec<Op>,
-    /// The texts of all of them.
+    /// The texts of all parts.
     pub text: String,
 }
 
 impl FoundCalls {
-    /// A call begins.
+    /// Begins a call.
     pub(crate) fn begin(&mut self, name: &str, id: Option<&str>) {
         self.end = ArgumentsEnd::Unknown;
         self.text.push_str(name);
@@ -267,19 +270,20 @@ impl FoundCalls {
         }
     }
 
-    /// The next call is that of the listed tool `name`, for which the model wrote `written`.
+    /// Declares that the next call is for the listed tool `name`, which the model wrote as
+    /// `written`.
     pub(crate) fn written(&mut self, written: &str, name: &str, context: &Context<'_>) {
         let differs = written != name && context.lists(name);
         self.written = differs.then(|| written.to_owned());
     }
 
-    /// The call's id, where it comes after the name.
+    /// Adds the call's id if the id follows the name.
     pub(crate) fn id(&mut self, id: &str) {
         self.text.push_str(id);
         self.ops.push(Op::Id(self.text.len()));
     }
 
-    /// The next piece of the call's arguments, which together are the text of a JSON object.
+    /// Adds the next piece of the call's arguments, which together are the text of a JSON object.
     pub(crate) fn arguments(&mut self, piece: &str) {
         if !piece.is_empty() {
             self.text.push_str(piece);
@@ -287,14 +291,14 @@ impl FoundCalls {
         }
     }
 
-    /// The next piece of the arguments, from an engine that follows them to their end.
+    /// Adds the next piece of the arguments, for an engine that tracks their end.
     pub(crate) fn arguments_until(&mut self, piece: &str, end: ArgumentsEnd) {
         self.end = end;
         self.arguments(piece);
     }
 
-    /// What was appended to [`FoundCalls::text`] since the last part is the next piece of the
-    /// arguments.
+    /// Adds the text that was appended to [`FoundCalls::text`] since the last part as the next
+    /// piece of the arguments.
     pub(crate) fn wrote(&mut self) {
         let op = Op::Arguments(self.text.len(), self.end);
         match self.ops.last_mut() {
@@ -303,23 +307,23 @@ impl FoundCalls {
         }
     }
 
-    /// The call is complete.
+    /// Marks the call as complete.
     pub(crate) fn done(&mut self) {
         self.ops.push(Op::Done);
     }
 
-    /// Something is wrong with the call, for a warning.
+    /// Adds a warning about the call.
     pub(crate) fn note(&mut self, what: &'static str) {
         self.note_of(what, "");
     }
 
-    /// Something is wrong with this text of the call, for a warning that shows it.
+    /// Adds a warning about this text of the call, which the warning shows.
     pub(crate) fn note_of(&mut self, what: &'static str, text: &str) {
         self.text.push_str(text);
         self.ops.push(Op::Note(self.text.len(), "tag_note", what));
     }
 
-    /// All calls were emitted.
+    /// Removes all calls after they were emitted.
     pub(crate) fn clear(&mut self) {
         self.ops.clear();
         self.text.clear();

@@ -1,9 +1,9 @@
-//! Calls that are written as JSON objects with a name and arguments: one, several, or an array of
-//! them.
+//! Parses calls written as JSON objects with a name and arguments: one object, several, or an
+//! array.
 //!
-//! The members are read as they come, in any order. Arguments are emitted byte for byte. They are
-//! held back only where they come before the name, and where they are a string of JSON: until that
-//! string ends.
+//! Members are read as they arrive, in any order. Arguments are emitted byte for byte. They are
+//! held back only if they precede the name, or are a string of JSON, which is held back until it
+//! ends.
 
 mod members;
 
@@ -12,18 +12,18 @@ use crate::dialect::{CallKeys, CallShape};
 use crate::envelope::members::{CallMembers, ValueKind};
 use json::{Balance, Literal, LiteralProgress, Notation};
 
-/// Where in the JSON the next byte is.
+/// The position of the next byte in the JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
     /// Before the first bracket.
     Start,
-    /// In an array: before an object.
+    /// In an array, before an object.
     Item,
-    /// In an array: after an object.
+    /// In an array, after an object.
     AfterItem,
-    /// In an object: before its first key, or its end.
+    /// In an object, before its first key or its end.
     FirstKey,
-    /// In an object, after a comma: before a key.
+    /// In an object, after a comma and before a key.
     NextKey,
     InKey,
     AfterKey,
@@ -33,7 +33,7 @@ enum At {
     /// Inside a number, `true`, `false` or `null`.
     InWord,
     AfterValue,
-    /// After an object that is not in an array: another may follow.
+    /// After an object outside an array; another object may follow.
     End,
 }
 
@@ -42,10 +42,10 @@ enum At {
 pub(crate) struct Envelope {
     at: At,
     is_array: bool,
-    /// The key or value at hand.
+    /// Tracks the end of the current key or value.
     balance: Balance,
     members: CallMembers,
-    /// Python's notation becomes JSON first: its reader, and the JSON of one piece.
+    /// Converts Python's notation to JSON first: the literal reader, and the JSON of one piece.
     python: Option<Box<(Literal, String)>>,
 }
 
@@ -63,12 +63,12 @@ impl Envelope {
         }
     }
 
-    /// Whether arguments have been read, so that their text must not be read as something else.
+    /// Whether arguments were read, so that their text must not be parsed in another way.
     pub(crate) fn is_deep(&self) -> bool {
         self.members.is_deep
     }
 
-    /// Whether the name of a tool was read that counts.
+    /// Whether the name of an accepted tool was read.
     pub(crate) fn has_name(&self) -> bool {
         self.members.has_name()
     }
@@ -78,7 +78,7 @@ impl Envelope {
         self.at == At::End
     }
 
-    /// Reads a piece that is all inside the arguments of a call, and returns true; or reads
+    /// If the whole piece is inside a call's arguments, reads it and returns true; otherwise reads
     /// nothing.
     #[inline]
     pub(crate) fn arguments(&mut self, text: &str, calls: &mut FoundCalls) -> bool {
@@ -94,7 +94,7 @@ impl Envelope {
         true
     }
 
-    /// Takes the next piece.
+    /// Reads the next piece.
     pub(crate) fn push(
         &mut self,
         text: &str,
@@ -110,7 +110,8 @@ impl Envelope {
         step
     }
 
-    /// Python's notation, a character at a time, so that it is known where in it the JSON breaks.
+    /// Reads Python's notation, one character at a time, so that the position of an error in it is
+    /// known.
     fn notation(
         &mut self,
         literal: &mut Literal,
@@ -122,15 +123,15 @@ impl Envelope {
         let mut taken = 0;
         let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
         for end in ends {
-            // A word may be a value of Python, but never a call: it must not be held back until it
+            // A word may be a Python value but never a call, so it must not be held back until it
             // ends.
             let is_bracket = |c: u8| matches!(c, b'[' | b'{') || c.is_ascii_whitespace();
             if self.at == At::Start && !text.as_bytes().get(taken).copied().is_none_or(is_bracket) {
                 return ReadStep::Fail(taken, Why::InvalidJson);
             }
             let progress = literal.push(&text[taken..end], json);
-            // The calls of the list are complete when the list is: the literal may still turn out
-            // to be invalid after one.
+            // The calls of a list are complete only when the list is, because the literal may still
+            // turn out to be invalid after a call.
             let mut at = 0;
             loop {
                 match self.json(&json[at..], context, calls) {
@@ -153,8 +154,8 @@ impl Envelope {
 
     fn json(&mut self, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> ReadStep {
         let mut i = 0;
-        // After the last object only what belongs to the calls is taken: white space before
-        // something else is the answer's.
+        // After the last object only text that belongs to the calls is consumed; white space before
+        // other text belongs to the answer.
         let mut taken = 0;
         while let Some(c) = text.as_bytes().get(i) {
             if let At::InKey | At::InValue | At::InWord = self.at {
@@ -183,7 +184,7 @@ impl Envelope {
         ReadStep::More(taken)
     }
 
-    /// A byte outside of keys and values.
+    /// Reads a byte outside keys and values.
     fn between(&mut self, c: u8, context: &Context<'_>, calls: &mut FoundCalls) -> ReadStep {
         self.at = match self.at {
             at if matches!(c, b' ' | b'\t' | b'\r' | b'\n') => at,
@@ -238,7 +239,7 @@ impl Envelope {
         ReadStep::On(1)
     }
 
-    /// Inside a key or a value. Returns how many bytes belong to it, once it has ended.
+    /// Reads inside a key or a value. Returns how many bytes belong to it once it has ended.
     fn inside(
         &mut self,
         text: &str,

@@ -1,15 +1,15 @@
-//! Calls written as expressions: `[f(a=1, b='x'), g()]`, a call a line,
+//! Parses calls written as expressions: `[f(a=1, b='x'), g()]`, one call per line,
 //! `call:f{a:<|"|>x<|"|>,n:42}`.
 
 use crate::calls::{Context, FoundCalls, ReadStep, Why, is_name_char};
 use crate::dialect::{ArgumentStyle, ExpressionForm};
 use json::{Literal, LiteralProgress, Notation};
 
-/// A reader of such calls.
+/// A reader of call expressions.
 ///
-/// It returns [`ReadStep::Whole`] after each call that another may follow. `Done` comes after the
-/// bracket of a list; without a list, after the call, or, where several may follow each other,
-/// before the first text that cannot begin another.
+/// Returns [`ReadStep::Whole`] after each call that another call may follow. `Done` is returned
+/// after the bracket that ends a list. Without a list it is returned after the call, or, if several
+/// calls may follow each other, before the first text that cannot begin another call.
 #[derive(Debug)]
 pub(crate) struct Expression {
     form: &'static ExpressionForm,
@@ -32,11 +32,11 @@ enum ExpressionState {
     Failed(Why),
 }
 
-/// The longest name with its prefix, in bytes.
+/// The maximum length of a name with its prefix, in bytes.
 const MAX_NAME: usize = 256;
 
 impl Expression {
-    /// A reader before the first call.
+    /// Creates a reader before the first call.
     pub(crate) fn new(form: &'static ExpressionForm) -> Expression {
         Expression {
             form,
@@ -49,7 +49,7 @@ impl Expression {
         }
     }
 
-    /// Takes the next piece. A name is taken and emitted with its opening bracket.
+    /// Reads the next piece. A name is consumed and emitted together with its opening bracket.
     pub(crate) fn push(
         &mut self,
         text: &str,
@@ -87,10 +87,10 @@ impl Expression {
         }
     }
 
-    /// Outside the brackets of a call.
+    /// Reads text outside the brackets of a call.
     fn between(&mut self, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> ReadStep {
         let form = self.form;
-        // A list needs its comma. Elsewhere separators may be missing or repeated.
+        // A list requires its commas. Elsewhere separators may be missing or repeated.
         let skip = |c: char| {
             c.is_ascii_whitespace() || (!form.list && self.done > 0 && separates(form, c))
         };
@@ -117,7 +117,7 @@ impl Expression {
         ReadStep::On(at + 1)
     }
 
-    /// A name, up to its bracket.
+    /// Reads a name up to its bracket.
     fn name(&mut self, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> ReadStep {
         let end = text.find(|c| !is_name_char(c)).unwrap_or(text.len());
         let word = &text[..end];
@@ -157,7 +157,8 @@ impl Expression {
         ReadStep::On(end + self.form.open.len_utf8())
     }
 
-    /// A name without its prefix and suffix; `None` while the text is only a part of the prefix.
+    /// Returns a name without its prefix and suffix, or `None` while the text is only part of the
+    /// prefix.
     fn bare<'t>(&self, word: &'t str) -> Option<&'t str> {
         let prefix = self.form.prefix;
         let name = match word.strip_prefix(prefix) {
@@ -168,7 +169,7 @@ impl Expression {
         Some(name.strip_suffix(self.form.suffix).unwrap_or(name))
     }
 
-    /// A name without the beginning of its suffix.
+    /// Returns a name without the beginning of its suffix.
     fn stem<'t>(&self, name: &'t str) -> &'t str {
         match name.rfind('.') {
             Some(dot) if self.form.suffix.starts_with(&name[dot..]) => &name[..dot],
@@ -176,7 +177,7 @@ impl Expression {
         }
     }
 
-    /// The text is not the name of a tool: after a call it is what follows the calls.
+    /// Handles a text that is not a tool name: after a call it is the text that follows the calls.
     fn no_name(&mut self) -> ReadStep {
         if self.form.list || self.done == 0 {
             return ReadStep::Fail(0, Why::NoTool);
@@ -212,14 +213,14 @@ impl Expression {
     }
 }
 
-/// Whether a character may be between two calls. Gemma writes a frame for each call, and at times
-/// several calls in one.
+/// Whether a character may be between two calls. Gemma writes a frame for each call, but sometimes
+/// several calls in one frame.
 fn separates(form: &ExpressionForm, c: char) -> bool {
     form.separators.contains(&c)
         || (c == ',' && matches!(form.arguments, ArgumentStyle::Gemma { .. }))
 }
 
-/// The names for positional arguments: the tool's parameters, in the order of its schema.
+/// Returns the names for positional arguments: the tool's parameters, in the schema's order.
 fn positional(context: &Context<'_>, name: &str) -> Vec<String> {
     context
         .tools
@@ -278,8 +279,8 @@ mod tests {
         separators: &[],
     };
 
-    /// Reads a text: the calls (incomplete ones end in `…`), how the reader ended, and the text that is
-    /// left.
+    /// Reads a text and returns the calls (incomplete ones end in `…`), how the reader ended, and
+    /// the remaining text.
     fn feed(
         form: &'static ExpressionForm,
         context: &Context<'_>,
@@ -354,7 +355,8 @@ mod tests {
         (found, end)
     }
 
-    /// The same result for the text in one piece, split once at every place, and in single characters.
+    /// Returns the result, which must be the same for the whole text, for every split in two, and
+    /// for single characters.
     fn read(
         form: &'static ExpressionForm,
         context: &Context<'_>,
@@ -394,7 +396,7 @@ mod tests {
         tools: Option<&ToolList>,
         rows: &[(&str, &[&str], &str)],
     ) {
-        // A strict reading refuses names that are not listed; otherwise the parser does.
+        // A strict reading rejects unlisted names; otherwise the parser does.
         let context = Context {
             tools,
             strict: tools.is_some(),
@@ -669,7 +671,7 @@ mod tests {
         })
     }
 
-    /// Texts of the parts of calls.
+    /// Generates texts from parts of calls.
     fn soup() -> impl Strategy<Value = String> {
         let tokens = [
             "[", "]", "f(", "g(", "f{", "call:", ":", "f", "a=", "a:", "1", "'x'", "<|\"|>",

@@ -1,5 +1,5 @@
-//! An argument as free text, as in ReAct's `Action Input: huts near Chur`: the one string that the
-//! tool takes, or a JSON object.
+//! Parses an argument written as free text, as in ReAct's `Action Input: huts near Chur`: the
+//! single string that the tool takes, or a JSON object.
 
 use crate::calls::{Context, FoundCalls, ReadStep, Why};
 use crate::dialect::FreeText;
@@ -17,7 +17,7 @@ pub(crate) struct Free {
 }
 
 impl Free {
-    /// Begins after the marker before the text.
+    /// Creates the engine after the marker that precedes the text.
     pub(crate) fn new(form: &'static FreeText) -> Free {
         Free {
             form,
@@ -27,7 +27,7 @@ impl Free {
         }
     }
 
-    /// Takes the next piece. [`ReadStep::Done`] is returned before the marker that ends the text, or
+    /// Reads the next piece. Returns [`ReadStep::Done`] before the marker that ends the text, or
     /// after the JSON object.
     pub(crate) fn push(
         &mut self,
@@ -54,7 +54,7 @@ impl Free {
             calls.arguments_until(piece, end.is_some().into());
             return end.map_or(ReadStep::More(text.len()), ReadStep::Done);
         }
-        // The first marker, or a marker that the text ends in.
+        // The first complete marker, or a partial marker at the end of the text.
         for (at, _) in text[from..].char_indices() {
             match find(self.form.until, &text[from + at..]) {
                 Match::Full(_) => {
@@ -75,10 +75,10 @@ impl Free {
         ReadStep::More(text.len())
     }
 
-    /// The text has ended, and was not cut.
+    /// Ends the text, which was not cut off.
     ///
     /// # Errors
-    /// Why the argument is not complete, or not one that the tool takes.
+    /// Returns why the argument is incomplete, or why the tool does not accept it.
     pub(crate) fn finish(
         &mut self,
         tool: &str,
@@ -127,7 +127,7 @@ impl Free {
 }
 
 impl FreeText {
-    /// The text with each of its escapes replaced once.
+    /// Returns the text with each of its escapes decoded once.
     fn plain<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut out = String::new();
         let mut rest = text;

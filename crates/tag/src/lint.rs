@@ -1,6 +1,6 @@
-//! Markup that leaked into text that people read: markers of dialects, tags of reasoning, frames of
-//! results, control tokens, and calls as JSON. Markup in code, in a block quote or right after a
-//! quotation mark is quoted and has not leaked.
+//! Detects markup that leaked into text for people: markers of dialects, tags of reasoning, frames
+//! of results, control tokens, and calls as JSON. Markup in code, in a block quote or directly
+//! after a quotation mark is quoted, not leaked.
 
 mod marks;
 
@@ -9,7 +9,7 @@ use crate::look::Look;
 use crate::quote::Quote;
 use event::Raw;
 
-/// Searches for leaked markup; see the module. Built once for all texts.
+/// Searches for leaked markup; see the module. Built once and used for all texts.
 #[derive(Debug)]
 pub struct Lint {
     /// Sorted by their first byte, the longest first.
@@ -18,8 +18,8 @@ pub struct Lint {
 }
 
 impl Lint {
-    /// Searches for the markers of these dialects; tags of reasoning, control tokens and JSON calls
-    /// are found with any.
+    /// Creates a search for the markers of these dialects. Tags of reasoning, control tokens and
+    /// JSON calls are always searched for.
     pub fn new(look: &Look) -> Lint {
         let marks = marks::all(look);
         let mut stops = Box::new([false; 256]);
@@ -31,11 +31,11 @@ impl Lint {
         Lint { marks, stops }
     }
 
-    /// Whether markup leaked into this text. Takes time linear in the text.
+    /// Whether the text contains leaked markup. Takes linear time.
     pub fn finds(&self, text: &str) -> bool {
         let b = text.as_bytes();
         let mut quote = Quote::markdown();
-        // Where JSON that was looked at ends.
+        // The end of the JSON that was already examined.
         let mut json = 0;
         let mut i = 0;
         while let Some(at) = b[i..]
@@ -69,7 +69,7 @@ impl Lint {
         false
     }
 
-    /// The markup at the beginning of `rest`.
+    /// Returns the markup at the beginning of `rest`, or `None`.
     fn marker<'t>(&self, rest: &'t str, line_start: bool) -> Option<&'t str> {
         let first = *rest.as_bytes().first()?;
         let from = self.marks.partition_point(|m| m.text.as_bytes()[0] < first);
@@ -82,8 +82,8 @@ impl Lint {
     }
 }
 
-/// Whether this JSON is a call or begins with one: an object, or an array of objects, that names a
-/// tool and has arguments. The description of a tool has none.
+/// Whether this JSON is a call or begins with a call: an object, or an array of objects, that names
+/// a tool and has arguments. The description of a tool has no arguments.
 fn is_call(value: Raw<'_>) -> bool {
     if value.is_array() {
         let first = value.items().next();
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn the_frame_of_every_result_is_found() {
-        // Results in code, in plain elements or JSON, and behind words of prose.
+        // Results in code, in plain elements or JSON, and after words of prose.
         let mut wrong = Vec::new();
         let plain = [
             "cohere-r-plus",

@@ -1,19 +1,20 @@
-//! Markers at the beginning of a text.
+//! Matches markers at the beginning of a text.
 
 use quick_xml::events::attributes::Attributes;
 
-/// Whether a text begins with something.
+/// Whether a text begins with a marker or another pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Match<T = usize> {
-    /// It does. For a marker, this is its length there.
+    /// The text matches. For a marker, the value is the length of the match.
     Full(T),
-    /// The text ends before that is clear.
+    /// The text ends before the match is decided.
     Partial,
     No,
 }
 
 impl<T> Match<T> {
-    /// The match, if there is one. Sets `is_partial` where the text ends before that is clear.
+    /// Returns the match, or `None`. Sets `is_partial` if the text ends before the match is
+    /// decided.
     pub(crate) fn full_or(self, is_partial: &mut bool) -> Option<T> {
         *is_partial |= matches!(self, Match::Partial);
         match self {
@@ -23,7 +24,7 @@ impl<T> Match<T> {
     }
 }
 
-/// The most white space before the end of a closing tag, in bytes.
+/// The maximum white space before the end of a closing tag, in bytes.
 const SPACES: usize = 16;
 
 /// Whether `text` begins with `mark`. A closing tag may have white space before its last character,
@@ -53,12 +54,13 @@ pub(crate) fn starts(mark: &str, text: &str) -> Match {
     }
 }
 
-/// The longest of the markers that `text` begins with; partial while a longer one may still come.
+/// Finds the longest marker at the beginning of `text`; partial while a longer marker may still
+/// follow.
 pub(crate) fn find(marks: &[&str], text: &str) -> Match {
     find_in(marks, text, false)
 }
 
-/// The same; `last`: no text follows.
+/// Like `find`; `last` means that no text follows.
 pub(crate) fn find_in(marks: &[&str], text: &str, last: bool) -> Match {
     let mut here = Match::No;
     for mark in marks {
@@ -72,8 +74,8 @@ pub(crate) fn find_in(marks: &[&str], text: &str, last: bool) -> Match {
     here
 }
 
-/// The words that the names of tags around calls consist of, in any dialect; the first half of them
-/// alone makes no such name.
+/// The words in the names of tags around calls, in any dialect. Words of the first half alone do
+/// not make such a name.
 const CALL_WORDS: [&str; 22] = [
     "antml",
     "atem",
@@ -99,8 +101,8 @@ const CALL_WORDS: [&str; 22] = [
     "parameters",
 ];
 
-/// The closing tag around calls that `text` begins with, of any dialect or of none, such as
-/// `</tool_calls>` or `</function_invocation>`. Directly after a call it belongs to no text.
+/// Matches the closing tag of calls in any dialect, or a similar tag of no dialect, such as
+/// `</tool_calls>` or `</function_invocation>`. Directly after a call such a tag is not text.
 pub(crate) fn call_closer(text: &str) -> Match {
     const OPEN: &str = "</";
     let Some(tag) = text.strip_prefix(OPEN) else {
@@ -148,13 +150,13 @@ pub(crate) fn call_closer(text: &str) -> Match {
     }
 }
 
-/// How much white space a text begins with.
+/// Returns the length of the white space at the beginning of a text.
 pub(crate) fn space(text: &str) -> usize {
     text.len() - text.trim_ascii_start().len()
 }
 
-/// The length of the shortest beginning of `text` that has at least `least` bytes, or all, and ends
-/// between two characters.
+/// Returns the length of the shortest prefix of `text` that has at least `least` bytes (or all of
+/// them) and ends at a character boundary.
 pub(crate) fn ceil(text: &str, least: usize) -> usize {
     (least..text.len())
         .find(|at| text.is_char_boundary(*at))
@@ -164,8 +166,8 @@ pub(crate) fn ceil(text: &str, least: usize) -> usize {
 // The attributes of one complete start tag, as models write them: quotes may be `"`, `'` or
 // missing.
 
-/// The index of the tag's end (such as `>`), outside quotation marks, in the text after its opening
-/// marker; `None`: it has not come.
+/// Returns the index of the tag's end (such as `>`), outside quotation marks, in the text after the
+/// opening marker; `None` if the end has not arrived.
 pub(crate) fn tag_end(text: &str, end: &str) -> Option<usize> {
     let mut quote = None;
     let mut before = b'=';
@@ -174,7 +176,8 @@ pub(crate) fn tag_end(text: &str, end: &str) -> Option<usize> {
             Some(q) if c == q => quote = None,
             Some(_) => {}
             None if text.as_bytes()[at..].starts_with(end.as_bytes()) => return Some(at),
-            // A quotation mark begins a value only: an apostrophe elsewhere is text.
+            // A quotation mark counts only at the beginning of a value; an apostrophe elsewhere is
+            // text.
             None if matches!(c, b'"' | b'\'') && before == b'=' => quote = Some(c),
             None => {}
         }
@@ -185,8 +188,8 @@ pub(crate) fn tag_end(text: &str, end: &str) -> Option<usize> {
     None
 }
 
-/// Whether the text after an opening marker may be the beginning of attributes: white space, and
-/// names with values. Other text is not held back until the tag's end.
+/// Whether the text after an opening marker may begin with attributes: white space, and names with
+/// values. Any other text is not held back until the end of the tag.
 pub(crate) fn may_be_attributes(text: &str, end: &str) -> bool {
     let mut rest = text;
     loop {
@@ -199,7 +202,7 @@ pub(crate) fn may_be_attributes(text: &str, end: &str) -> bool {
         {
             return true;
         }
-        // Some models leave out the white space between attributes.
+        // Some models omit the white space between attributes.
         if word.len() == rest.len() && rest.len() == text.len() {
             return false;
         }
@@ -226,7 +229,8 @@ pub(crate) fn may_be_attributes(text: &str, end: &str) -> bool {
     }
 }
 
-/// The value of an attribute, its entities replaced.
+/// Returns the value of an attribute with its entities decoded, or `None` if there is no such
+/// attribute.
 pub(crate) fn attribute(attributes: &str, name: &str) -> Option<String> {
     let found = Attributes::html(attributes, 0)
         .with_checks(false)

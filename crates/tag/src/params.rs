@@ -1,4 +1,4 @@
-//! Tagged parameters, read and written by one description.
+//! Parses tagged parameters by the same description that they are written by.
 
 mod head;
 mod value;
@@ -12,18 +12,19 @@ use crate::params::value::{DATA, ParamValue, entity};
 use json::{JsonType, ValueType};
 use std::borrow::Cow;
 
-// What was read of the parameters of one call.
+// The state of the parameters of one call.
 
 /// The parameters of one call, from after its head to before its end.
 ///
-/// A closer counts only before text that may follow it, so that a value may hold closers, as files
-/// that explain the format do (<https://github.com/vllm-project/vllm/pull/34919>). Models leave out
-/// closers, too (<https://github.com/vllm-project/vllm/pull/37829>,
-/// <https://github.com/ollama/ollama/pull/17914>): then the next parameter ends the value where it
-/// begins a line, and so do the closers of the call where another call or the end of the text
-/// follows. They write a closer twice (<https://github.com/ggml-org/llama.cpp/issues/24807>) or
-/// malformed: it belongs to the value only as far as the value has openers for it. Each byte is read
-/// once, but for the few that may be a marker.
+/// A closing marker counts only if allowed text follows, so a value may contain closing markers, as
+/// files that explain the format do (<https://github.com/vllm-project/vllm/pull/34919>). Models
+/// also omit closing markers (<https://github.com/vllm-project/vllm/pull/37829>,
+/// <https://github.com/ollama/ollama/pull/17914>). The value then ends at the next parameter that
+/// begins a line, or at the closing markers of the call if another call or the end of the text
+/// follows. Models write a closing marker twice
+/// (<https://github.com/ggml-org/llama.cpp/issues/24807>) or malformed. Such a marker belongs to
+/// the value only if the value contains the matching opening marker. Each byte is read once, except
+/// for the few that may be a marker.
 #[derive(Debug)]
 pub(crate) struct Params {
     form: &'static ParamForm,
@@ -34,50 +35,50 @@ pub(crate) struct Params {
     given: Vec<String>,
     value: Option<ParamValue>,
     closer: Cow<'static, str>,
-    /// The marker that opens the value, where it holds the name and no more.
+    /// The marker that opens the value, if it contains the name and nothing else.
     opener: String,
-    /// The value's next byte begins a line.
+    /// Whether the value's next byte begins a line.
     is_line_start: bool,
-    /// The value cannot hold elements.
+    /// Whether the value cannot contain elements.
     is_flat: bool,
-    /// Closers and the white space after them, until it is clear whether they count.
+    /// Closing markers and the white space after them, until it is clear whether they count.
     held: String,
-    /// Where in `held` the second closer of the value and those after it begin.
+    /// The offsets in `held` of the value's second and later closing markers.
     repeats: Vec<usize>,
-    /// The closer in `held` is malformed: it counts only if a parameter or the end of the call
-    /// follows.
+    /// Whether the closing marker in `held` is malformed: it counts only if a parameter or the end
+    /// of the call follows.
     is_malformed: bool,
-    /// How many parameters the text of the value opens and does not close.
+    /// How many parameters the value's text opens without closing them.
     open: usize,
-    /// The value holds a closer that it has not opened.
+    /// Whether the value contains a closing marker without an opening marker.
     has_stray_closer: bool,
-    /// How many closers of the call and its section are in `held`.
+    /// How many closing markers of the call and its section are in `held`.
     closers: usize,
-    /// How many bytes were read since the first of these closers, or since those at which the value
-    /// was suspended.
+    /// How many bytes were read since the first of these closing markers, or since the ones at
+    /// which the value was suspended.
     behind: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ParamsState {
-    /// Before a parameter or the end.
+    /// Before a parameter or the end of the parameters.
     Between,
     /// At the beginning of a value.
     Start,
     Inside,
-    /// In a CDATA section.
+    /// In a CDATA section of a value.
     Data,
-    /// After the value's closer, which may count.
+    /// After the value's closing marker, which may count.
     Closed,
-    /// After closers of the call in a value without its own, which may count.
+    /// After closing markers of the call in a value without its own, which may count.
     Ending,
     Done,
 }
 
-/// How much text is held back after several closers of the call in an open value, in bytes.
+/// How much text is held back after several closing markers of the call in an open value, in bytes.
 const HELD: usize = 4096;
 
-/// What may follow white space between two parameters.
+/// What may follow the white space between two parameters.
 enum Follower {
     Parameter(ParamHead),
     /// A marker that closes the call.
@@ -85,7 +86,7 @@ enum Follower {
 }
 
 impl Params {
-    /// The parameters of a call of this tool.
+    /// Creates the parameters for a call of this tool.
     pub(crate) fn new(form: &'static ParamForm, outside: Outside, tool: &str) -> Params {
         Params {
             form,
@@ -113,7 +114,7 @@ impl Params {
         self.state == ParamsState::Done
     }
 
-    /// The parameter or the closer that the text begins with.
+    /// Returns the parameter or the closing marker at the beginning of the text.
     fn next(&self, text: &str) -> Match<Follower> {
         let closer = find(self.form.call_closers, text);
         if let Match::Full(_) = closer {
@@ -127,8 +128,8 @@ impl Params {
         }
     }
 
-    /// Whether this parameter may follow a closer. Where each name is a tag, a value may hold such
-    /// tags, too: the parameter must be one of the tool or begin a line.
+    /// Whether this parameter may follow a closing marker. If every name is a tag, a value may
+    /// contain such tags too, so the parameter must be declared by the tool or begin a line.
     fn may_follow(&self, head: &ParamHead, context: &Context<'_>) -> bool {
         if head.lacks_marker {
             return self.may_cut(head, context);
@@ -143,7 +144,7 @@ impl Params {
             || self.held.contains('\n')
     }
 
-    /// Whether this parameter ends a value that has no closer.
+    /// Whether this parameter ends a value that has no closing marker.
     fn may_cut(&self, head: &ParamHead, context: &Context<'_>) -> bool {
         let parameters = self.parameters(context);
         let element = matches!(self.form.style, TagStyle::Element { .. });
@@ -154,8 +155,9 @@ impl Params {
         }
     }
 
-    /// Whether this parameter ends a value that has no closer, where it does not begin a line: its
-    /// name and its value have markers of their own, which no prose has.
+    /// Whether this parameter ends a value that has no closing marker even if the parameter does
+    /// not begin a line: its name and its value have markers of their own, which do not occur in
+    /// prose.
     fn may_cut_line(&self, head: &ParamHead, context: &Context<'_>) -> bool {
         let is_marked = match self.form.style {
             TagStyle::Plain { value, .. } => !value.is_empty(),
@@ -184,7 +186,7 @@ impl Params {
         calls.arguments(&event::quoted(&head.name));
         calls.arguments(":");
         let typed = self.parameters(context).property(&head.name);
-        // A value that may be a string keeps its bytes, with the tags.
+        // A value that may be a string keeps its bytes, including the tags.
         self.is_flat = typed.allows(JsonType::String)
             || !(typed.allows(JsonType::Object) || typed.allows(JsonType::Array));
         self.value = Some(ParamValue::new(self.form, head.hint, &typed, calls));
@@ -217,14 +219,14 @@ impl Params {
         self.is_line_start = piece.ends_with('\n');
     }
 
-    /// The value had not ended.
+    /// Continues the value, which had not ended.
     fn resume(&mut self, calls: &mut FoundCalls) {
         if let Some(value) = &mut self.value {
             value.resume(calls);
         }
     }
 
-    /// A marker of a CDATA section, which a value that is held back keeps until its end.
+    /// Adds a marker of a CDATA section. A value that is held back keeps the marker until its end.
     fn raw(&mut self, mark: &str, calls: &mut FoundCalls) {
         if let Some(value) = self.value.as_mut().filter(|value| !value.is_streaming()) {
             value.data(mark, calls);
@@ -259,11 +261,11 @@ impl Params {
     }
 }
 
-// Tagged parameters, read as they stream in and emitted as one JSON object.
+// Parses tagged parameters as they stream in, and emits them as one JSON object.
 
 impl Params {
-    /// Takes the next piece; `last`: no text follows, and the text was not cut. After
-    /// [`ReadStep::Done`] or [`ReadStep::Back`] the end of the call follows, which is not taken.
+    /// Reads the next piece. `last` means that no text follows and the text was not cut off. After
+    /// [`ReadStep::Done`] or [`ReadStep::Back`] the end of the call follows, which is not consumed.
     pub(crate) fn push(
         &mut self,
         text: &str,
@@ -364,7 +366,7 @@ impl Params {
         }
     }
 
-    /// At a byte that a marker may begin with.
+    /// Reads a byte that a marker may begin with.
     fn marker(&mut self, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> ReadStep {
         let mut perhaps = false;
         if let Some(length) = starts(&self.closer, text).full_or(&mut perhaps) {
@@ -390,7 +392,7 @@ impl Params {
             self.closers = 1;
             return self.hold(ParamsState::Ending, &text[..length]);
         }
-        // The first token of a closer of several, twice.
+        // The first token of a closing marker with several tokens was written twice.
         let token = self
             .closer
             .find("|>")
@@ -422,7 +424,7 @@ impl Params {
         {
             return self.end_at_closers(context, calls);
         }
-        // Where each name is a tag, a value may hold any of them.
+        // If every name is a tag, a value may contain any name as a tag.
         let is_element = match self.form.style {
             TagStyle::Element { prefix } => prefix.is_empty() || !self.is_flat,
             TagStyle::Repeated { .. } => true,
@@ -440,7 +442,8 @@ impl Params {
                 self.begin(head, context, calls);
                 return ReadStep::On(length);
             }
-            // Where the closer has the name of its opener, only that one counts: see below.
+            // If the closing marker contains the name, only the matching opening marker counts: see
+            // below.
             self.open += usize::from(self.opener.is_empty());
         }
         if !self.opener.is_empty() && starts(&self.opener, text).full_or(&mut perhaps).is_some() {
@@ -474,7 +477,7 @@ impl Params {
     }
 }
 
-// Closers in a value, of which some end it and others are its text.
+// Handles closing markers in a value: some end it, and others are its text.
 
 impl Params {
     fn closed(&mut self, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> ReadStep {
@@ -506,15 +509,16 @@ impl Params {
             Match::Partial => return ReadStep::More(at),
             Match::No => {}
         }
-        // `</parameters>` is not the closer without its end; a line's end or a tag behind it shows it.
+        // `</parameters>` is not a damaged closing marker; a line end or a tag after the text shows
+        // a damaged one.
         self.has_stray_closer |=
             self.is_malformed && (at > 0 || text.starts_with('<')) && !self.held.contains('>');
         self.release(calls);
         ReadStep::On(at)
     }
 
-    /// The value has ended at the closers in `held`: those for which the value has openers are its
-    /// text, one ends it, and the others are left out.
+    /// Ends the value at the closing markers in `held`: those with an opening marker in the value
+    /// are its text, one marker ends it, and the others are dropped.
     fn end_closed(&mut self, context: &Context<'_>, calls: &mut FoundCalls) {
         let own = self.open.min(self.repeats.len());
         if own > 0 {
@@ -535,11 +539,11 @@ impl Params {
         }
     }
 
-    /// After closers of the call, in a value that holds them or lacks its own closer. They close
-    /// the call where the text ends or another call begins. Before other text a single closer
-    /// belongs to the value. Several, such as those of call and section, may be the end of the
-    /// call: the value is held back, for at most [`HELD`] bytes, until its closer, another call or
-    /// the end of the text decides.
+    /// Reads after closing markers of the call, in a value that contains them or lacks its own
+    /// closing marker. They close the call if the text ends or another call begins. Before other
+    /// text a single closing marker belongs to the value. Several, such as those of call and
+    /// section, may be the end of the call: the value is held back, for at most [`HELD`] bytes,
+    /// until its closing marker, another call or the end of the text decides.
     fn ending(
         &mut self,
         text: &str,
@@ -570,8 +574,8 @@ impl Params {
         ReadStep::On(at)
     }
 
-    /// The value has no closer of its own: the call's end begins with the first of its closers that
-    /// are held.
+    /// Ends a value without a closing marker: the end of the call begins with the first of its
+    /// closing markers in `held`.
     fn end_at_closers(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> ReadStep {
         if let Some(value) = &mut self.value {
             value.cut();
@@ -581,7 +585,7 @@ impl Params {
         ReadStep::Back(self.behind)
     }
 
-    /// Whether the call ends with the text; `all`: all of the text was read.
+    /// Whether the call ends with the text; `all` means that all of the text was read.
     fn ends_here(&self, all: bool) -> bool {
         match self.state {
             ParamsState::Ending => all || self.is_suspended(),
@@ -590,7 +594,7 @@ impl Params {
         }
     }
 
-    /// Whether the text may end here: after a parameter.
+    /// Whether the text may end here, after a parameter.
     fn has_ended(&self) -> bool {
         match self.state {
             ParamsState::Between => !self.given.is_empty(),
@@ -603,7 +607,7 @@ impl Params {
         self.behind <= HELD && self.value.as_ref().is_some_and(ParamValue::is_suspended)
     }
 
-    /// At a closer that may count.
+    /// Begins to hold back text at a closing marker that may count.
     fn hold(&mut self, state: ParamsState, closer: &str) -> ReadStep {
         self.held.clear();
         self.repeats.clear();
@@ -613,7 +617,7 @@ impl Params {
         ReadStep::On(closer.len())
     }
 
-    /// What was held back is text.
+    /// Adds the held-back text to the value.
     fn release(&mut self, calls: &mut FoundCalls) {
         let held = std::mem::take(&mut self.held);
         self.text(&held, calls);
@@ -627,11 +631,11 @@ impl Params {
     }
 }
 
-/// The longest name in a malformed closer, in bytes.
+/// The maximum length of a name in a malformed closing marker, in bytes.
 const LONGEST: usize = 64;
 
-/// The malformed closer at the beginning of `text`: without its last character, or with the name of
-/// its parameter (`</parameter=a>`).
+/// Matches a malformed closing marker at the beginning of `text`: without its last character, or
+/// with the name of the parameter (`</parameter=a>`).
 fn malformed(closer: &str, text: &str) -> Match {
     let Some(stem) = closer.strip_suffix('>').filter(|_| closer.contains("</")) else {
         return Match::No;
@@ -655,22 +659,22 @@ fn malformed(closer: &str, text: &str) -> Match {
 
 // The markers outside the parameters of a call.
 
-/// The markers of a form around its parameters: those that close the call and its section, and
-/// those that open another call.
+/// A form's markers around its parameters: those that close the call and its section, and those
+/// that open another call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outside {
     /// The parts of the call before its parameters.
     pub before: &'static [CallPart],
-    /// The parts after them.
+    /// The parts of the call after its parameters.
     pub behind: &'static [CallPart],
     pub section: Option<&'static Section>,
-    /// The markers that begin the header of the next message, where calls are messages.
+    /// The markers that begin the next message's header, if calls are messages.
     pub headers: &'static [&'static str],
 }
 
 impl Outside {
-    /// The marker at the beginning of `text` that closes the call or its section. `last`: no text
-    /// follows.
+    /// Matches the marker that closes the call or its section at the beginning of `text`. `last`
+    /// means that no text follows.
     pub(crate) fn closer(&self, text: &str, last: bool) -> Match {
         let find = |marks, text| find_in(marks, text, last);
         let marks = self.behind.iter().filter_map(CallPart::marks);
@@ -678,10 +682,10 @@ impl Outside {
         first(parts.chain(self.section.map(|section| find(section.close, text))))
     }
 
-    /// The marker at the beginning of `text` that opens a section or a call.
+    /// Matches the marker that opens a section or a call at the beginning of `text`.
     pub(crate) fn opener(&self, text: &str) -> Match {
         let parts = self.before.iter().map(|part| match part {
-            // A marker that is a word occurs in prose, too.
+            // A marker that is a word also occurs in prose.
             CallPart::Mark(marks)
                 if !marks
                     .iter()
@@ -714,7 +718,7 @@ impl Outside {
     }
 }
 
-/// The first match that is not [`Match::No`].
+/// Returns the first match that is not [`Match::No`].
 fn first(mut found: impl Iterator<Item = Match>) -> Match {
     found.find(|found| *found != Match::No).unwrap_or(Match::No)
 }
@@ -733,7 +737,7 @@ mod tests {
     use serde_json::json;
     use std::sync::LazyLock;
 
-    /// The parameters with this notation in a call that these markers end.
+    /// Returns the form of parameters with this notation, in a call that these markers end.
     fn form(notation: &str, call_closers: &'static [&'static str]) -> ParamForm {
         ParamForm {
             call_closers,
@@ -798,7 +802,7 @@ mod tests {
     static BRACKETS: TestForm =
         TestForm::new(|| form("⏎[[{name}]]⏎{value}⏎[[/{name}]]", &["[[/call]]"]));
 
-    /// Parameters alone: only the closers of their form follow them.
+    /// Parameters alone: only the closing markers of their form follow.
     const OUTSIDE: Outside = Outside {
         before: &[],
         behind: &[],
@@ -824,7 +828,7 @@ mod tests {
         ToolList::read(&schema.to_string()).unwrap()
     }
 
-    /// Gives a text to a reader as the parser does, in pieces that end at these offsets.
+    /// Passes a text to a reader as the parser does, in pieces that end at these offsets.
     fn read(
         form: &'static ParamForm,
         tools: Option<&ToolList>,
@@ -887,7 +891,7 @@ mod tests {
         }
     }
 
-    /// The outcome, which must be the same for every split.
+    /// Returns the outcome, which must be the same for every split.
     fn outcome(form: &'static ParamForm, tools: Option<&ToolList>, text: &str) -> String {
         let whole = read(form, tools, text, std::iter::empty());
         let inner = || text.char_indices().map(|(at, _)| at).skip(1);
@@ -1157,7 +1161,7 @@ mod tests {
     proptest::proptest! {
         #![proptest_config(proptest::prelude::ProptestConfig { cases: 400, failure_persistence: None, ..Default::default() })]
 
-        /// No text makes it panic, and splits do not show.
+        /// The reader never panics, and its result does not depend on splits.
         #[test]
         fn any_mixture_of_markers(form in 0..FORMS.len(), known: bool, words in proptest::collection::vec(0usize..40, 0..24)) {
             let form = FORMS[form];

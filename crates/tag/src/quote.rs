@@ -1,50 +1,48 @@
-//! What is quoted in the Markdown of an answer: a call that is quoted there is an example and does
-//! not count.
+//! Detects quotations in the Markdown of an answer: a quoted call is an example and does not count.
 //!
-//! Quoted are fenced code (nested, too), inline code up to the end of its line, block quotes, the
-//! strings of an answer that is JSON, and what directly follows a quotation mark. Models that
-//! explain a format write it in all of these; parsers that do not look for them run the example
-//! (<https://github.com/gptme/gptme/pull/1472>). The rules are those of CommonMark 0.31, sections
-//! [4.5](https://spec.commonmark.org/0.31.2/#fenced-code-blocks),
+//! These are quotations: fenced code (nested fences too), inline code up to the end of its line,
+//! block quotes, strings in an answer that is JSON, and text directly after a quotation mark.
+//! Models that explain a format write calls in all of these, and parsers that ignore quotations run
+//! the example (<https://github.com/gptme/gptme/pull/1472>). The rules are those of CommonMark
+//! 0.31, sections [4.5](https://spec.commonmark.org/0.31.2/#fenced-code-blocks),
 //! [5.1](https://spec.commonmark.org/0.31.2/#block-quotes) and
-//! [6.1](https://spec.commonmark.org/0.31.2/#code-spans), as far as they need no text that comes
-//! later.
+//! [6.1](https://spec.commonmark.org/0.31.2/#code-spans), as far as they do not depend on later
+//! text.
 
 use event::cut;
 use json::JsonScanner;
 use memchr::memrchr;
 
-/// The quotation marks of Unicode. Opening and closing ones are alike, since `»` opens in German
-/// and closes in French.
+/// Unicode's quotation marks. Opening and closing marks are not distinguished, because `»` opens in
+/// German and closes in French.
 const MARKS: [char; 21] = [
     '"', '\'', '“', '”', '„', '‟', '‘', '’', '‚', '‛', '«', '»', '‹', '›', '「', '」', '『', '』',
     '〝', '＂', '＇',
 ];
 
-/// The Markdown of the text so far; see the module.
+/// The state of the Markdown so far; see the module.
 #[derive(Clone, Debug)]
 pub(crate) struct Quote {
-    /// The character and the length of the open code fence.
+    /// The character and the length of the open code fence; `None` outside fences.
     fence: Option<(u8, usize)>,
-    /// The fence was opened on this line.
+    /// Whether the fence was opened on this line.
     opened_on_line: bool,
-    /// The fence that the last run closed. A word directly after the run makes it an opener of a
-    /// fence inside this one.
+    /// The fence that the last run of fence characters closed. If a word follows the run directly,
+    /// the run opens a nested fence instead.
     closed: Option<(u8, usize)>,
-    /// How many fences are open, one inside the other. CommonMark does not nest fences, but models
-    /// do.
+    /// The number of nested open fences. CommonMark does not nest fences, but models do.
     deep: usize,
-    /// The length of the run of backticks that opened inline code; 0 outside inline code.
+    /// The length of the backtick run that opened inline code; 0 outside inline code.
     code: usize,
     /// The character and the length of the run of backticks or tildes at the end of the text.
     run: (u8, usize),
-    /// The line has nothing but white space so far.
+    /// Whether the line contains only white space so far.
     is_line_start: bool,
-    /// The line begins with `>`.
+    /// Whether the line begins with `>`.
     in_block_quote: bool,
-    /// The last character is a quotation mark.
+    /// Whether the last character is a quotation mark.
     is_after_mark: bool,
-    /// The last character was a space, as it is before a word of prose.
+    /// Whether the last character is a space, as before a word of prose.
     is_after_space: bool,
     /// Whether the message is JSON so far.
     data: Data,
@@ -69,7 +67,7 @@ impl Default for Quote {
 }
 
 impl Quote {
-    /// A call was here: its line goes on outside code, and the message is not JSON.
+    /// Continues after a call: the line continues outside code, and the message is not JSON.
     pub(crate) fn restart(&mut self) {
         *self = Quote {
             is_line_start: false,
@@ -77,7 +75,7 @@ impl Quote {
         };
     }
 
-    /// The beginning of a text whose JSON does not matter.
+    /// Creates the state for a text that is not checked for JSON.
     pub(crate) fn markdown() -> Quote {
         Quote {
             data: Data::other(),
@@ -85,7 +83,7 @@ impl Quote {
         }
     }
 
-    /// Takes text without backticks and tildes.
+    /// Reads text without backticks and tildes.
     pub(crate) fn plain(&mut self, text: &str) {
         let b = text.as_bytes();
         let Some(last) = b.last() else { return };
@@ -119,18 +117,18 @@ impl Quote {
         self.is_after_space = *last == b' ';
         self.is_after_mark = match last {
             b'"' | b'\'' => true,
-            // The last byte of a character of several bytes.
+            // The last byte of a multi-byte character.
             0x80..=0xbf => text.ends_with(MARKS),
             _ => false,
         };
     }
 
-    /// What follows is quoted, as the text that was passed last is.
+    /// Marks the following text as quoted, like the text that was passed last.
     pub(crate) fn cite(&mut self) {
         self.is_after_mark = true;
     }
 
-    /// Takes one backtick or tilde.
+    /// Reads one backtick or tilde.
     pub(crate) fn tick(&mut self, c: u8) {
         if self.run.0 != c {
             self.settle();
@@ -140,7 +138,7 @@ impl Quote {
         self.data.push(if c == b'`' { "`" } else { "~" });
     }
 
-    /// The run of backticks is over.
+    /// Ends the run of backticks or tildes.
     fn settle(&mut self) {
         let (c, length) = std::mem::take(&mut self.run);
         if length == 0 {
@@ -154,7 +152,7 @@ impl Quote {
                 self.deep = self.deep.saturating_sub(1);
                 (self.fence, self.closed) = (Some(open).filter(|_| self.deep > 0), Some(open));
             }
-            // Backticks later on the line of a fence of backticks: it was inline code (section
+            // Backticks later on the line of a backtick fence: the fence was inline code (section
             // 4.5).
             Some((b'`', least)) if self.opened_on_line && c == b'`' => {
                 (self.fence, self.opened_on_line) = (None, false);
@@ -171,20 +169,20 @@ impl Quote {
         }
     }
 
-    /// Whether what comes next is quoted.
+    /// Whether the next byte is quoted.
     pub(crate) fn is_quoted(&mut self) -> bool {
         self.settle();
         self.is_inside() || self.is_after_mark
     }
 
-    /// Whether a quotation mark alone quotes what comes next: it quotes a whole call, so that the
-    /// call is read to its end.
+    /// Whether the next byte is quoted only by a quotation mark, which quotes a whole call, so that
+    /// the call is read to its end.
     pub(crate) fn is_cited(&self) -> bool {
-        // The quotation mark ended any run of backticks before it.
+        // The quotation mark ended any earlier run of backticks.
         self.is_after_mark && !self.is_inside()
     }
 
-    /// Whether a marker that comes next is mentioned: it is quoted, or a word of a sentence.
+    /// Whether a marker at the next byte is only mentioned: it is quoted, or a word in a sentence.
     pub(crate) fn is_mentioned(&mut self) -> bool {
         self.is_after_space || self.is_quoted()
     }
@@ -193,12 +191,12 @@ impl Quote {
         self.fence.is_some() || self.code > 0 || self.in_block_quote || self.is_data()
     }
 
-    /// Whether what comes next is inside a string of an answer that is JSON.
+    /// Whether the next byte is inside a string of an answer that is JSON.
     pub(crate) fn is_data(&self) -> bool {
         self.data.is_in_text()
     }
 
-    /// Whether what comes next begins a line outside code.
+    /// Whether the next byte begins a line outside code.
     pub(crate) fn is_line_start(&self) -> bool {
         self.is_line_start
             && self.run.1 == 0
@@ -208,8 +206,8 @@ impl Quote {
     }
 }
 
-/// The last line feed. Deltas are a few bytes long: for them a search by vectors costs more to set
-/// up than it saves.
+/// Finds the last line feed. Deltas have only a few bytes, for which setting up a vectorized search
+/// costs more than it saves.
 #[inline]
 fn newline(bytes: &[u8]) -> Option<usize> {
     if bytes.len() < 32 {
@@ -219,14 +217,14 @@ fn newline(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-// Whether a message is JSON so far: a marker in a string of such an answer is data and means
-// nothing.
+// Tracks whether a message is JSON so far: a marker in a string of such an answer is data without
+// meaning.
 
-/// Line ends are searched for in steps of this many bytes, or each of many short values would
-/// search all of the text.
+/// Line ends are searched for in steps of this many bytes; otherwise each of many short values
+/// would search the whole text.
 const STEP: usize = 256;
 
-/// Follows a message from its first byte; see the module. It reads each byte once and keeps none.
+/// Follows a message from its first byte; see the module. Reads each byte once and stores none.
 #[derive(Clone, Debug)]
 pub(crate) struct Data {
     state: DataState,
@@ -234,11 +232,11 @@ pub(crate) struct Data {
 
 #[derive(Clone, Debug)]
 enum DataState {
-    /// Nothing but white space so far.
+    /// Only white space so far.
     Start,
-    /// The beginning of a JSON value; the flag: it is an object or an array.
+    /// The beginning of a JSON value. The flag is set if the value is an object or an array.
     Json(JsonScanner, bool),
-    /// Something else.
+    /// A text that is not JSON.
     Other,
 }
 
@@ -251,14 +249,14 @@ impl Default for Data {
 }
 
 impl Data {
-    /// A message that is not JSON.
+    /// Creates the state of a message that is not JSON.
     pub(crate) fn other() -> Data {
         Data {
             state: DataState::Other,
         }
     }
 
-    /// Takes the next piece of the message.
+    /// Reads the next piece of the message.
     #[inline]
     pub(crate) fn push(&mut self, text: &str) {
         if !matches!(self.state, DataState::Other) {
@@ -282,13 +280,13 @@ impl Data {
                     };
                 }
                 DataState::Json(scanner, container) => {
-                    // Models write raw line ends into the strings of an object. A message in
-                    // quotation marks that has one is prose.
+                    // Models write raw line ends in strings of an object. A message in quotation
+                    // marks that contains a line end is prose.
                     let room = cut(rest, STEP).len();
                     let end = rest[..room].bytes().position(|c| c < b' ').unwrap_or(room);
                     let used = scanner.push(&rest[..end]);
                     if used < end {
-                        // The value has ended; another may follow.
+                        // The value has ended; another value may follow.
                         (self.state, rest) = (DataState::Start, &rest[used..]);
                         continue;
                     }
