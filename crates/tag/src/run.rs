@@ -1,8 +1,8 @@
 //! A run: one form of a dialect reads text, part by part.
 //!
 //! A run begins at a marker that opens a section or a call, and reads text until the calls have
-//! ended, or until it is clear that the text is not a call. It reports calls to [`FoundCalls`]; the
-//! parser decides whether and when they are emitted.
+//! ended or the text is certain not to be a call. It reports calls to [`FoundCalls`]; the parser
+//! decides whether and when they are emitted.
 
 mod part;
 mod section;
@@ -16,12 +16,12 @@ use crate::mark::{Match, find_in};
 use crate::params::Params;
 use json::{Balance, ToolList};
 
-/// The longest start tag, name or white space inside a call, in bytes.
+/// The maximum length of a start tag, a name or white space inside a call, in bytes.
 const LONGEST: usize = 4096;
-/// The most white space between two calls or before a closing marker, in bytes.
+/// The maximum white space between two calls or before a closing marker, in bytes.
 const GAP: usize = 256;
 
-/// Where in the form the next byte is.
+/// The position of the next byte in the form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FormPlace {
     /// At the marker that opens the section, or at a call outside a section.
@@ -30,11 +30,11 @@ enum FormPlace {
     Inside,
     /// In text that is not a call, after the marker that opens the section.
     Noise,
-    /// After the section's marker and other text, at a call that a new run reads.
+    /// After the section's opening marker and other text, at a call that a new run reads.
     Over,
-    /// In a part of a call.
+    /// In the part of a call with this index.
     Part(usize),
-    /// After a complete call, in the parts that may follow it: closing markers.
+    /// After a complete call, before the optional closing markers that begin at this part.
     Tail(usize),
     /// After a call.
     Between,
@@ -42,7 +42,7 @@ enum FormPlace {
     Closed,
 }
 
-/// The engine of the part at hand.
+/// The engine of the current part.
 #[derive(Debug)]
 enum Engine {
     None,
@@ -54,36 +54,36 @@ enum Engine {
     Free(Box<Free>),
 }
 
-/// A form that reads text.
+/// A form that is reading text.
 #[derive(Debug)]
 pub(crate) struct Run {
     form: &'static Form,
     place: FormPlace,
     engine: Engine,
-    /// The name of the tool, for the parts that need its schema.
+    /// The tool's name, for parts that need its schema.
     name: String,
-    /// The call's id, where the id precedes the name.
+    /// The call's id, if the id precedes the name.
     id: String,
-    /// An id without a name, and the arguments so far, which decide the tool.
+    /// An id without a name, and the arguments so far, which determine the tool.
     nameless: Option<(String, String)>,
-    /// The call was emitted to [`FoundCalls`].
+    /// Whether the call was reported to [`FoundCalls`].
     has_begun: bool,
-    /// The section's opening marker was read.
+    /// Whether the section's opening marker was read.
     in_section: bool,
-    /// How many calls are complete.
+    /// The number of complete calls.
     whole: usize,
     /// The first part that may still follow the last complete call.
     tail: usize,
-    /// How many bytes of white space, or of text before the first call, were read at this place.
+    /// How many bytes of white space, or of text before the first call, were read at this position.
     waited: usize,
-    /// An argument was read: its text must not be read as something else.
+    /// Whether an argument was read, so that its text must not be parsed in another way.
     is_deep: bool,
-    /// No text follows.
+    /// Whether no more text follows.
     is_last: bool,
 }
 
 impl Run {
-    /// A run at the marker that the form begins with.
+    /// Creates a run at the marker that the form begins with.
     pub(crate) fn new(form: &'static Form) -> Run {
         Run {
             form,
@@ -102,7 +102,7 @@ impl Run {
         }
     }
 
-    /// A run of a form whose call was named by the text before it.
+    /// Creates a run for a call whose name was given by the text before it.
     pub(crate) fn named(form: &'static Form, name: &str, calls: &mut FoundCalls) -> Run {
         let mut run = Run::new(form);
         name.clone_into(&mut run.name);
@@ -112,20 +112,20 @@ impl Run {
         run
     }
 
-    /// The form that is read.
+    /// Returns the form that is read.
     pub(crate) fn form(&self) -> &'static Form {
         self.form
     }
 
-    /// Whether the text so far is names and markers alone, so that it can be read again as
-    /// something else.
+    /// Whether only names and markers were read so far, so that the text can be parsed in another
+    /// way.
     pub(crate) fn is_shallow(&self) -> bool {
         !self.has_begun
             && !self.is_deep
             && !matches!(&self.engine, Engine::Envelope(e) if e.is_deep())
     }
 
-    /// Whether the run has read no call so far.
+    /// Whether the run has not read a call so far.
     pub(crate) fn is_without_calls(&self) -> bool {
         self.whole == 0
     }
@@ -145,9 +145,9 @@ impl Run {
         matches!(self.place, FormPlace::Noise | FormPlace::Over)
     }
 
-    /// Whether a failure deserves a warning, since the text looks like a call: the tool is listed
-    /// and the call has begun or has members that are not a call's, or the call has an opening
-    /// marker that does not occur in ordinary text.
+    /// Whether a failure deserves a warning because the text looks like a call: the tool is listed
+    /// and the call has begun or has members that do not belong to a call, or the call has an
+    /// opening marker that does not occur in ordinary text.
     pub(crate) fn is_marked(&self, why: Option<Why>) -> bool {
         let marked = self.in_section || !first(self.form.call).is_empty();
         let past = self.in_section
@@ -160,7 +160,7 @@ impl Run {
             || (self.form.needs == KnownTool::Listed && marked && past && why != Some(Why::NoCall))
     }
 
-    /// What the engines of this form need to know of the request.
+    /// Returns the request's data that the engines of this form need.
     pub(crate) fn context<'a>(form: &Form, tools: Option<&'a ToolList>) -> Context<'a> {
         Context {
             tools,
@@ -168,20 +168,20 @@ impl Run {
         }
     }
 
-    /// The longest of the markers that `text` begins with.
+    /// Finds the longest of the markers at the beginning of `text`.
     fn find(&self, marks: &[&str], text: &str) -> Match {
         find_in(marks, text, self.is_last)
     }
 
-    /// Counts `at` further bytes of white space. If there are more than `most` in all, returns the
-    /// failure at the first byte beyond `most`.
+    /// Counts `at` more bytes of white space. If the total exceeds `most`, returns the failure at
+    /// the first byte beyond `most`; otherwise `None`.
     fn gap(&mut self, at: usize, most: usize) -> Option<ReadStep> {
         let room = most.saturating_sub(self.waited);
         self.waited += at;
         (at > room).then_some(ReadStep::Fail(room + 1, Why::LongGap))
     }
 
-    /// Ends the call at hand as complete.
+    /// Marks the current call as complete.
     fn whole(&mut self, calls: &mut FoundCalls) {
         if self.has_begun {
             calls.done();
@@ -206,7 +206,7 @@ mod tests {
     use crate::write::PromptCall;
     use std::rc::Rc;
 
-    /// The answer, and the names of the calls.
+    /// Collects the answer and the names of the calls.
     #[derive(Default)]
     struct Found {
         answer: String,
@@ -233,7 +233,7 @@ mod tests {
         fn warning(&mut self, _code: &'static str, _message: &str, _raw: &str) {}
     }
 
-    /// Reads a text by these dialects, in pieces of this many characters.
+    /// Reads a text with these dialects, in pieces of this many characters.
     fn read(names: &str, text: &str, length: usize) -> Found {
         let look = Rc::new(Look::new(names).unwrap());
         let mut found = Found::default();
@@ -294,7 +294,7 @@ mod tests {
         assert!(count > 15, "{count}");
     }
 
-    /// A section's marker without a call is text, and is held back for a short time only.
+    /// A section's marker without a call is text, and is held back only briefly.
     #[test]
     fn a_section_without_a_call_is_text() {
         let long = "and so on, ".repeat(40);

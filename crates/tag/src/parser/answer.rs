@@ -1,4 +1,4 @@
-//! The answer's text, in which calls, reasoning and what is left out are searched for.
+//! Searches the answer's text for calls, reasoning and markers to drop.
 
 use crate::calls::ReadStep;
 use crate::dialect::{Form, KnownTool, Scope, ends_itself, is_fence};
@@ -9,11 +9,11 @@ use crate::parser::contest::{CallReading, Contest, Exclusion};
 use crate::parser::router::{Mode, OpenHeader, Position, Router, Transition};
 use std::rc::Rc;
 
-/// The most white space after a wrapper, in bytes.
+/// The maximum white space after a wrapper, in bytes.
 const GAP: usize = 256;
 
 impl Router {
-    /// The answer.
+    /// Reads the answer.
     pub(super) fn answer(
         &mut self,
         exclusion: Exclusion,
@@ -21,8 +21,8 @@ impl Router {
         out: &mut dyn Outlet,
     ) -> Transition {
         let look = Rc::clone(&self.look);
-        // The byte at `limit` decides whether an unknown beginning is reasoning. After it, other
-        // markers may count.
+        // The byte at `limit` decides whether an unknown beginning is reasoning. Different markers
+        // may count after it.
         let limit = self
             .emitter
             .room()
@@ -32,8 +32,7 @@ impl Router {
             if i >= limit {
                 return (self.emitter.text(&text[..i], out).into(), ReadStep::On(i));
             }
-            // An exclusion is about the first byte of the text. The byte after white space is
-            // another one.
+            // An exclusion applies to the first byte of the text, not to a byte after white space.
             let mut exclusion = if i == 0 && space(text) == 0 {
                 exclusion
             } else {
@@ -81,7 +80,7 @@ impl Router {
         )
     }
 
-    /// The state that the marker at `at` leads to, if there is one.
+    /// Returns the state that the marker at `at` leads to, if there is a marker.
     fn marked(
         &mut self,
         look: &Look,
@@ -135,7 +134,7 @@ impl Router {
         }
     }
 
-    /// Notes that a text begins with a marker of calls, which stays text.
+    /// Records the marker of calls at the beginning of a text, which stays text.
     pub(super) fn find_residue(&mut self, text: &str) {
         let Position {
             is_example, quote, ..
@@ -151,7 +150,7 @@ impl Router {
         self.residue = marker.map(|marker| marker.text);
     }
 
-    /// The call behind the wrappers that `text` begins with, and their length.
+    /// Returns the call after the wrappers at the beginning of `text`, and the wrappers' length.
     fn wrapped(&mut self, look: &Look, text: &str) -> Match<(Box<CallReading>, usize)> {
         let mut at = 0;
         loop {
@@ -185,7 +184,7 @@ impl Router {
         }
     }
 
-    /// Whether a marker's meaning counts at this place.
+    /// Whether a marker's meaning counts at this position.
     fn counts(&mut self, target: MarkerMeaning, exclusion: Exclusion) -> bool {
         let Position {
             is_first,
@@ -194,7 +193,7 @@ impl Router {
             ..
         } = &mut self.position;
         match target {
-            // A marker that does not begin a call here may still be left out: Inkling's calls begin
+            // A marker that does not begin a call here may still be dropped: Inkling's calls begin
             // like its other messages.
             MarkerMeaning::Dropped => !quote.is_quoted(),
             MarkerMeaning::Residue => {
@@ -219,7 +218,7 @@ impl Router {
         }
     }
 
-    /// Whether a text is a marker that is left out here.
+    /// Whether a text is a marker that is dropped here.
     pub(super) fn drops(&mut self, text: &str) -> bool {
         let look = Rc::clone(&self.look);
         let drops =
@@ -228,8 +227,8 @@ impl Router {
         marker.is_some_and(|marker| marker.text == text)
     }
 
-    /// Whether a form may begin here: as a call, or directly after a quotation mark as a quoted
-    /// one.
+    /// Whether a form may begin here, either as a call or as a quoted call directly after a
+    /// quotation mark.
     fn may_begin(&mut self, form: &Form) -> bool {
         if !self.has_tools() {
             return false;
@@ -246,7 +245,7 @@ impl Router {
         }
     }
 
-    /// Begins what a marker means; returns how much of the text is read with it.
+    /// Begins the state that a marker leads to, and returns how much of the text is consumed.
     fn begin_marked(
         &mut self,
         marker: &'static str,
@@ -325,14 +324,14 @@ impl Router {
     }
 }
 
-// Reasoning, up to its closing marker or a call that ends it.
+// Reads reasoning, up to its closing marker or a call that ends it.
 //
-// Models omit the closing marker before a call
-// (<https://github.com/vllm-project/vllm/pull/32216>); others rehearse calls in reasoning. Which
-// of the two a call is depends on the dialect, and on whether the closing marker comes later.
+// Some models omit the closing marker before a call
+// (<https://github.com/vllm-project/vllm/pull/32216>); others rehearse calls in reasoning. The
+// dialect, and whether a closing marker follows later, decide whether such a call counts.
 
 impl Router {
-    /// Reasoning.
+    /// Reads reasoning.
     pub(super) fn reasoning(
         &mut self,
         exclusion: Exclusion,
@@ -387,7 +386,7 @@ impl Router {
         (Prose::Reasoning.into(), ReadStep::On(text.len()))
     }
 
-    /// The call at the beginning of `rest` that ends reasoning, or is quoted in it.
+    /// Returns the call at the beginning of `rest` that ends reasoning, or that is quoted in it.
     fn ending_call(&mut self, look: &Look, rest: &str) -> Match<Box<CallReading>> {
         if !self.has_tools() {
             return Match::No;

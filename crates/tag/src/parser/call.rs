@@ -1,5 +1,5 @@
-//! An open call: the findings of its contest are emitted, and text that turns out not to be a call
-//! is released.
+//! Reads an open call: emits the findings of its contest, and releases text that turns out not to
+//! be a call.
 
 use crate::calls::{ArgumentsEnd, Op, ReadStep, Why};
 use crate::dialect::Form;
@@ -8,14 +8,14 @@ use crate::parser::contest::{CallGate, CallReading, CallStatus, Contest, Exclusi
 use crate::parser::router::{Mode, Router, TextEnd, Transition};
 use event::cut;
 
-/// An open call reads its text in steps of this many bytes, so that little text is read again after
+/// The number of bytes that an open call reads at a time, so that little text is read twice after
 /// the end of the call.
 const STEP: usize = 4096;
 
 impl Router {
     /// Reads the next piece of an open call. While several forms compete, the call reads one
-    /// character at a time, so that the winner depends on the text and not on its splits. After
-    /// [`ReadStep::Back`], `held` has the text before this piece that is to be read again.
+    /// character at a time, so that the winner does not depend on splits. After [`ReadStep::Back`],
+    /// `held` contains the text before this piece that must be read again.
     pub(super) fn call(
         &mut self,
         mut call: Box<CallReading>,
@@ -38,8 +38,7 @@ impl Router {
             }
             if let Some((at, why)) = call.contest.failure() {
                 if was_alone {
-                    // In other splits, the findings of the call before the failure are emitted
-                    // first.
+                    // Emit the findings before the failure first, as other splits of the text do.
                     self.write(&mut call, out);
                 }
                 break self.fail(*call, at, why, out);
@@ -56,7 +55,7 @@ impl Router {
                 _ => return (Mode::Call(call), ReadStep::On(take)),
             }
         };
-        // The rest is the end of this piece, or begins before it.
+        // The rest is the end of this piece, or begins before this piece.
         let Some(before) = rest.len().checked_sub(take).filter(|n| *n > 0) else {
             return (mode, ReadStep::On(take - rest.len()));
         };
@@ -65,8 +64,8 @@ impl Router {
         (mode, ReadStep::Back(before))
     }
 
-    /// Reads `text` if all of it is inside the arguments of the call, and returns `true`; otherwise
-    /// reads nothing. Most text of calls comes here.
+    /// If the whole `text` is inside the call's arguments, reads it and returns `true`; otherwise
+    /// reads nothing. Most text of calls is read here.
     #[inline]
     pub(super) fn arguments(
         &mut self,
@@ -81,7 +80,7 @@ impl Router {
         is_read
     }
 
-    /// Begins the call of a tool whose name came before the text.
+    /// Begins the call of a tool that was named before the text.
     pub(super) fn begin_named(
         &mut self,
         form: &'static Form,
@@ -98,7 +97,7 @@ impl Router {
         Mode::Call(call)
     }
 
-    /// Ends a call with the end of the text. Returns the text that is to be read again.
+    /// Ends a call at the end of the text. Returns the text that must be read again.
     pub(super) fn finish_call(
         &mut self,
         mut call: Box<CallReading>,
@@ -123,7 +122,7 @@ impl Router {
                 self.emitter.left_out(&raw, out);
                 (call.within.into(), String::new())
             }
-            // Where the text ends inside a call, all of it is that call's text.
+            // If the text ends inside a call, all of the text belongs to that call.
             Err(why) => {
                 let at = call.contest.raw.len();
                 self.fail(*call, at, why, out)
@@ -212,7 +211,7 @@ impl Router {
         }
     }
 
-    /// Ends the call at hand, which this piece completes. Returns whether the piece was emitted.
+    /// Completes the current call with this piece. Returns whether the piece was emitted.
     fn complete(
         &mut self,
         status: &mut CallStatus,
@@ -242,7 +241,7 @@ impl Router {
         true
     }
 
-    /// Begins a call of this name, in this form.
+    /// Begins a call with this name and form.
     fn name(
         &mut self,
         call: &mut CallReading,
@@ -275,7 +274,7 @@ impl Router {
         self.last = Some(form);
     }
 
-    /// Ends a complete call: its text is not needed any more.
+    /// Settles a complete call: its text is no longer needed.
     fn settle(&mut self, call: &mut CallReading, out: &mut dyn Outlet) {
         let Some(winner) = call.contest.first() else {
             return;
@@ -294,8 +293,8 @@ impl Router {
             return (call.within.into(), call.contest.raw);
         };
         let at = winner.at;
-        // After a section's marker and text that is not a call, the calls that follow still belong
-        // to that section.
+        // After a section's marker and text that is not a call, later calls still belong to that
+        // section.
         self.last = Some(winner.run.form());
         let rest = call.contest.raw.split_off(at);
         let is_text = call.status.is_withheld();
@@ -308,8 +307,8 @@ impl Router {
         (call.within.into(), rest)
     }
 
-    /// Passes text in which calls were read: the text is left out; if the tool is not listed, the
-    /// text is released, with one warning.
+    /// Passes text in which calls were read: the text is dropped, or, if the tool is not listed,
+    /// released with one warning.
     fn pass_call(&mut self, call: &mut CallReading, text: &str, out: &mut dyn Outlet) {
         let wrapper = std::mem::take(&mut call.wrapper);
         if wrapper > 0 && !call.status.is_withheld() {
@@ -320,7 +319,7 @@ impl Router {
         match call.status {
             CallStatus::Quoted => {
                 call.within = self.literal(call.within, text, out);
-                // Backticks in a quoted call do not open code after it.
+                // Backticks in a quoted call do not open code after the call.
                 self.position.quote.restart();
             }
             CallStatus::Unlisted { after_call: false } => {
@@ -336,7 +335,7 @@ impl Router {
             CallStatus::Released => call.within = self.literal(call.within, text, out),
             _ => {
                 if !self.emitter.has_calls() {
-                    // A section without a call: no part of the section can be reasoning.
+                    // A section without a call was read: no part of the section can be reasoning.
                     self.emitter.decide(Prose::Answer, out);
                 }
                 if let CallStatus::Unlisted { .. } = call.status {
@@ -368,8 +367,8 @@ impl Router {
         }
     }
 
-    /// Gives up the call: after `at` bytes the text is not a call. Returns the text that is to be
-    /// read again in another way: all of the text, if only markers and names were read.
+    /// Gives up the call: after `at` bytes the text is not a call. Returns the text that must be
+    /// read again in another way, which is all of the text if only markers and names were read.
     fn fail(
         &mut self,
         mut call: CallReading,
@@ -386,7 +385,7 @@ impl Router {
         let is_shallow = run.is_none_or(|run| run.is_shallow());
         let is_marked = is_open || run.is_some_and(|run| run.is_marked(Some(why)));
         let mut raw = call.contest.raw;
-        // The call in a wrapper is read again without it, and warns then.
+        // The call in a wrapper is read again without the wrapper, and causes its warning then.
         let is_again = is_shallow && call.wrapper > 0;
         if is_marked && !is_quoted && !is_again {
             self.emitter.warn(

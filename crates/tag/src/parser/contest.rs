@@ -1,5 +1,5 @@
-//! The text of an open call, read by each form that it may be, until one is left or what they have
-//! in common is enough.
+//! Reads the text of an open call with each form that may match, until one form is left or all have
+//! found enough in common.
 
 use crate::calls::{ArgumentsEnd, FoundCalls, Op, ReadStep, Why};
 use crate::dialect::Form;
@@ -8,14 +8,14 @@ use crate::run::Run;
 use json::Balance;
 use json::ToolList;
 
-/// The room for text at first, in bytes: most calls come in many small pieces.
+/// The initial capacity for text, in bytes: most calls arrive in many small pieces.
 const ROOM: usize = 256;
 
-/// Forms that read the same text; at least one.
+/// One or more forms that read the same text.
 #[derive(Debug)]
 pub(super) struct Contest {
     candidates: Vec<FormCandidate>,
-    /// The text since the last complete call. It is released when it turns out not to be a call.
+    /// The text since the last complete call. It is released if it turns out not to be a call.
     pub raw: String,
 }
 
@@ -39,7 +39,8 @@ impl FormCandidate {
         }
     }
 
-    /// Whether it reads a call: it has not failed, and does not search for one after other text.
+    /// Whether the form reads a call: it has not failed, and is not searching for a call after
+    /// other text.
     fn is_live(&self) -> bool {
         !self.has_failed() && !self.run.is_noise()
     }
@@ -69,13 +70,13 @@ impl FormCandidate {
 }
 
 impl Contest {
-    /// A contest of these forms, of which there is at least one. Of candidates that are alike the
-    /// first wins: the form of the last call comes first.
+    /// Creates a contest of one or more forms. The first of identical candidates wins, and the form
+    /// of the last call comes first.
     pub(super) fn new(mut forms: Vec<&'static Form>, last: Option<&'static Form>) -> Contest {
         forms.sort_by_key(|form| !last.is_some_and(|last| std::ptr::eq(last, *form)));
         let mut candidates: Vec<FormCandidate> = Vec::new();
         for form in forms {
-            // What several dialects write in the same way is read once.
+            // A form that several dialects share is read only once.
             if !candidates
                 .iter()
                 .any(|c| std::ptr::eq(c.run.form().call, form.call))
@@ -96,8 +97,8 @@ impl Contest {
     }
 
     /// Whether the text is more than the beginning of an answer: a candidate has read a marker that
-    /// does not occur in ordinary text, or all that came after the last complete call is white
-    /// space.
+    /// does not occur in ordinary text, or only white space has arrived since the last complete
+    /// call.
     pub(super) fn is_marked(&self) -> bool {
         self.raw.trim_ascii().is_empty()
             || self
@@ -106,14 +107,14 @@ impl Contest {
                 .any(|c| c.is_live() && c.run.is_marked(None))
     }
 
-    /// Whether the text is markers of a candidate and nothing more.
+    /// Whether the text consists only of a candidate's markers.
     pub(super) fn is_bare(&self) -> bool {
         self.candidates
             .iter()
             .any(|c| !c.has_failed() && c.at == self.raw.len() && c.run.is_bare())
     }
 
-    /// One form, whose call was named by what came before the text.
+    /// Creates a contest of one form for a call that was named before the text.
     pub(super) fn named(form: &'static Form, name: &str) -> Contest {
         let mut calls = FoundCalls::default();
         let run = Run::named(form, name, &mut calls);
@@ -123,18 +124,18 @@ impl Contest {
         }
     }
 
-    /// Whether one candidate is left.
+    /// Whether only one candidate is left.
     pub(super) fn is_alone(&self) -> bool {
         self.candidates.len() == 1
     }
 
-    /// The one candidate that is left, or the first of several.
+    /// Returns the remaining candidate, or the first of several.
     pub(super) fn first(&mut self) -> Option<&mut FormCandidate> {
         self.candidates.first_mut()
     }
 
-    /// Every candidate reads on in [`Contest::raw`]. Returns whether there is nothing to decide:
-    /// one candidate is left, and it needs more text.
+    /// Lets every candidate read on in [`Contest::raw`]. Returns whether nothing needs to be
+    /// decided: only one candidate is left, and it needs more text.
     pub(super) fn push(&mut self, tools: Option<&ToolList>) -> bool {
         if let [winner] = &mut self.candidates[..] {
             winner.push(&self.raw, tools, true);
@@ -143,8 +144,8 @@ impl Contest {
         self.candidates
             .iter_mut()
             .for_each(|c| c.push(&self.raw, tools, false));
-        // Candidates that still search for a call after other text decide nothing: if there is only
-        // one other candidate, it goes on as if it were alone.
+        // Candidates that still search for a call after other text decide nothing. If there is only
+        // one other candidate, it continues as if it were alone.
         let has_noise = self.candidates.iter().any(|c| c.run.is_noise());
         let mut others = self.candidates.iter_mut().filter(|c| c.is_live());
         if let (
@@ -163,8 +164,8 @@ impl Contest {
         false
     }
 
-    /// Reads a piece that is all inside the arguments of the one call that is left, and returns
-    /// true; or reads nothing.
+    /// If the whole piece is inside the arguments of the only remaining call, reads it and returns
+    /// true; otherwise reads nothing.
     #[inline]
     pub(super) fn push_arguments(&mut self, text: &str) -> bool {
         let [winner] = &mut self.candidates[..] else {
@@ -178,8 +179,8 @@ impl Contest {
         is_read
     }
 
-    /// Removes the candidates that failed. When all failed, the candidate that read most stays:
-    /// returns how far it read, and why no further.
+    /// Removes the candidates that failed. If all failed, keeps the candidate that read most, and
+    /// returns how far it read and why it failed; otherwise returns `None`.
     pub(super) fn failure(&mut self) -> Option<(usize, Why)> {
         if self.candidates.iter().any(|c| !c.has_failed()) {
             self.candidates.retain(|c| !c.has_failed());
@@ -198,7 +199,7 @@ impl Contest {
 
     /// Keeps the candidate that has read most.
     pub(super) fn keep_farthest(&mut self) {
-        // Of two that came as far, the one whose reason needs no warning.
+        // If two candidates read equally far, the one whose reason needs no warning wins.
         let is_quiet = |c: &FormCandidate| matches!(c.step, ReadStep::Fail(_, Why::NoCall));
         let farthest = self
             .candidates
@@ -210,9 +211,9 @@ impl Contest {
         }
     }
 
-    /// Keeps one candidate once one of them has a complete call, or all have begun to read
-    /// arguments: waiting longer would delay the name. A candidate that still searches for a call
-    /// after other text wins only if no other is left. Returns whether one candidate is left.
+    /// Keeps one candidate once any has a complete call, or all have begun to read arguments:
+    /// waiting longer would delay the name. A candidate that still searches for a call after other
+    /// text wins only if no other is left. Returns whether one candidate is left.
     pub(super) fn choose(&mut self) -> bool {
         if self.is_alone() {
             return true;
@@ -231,7 +232,8 @@ impl Contest {
             .iter()
             .enumerate()
             .filter(|(_, c)| counts(c) && is_whole(c));
-        // Of several, the form with more parts can read more of what may follow.
+        // If several calls are complete, the form with more parts can read more of the following
+        // text.
         let length = |c: &FormCandidate| (c.run.form().section.is_some(), c.run.form().call.len());
         let chosen = match whole.max_by_key(|(n, c)| (length(c), std::cmp::Reverse(*n))) {
             Some((n, _)) => Some(n),
@@ -243,10 +245,10 @@ impl Contest {
         chosen.is_some_and(|n| self.keep(n))
     }
 
-    /// The text has ended. The first candidate whose call is complete is left.
+    /// Ends the text, and keeps the first candidate whose call is complete.
     ///
     /// # Errors
-    /// Why the last candidate's call is not complete; the candidate that read most is left.
+    /// Returns why the last candidate's call is incomplete, and keeps the candidate that read most.
     pub(super) fn finish(&mut self, cut: bool, tools: Option<&ToolList>) -> Result<(), Why> {
         let mut failure = Why::EndInCall;
         for n in 0..self.candidates.len() {
@@ -271,64 +273,65 @@ impl Contest {
     }
 }
 
-/// The readings of the next byte that failed before. The byte is not read in these ways again.
+/// The readings that failed at the next byte. The byte is not read in these ways again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Exclusion {
     #[default]
     Nothing,
     /// Forms without a marker, which may begin a message.
     Unmarked,
-    /// Markers, too.
+    /// Also markers.
     All,
-    /// Wrappers, too: the byte is text.
+    /// Also wrappers: the byte is text.
     Wrapped,
 }
 
-// A call from its first marker to the end of its last one.
+// A call, from its first marker to the end of its last marker.
 
-/// A call, several that belong together, or text that may still turn out to be one.
+/// A call, several related calls, or text that may still turn out to be a call.
 #[derive(Debug)]
 pub(super) struct CallReading {
-    /// What the text around it is. A call that counts ends reasoning.
+    /// The kind of the surrounding text. A call that counts ends reasoning.
     pub within: Prose,
-    /// The readings of its first byte that have failed if this is not a call.
+    /// The readings of the first byte that have failed if this text is not a call.
     pub exclusion: Exclusion,
     pub status: CallStatus,
     pub contest: Contest,
-    /// How many bytes before the first marker are a wrapper of another dialect.
+    /// How many bytes before the first marker belong to another dialect's wrapper.
     pub wrapper: usize,
 }
 
-/// What has been emitted of the text that [`Contest`] keeps.
+/// How much was emitted of the text that [`Contest`] keeps.
 #[derive(Debug)]
 pub(super) enum CallStatus {
-    /// Nothing: the text has no name so far.
+    /// Nothing was emitted: the text contains no name so far.
     Nothing,
-    /// A call that is not complete. The byte that closes its arguments is held back until it is, so
-    /// that nobody runs a call that the text may still turn into something else.
+    /// A call that is incomplete. The byte that closes its arguments is held back until the call is
+    /// complete, so that nobody runs a call that may still turn out to be text.
     Open {
         gate: CallGate,
-        /// The end of reasoning may still retract the call, so that its last byte waits for the end
-        /// of the text.
+        /// Whether the end of reasoning may still retract the call, so that its last byte waits for
+        /// the end of the text.
         waits: bool,
     },
     /// A complete call.
     Complete,
-    /// Nothing: the call follows a quotation mark. It is read to its end, so that nothing inside it
-    /// is taken for a call, and released as text.
+    /// Nothing was emitted: the call follows a quotation mark. The call is read to its end, so that
+    /// its content is not mistaken for another call, and is released as text.
     Quoted,
-    /// Nothing: the tool is not in the list. The call is read and released as a quoted one is.
+    /// Nothing was emitted: the tool is not listed. The call is read and released like a quoted
+    /// call.
     Unlisted {
-        /// The same text has a call that counts, so that it cannot be released.
+        /// Whether the same text contains a call that counts, so that the text cannot be released.
         after_call: bool,
     },
-    /// Nothing, after an unlisted call that was released. What belongs to the same section is
-    /// released, too.
+    /// Nothing was emitted after an unlisted call was released. Text of the same section is
+    /// released too.
     Released,
 }
 
 impl CallReading {
-    /// A call before its first byte.
+    /// Creates a call before its first byte.
     pub(super) fn new(
         contest: Contest,
         within: Prose,
@@ -349,14 +352,14 @@ impl CallReading {
         })
     }
 
-    /// The call is in this wrapper, which no form reads.
+    /// Records that the call is in this wrapper, which no form reads.
     pub(super) fn wrap(&mut self, wrapper: &str) {
         self.wrapper = wrapper.len();
         self.contest.skip(wrapper);
     }
 
-    /// Whether another event may come before the rest of the call: a part of it was emitted, or its
-    /// marker was read, which ordinary text does not have.
+    /// Whether another event may arrive before the rest of the call: part of the call was emitted,
+    /// or its marker, which does not occur in ordinary text, was read.
     pub(super) fn goes_on(&self) -> bool {
         match self.status {
             CallStatus::Nothing => self.contest.is_marked(),
@@ -367,7 +370,7 @@ impl CallReading {
 }
 
 impl CallStatus {
-    /// Whether the call at hand is not emitted and will be text.
+    /// Whether the current call is not emitted and will become text.
     pub(super) fn is_withheld(&self) -> bool {
         matches!(
             self,
@@ -375,7 +378,7 @@ impl CallStatus {
         )
     }
 
-    /// Whether arguments are emitted as they come.
+    /// Whether arguments are emitted as they arrive.
     pub(super) fn is_direct(&self) -> bool {
         match self {
             CallStatus::Open { gate, .. } => !gate.is_closed(),
@@ -384,11 +387,11 @@ impl CallStatus {
     }
 }
 
-// Holds back the end of a call that the text may still retract: what follows the arguments may
+// Holds back the end of a call that the text may still retract: the text after the arguments may
 // show that it is not a call, or reasoning may end after it.
 
-/// The arguments of one call. All pass but the bytes from the one that closes them, so that nobody
-/// takes the call for complete.
+/// Passes on the arguments of one call, except from the byte that closes them, so that nobody takes
+/// the call for complete.
 #[derive(Debug, Default)]
 pub(super) struct CallGate {
     balance: Balance,
@@ -397,13 +400,13 @@ pub(super) struct CallGate {
 }
 
 impl CallGate {
-    /// Whether the arguments are complete: what follows is held back.
+    /// Whether the arguments are complete, so that all following text is held back.
     pub(super) fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    /// The part of this piece that may be emitted now. `end` comes from the engine, so that most
-    /// pieces are not searched for the end a second time.
+    /// Returns the part of this piece that may be emitted now. `end` comes from the engine, so that
+    /// most pieces are not searched for the end a second time.
     pub(super) fn pass<'t>(&mut self, text: &'t str, end: ArgumentsEnd) -> &'t str {
         if self.is_closed {
             self.held.push_str(text);
@@ -422,7 +425,7 @@ impl CallGate {
         now
     }
 
-    /// The bytes that did not pass.
+    /// Returns the bytes that were held back.
     pub(super) fn into_held(self) -> String {
         self.held
     }

@@ -1,51 +1,51 @@
-//! What a choice emits, and what is held back because reasoning may still end later: the beginning
-//! of a message, and the last bytes of calls.
+//! Emits the findings of a choice, and holds back text that reasoning may still affect: the
+//! beginning of a message, and the last bytes of calls.
 //!
 //! Many templates write the opening marker of reasoning into the prompt, so that a message begins
-//! inside reasoning without it (<https://github.com/vllm-project/vllm/issues/13125>). Where the
-//! prompt is not known, only the closing marker shows that.
+//! inside reasoning without the marker (<https://github.com/vllm-project/vllm/issues/13125>). If
+//! the prompt is unknown, only the closing marker reveals the reasoning.
 
 use crate::dialect::PromptReasoning;
 use crate::outlet::{CallPiece, Outlet, Prose};
 use event::payload::RetractReason;
 use std::collections::HashSet;
 
-/// How much of the beginning of a message is held back where its prompt is not known, in bytes.
+/// How many bytes at the beginning of a message are held back if its prompt is unknown.
 const WINDOW: usize = 256;
 
-/// The way out of one choice; see the module.
+/// The output of one choice; see the module.
 #[derive(Debug)]
 pub(super) struct Emitter {
     prefilled: PromptReasoning,
     unclosed: Unclosed,
-    /// How many calls have begun.
+    /// The number of calls that have begun.
     calls: i64,
-    /// The bytes of ids, names and arguments that were emitted since the last text was added to the
+    /// How many bytes of ids, names and arguments were emitted since text was last added to the
     /// beginning.
     emitted: usize,
-    /// A warning says that text is not a call.
+    /// Whether a warning has reported text that is not a call.
     has_warned: bool,
     /// The ids that the model has written.
     ids: HashSet<String>,
-    /// Complete calls that may be retracted: their indexes, and the end of their arguments, which
-    /// is held back.
+    /// Complete calls that may still be retracted: their indexes, and the end of their arguments,
+    /// which is held back.
     whole: Vec<(i64, String)>,
 }
 
-/// What may have left reasoning open. Its closing marker may still come then, and retracts the
-/// calls before it.
+/// A possible cause of open reasoning. If there is a cause, a closing marker may still arrive and
+/// retract the calls before it.
 #[derive(Debug)]
 enum Unclosed {
     Nothing,
-    /// The prompt, whose end is not known. The beginning of the message is held back until it is
-    /// long enough to decide.
+    /// The prompt, whose end is unknown. The beginning of the message is held back until it is long
+    /// enough to decide.
     Prompt(Option<Backlog>),
-    /// The call of this index, which began inside reasoning and ended it.
+    /// The call with this index, which began inside reasoning and ended it.
     Call(i64),
 }
 
 impl Emitter {
-    /// The way out of a message; `has_prompt`: the end of its prompt is known.
+    /// Creates the output of a message; `has_prompt` means that the end of the prompt is known.
     pub(super) fn new(prefilled: PromptReasoning, has_prompt: bool) -> Emitter {
         let beginning = (prefilled != PromptReasoning::No).then(Backlog::default);
         let unclosed = if has_prompt {
@@ -72,7 +72,8 @@ impl Emitter {
         }
     }
 
-    /// What takes events now: the beginning while it is held back.
+    /// Returns the current receiver of events: the beginning while it is held back, otherwise
+    /// `out`.
     fn outlet<'o>(&'o mut self, out: &'o mut dyn Outlet) -> &'o mut dyn Outlet {
         if let Unclosed::Prompt(Some(beginning)) = &mut self.unclosed {
             beginning
@@ -86,7 +87,8 @@ impl Emitter {
         self.beginning().is_some()
     }
 
-    /// How many bytes of text decide what the beginning is; `None` once that is decided.
+    /// Returns how many more bytes of text decide the kind of the beginning; `None` once it is
+    /// decided.
     pub(super) fn room(&self) -> Option<usize> {
         self.beginning()
             .map(|beginning| WINDOW + 1 - beginning.size())
@@ -96,13 +98,13 @@ impl Emitter {
         self.calls > 0
     }
 
-    /// Whether the marker that ends reasoning may come after text of the answer.
+    /// Whether a marker that ends reasoning may follow text of the answer.
     pub(super) fn may_end_reasoning(&self) -> bool {
         !matches!(self.unclosed, Unclosed::Nothing)
     }
 
-    /// Text of the answer, unless it may still turn out to be reasoning. Returns what the text
-    /// after it is.
+    /// Emits text of the answer, unless the text may still turn out to be reasoning. Returns the
+    /// kind of the text after it.
     pub(super) fn text(&mut self, text: &str, out: &mut dyn Outlet) -> Prose {
         if text.is_empty() {
             return Prose::Answer;
@@ -121,15 +123,15 @@ impl Emitter {
         prose
     }
 
-    /// Text that was read and is in no event: markers, and calls.
+    /// Reports text that appears in no event: markers and calls.
     pub(super) fn left_out(&mut self, text: &str, out: &mut dyn Outlet) {
         self.emitted = 0;
         self.outlet(out).left_out(text);
         self.limit(0, out);
     }
 
-    /// A call begins within this text. `always`: its marker ends reasoning for good. Returns
-    /// whether the end of reasoning may still retract the call.
+    /// Begins a call within this kind of text. `always` means that the call's marker ends reasoning
+    /// for good. Returns whether the end of reasoning may still retract the call.
     pub(super) fn begin_call(&mut self, always: bool, within: Prose, out: &mut dyn Outlet) -> bool {
         if always {
             self.settle_prompt(out);
@@ -149,33 +151,35 @@ impl Emitter {
         }
     }
 
-    /// An empty piece of the last call.
+    /// Returns an empty piece of the last call.
     pub(super) fn piece<'p>(&self) -> CallPiece<'p> {
         CallPiece::of(self.calls - 1)
     }
 
-    /// A piece of a call. A piece without a field is not emitted.
+    /// Emits a piece of a call. An empty piece is not emitted.
     pub(super) fn call(&mut self, mut piece: CallPiece<'_>, out: &mut dyn Outlet) {
-        // Kimi K2 writes the id of an earlier call at times. `tc-accumulate` makes one for the
+        // Kimi K2 sometimes repeats the id of an earlier call. `tc-accumulate` generates an id for
+        // the second call.
         // second call.
         piece.id = piece.id.filter(|id| self.ids.insert((*id).to_owned()));
         let empty = CallPiece::of(piece.index);
         if piece == empty {
             return;
         }
-        // How much of a call has been read depends on how the text was split. What is emitted does
+        // How much of a call was read depends on how the text was split; the emitted events must
         // not.
         self.emitted += piece.size();
         self.limit(self.emitted, out);
         self.outlet(out).call(piece);
     }
 
-    /// The last call is complete, and waits for the end of the text with the end of its arguments.
+    /// Holds back the end of the last call's arguments until the end of the text; the call is
+    /// complete.
     pub(super) fn keep_end(&mut self, held: String) {
         self.whole.push((self.calls - 1, held));
     }
 
-    /// The last call, of which `read` bytes have been read, is not a call.
+    /// Retracts the last call, of which `read` bytes were read.
     pub(super) fn retract_last(&mut self, read: usize, out: &mut dyn Outlet) {
         self.limit(read, out);
         let index = self.calls - 1;
@@ -183,7 +187,7 @@ impl Emitter {
             .retract(index, RetractReason::Unparsed.name());
     }
 
-    /// A message for people.
+    /// Emits a warning for people.
     pub(super) fn warn(
         &mut self,
         code: &'static str,
@@ -195,13 +199,13 @@ impl Emitter {
         self.outlet(out).warning(code, message, raw);
     }
 
-    /// Whether a warning says that text is not a call.
+    /// Whether a warning has reported text that is not a call.
     pub(super) fn has_warned(&self) -> bool {
         self.has_warned
     }
 
-    /// Decides that the message begins with the answer, once the beginning with these bytes of a
-    /// call is longer than the window.
+    /// Decides that the message begins with the answer, once the beginning and these bytes of a
+    /// call together exceed the window.
     fn limit(&mut self, bytes: usize, out: &mut dyn Outlet) {
         if self
             .beginning()
@@ -211,7 +215,8 @@ impl Emitter {
         }
     }
 
-    /// Decides what the beginning is, if it is still held back. Calls in reasoning do not count.
+    /// Decides the kind of the beginning, if it is still held back. Calls in reasoning do not
+    /// count.
     pub(super) fn decide(&mut self, prose: Prose, out: &mut dyn Outlet) {
         let Unclosed::Prompt(beginning) = &mut self.unclosed else {
             return;
@@ -226,7 +231,7 @@ impl Emitter {
         beginning.release(prose, out);
     }
 
-    /// The prompt has not opened reasoning.
+    /// Decides that the prompt did not open reasoning.
     pub(super) fn settle_prompt(&mut self, out: &mut dyn Outlet) {
         self.decide(Prose::Answer, out);
         if let Unclosed::Prompt(_) = self.unclosed {
@@ -234,14 +239,15 @@ impl Emitter {
         }
     }
 
-    /// The same before the first text.
+    /// Like `settle_prompt`, but only before the first text.
     pub(super) fn begin_in_answer(&mut self) {
         if self.beginning().is_some_and(Backlog::is_empty) {
             self.unclosed = Unclosed::Nothing;
         }
     }
 
-    /// Before the first text: holds no beginning back where the prompt seldom opens reasoning.
+    /// Before the first text: does not hold back the beginning if the prompt seldom opens
+    /// reasoning.
     pub(super) fn emit_beginning(&mut self) {
         if let (Unclosed::Prompt(beginning), PromptReasoning::Perhaps) =
             (&mut self.unclosed, self.prefilled)
@@ -250,9 +256,9 @@ impl Emitter {
         }
     }
 
-    /// The marker that ends reasoning came where no reasoning was open; `is_first` says that no
-    /// text of the message came before it. What came before it was reasoning, and its calls do not
-    /// count.
+    /// Handles a marker that ends reasoning when no reasoning was open. The text before it was
+    /// reasoning, whose calls do not count. `is_first` means that no text of the message came
+    /// before the marker.
     pub(super) fn end_reasoning_late(&mut self, is_first: bool, out: &mut dyn Outlet) {
         match self.unclosed {
             Unclosed::Prompt(Some(_)) => self.decide(Prose::Reasoning, out),
@@ -263,7 +269,7 @@ impl Emitter {
         self.end_reasoning(out);
     }
 
-    /// The marker that ends reasoning came: the calls that waited for it count.
+    /// Handles the marker that ends reasoning: the calls that waited for it count.
     pub(super) fn end_reasoning(&mut self, out: &mut dyn Outlet) {
         self.unclosed = Unclosed::Nothing;
         out.reasoning_ended();
@@ -283,7 +289,7 @@ impl Emitter {
         );
     }
 
-    /// The text has ended; `cut`: before its own end.
+    /// Ends the text. `cut` means that the text was cut off.
     pub(super) fn finish(&mut self, cut: bool, out: &mut dyn Outlet) {
         let is_reasoning = cut && self.prefilled == PromptReasoning::Usually && !self.has_calls();
         self.decide(Prose::reasoning_if(is_reasoning), out);
@@ -306,7 +312,8 @@ impl Emitter {
         }
     }
 
-    /// The text was cut while calls waited: whether the model meant them is unknown.
+    /// Gives up the calls that waited when the text was cut off, because it is unknown whether the
+    /// model meant them.
     fn give_up(&mut self, out: &mut dyn Outlet) {
         if self.whole.is_empty() {
             return;
@@ -322,20 +329,20 @@ impl Emitter {
         );
     }
 
-    /// The caller retracts the calls that waited.
+    /// Forgets the calls that waited, because the caller retracts them.
     pub(super) fn forget(&mut self) {
         self.whole.clear();
     }
 }
 
-// The beginning of a message, held back until it is clear whether it is reasoning or the answer.
+// The beginning of a message, held back until it is known to be reasoning or the answer.
 
-/// An outlet that keeps what it takes.
+/// An outlet that stores its input.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
-    /// In the order of the text.
+    /// The items in the order of the text.
     items: Vec<HeldItem>,
-    /// How much text the items are, in bytes.
+    /// The length of the items' text, in bytes.
     size: usize,
     has_calls: bool,
 }
@@ -347,7 +354,7 @@ enum HeldItem {
     LeftOut(String),
     Call {
         index: i64,
-        /// Its id, name and arguments.
+        /// The call's id, name and arguments.
         texts: [Option<String>; 3],
         done: bool,
     },
@@ -356,22 +363,22 @@ enum HeldItem {
 }
 
 impl Backlog {
-    /// Whether nothing came so far.
+    /// Whether the backlog has received nothing so far.
     pub(crate) fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// How much text is held back, in bytes.
+    /// Returns how much text is held back, in bytes.
     pub(crate) fn size(&self) -> usize {
         self.size
     }
 
-    /// Whether a call came, even one that was retracted.
+    /// Whether a call was received, even if it was retracted.
     pub(crate) fn has_calls(&self) -> bool {
         self.has_calls
     }
 
-    /// Whether all that came is reasoning and markers.
+    /// Whether only reasoning and markers were received.
     pub(crate) fn is_reasoning(&self) -> bool {
         self.items.iter().all(|item| {
             matches!(
@@ -381,12 +388,13 @@ impl Backlog {
         })
     }
 
-    /// Emits everything as it came.
+    /// Emits everything as it was received.
     pub(crate) fn replay(self, out: &mut dyn Outlet) {
         self.release(Prose::Answer, out);
     }
 
-    /// Emits everything: as it came, or all text as reasoning, in which calls do not count.
+    /// Emits everything: either as it was received, or with all text as reasoning, in which calls
+    /// do not count.
     pub(super) fn release(self, prose: Prose, out: &mut dyn Outlet) {
         let is_reasoning = prose == Prose::Reasoning;
         for item in self.items {

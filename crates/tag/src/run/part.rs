@@ -1,4 +1,4 @@
-//! The parts of a call, one after the other.
+//! Reads the parts of a call, one after the other.
 
 use crate::calls::{Context, FoundCalls, Op, ReadStep, Why, is_name_char};
 use crate::dialect::{CallPart, NameForm, StartTag};
@@ -12,8 +12,8 @@ use event::Raw;
 use json::{Balance, ToolList};
 
 impl Run {
-    /// Reads a piece that is all inside the arguments of a call, and returns true; or reads
-    /// nothing. Arguments inside JSON are most of what calls are made of.
+    /// If the whole piece is inside a call's arguments, reads it and returns true; otherwise reads
+    /// nothing. Most text of calls is arguments inside JSON.
     #[inline]
     pub(crate) fn arguments(&mut self, text: &str, calls: &mut FoundCalls) -> bool {
         match (&mut self.engine, self.place) {
@@ -22,8 +22,8 @@ impl Run {
         }
     }
 
-    /// Takes the next piece. `is_alone`: no other form reads the same text, so that a name is
-    /// emitted before the marker after it is complete.
+    /// Reads the next piece. `is_alone` means that no other form reads the same text, so that a
+    /// name is emitted before the marker after it is complete.
     pub(crate) fn push(
         &mut self,
         text: &str,
@@ -46,7 +46,7 @@ impl Run {
                 FormPlace::Noise => self.noise(rest),
                 FormPlace::Over => ReadStep::Done(0),
                 FormPlace::Part(n) if n >= self.form.call.len() => {
-                    // All parts were read, and none of them completed the call before.
+                    // All parts were read, and none of them has completed the call.
                     self.whole(calls);
                     (self.place, self.tail) = (FormPlace::Between, n);
                     ReadStep::Whole(0)
@@ -64,11 +64,11 @@ impl Run {
         }
     }
 
-    /// The text has ended, or was cut; `at` bytes of it were read. Returns how many bytes of it
+    /// Ends the text; `at` of its bytes were already read. Returns how many bytes of the text
     /// belong to the calls.
     ///
     /// # Errors
-    /// Why the last call is not complete.
+    /// Returns why the last call is incomplete.
     pub(crate) fn finish(
         &mut self,
         text: &str,
@@ -136,7 +136,7 @@ impl Run {
     }
 }
 
-/// Whether the text may end before these parts: free text and its marker may be missing there.
+/// Whether the text may end before these parts: free text and the marker before it may be missing.
 fn may_lack(parts: &[CallPart]) -> bool {
     match parts {
         [CallPart::Space(_), parts @ ..] => may_lack(parts),
@@ -188,7 +188,7 @@ impl Run {
         }
     }
 
-    /// A part that an engine reads.
+    /// Reads a part with an engine.
     fn by_engine(
         &mut self,
         n: usize,
@@ -227,7 +227,7 @@ impl Run {
         }
     }
 
-    /// The engine of a part; `None` where the text does not decide it.
+    /// Returns the engine of a part, or `None` if the text does not decide it yet.
     fn engine_of(&self, n: usize, part: &'static CallPart, text: &str) -> Option<Engine> {
         let form = self.form;
         Some(match part {
@@ -246,19 +246,19 @@ impl Run {
                 };
                 Engine::Params(Box::new(Params::new(params, outside, &self.name)))
             }
-            // Some models write their arguments as JSON in the place of parameters, too.
+            // Some models write their arguments as JSON in place of parameters.
             _ => Engine::Json(None),
         })
     }
 
-    /// The call is complete with this part.
+    /// Completes the call with this part.
     fn complete(&mut self, n: usize, length: usize, calls: &mut FoundCalls) -> ReadStep {
         self.whole(calls);
         self.place = FormPlace::Tail(n + 1);
         ReadStep::Whole(length)
     }
 
-    /// Skips `at` bytes, of which `most` may come.
+    /// Skips `at` bytes of white space, up to the limit `most`.
     fn pass_gap(&mut self, n: usize, at: usize, most: usize, text: &str) -> ReadStep {
         match self.gap(at, most) {
             Some(failed) => failed,
@@ -270,7 +270,7 @@ impl Run {
     fn author(&mut self, n: usize, until: &[&str], text: &str, context: &Context<'_>) -> ReadStep {
         let at = text.find(|c| !is_name_char(c));
         let word = &text[..at.unwrap_or(text.len())];
-        // Without a marker before it, the name of a listed tool is the one word that is not prose.
+        // Without a marker before it, only the name of a listed tool is distinguishable from prose.
         let may = match at {
             _ if !context.strict => true,
             None => context.may_become(word),
@@ -289,7 +289,7 @@ impl Run {
         ReadStep::On(length)
     }
 
-    /// Follows what an engine that reads whole calls has found.
+    /// Records what an engine that reads whole calls has found.
     fn follow(&mut self, ops: &[Op]) {
         for op in ops {
             match op {
@@ -323,7 +323,7 @@ impl Run {
         if header != NameForm::Counted && !context.may_become(word) {
             return fail(context.refusal_of_start(word));
         }
-        // The marker after the name may have begun, so that the name is complete.
+        // The marker after the name may have begun, in which case the name is complete.
         let ends = text[at..]
             .chars()
             .next()
@@ -366,8 +366,8 @@ impl Run {
         self.on(n + 1, at)
     }
 
-    /// Whether the form has the id after its part `n`, the name. The call is emitted once the id is
-    /// known.
+    /// Whether the form has the id after part `n`, the name. The call is then emitted once the id
+    /// is known.
     fn has_id_after(&self, n: usize) -> bool {
         self.form.call[n..]
             .iter()
@@ -436,8 +436,8 @@ impl Run {
                 fail(Why::InvalidTag)
             };
         };
-        // `<toolbox` does not begin with `<tool`. The tag must also be valid at each character of its
-        // end marker, as it is checked when the text comes in pieces.
+        // `<toolbox` does not begin with `<tool`. The tag must be valid at each character of its
+        // end marker, because this is also checked when the text arrives in pieces.
         let is_tag = |(more, _)| may_be_attributes(&inner[..end + more], tag.end);
         if !tag.end.char_indices().all(is_tag) {
             return fail(Why::InvalidTag);
@@ -467,7 +467,7 @@ impl Run {
         self.on(n + 1, after)
     }
 
-    /// The arguments as one JSON object, or nothing before the next marker.
+    /// Reads the arguments as one JSON object, or nothing before the next marker.
     fn json_arguments(
         &mut self,
         n: usize,
@@ -497,7 +497,7 @@ impl Run {
         self.complete(n, end, calls)
     }
 
-    /// Before the first byte of the arguments.
+    /// Reads the text before the first byte of the arguments.
     fn begin_json(&mut self, n: usize, text: &str, calls: &mut FoundCalls) -> ReadStep {
         let at = space(text);
         if let Some(failed) = self.gap(at, LONGEST) {
@@ -535,7 +535,7 @@ fn may_end(parts: &[CallPart]) -> bool {
 }
 
 /// Whether a header is an id without a name. Kimi K2 writes bare numbers
-/// (<https://github.com/vllm-project/vllm/pull/46127>), and copies ids that clients made up:
+/// (<https://github.com/vllm-project/vllm/pull/46127>), and copies ids that clients invented:
 /// `call_3`, `call00003`, `toolu_…` (<https://github.com/vllm-project/vllm/pull/32146>).
 fn is_counter(word: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
@@ -548,7 +548,8 @@ fn is_counter(word: &str) -> bool {
     }
 }
 
-/// The one tool that takes these arguments: its schema declares each of them, and they are valid.
+/// Returns the only tool that accepts these arguments: its schema declares each argument, and they
+/// are valid. Returns `None` if there is no such tool, or more than one.
 fn taker<'a>(arguments: &str, context: &Context<'a>) -> Option<&'a str> {
     let tools = context.tools?;
     let object = Raw::parse(arguments).ok()?;
@@ -560,9 +561,9 @@ fn taker<'a>(arguments: &str, context: &Context<'a>) -> Option<&'a str> {
     takers.next().filter(|_| takers.next().is_none())
 }
 
-/// The tool's name in `functions.NAME:COUNTER`. Kimi K2 leaves out `functions.` at times
-/// (<https://github.com/vllm-project/vllm/pull/27565>). A word that names no listed tool in this
-/// form stays as it is.
+/// Returns the tool's name from `functions.NAME:COUNTER`. Kimi K2 sometimes omits `functions.`
+/// (<https://github.com/vllm-project/vllm/pull/27565>). A word that does not name a listed tool in
+/// this form is returned unchanged.
 fn counted<'t>(word: &'t str, context: &Context<'_>) -> &'t str {
     let name = word.rsplit_once(':').map_or(word, |(name, _)| name);
     let short = name.strip_prefix("functions.").unwrap_or(name);

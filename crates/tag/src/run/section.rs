@@ -1,4 +1,4 @@
-//! The text around the calls of a section.
+//! Reads the text around the calls of a section.
 
 use crate::calls::{FoundCalls, ReadStep, Why};
 use crate::dialect::{CallPart, first};
@@ -26,7 +26,7 @@ impl Run {
         ReadStep::On(0)
     }
 
-    /// In a section before its first call.
+    /// Reads the text in a section before its first call.
     pub(super) fn inside(&mut self, text: &str) -> ReadStep {
         let at = space(text);
         if let Some(failed) = self.gap(at, GAP) {
@@ -37,14 +37,15 @@ impl Run {
         }
         let close = self.form.section.as_ref().map_or(&[][..], |s| s.close);
         match self.find(close, &text[at..]) {
-            // A section without a call says explicitly that the model calls no tool.
+            // By a section without a call the model explicitly calls no tool.
             Match::Full(n) => ReadStep::Done(at + n),
             Match::Partial => ReadStep::More(at),
             Match::No => {
                 let marks = first(self.form.call);
                 self.place = match self.find(marks, &text[at..]) {
                     Match::Partial => return ReadStep::More(at),
-                    // After the same marker another dialect writes JSON, in which no call begins.
+                    // Another dialect writes JSON after the same marker, and no call begins in that
+                    // JSON.
                     Match::No
                         if marks.is_empty()
                             || self.whole > 0
@@ -60,8 +61,8 @@ impl Run {
         }
     }
 
-    /// Text of the answer between the section's opening marker and its first call. If the text is
-    /// short, the call after it counts; a new run reads that call.
+    /// Reads text of the answer between the section's opening marker and its first call. If this
+    /// text is short, the call after it counts and is read by a new run.
     pub(super) fn noise(&mut self, text: &str) -> ReadStep {
         let close = self.form.section.as_ref().map_or(&[][..], |s| s.close);
         for (at, _) in text.char_indices() {
@@ -87,7 +88,7 @@ impl Run {
         ReadStep::More(text.len())
     }
 
-    /// The markers that may follow a complete call: each may be missing.
+    /// Reads the optional markers that may follow a complete call.
     pub(super) fn tail(&mut self, n: usize, text: &str) -> ReadStep {
         let at = space(text);
         self.tail = n;
@@ -111,7 +112,7 @@ impl Run {
         ReadStep::On(0)
     }
 
-    /// After a call: another, the end of the section, or a marker too many.
+    /// Reads the text after a call: another call, the end of the section, or a superfluous marker.
     pub(super) fn between(&mut self, text: &str, calls: &mut FoundCalls) -> ReadStep {
         let at = space(text);
         if at > GAP {
@@ -122,7 +123,7 @@ impl Run {
         let mut perhaps = rest.is_empty();
         if let Some(section) = section {
             if let Some(length) = self.find(section.close, rest).full_or(&mut perhaps) {
-                // It closes a call without the section's opening marker, too.
+                // The marker also closes a call that had no opening marker of a section.
                 self.place = FormPlace::Closed;
                 return ReadStep::On(at + length);
             }
@@ -142,8 +143,8 @@ impl Run {
                 }
             }
         }
-        // A closing marker that the model wrote twice, or that of another dialect. A fence that opens
-        // the next call is not one.
+        // A closing marker that the model wrote twice, or that belongs to another dialect. A fence
+        // that opens the next call is not a closing marker.
         let another = find(first(self.form.call), rest);
         perhaps |= another == Match::Partial;
         let own = self.form.call.last().and_then(CallPart::marks);
@@ -164,7 +165,7 @@ impl Run {
             ReadStep::Done(0)
         }
     }
-    /// After the end of the section: markers too many that close it again.
+    /// Reads superfluous closing markers after the end of the section.
     pub(super) fn closed(&mut self, text: &str, calls: &mut FoundCalls) -> ReadStep {
         let at = space(text);
         if at > GAP {
