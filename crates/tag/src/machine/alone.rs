@@ -1,10 +1,11 @@
-//! Calls in forms that prose can have, too, of a model that is not known to write one of them.
+//! Handles calls in forms that also occur in prose, of a model that is not known to use one of
+//! these forms.
 //!
-//! Such a call counts only where it is alone: nothing but white space and reasoning is beside the
-//! call, the call names a tool of the request, and its arguments fit the tool's schema. Only the
-//! end of the text shows that, so two parsers read the text side by side: one reads all forms; the
-//! other one, here called the certain parser, reads only the forms with markers that prose does not
-//! have. As soon as the parser of all forms finds other text, the findings of the certain parser
+//! Such a call counts only if it is alone: only white space and reasoning are next to it, the call
+//! names a tool of the request, and its arguments fit the tool's schema. This is certain only at
+//! the end of the text, so two parsers read the text in parallel: one parses all forms; the other
+//! one, called the certain parser here, parses only the forms with markers that do not occur in
+//! prose. As soon as the parser of all forms finds other text, the findings of the certain parser
 //! count.
 
 use crate::outlet::{CallPiece, Outlet};
@@ -12,7 +13,7 @@ use crate::parser::{Backlog, Parser};
 use json::ToolList;
 use std::rc::Rc;
 
-/// Why a call in such a form is text.
+/// The reason for treating a call in such a form as text.
 const WHY: &str = "not a call: prose can have this form, too, and the arguments do not fit the \
     tool, or the text was cut";
 
@@ -30,7 +31,7 @@ pub(super) struct AloneReading {
 struct AloneFound {
     kept: Backlog,
     calls: Vec<WholeCall>,
-    /// There is text beside the calls, or a call was retracted.
+    /// Whether there is text next to the calls, or a call was retracted.
     is_text: bool,
 }
 
@@ -42,7 +43,7 @@ struct WholeCall {
 }
 
 impl AloneReading {
-    /// A reading before the first text, by a parser of all forms.
+    /// Creates a reading before the first text, with a parser of all forms.
     pub(super) fn new(parser: Parser, tools: Option<Rc<ToolList>>) -> AloneReading {
         AloneReading {
             parser,
@@ -52,8 +53,8 @@ impl AloneReading {
         }
     }
 
-    /// Reads the next piece of the text with both parsers. Returns `true` while it is open whose
-    /// findings count; else `out` has received all findings of the `certain` parser.
+    /// Reads the next piece of the text with both parsers. Returns `true` while it is undecided
+    /// whose findings count; otherwise `out` has received all findings of the `certain` parser.
     pub(super) fn push(&mut self, text: &str, certain: &mut Parser, out: &mut dyn Outlet) -> bool {
         self.parser.push(text, &mut self.found);
         certain.push(text, &mut self.certain);
@@ -62,24 +63,24 @@ impl AloneReading {
             return false;
         }
         if self.found.calls.is_empty() && self.certain.is_reasoning() {
-            // Both parsers have found the same.
+            // Both parsers have found the same so far.
             std::mem::take(&mut self.certain).replay(out);
             self.found.kept = Backlog::default();
         }
         true
     }
 
-    /// As [`Parser::begin_in_answer`].
+    /// Like [`Parser::begin_in_answer`].
     pub(super) fn begin_in_answer(&mut self) {
         self.parser.begin_in_answer();
     }
 
-    /// Another event comes, so the findings of the certain parser count.
+    /// Handles another event, after which the findings of the certain parser count.
     pub(super) fn give_up(self, out: &mut dyn Outlet) {
         self.certain.replay(out);
     }
 
-    /// Ends the text. `cut`: the text ended before its own end.
+    /// Ends the text. `cut` means that the text was cut off.
     pub(super) fn finish(mut self, cut: bool, certain: &mut Parser, out: &mut dyn Outlet) {
         self.parser.finish(cut, &mut self.found);
         certain.finish(cut, &mut self.certain);

@@ -1,4 +1,4 @@
-//! One choice of a stream, whose text is read.
+//! One choice of a stream whose text is parsed.
 
 use crate::look::Look;
 use crate::machine::alone::AloneReading;
@@ -14,20 +14,21 @@ use std::collections::HashSet;
 pub(super) struct TagChoice {
     number: u32,
     parser: Parser,
-    /// The reading that counts if calls are alone, while that is possible.
+    /// The reading that counts if calls are alone; `None` once that is impossible.
     alone: Option<Box<AloneReading>>,
-    /// The reading that finds calls which stay text, if those deserve a warning.
+    /// The reading that finds calls which stay text; `None` if they do not deserve a warning.
     leftover: Option<Box<LeftoverReading>>,
-    /// The provider sent calls of its own, so that all text is text.
+    /// Whether the provider sent native calls, so that all text is text.
     pub is_native: bool,
-    /// Its parser was given text since the last event that interrupts all choices.
+    /// Whether the choice's parser has received text since the last event that interrupted all
+    /// choices.
     pub has_text: bool,
-    /// The indexes of the calls that were emitted and hold.
+    /// The indexes of the calls that were emitted and not retracted.
     calls: Vec<i64>,
 }
 
 impl TagChoice {
-    /// A choice of this number, before its first text.
+    /// Creates a choice with this number, before its first text.
     pub(super) fn new(
         number: u32,
         parser: Parser,
@@ -45,8 +46,8 @@ impl TagChoice {
         }
     }
 
-    /// Takes the next piece of the text. Passes the line on where the text is all that its parser
-    /// finds.
+    /// Reads the next piece of the text. Forwards the line unchanged if the parser finds only this
+    /// text.
     #[inline]
     pub(super) fn text(&mut self, text: &str, warned: &HashSet<String>, sink: &mut dyn Sink) {
         if self.is_native || text.is_empty() {
@@ -75,7 +76,8 @@ impl TagChoice {
         events.flush();
     }
 
-    /// Reasoning came by itself before the text, so that the text is the answer.
+    /// Handles reasoning that arrived in its own events before the text, so that the text is the
+    /// answer.
     pub(super) fn begin_in_answer(&mut self) {
         if let Some(alone) = &mut self.alone {
             alone.begin_in_answer();
@@ -86,7 +88,7 @@ impl TagChoice {
         self.parser.begin_in_answer();
     }
 
-    /// Something else came: text that is held back came before it.
+    /// Handles another event: text that is held back precedes the event.
     pub(super) fn interrupt(&mut self, warned: &HashSet<String>, sink: &mut dyn Sink) {
         let alone = self.alone.take();
         if let Some(leftover) = &mut self.leftover {
@@ -100,9 +102,9 @@ impl TagChoice {
         });
     }
 
-    /// A call of the provider's own wins over what leaked of it into the text. The calls of the
-    /// text are retracted before it goes on, since it may take their indexes, and what follows in
-    /// the text is text.
+    /// Handles a native call, which takes precedence over its copy in the text. The text's calls
+    /// are retracted before the native call is emitted, because it may use their indexes, and later
+    /// text is not parsed.
     pub(super) fn begin_native(&mut self, warned: &HashSet<String>, sink: &mut dyn Sink) {
         if std::mem::replace(&mut self.is_native, true) {
             return;
@@ -132,8 +134,8 @@ impl TagChoice {
         Events::new(sink, self.number, &mut self.calls, warned).warning(DROPPED, message, "");
     }
 
-    /// The text has ended; `cut`: before its own end. Returns what to warn of, if a call has
-    /// stayed text that is in a form which `read` does not search for.
+    /// Ends the text. `cut` means that the text was cut off. Returns a warning if a call stayed
+    /// text because `read` does not search for its form; otherwise `None`.
     pub(super) fn finish(
         &mut self,
         cut: bool,
@@ -143,7 +145,7 @@ impl TagChoice {
         sink: &mut dyn Sink,
     ) -> Option<String> {
         let alone = self.alone.take();
-        // What has been alone to the end counts, or has a warning of its own.
+        // If the calls were alone to the end, they count or have a warning of their own.
         let leftover = self.leftover.take().filter(|_| alone.is_none());
         self.emit(warned, sink, |parser, events| match alone {
             Some(alone) => alone.finish(cut, parser, events),
@@ -153,7 +155,7 @@ impl TagChoice {
         leftover.finish(cut, read, !is_tag)
     }
 
-    /// Warns of a call that has stayed text.
+    /// Warns about a call that stayed text.
     pub(super) fn warn_unread(
         &mut self,
         what: &str,
@@ -175,31 +177,31 @@ impl TagChoice {
     }
 }
 
-// What a parser finds, as events.
+// Converts a parser's output to events.
 
 /// The name of the command in the warnings it emits.
 pub(super) const SOURCE: &str = "tag-parse";
-/// How much of a text goes into a warning, in bytes.
+/// The maximum length of the text in a warning, in bytes.
 const SHOWN: usize = 64 * 1024;
 
-/// The outlet of one choice while its parser takes one piece of text. Texts that follow each other
-/// become one event.
+/// The outlet of one choice while its parser reads one piece of text. Consecutive texts become one
+/// event.
 pub(super) struct Events<'e> {
     sink: &'e mut dyn Sink,
     choice: u32,
-    /// The indexes of the calls that were emitted and hold.
+    /// The indexes of the calls that were emitted and not retracted.
     calls: &'e mut Vec<i64>,
-    /// The warnings that were in the input, as [`warning_key`] has them.
+    /// The warnings that the input already contained, as returned by [`warning_key`].
     warned: &'e HashSet<String>,
-    /// Text that is not emitted yet.
+    /// Text that was not emitted yet.
     text: String,
-    /// That text is reasoning.
+    /// Whether `text` is reasoning.
     is_reasoning: bool,
-    /// An event was emitted.
+    /// Whether an event was emitted.
     has_emitted: bool,
 }
 
-/// The identity of a warning.
+/// Returns the identity of a warning.
 pub(super) fn warning_key(code: &str, raw: &str) -> String {
     format!("{code} {raw}")
 }
@@ -222,12 +224,12 @@ impl<'e> Events<'e> {
         }
     }
 
-    /// Whether this text of the answer is all that was found.
+    /// Whether this text of the answer is the only finding.
     pub(super) fn is_only(&self, text: &str) -> bool {
         !self.has_emitted && !self.is_reasoning && self.text == text
     }
 
-    /// Emits the text that is left.
+    /// Emits the remaining text.
     pub(super) fn flush(&mut self) {
         if self.text.is_empty() {
             return;
@@ -254,7 +256,7 @@ impl<'e> Events<'e> {
         self.has_emitted = true;
     }
 
-    /// An event that is not text follows.
+    /// Prepares for an event that is not text.
     fn interrupt(&mut self) {
         self.flush();
         self.has_emitted = true;
@@ -299,8 +301,8 @@ impl Outlet for Events<'_> {
 
     fn retract(&mut self, index: i64, reason: &'static str) {
         self.interrupt();
-        // A call that was retracted before for another reason is not in the list. Most are the last
-        // one.
+        // A call that was already retracted for another reason is not in the list. Usually the call
+        // is the last one.
         if let Some(at) = self.calls.iter().rposition(|call| *call == index) {
             self.calls.remove(at);
             self.sink.emit(

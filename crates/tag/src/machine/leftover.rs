@@ -1,7 +1,7 @@
-//! Calls that stay text, although an option would read them.
+//! Detects calls that stay text although an option would parse them.
 //!
-//! A parser of all forms reads the text beside the parser whose findings count. Where only the
-//! former finds a call of a listed tool, one warning names the option.
+//! A parser of all forms reads the text in parallel with the parser whose findings count. If only
+//! the former finds a call of a listed tool, a warning names the option.
 
 use crate::dialect::Dialect;
 use crate::look::Look;
@@ -11,8 +11,9 @@ use crate::parser::Parser;
 /// The code of the warning.
 pub(super) const UNREAD: &str = "tag_unread";
 
-/// How much text is searched for such calls, in bytes, where something in it can begin one: the text
-/// goes on to the reader meanwhile, so that nobody else bounds what the parser keeps of it.
+/// How much text is searched for such calls, in bytes, if it contains a possible beginning of a
+/// call. The text is forwarded to the reader meanwhile, so nothing else limits what the parser
+/// stores.
 const MOST: usize = 1 << 20;
 
 /// The parser of all forms, and the calls that it has found; see the module.
@@ -20,22 +21,22 @@ const MOST: usize = 1 << 20;
 pub(super) struct LeftoverReading {
     parser: Parser,
     found: LeftoverFound,
-    /// How much text the parser was given.
+    /// How many bytes of text the parser has received.
     read: usize,
-    /// The first call that is complete: its tool, and the dialect of its form.
+    /// The first complete call: its tool, and the dialect of its form.
     first: Option<(String, &'static Dialect)>,
 }
 
 #[derive(Debug, Default)]
 struct LeftoverFound {
-    /// The names of the tools, in the order of the calls.
+    /// The tools' names in the order of the calls.
     names: Vec<String>,
     /// The index of the first complete call.
     complete: Option<usize>,
 }
 
 impl LeftoverReading {
-    /// A reading before the first text, by a parser of all forms.
+    /// Creates a reading before the first text, with a parser of all forms.
     pub(super) fn new(parser: Parser) -> LeftoverReading {
         LeftoverReading {
             parser,
@@ -45,12 +46,12 @@ impl LeftoverReading {
         }
     }
 
-    /// Whether nothing of this text can begin anything; see [`Parser::passes`].
+    /// Whether no part of the text can begin a marker; see [`Parser::passes`].
     pub(super) fn passes(&mut self, text: &str) -> bool {
         self.first.is_some() || self.parser.passes(text)
     }
 
-    /// Reads the next piece of the text. Returns whether it reads on.
+    /// Reads the next piece of the text. Returns whether the reading continues.
     pub(super) fn push(&mut self, text: &str) -> bool {
         if self.first.is_none() {
             self.read += text.len();
@@ -60,20 +61,20 @@ impl LeftoverReading {
         self.first.is_some() || self.read < MOST
     }
 
-    /// As [`Parser::begin_in_answer`].
+    /// Like [`Parser::begin_in_answer`].
     pub(super) fn begin_in_answer(&mut self) {
         self.parser.begin_in_answer();
     }
 
-    /// As [`Parser::interrupt`].
+    /// Like [`Parser::interrupt`].
     pub(super) fn interrupt(&mut self) {
         if self.first.is_none() {
             self.parser.interrupt(&mut self.found);
         }
     }
 
-    /// Ends the text, in which the parser that counts has found no call. Returns the warning, if
-    /// there is a call in a form that `read` does not search for. `is_native`: the model was asked
+    /// Ends the text, in which the parser that counts found no call. Returns a warning if there is
+    /// a call in a form that `read` does not search for. `is_native` means that the model was asked
     /// for native calls.
     pub(super) fn finish(mut self, cut: bool, read: &Look, is_native: bool) -> Option<String> {
         if self.first.is_none() {

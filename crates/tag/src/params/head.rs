@@ -1,31 +1,31 @@
-//! The text before a value: a start tag, or elements with the name and the type.
+//! Parses the text before a value: a start tag, or elements with the name and the type.
 
 use crate::dialect::{ParamForm, TagStyle, Typing};
 use crate::mark::{Match, attribute, may_be_attributes, starts, tag_end};
 use event::cut;
 use std::borrow::Cow;
 
-/// The longest head, in bytes.
+/// The maximum length of a head, in bytes.
 const LONGEST: usize = 4096;
 
 /// The head of one parameter.
 #[derive(Debug)]
 pub(super) struct ParamHead {
-    /// Its length in bytes.
+    /// The length of the head in bytes.
     pub length: usize,
     pub name: String,
     pub hint: TypeHint,
-    /// The marker that ends its value.
+    /// The marker that ends the value.
     pub closer: Cow<'static, str>,
-    /// The parameter has no text: `<a/>`.
+    /// Whether the parameter has no text: `<a/>`.
     pub is_empty: bool,
-    /// The name holds signs of its tag, which is damaged.
+    /// Whether the name contains punctuation of its tag, which is damaged.
     pub has_signs: bool,
-    /// A marker between the name and the value is missing.
+    /// Whether a marker between the name and the value is missing.
     pub lacks_marker: bool,
 }
 
-/// The type of a value by its head.
+/// The type of a value according to its head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TypeHint {
     Unknown,
@@ -34,7 +34,7 @@ pub(super) enum TypeHint {
 }
 
 impl ParamForm {
-    /// The head that `text` begins with.
+    /// Parses the head at the beginning of `text`.
     pub(super) fn head(&self, text: &str) -> Match<ParamHead> {
         let mut best: HeadRead<ParamHead> = Err(Match::No);
         for (n, open) in self.open.iter().enumerate() {
@@ -67,18 +67,18 @@ impl ParamForm {
     }
 }
 
-/// What was read; or, as the error, the result for the head as a whole: [`Match::Partial`] or
+/// A parsed part; or, as the error, the result for the whole head: [`Match::Partial`] or
 /// [`Match::No`].
 type HeadRead<T> = Result<T, Match<ParamHead>>;
 
-/// A place in a text.
+/// A position in a text.
 struct HeadReader<'t> {
     text: &'t str,
     at: usize,
 }
 
 impl<'t> HeadReader<'t> {
-    /// The head that ends here, of a parameter with text.
+    /// Returns the head of a parameter with text, ending at this position.
     fn head(&self, name: &str, hint: TypeHint, closer: impl Into<Cow<'static, str>>) -> ParamHead {
         ParamHead {
             length: self.at,
@@ -113,7 +113,8 @@ impl<'t> HeadReader<'t> {
         }
     }
 
-    /// The text before a marker, without the beginning of another one or one of `stops` in it.
+    /// Reads the text before a marker. The text must not contain the beginning of another marker or
+    /// one of `stops`.
     fn word(&mut self, close: &str, stops: &[char]) -> HeadRead<&'t str> {
         let first = close.chars().next().unwrap_or('<');
         let ends = |c| c == first || stops.contains(&c);
@@ -123,7 +124,7 @@ impl<'t> HeadReader<'t> {
         Ok(text)
     }
 
-    /// The name between `key`, perhaps the type, and the marker before the value.
+    /// Reads the name after `key`, an optional type, and the marker before the value.
     fn plain(
         &mut self,
         key: (&str, &str),
@@ -160,12 +161,12 @@ impl<'t> HeadReader<'t> {
                     hint = kind_hint(self.word(close, &[])?);
                     self.space()?;
                 }
-                // The type and the value may begin alike.
+                // The type and the value may begin with the same text.
                 Match::Partial => return Err(Match::Partial),
                 Match::No => {}
             }
         }
-        // Busy servers lose the marker before the value
+        // Busy servers sometimes lose the marker before the value
         // (<https://github.com/vllm-project/vllm/issues/49249>).
         let lacks_marker = match starts(value.0, self.rest()) {
             Match::Full(length) => {
@@ -193,7 +194,7 @@ impl<'t> HeadReader<'t> {
         })
     }
 
-    /// A name without the marker after it, directly before the one of the value.
+    /// Reads a name without the marker after it, directly before the marker of the value.
     fn unclosed_name(&mut self, value: (&str, &'static str)) -> HeadRead<ParamHead> {
         let name = self.word(value.0, &['\n'])?.trim();
         Ok(ParamHead {
@@ -217,12 +218,12 @@ impl<'t> HeadReader<'t> {
         }
         let length = tag_end(self.rest(), end);
         let attributes = &self.rest()[..length.unwrap_or(self.rest().len())];
-        // A second tag before the end of this one: the text is not a tag, and waiting for its end
-        // would hold back the call.
+        // Another tag opens before the end of this one: the text is not a tag, and waiting for its
+        // end would hold back the call.
         if attributes.contains(open) {
             return Err(Match::No);
         }
-        // What is not attributes may hold the value and the next tag.
+        // Text that is not attributes may contain the value and the next tag.
         if !may_be_attributes(attributes, end) {
             return Err(Match::No);
         }
@@ -235,7 +236,7 @@ impl<'t> HeadReader<'t> {
         let attributes = short.unwrap_or(attributes);
         let name = attribute(attributes, name).ok_or(Match::No)?;
         let hint = match typing {
-            // DeepSeek keeps its flag where it leaves out the prefix of its tags
+            // DeepSeek keeps its flag even if it omits the prefix of its tags
             // (<https://github.com/anomalyco/opencode/issues/34676>).
             Typing::Schema => flag_hint(attributes, "string"),
             Typing::Flag(flag) => flag_hint(attributes, flag),
@@ -249,9 +250,9 @@ impl<'t> HeadReader<'t> {
         })
     }
 
-    /// The name between two markers, which the closing marker has again.
+    /// Reads the name between two markers. The closing marker repeats the name.
     fn repeated(&mut self, open: &str, end: &str, close: (&str, &str)) -> HeadRead<ParamHead> {
-        // A closing marker may begin as an opening one does.
+        // A closing marker may begin with the same text as an opening marker.
         if let Match::Full(_) = starts(close.0, self.rest()) {
             return Err(Match::No);
         }
@@ -281,8 +282,8 @@ impl<'t> HeadReader<'t> {
     }
 }
 
-/// The name of an element that a text begins with, or nothing. It may begin with a hyphen, as
-/// options of programs do (<https://github.com/vllm-project/vllm-ascend/issues/12815>).
+/// Returns the element name at the beginning of a text, or an empty text. A name may begin with a
+/// hyphen, like command-line options (<https://github.com/vllm-project/vllm-ascend/issues/12815>).
 pub(crate) fn element_name(text: &str) -> &str {
     let word = text.strip_prefix('-').unwrap_or(text);
     if !word.starts_with(|c: char| c.is_alphabetic() || c == '_') {
@@ -294,7 +295,7 @@ pub(crate) fn element_name(text: &str) -> &str {
     &text[..end]
 }
 
-/// The type of a value by the attribute that says whether it is a string.
+/// Returns the type of a value by the attribute that says whether it is a string.
 fn flag_hint(attributes: &str, flag: &str) -> TypeHint {
     match attribute(attributes, flag).as_deref().map(str::trim) {
         Some("true" | "True" | "1") => TypeHint::String,
@@ -303,7 +304,7 @@ fn flag_hint(attributes: &str, flag: &str) -> TypeHint {
     }
 }
 
-/// The type of a value by the name of a JSON type.
+/// Returns the type of a value by the name of a JSON type.
 fn kind_hint(kind: &str) -> TypeHint {
     match kind.trim() {
         "string" | "str" => TypeHint::String,

@@ -1,5 +1,5 @@
-//! One value. It is emitted as it comes where it can only be a string, and held back until its end
-//! where its type depends on it.
+//! Reads one value. The value is emitted as it arrives if it can only be a string, and held back
+//! until its end if its type depends on its text.
 
 use crate::calls::FoundCalls;
 use crate::dialect::{ParamForm, TagStyle};
@@ -17,19 +17,20 @@ const MISFIT: &str = "a value is not of the type that its parameter asks for and
 pub(super) struct ParamValue {
     form: &'static ParamForm,
     hint: TypeHint,
-    /// It is a string and is emitted as it comes.
+    /// Whether the value is a string that is emitted as it arrives.
     is_streaming: bool,
-    /// A line end that is taken off if the value ends with it.
+    /// A line end that is removed if the value ends after it.
     pending: String,
     /// The text that is held back.
     held: String,
-    /// The place at which the value may have ended: the length of `held` there, and `pending`.
+    /// The state at which the value may have ended: the length of `held`, and `pending`; `None`
+    /// while the value has not ended.
     mark: Option<(usize, String)>,
     scratch: Vec<u8>,
 }
 
 impl ParamValue {
-    /// The value of a parameter with this hint and this schema.
+    /// Creates the value of a parameter with this hint and this schema.
     pub(super) fn new(
         form: &'static ParamForm,
         hint: TypeHint,
@@ -55,13 +56,13 @@ impl ParamValue {
         }
     }
 
-    /// Whether the value is emitted as it comes: its entities and CDATA sections must be replaced
-    /// before.
+    /// Whether the value is emitted as it arrives. Its entities and CDATA sections must then be
+    /// decoded before.
     pub(super) fn is_streaming(&self) -> bool {
         self.is_streaming
     }
 
-    /// The next piece of its text.
+    /// Reads the next piece of the value's text.
     pub(super) fn text(&mut self, piece: &str, calls: &mut FoundCalls) {
         if piece.is_empty() {
             return;
@@ -80,7 +81,7 @@ impl ParamValue {
         self.pending.push_str(&piece[kept.len()..]);
     }
 
-    /// The next piece of a CDATA section, of which nothing is taken off.
+    /// Reads the next piece of a CDATA section, from which no line end is removed.
     pub(super) fn data(&mut self, piece: &str, calls: &mut FoundCalls) {
         self.keep_pending(calls);
         self.emit(piece, calls);
@@ -109,7 +110,7 @@ impl ParamValue {
         }
     }
 
-    /// The value may have ended here: what follows is held back.
+    /// Marks a possible end of the value: the text after it is held back.
     pub(super) fn suspend(&mut self) {
         self.mark
             .get_or_insert_with(|| (self.held.len(), self.pending.clone()));
@@ -120,7 +121,7 @@ impl ParamValue {
         self.mark.is_some()
     }
 
-    /// The value had not ended.
+    /// Continues the value, because it had not ended.
     pub(super) fn resume(&mut self, calls: &mut FoundCalls) {
         if self.mark.take().is_some() && self.is_streaming {
             let held = std::mem::take(&mut self.held);
@@ -128,7 +129,7 @@ impl ParamValue {
         }
     }
 
-    /// The value had ended.
+    /// Ends the value at the mark, because it had ended there.
     pub(super) fn cut(&mut self) {
         if let Some((length, pending)) = self.mark.take() {
             self.held.truncate(length);
@@ -136,7 +137,7 @@ impl ParamValue {
         }
     }
 
-    /// The value is complete.
+    /// Completes the value.
     pub(super) fn end(mut self, typed: &ValueType<'_>, calls: &mut FoundCalls) {
         if self.pending == "\r" {
             self.keep_pending(calls);
@@ -152,7 +153,7 @@ impl ParamValue {
     }
 
     fn convert(&self, typed: &ValueType<'_>, out: &mut String) -> Conversion {
-        // A value that may be a string keeps its bytes, with the tags.
+        // A value that may be a string keeps its bytes, including the tags.
         if let TagStyle::Element { prefix } = self.form.style
             && !typed.allows(JsonType::String)
             && let Some(converted) = tree(&self.held, prefix, typed, self.form, out)
@@ -175,15 +176,15 @@ impl ParamValue {
     }
 }
 
-// Entities and CDATA sections in values.
+// Decodes entities and CDATA sections in values.
 
-/// The markers of text in which closers do not count.
+/// The markers of text in which closing markers do not count.
 pub(super) const DATA: (&str, &str) = ("<![CDATA[", "]]>");
 
-/// The longest entity, in bytes, as in `&#x10ffff;`.
+/// The maximum length of an entity, in bytes, as in `&#x10ffff;`.
 const LONGEST: usize = 10;
 
-/// The entity that `text` begins with: its length, and the text that it means.
+/// Returns the length of the entity at the beginning of `text`, and the text that it stands for.
 pub(super) fn entity(text: &str) -> Match<(usize, String)> {
     let Some(rest) = text.strip_prefix('&') else {
         return Match::No;
@@ -206,7 +207,7 @@ pub(super) fn entity(text: &str) -> Match<(usize, String)> {
 }
 
 impl ParamForm {
-    /// The text of a whole value, its entities and CDATA sections replaced.
+    /// Returns the text of a whole value with its entities and CDATA sections decoded.
     pub(crate) fn plain<'t>(&self, text: &'t str) -> Cow<'t, str> {
         if !self.is_xml || !(text.contains(DATA.0) || text.contains('&')) {
             return Cow::Borrowed(text);
@@ -240,16 +241,16 @@ impl ParamForm {
     }
 }
 
-// Elements inside elements, as the objects and arrays that a schema asks for: `<a><x>1</x></a>` is
-// `{"x":1}`.
+// Converts nested elements to the objects and arrays that a schema declares: `<a><x>1</x></a>`
+// becomes `{"x":1}`.
 
-/// How deep elements may nest; deeper ones are text.
+/// The maximum nesting of elements; deeper elements are text.
 const MAX_DEPTH: u32 = 64;
 
-/// Appends the JSON of the text of an element that consists of elements, where the schema asks for
-/// an object or an array. `prefix` precedes each tag. An object has a member for each element; an
-/// array has an item for each, whatever its name. Returns whether all values fit the schema;
-/// `None`, with nothing appended, where the text or the schema is another.
+/// Appends the JSON of an element's text that consists of elements, if the schema declares an
+/// object or an array. `prefix` precedes each tag. An object gets a member for each element; an
+/// array gets an item for each element, regardless of its name. Returns whether all values fit the
+/// schema, or `None`, with nothing appended, if the text or the schema does not qualify.
 pub(super) fn tree(
     text: &str,
     prefix: &str,
@@ -315,7 +316,7 @@ impl Tree<'_> {
         Some(converted)
     }
 
-    /// The elements that a text consists of: their names and their texts.
+    /// Returns the names and texts of the elements that a text consists of.
     fn children<'t>(&self, text: &'t str) -> Option<Vec<(&'t str, &'t str)>> {
         let mut rest = text;
         let mut children = Vec::new();
@@ -339,8 +340,8 @@ impl Tree<'_> {
         Some(children)
     }
 
-    /// The text before the closing tag that belongs to `name`, and the text after it. Elements of
-    /// the same name may nest.
+    /// Returns the text before the closing tag that matches `name`, and the text after the tag.
+    /// Elements of the same name may nest.
     fn body<'t>(&self, name: &str, text: &'t str) -> Option<(&'t str, &'t str)> {
         let open = format!("{}<{name}>", self.prefix);
         let close = format!("{}</{name}>", self.prefix);

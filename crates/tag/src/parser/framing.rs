@@ -1,19 +1,19 @@
-//! White space that belongs to the frame of a message and not to its text: templates write line
+//! Removes white space that frames a message and is not part of its text: templates write line
 //! breaks around calls and reasoning.
 //!
-//! White space alone between two markers, calls or ends of the text is left out. So are the line
-//! breaks at both ends of reasoning and those between reasoning and the answer. All other white
-//! space is text.
+//! White space that is alone between two markers, calls or ends of the text is dropped. So are the
+//! line breaks at both ends of reasoning and those between reasoning and the answer. All other
+//! white space is text.
 
 use crate::outlet::{CallPiece, Outlet, Prose};
 
-/// The most white space that is held back, in bytes. More is text.
+/// The maximum white space that is held back, in bytes. Longer white space is text.
 const GAP: usize = 256;
 
-/// What precedes the next byte of text.
+/// What comes before the next byte of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Edge {
-    /// Nothing: the text begins here.
+    /// Nothing: the next byte is the first.
     #[default]
     Start,
     /// A marker or a call.
@@ -31,17 +31,18 @@ pub(super) struct FramingSpace {
     held: String,
     /// The length of the white space at the end of the text, emitted or held back.
     run: usize,
-    /// The text before the next byte, and `held`, are reasoning.
+    /// Whether the text before the next byte, and `held`, are reasoning.
     is_reasoning: bool,
 }
 
 impl FramingSpace {
-    /// Whether text of the answer is emitted as it comes.
+    /// Whether text of the answer is emitted as it arrives.
     pub(super) fn is_in_answer(&self) -> bool {
         self.edge == Edge::Text && !self.is_reasoning
     }
 
-    /// Whatever is held back is decided, since another event comes or the text has ended.
+    /// Decides about the held-back white space, because another event arrives or the text has
+    /// ended.
     pub(super) fn interrupt(&mut self, out: &mut dyn Outlet) {
         if matches!(self.edge, Edge::Start | Edge::Text) {
             self.release(out)
@@ -65,7 +66,7 @@ impl FramingSpace {
         }
     }
 
-    /// Takes white space, which is held back while it may be framing.
+    /// Reads white space, which is held back while it may be framing.
     fn hold(&mut self, space: &str, out: &mut dyn Outlet) {
         self.run += space.len();
         self.held.push_str(space);
@@ -75,7 +76,7 @@ impl FramingSpace {
         }
     }
 
-    /// A marker or a call follows.
+    /// Handles a marker or a call.
     fn frame(&mut self, out: &mut dyn Outlet) {
         self.leave_out(out);
         if self.edge != Edge::ReasoningEnd {
@@ -89,7 +90,8 @@ impl FramingSpace {
             if self.edge == Edge::Text {
                 self.edge = Edge::Marker;
             }
-            // What is held back at the beginning is the beginning of this text, too.
+            // White space held back at the beginning of the message is also the beginning of this
+            // text.
             if self.edge != Edge::Start {
                 self.leave_out(out);
             }
@@ -143,11 +145,11 @@ fn emit(is_reasoning: bool, text: &str, out: &mut dyn Outlet) {
     }
 }
 
-/// An outlet that takes white space out of what frames a message.
+/// An outlet that drops white space that frames a message.
 pub(super) struct Framed<'f> {
-    /// What is held back.
+    /// The white space that is held back.
     pub framing: &'f mut FramingSpace,
-    /// Takes the rest.
+    /// Receives everything else.
     pub out: &'f mut dyn Outlet,
 }
 

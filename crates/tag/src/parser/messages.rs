@@ -22,13 +22,14 @@ use crate::parser::router::{Mode, OpenHeader, Router, TextEnd, Transition};
 use event::cut;
 use std::rc::Rc;
 
-/// The longest header, in bytes.
+/// The maximum length of a header, in bytes.
 const LONGEST: usize = 512;
-/// The most white space between two messages, or before the body of a message to a tool, in bytes.
+/// The maximum white space between two messages, or before the body of a message to a tool, in
+/// bytes.
 const GAP: usize = 256;
 const MESSAGE: &str = "<|message|>";
 const START: &[&str] = &["<|start|>"];
-/// The markers that end a body, where nothing or another header follows.
+/// The markers that end a body if no text or another header follows.
 const ENDS: &[&str] = &["<|end|>", "<|return|>", "<|call|>", "<|eom|>", "<|eot|>"];
 /// The markers in a header.
 const TOKENS: &[&str] = &["<|start|>", "<|channel|>", "<|constrain|>", MESSAGE];
@@ -50,33 +51,33 @@ static BODY: Form = Form {
     residue: &[],
 };
 
-/// Who is to read a message.
+/// The recipient of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Recipient {
     User,
-    /// The model itself: the message is reasoning.
+    /// The model itself, so the message is reasoning.
     Model,
-    /// A tool; the flag: it is named as one (`functions.NAME`).
+    /// A tool. The flag is set if the header names it as a tool (`functions.NAME`).
     Tool(String, bool),
 }
 
 impl Router {
-    /// A header, up to its end.
+    /// Reads a header up to its end.
     pub(super) fn header(
         &mut self,
         header: OpenHeader,
         text: &str,
         out: &mut dyn Outlet,
     ) -> Transition {
-        // Search no farther than the longest header, so that text with many beginnings of headers
-        // takes linear time.
+        // Search no farther than the maximum header length, so that text with many beginnings of
+        // headers takes linear time.
         let end = cut(text, LONGEST + MESSAGE.len()).find(MESSAGE);
         let fields = &text[..end.unwrap_or(text.len())];
         if !is_header(fields, end.is_some()) {
             if !header.is_quoted && cut(fields, LONGEST).contains("to=") {
                 self.residue.get_or_insert("to=");
             }
-            // It is text of the state that it came from.
+            // The text is not a header: it belongs to the state before.
             let mode = match header.body {
                 Some(prose) => Mode::Body(prose, Exclusion::All),
                 None => Mode::Answer(Exclusion::All),
@@ -93,11 +94,11 @@ impl Router {
         if header.is_quoted {
             let prose = self.literal(Prose::Answer, &text[..length], out);
             self.position.is_example = true;
-            // The body is quoted as its header is.
+            // The body is quoted because its header is.
             self.position.quote.cite();
             return (prose.into(), ReadStep::On(length));
         }
-        // Headers mark reasoning, so that a prompt for them does not open it.
+        // Headers mark reasoning, so a prompt for them does not open reasoning.
         self.emitter.settle_prompt(out);
         self.position.restart();
         let recipient = self.recipient(fields, out);
@@ -130,8 +131,8 @@ impl Router {
         (mode, ReadStep::On(length))
     }
 
-    /// Who is to read the message with this header. A model that writes a tool as the channel, or
-    /// its name with framing, means that tool.
+    /// Returns the recipient of the message with this header. A model that writes a tool as the
+    /// channel, or a tool's name with framing, means that tool.
     fn recipient(&self, header: &str, out: &mut dyn Outlet) -> Recipient {
         let found = recipient(header);
         let (word, is_function) = match &found {
@@ -154,7 +155,7 @@ impl Router {
         }
     }
 
-    /// The body of a message for the user or for the model itself: just as it is, up to its end.
+    /// Reads the body of a message for the user or for the model itself, unchanged up to its end.
     pub(super) fn body(
         &mut self,
         prose: Prose,
@@ -184,7 +185,7 @@ impl Router {
             }
             self.literal(prose, &text[emitted..at], out);
             emitted = at;
-            // A marker in a string of JSON is data.
+            // A marker in a JSON string is data.
             if self.position.quote.is_data() {
                 continue;
             }
@@ -212,7 +213,8 @@ impl Router {
         (Mode::body(prose), ReadStep::On(text.len()))
     }
 
-    /// Before the body of a message to a tool: its first byte decides how its call is written.
+    /// Reads the text before the body of a message to a tool: the first byte of the body decides
+    /// how the call is written.
     pub(super) fn tool_body(
         &mut self,
         name: String,
@@ -257,7 +259,7 @@ impl Router {
         (mode, ReadStep::On(0))
     }
 
-    /// The text has ended outside calls, in this way; `held` was held back.
+    /// Ends the text outside calls, in this way; `held` was held back.
     pub(super) fn finish_text(
         &mut self,
         mode: &Mode,
@@ -283,7 +285,7 @@ impl Router {
                 let message = "not a call: the text ends inside the message header";
                 self.emitter.warn("tag_unparsed", message, held, out);
             }
-            // The end decides that no longer marker comes.
+            // At the end of the text, no longer marker can follow.
             Mode::Answer(Exclusion::Nothing | Exclusion::Unmarked) if self.drops(held) => {
                 self.emitter.warn(
                     DROPPED,
@@ -303,7 +305,7 @@ impl Router {
     }
 }
 
-/// Whether the message with this header is reasoning; `None` where the text is not the header of a
+/// Whether the message with this header is reasoning; `None` if the text is not the header of a
 /// message to the user or the model.
 pub(crate) fn header_is_reasoning(header: &str) -> Option<bool> {
     let header = header
@@ -316,7 +318,8 @@ pub(crate) fn header_is_reasoning(header: &str) -> Option<bool> {
     }
 }
 
-/// The state that the end of the prompt leads to: a body, or none where it is not a header.
+/// Returns the state after the prompt: the body of a message, or `None` if the prompt does not end
+/// with a header.
 pub(super) fn prefilled(prefill: &str) -> Option<Mode> {
     let header = prefill[prefill.rfind(START[0])?..]
         .strip_suffix(MESSAGE)
@@ -328,7 +331,7 @@ pub(super) fn prefilled(prefill: &str) -> Option<Mode> {
     })
 }
 
-/// Whether a text is a header or, if it is not complete, the beginning of one.
+/// Whether a text is a header or, if it is incomplete, the beginning of a header.
 fn is_header(text: &str, is_complete: bool) -> bool {
     if text.len() > LONGEST {
         return false;
@@ -352,8 +355,8 @@ fn is_header(text: &str, is_complete: bool) -> bool {
     true
 }
 
-/// Whether the role of this header is the assistant's, or missing. A model may go on and write the
-/// user's message, too.
+/// Whether the role in this header is the assistant's, or missing. A model may continue with the
+/// user's message.
 fn is_assistants(header: &str) -> bool {
     let Some(at) = header.rfind(START[0]) else {
         return true;
@@ -363,7 +366,7 @@ fn is_assistants(header: &str) -> bool {
     matches!(role, "" | "assistant") || role.starts_with("to=")
 }
 
-/// Who is to read the message with this header.
+/// Returns the recipient of the message with this header.
 fn recipient(header: &str) -> Recipient {
     let to = header.rfind("to=").map(|at| {
         let name = &header[at + 3..];
@@ -382,8 +385,8 @@ fn recipient(header: &str) -> Recipient {
     }
 }
 
-/// The channel that a header names. The last of several counts: a model that begins its header anew
-/// does not end the first (<https://github.com/ggml-org/llama.cpp/issues/27720>).
+/// Returns the channel that a header names. The last of several counts, because a model may restart
+/// its header without ending the first (<https://github.com/ggml-org/llama.cpp/issues/27720>).
 fn channel(header: &str) -> Option<&str> {
     let at = header.rfind("<|channel|>")? + "<|channel|>".len();
     header[at..]

@@ -1,4 +1,4 @@
-//! What all states of a parser share.
+//! Data shared by all states of a parser.
 
 use crate::dialect::Form;
 use crate::look::Look;
@@ -9,12 +9,12 @@ use crate::quote::Quote;
 use json::ToolList;
 use std::rc::Rc;
 
-/// A step of a parser's state machine: the next state, and how much of the text is read. Of the
-/// kinds of [`ReadStep`] only `On`, `More` and `Back` occur.
+/// A step of a parser's state machine: the next state, and how much of the text is consumed. Only
+/// the `On`, `More` and `Back` steps of [`ReadStep`] occur.
 pub(super) type Transition = (Mode, crate::calls::ReadStep);
 
-/// What outlives a state. Each state is a method, in a file of its own: it takes its state and the
-/// text at hand.
+/// Data that outlives a state. Each state is a method in its own file, which receives its state and
+/// the current text.
 #[derive(Debug)]
 pub(super) struct Router {
     pub look: Rc<Look>,
@@ -23,26 +23,27 @@ pub(super) struct Router {
     pub emitter: Emitter,
     /// The form of the last call.
     pub last: Option<&'static Form>,
-    /// The first marker of calls that stayed text, outside quotations.
+    /// The first marker of calls that stayed text outside quotations; `None` if there is none.
     pub residue: Option<&'static str>,
 }
 
-/// Where in the message the next byte is.
+/// The position of the next byte in the message.
 #[derive(Debug)]
 pub(super) struct Position {
-    /// Nothing but white space came before it.
+    /// Whether only white space came before the next byte.
     pub is_first: bool,
-    /// A marker that opens a frame came: the other markers of the frame are left out, too.
+    /// Whether a marker that opens a frame came before, so that the other markers of the frame are
+    /// dropped too.
     pub is_framed: bool,
-    /// A space that comes next belongs to the frame.
+    /// Whether a space at the next byte belongs to the frame.
     pub skips_space: bool,
-    /// A quoted header or marker came, so that the markers after it are an example.
+    /// Whether a quoted header or marker came before, so that the markers after it are an example.
     pub is_example: bool,
     pub quote: Quote,
 }
 
 impl Position {
-    /// At the beginning of a message.
+    /// Creates the position at the beginning of a message.
     pub(super) fn new() -> Position {
         Position {
             is_first: true,
@@ -53,7 +54,7 @@ impl Position {
         }
     }
 
-    /// Another message begins: after reasoning, and after a header.
+    /// Begins another message: after reasoning, and after a header.
     pub(super) fn restart(&mut self) {
         (self.is_first, self.is_example, self.quote) = (true, false, Quote::default());
     }
@@ -79,7 +80,7 @@ impl Position {
         self.quote.plain(&text[from..]);
     }
 
-    /// Passes the first character of `rest`.
+    /// Passes the first character of `rest`, and returns its length.
     pub(super) fn pass_one(&mut self, rest: &str) -> usize {
         let width = rest.chars().next().map_or(1, char::len_utf8);
         match rest.as_bytes()[0] {
@@ -91,8 +92,8 @@ impl Position {
 }
 
 impl Router {
-    /// Whether any call counts. A list without tools makes all of them text, so that nothing is
-    /// held back for them.
+    /// Whether any call counts. If the list has no tools, all calls are text, so no text is held
+    /// back for them.
     pub(super) fn has_tools(&self) -> bool {
         self.tools
             .as_ref()
@@ -104,13 +105,13 @@ impl Router {
         self.tools.as_ref().is_none_or(|tools| tools.knows(tool))
     }
 
-    /// The listed tool that a word means, see [`json::ToolList::meant`].
+    /// Returns the listed tool that a word means, see [`json::ToolList::meant`].
     pub(super) fn meant(&self, word: &str) -> Option<&str> {
         self.tools.as_ref()?.meant(word)
     }
 
-    /// Emits text without a search for markers. Returns what the text after it is: the beginning of
-    /// an answer may turn out to be reasoning.
+    /// Emits text without searching for markers. Returns the kind of the text after it, because the
+    /// beginning of an answer may turn out to be reasoning.
     pub(super) fn literal(&mut self, prose: Prose, text: &str, out: &mut dyn Outlet) -> Prose {
         if text.is_empty() {
             return prose;
@@ -129,20 +130,20 @@ impl Router {
     }
 }
 
-// The states of a parser. The drawing of their transitions is in the parent module.
+// The states of a parser. The parent module contains the diagram of their transitions.
 
-/// The state of a parser: what the next byte is part of.
+/// The state of a parser, which determines how the next byte is read.
 #[derive(Debug)]
 pub(super) enum Mode {
-    /// The answer, in which markers are searched for.
+    /// The answer, which is searched for markers.
     Answer(Exclusion),
-    /// Reasoning, in which its closing marker and calls are searched for.
+    /// Reasoning, which is searched for its closing marker and calls.
     Reasoning(Exclusion),
     /// A call, or text that may still turn out to be one.
     Call(Box<CallReading>),
     /// The header of a message.
     Header(OpenHeader),
-    /// The body of a message, in which only its end is searched for.
+    /// The body of a message, which is searched only for its end.
     Body(Prose, Exclusion),
     /// Before the first byte of the body of a message to this tool.
     ToolBody(String),
@@ -151,24 +152,24 @@ pub(super) enum Mode {
 /// A header that is being read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpenHeader {
-    /// The body that the header interrupts: a model may start a message without ending the one
-    /// before. `None` in the answer.
+    /// The body that the header interrupts, because a model may start a message without ending the
+    /// previous one; `None` in the answer.
     pub body: Option<Prose>,
-    /// It follows a quotation mark, so that its message is quoted, too.
+    /// Whether the header follows a quotation mark, so that its message is quoted too.
     pub is_quoted: bool,
 }
 
-/// How a text ends.
+/// The way a text ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextEnd {
-    /// At its own end.
+    /// The text is complete.
     Whole,
-    /// Before its own end: the model meant to go on, so that a bare marker or the beginning of a
-    /// header is left out.
+    /// The text was cut off: the model meant to continue, so a bare marker or the beginning of a
+    /// header is dropped.
     Cut,
-    /// A call of the provider's own comes next, and all that was not read as a call is text. The
-    /// call may be one that `tag-parse` has found before, so that a second reading must pass what
-    /// the first one passed.
+    /// A native call follows, and all text that was not read as a call is text. `tag-parse` may
+    /// have found this call in an earlier pass, so a second pass must emit the same text as the
+    /// first.
     Native,
 }
 
@@ -179,7 +180,7 @@ impl Default for Mode {
 }
 
 impl Mode {
-    /// The state that reads this kind of text.
+    /// Creates the state that reads this kind of text.
     pub(super) fn new(prose: Prose, exclusion: Exclusion) -> Mode {
         match prose {
             Prose::Answer => Mode::Answer(exclusion),
@@ -187,12 +188,12 @@ impl Mode {
         }
     }
 
-    /// The body of a message, from its first byte.
+    /// Creates the state of a message body, from its first byte.
     pub(super) fn body(prose: Prose) -> Mode {
         Mode::Body(prose, Exclusion::Nothing)
     }
 
-    /// What text is in this state.
+    /// Returns the kind of text in this state.
     pub(super) fn prose(&self) -> Prose {
         match self {
             Mode::Reasoning(_) | Mode::Body(Prose::Reasoning, _) => Prose::Reasoning,
@@ -200,7 +201,7 @@ impl Mode {
         }
     }
 
-    /// Makes the next byte text.
+    /// Excludes all readings of the next byte, which makes it text.
     pub(super) fn exclude_all(&mut self) {
         if let Mode::Answer(excluded) | Mode::Reasoning(excluded) | Mode::Body(_, excluded) = self {
             *excluded = Exclusion::Wrapped;
@@ -209,7 +210,7 @@ impl Mode {
 }
 
 impl From<Prose> for Mode {
-    /// The state that reads this kind of text.
+    /// Creates the state that reads this kind of text.
     fn from(prose: Prose) -> Mode {
         Mode::new(prose, Exclusion::Nothing)
     }
