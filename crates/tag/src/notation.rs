@@ -1,9 +1,9 @@
-//! Dialects as text: the files of `dialects/`, from which the build script makes the table, and
-//! those of users. `docs/new-dialect.md` describes the notation.
+//! Dialects as text: the files in `dialects/`, from which the build script generates the table, and
+//! users' files. `docs/new-dialect.md` describes the notation.
 //!
-//! A file is TOML. Its dialects stay in memory until the process ends, as the table does: a run
-//! reads a few files. The build script compiles this module too, so it uses no other module but
-//! `dialect`.
+//! A file is TOML. Like the table, its dialects stay in memory until the process ends, because a
+//! run reads only a few files. The build script compiles this module too, so the module uses no
+//! other module except `dialect`.
 
 mod call;
 mod entry;
@@ -20,12 +20,12 @@ use crate::notation::entry::{NotationRow, around, keep, lines, marker, one};
 use crate::notation::form::{FORM_KEYS, check};
 use crate::notation::scan::MarkerSpellings;
 
-/// The longest file, in bytes.
+/// The maximum length of a file, in bytes.
 const MAX_FILE: usize = 256 * 1024;
-/// The most dialects in a file.
+/// The maximum number of dialects in a file.
 const MAX_DIALECTS: usize = 100;
 
-/// The keys of a dialect beside those of its form.
+/// The keys of a dialect, except those of its form.
 const KEYS: &[&str] = &[
     "name",
     "aliases",
@@ -50,11 +50,11 @@ const KEYS: &[&str] = &[
     "results",
 ];
 
-/// Reads files, each with its name, into dialects in the order of the files. They may extend each
-/// other and those of `known`, but not have their names.
+/// Parses files, given by name and text, and returns their dialects in the order of the files.
+/// Dialects may extend each other and those of `known`, but must not have the same names.
 ///
 /// # Errors
-/// The first thing that is wrong.
+/// Returns the first mistake.
 pub(crate) fn read(
     files: &[(&str, &str)],
     known: &[&Dialect],
@@ -73,7 +73,7 @@ pub(crate) fn read(
             .map_err(|fault| fault.of(file, text))?;
         rows.extend(found.into_iter().map(|row| (*file, row)));
     }
-    // A dialect is read after the one that it extends.
+    // A dialect is parsed after the dialect that it extends.
     let mut read: Vec<Option<Dialect>> = rows.iter().map(|_| None).collect();
     while read.iter().any(Option::is_none) {
         let mut waits = None;
@@ -110,12 +110,12 @@ pub(crate) fn read(
     Ok(read)
 }
 
-/// The parameter with this notation, if it is one.
+/// Returns the parameter with this notation, or `None` if the notation is invalid.
 pub(crate) fn parameter(text: &str) -> Option<ParamForm> {
     parameter::read(text, &MarkerSpellings::default()).ok()
 }
 
-/// Reads one dialect; the inner error is that of a base that is not read yet.
+/// Parses one dialect. The inner error means that its base is not parsed yet.
 fn dialect<'d>(
     row: &NotationRow<'_>,
     known: impl Iterator<Item = &'d Dialect>,
@@ -161,7 +161,7 @@ fn dialect<'d>(
     Ok(Ok(dialect))
 }
 
-/// What surrounds calls where a file is silent: models of every dialect may think in `<think>`.
+/// The default framing: models of every dialect may reason in `<think>`.
 const NO_FRAMING: TextFraming = TextFraming {
     reasoning: &[("<think>", "</think>")],
     prefilled: PromptReasoning::No,
@@ -204,7 +204,7 @@ fn framing(row: &NotationRow<'_>, base: TextFraming) -> Result<TextFraming, Faul
     })
 }
 
-/// How tools and results are shown where a file is silent.
+/// The default way to show tools and results.
 const PROMPT: Prompt = Prompt {
     open: "<tools>\n",
     close: "\n</tools>",
@@ -241,7 +241,7 @@ fn name(text: &str) -> Result<&'static str, String> {
     }
 }
 
-/// Two markers, with what is between them as `…`.
+/// Parses two markers separated by `…`.
 fn pair(text: &str) -> Result<(&'static str, &'static str), String> {
     match text.split_once('…') {
         Some((open, close)) if !close.contains('…') => Ok((marker(open)?, marker(close)?)),
@@ -251,7 +251,7 @@ fn pair(text: &str) -> Result<(&'static str, &'static str), String> {
     }
 }
 
-/// Two numbers.
+/// Parses two numbers.
 fn late(text: &str) -> Result<(u8, u8), String> {
     let numbers = text
         .split_once(' ')
@@ -259,7 +259,7 @@ fn late(text: &str) -> Result<(u8, u8), String> {
     numbers.ok_or_else(|| format!("'{text}' is not two numbers; expected such as '0 16'"))
 }
 
-/// The list of tools between its markers.
+/// Parses the list of tools between its markers.
 fn tools(text: &str) -> Result<(&'static str, ToolListStyle, &'static str), String> {
     let lists = [
         ("{lines}", ToolListStyle::Lines),
@@ -297,7 +297,7 @@ mod tests {
     use proptest::prelude::*;
     use std::rc::Rc;
 
-    /// The error of a file: its line and message.
+    /// Returns the line and the message of a file's error.
     fn error(text: &str) -> String {
         let error = Dialects::default()
             .add("f.toml", text)
@@ -572,7 +572,7 @@ mod tests {
         assert!(a.aliases.is_empty() && a.source.is_empty());
     }
 
-    /// Counts the text and the calls that are emitted.
+    /// Counts the text and the emitted calls.
     #[derive(Default)]
     struct Count {
         text: usize,
@@ -593,7 +593,8 @@ mod tests {
         fn warning(&mut self, _code: &'static str, _message: &str, _raw: &str) {}
     }
 
-    /// Reads a text by a dialect alone and beside the table, and gives how many calls the first found.
+    /// Reads a text with a dialect alone and together with the table, and returns how many calls
+    /// the first reading found.
     fn read(dialects: &Dialects, dialect: &Dialect, text: &str) -> usize {
         let counts = [dialect.name, "auto"].map(|names| {
             let look = Rc::new(Look::among(dialects, names).expect("a known name"));
@@ -639,7 +640,7 @@ mod tests {
         );
     }
 
-    /// Notations of calls, whole and broken.
+    /// Generates valid and invalid notations of calls.
     fn notation() -> impl Strategy<Value = String> {
         let pieces = vec![
             "<a>",
@@ -684,7 +685,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Whatever a file says, it is an error or a dialect by which texts can be read.
+        /// Any file results in an error or in a dialect that can read texts.
         #[test]
         fn no_notation_panics(call in notation(), calls in notation(), parameter in notation(), text in "[<a>{}()x\\PC]{0,20}") {
             let file = format!("name = 'x'\ncall = '{call}'\nparameter = '⏎<p={{name}}>{{value}}</p>'\n");

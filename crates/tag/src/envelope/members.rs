@@ -1,18 +1,18 @@
-//! What the members of an object mean: the name, the arguments and the id of a call.
+//! Interprets the members of an object: the name, the arguments and the id of a call.
 //!
-//! Members that the dialect does not have are kept until the object ends. Where the call has no
-//! arguments by then, they are the arguments if the tool's schema agrees: one member with the name
-//! that other APIs use, or all of them beside the name, as
-//! <https://github.com/NousResearch/hermes-agent/issues/110436> has it. A call never runs without
-//! what the model gave.
+//! Members that the dialect does not define are kept until the object ends. If the call has no
+//! arguments by then, these members are the arguments, provided that the tool's schema allows it:
+//! either one member with the name that other APIs use, or all members next to the name, as in
+//! <https://github.com/NousResearch/hermes-agent/issues/110436>. A call never runs with a part of
+//! the model's input missing.
 
 use crate::calls::{ArgumentsEnd, Context, FoundCalls, Why};
 use crate::dialect::{CallKeys, CallShape};
 use event::{Raw, cut};
 use json::Balance;
 
-/// The keys of the arguments in the calls of other APIs and agents: Anthropic's `input`, Gemini's
-/// `args`, and their relatives.
+/// The keys of the arguments in other APIs and agents: Anthropic's `input`, Gemini's `args`, and
+/// similar keys.
 const ARGUMENTS: [&str; 10] = [
     "arguments",
     "parameters",
@@ -25,37 +25,38 @@ const ARGUMENTS: [&str; 10] = [
     "tool_input",
     "kwargs",
 ];
-/// The value of a member `type` that says that the object is a call.
+/// Values of a member `type` that mark the object as a call.
 const TYPES: [&str; 4] = ["function", "tool_use", "function_call", "tool_call"];
 const LEFT_OUT: &str = "left out members that a call does not have";
 
-/// The longest name, key or id, in bytes.
+/// The maximum length of a name, a key or an id, in bytes.
 const LONGEST: usize = 512;
-/// How much of arguments is held back that come before a name, where nothing marks them as a
-/// call's.
+/// How many bytes of arguments are held back if they precede the name and nothing marks them as the
+/// arguments of a call.
 const KEPT: usize = 4096;
 
-/// Why the text is not a call, and after how many bytes that is clear.
+/// Why the text is not a call, and after how many bytes this is certain.
 pub(super) type EnvelopeFailure = (usize, Why);
 
-/// What a member is.
+/// The role of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MemberRole {
     Name,
     Arguments,
     Id,
-    /// OpenAI's `"function": {"name": …}`: the object inside is the call.
+    /// OpenAI's `"function": {"name": …}`: the inner object is the call.
     Function,
     Other,
 }
 
-/// How a value is read.
+/// How the end of a value is found.
 pub(super) enum ValueKind {
-    /// To its closing bracket or quotation mark.
+    /// The value ends at its closing bracket or quotation mark.
     Balanced,
-    /// To the next byte that cannot be part of a number, `true`, `false` or `null`.
+    /// The value ends before the first byte that cannot be part of a number, `true`, `false` or
+    /// `null`.
     Word,
-    /// It is an object whose members are the call's.
+    /// The value is an object whose members belong to the call.
     Members,
 }
 
@@ -64,31 +65,31 @@ pub(super) enum ValueKind {
 pub(super) struct CallMembers {
     pub keys: &'static CallKeys,
     role: MemberRole,
-    /// Inside the member `function`.
+    /// Whether the current object is inside the member `function`.
     pub is_nested: bool,
-    /// The value at hand is a string.
+    /// Whether the current value is a string.
     is_string: bool,
-    /// A key, name, id or word so far, with its quotation marks.
+    /// The current key, name, id or word so far, with its quotation marks.
     word: String,
-    /// Arguments that are held back: for a name, or for the end of the string that they are in, as
-    /// Granite 4 writes them (<https://github.com/vllm-project/vllm/pull/54964>).
+    /// Arguments that are held back until the name arrives, or until the end of the string that
+    /// contains them, as Granite 4 writes them (<https://github.com/vllm-project/vllm/pull/54964>).
     kept: String,
-    /// The members that the dialect does not have, as JSON with commas between.
+    /// The members that the dialect does not define, as JSON separated by commas.
     others: String,
-    /// Where the last of them begins in `others`.
+    /// The offset of the last of these members in `others`.
     last: usize,
     name: Option<String>,
     id: Option<String>,
-    /// The call was emitted.
+    /// Whether the call was emitted.
     has_begun: bool,
     has_arguments: bool,
-    /// Arguments, or a value of some length, were read: what is inside them must not be read as
-    /// something else.
+    /// Whether arguments or a long value were read, whose content must not be parsed in another
+    /// way.
     pub is_deep: bool,
 }
 
 impl CallMembers {
-    /// No member.
+    /// Creates the state without members.
     pub(super) fn new(keys: &'static CallKeys) -> CallMembers {
         CallMembers {
             keys,
@@ -107,12 +108,12 @@ impl CallMembers {
         }
     }
 
-    /// Whether the name of a tool was read that counts.
+    /// Whether the name of an accepted tool was read.
     pub(super) fn has_name(&self) -> bool {
         self.name.is_some()
     }
 
-    /// An object begins.
+    /// Begins an object.
     pub(super) fn restart(&mut self) {
         self.clear_call();
         (self.has_arguments, self.is_deep) = (false, false);
@@ -128,18 +129,18 @@ impl CallMembers {
         self.keys.shape == CallShape::Single && !self.is_nested
     }
 
-    /// Whether the bytes of the value at hand are arguments that are emitted as they come.
+    /// Whether the bytes of the current value are arguments that are emitted as they arrive.
     #[inline]
     pub(super) fn is_streaming(&self) -> bool {
         self.role == MemberRole::Arguments && self.has_begun && !self.is_string
     }
 
-    /// A key or a word begins.
+    /// Begins a key or a word.
     pub(super) fn begin_word(&mut self) {
         self.word.clear();
     }
 
-    /// More of a key or a word.
+    /// Adds a piece of a key or a word.
     pub(super) fn add_to_word(&mut self, piece: &str) -> Result<(), EnvelopeFailure> {
         let room = LONGEST.saturating_sub(self.word.len());
         if piece.len() > room {
@@ -149,7 +150,7 @@ impl CallMembers {
         Ok(())
     }
 
-    /// The key is complete.
+    /// Completes the key.
     pub(super) fn end_key(
         &mut self,
         context: &Context<'_>,
@@ -177,7 +178,7 @@ impl CallMembers {
         } else if key == "function" {
             MemberRole::Function
         } else if context.strict && !matches!(key, "type" | "index") && !ARGUMENTS.contains(&key) {
-            // Data of another kind shows by its first key, so that it is not held back.
+            // Other data is recognized by its first key, so that it is not held back.
             return Err(Why::OtherMembers);
         } else {
             MemberRole::Other
@@ -196,7 +197,7 @@ impl CallMembers {
         (self.name, self.has_arguments, self.role) = (Some(name), false, MemberRole::Arguments);
     }
 
-    /// The first byte of a value.
+    /// Reads the first byte of a value.
     pub(super) fn begin_value(
         &mut self,
         first: u8,
@@ -211,7 +212,7 @@ impl CallMembers {
                 self.is_nested = true;
                 return Ok(ValueKind::Members);
             }
-            // Some models write the name there.
+            // Some models write the name in place of the object.
             (MemberRole::Function, b'"') => self.role = MemberRole::Name,
             (MemberRole::Function, _) => {
                 return Err(Why::InvalidFunction);
@@ -233,7 +234,7 @@ impl CallMembers {
         })
     }
 
-    /// More of a string or a container, and whether it ends with this.
+    /// Adds a piece of a string or a container; the piece may end the value.
     pub(super) fn add(
         &mut self,
         piece: &str,
@@ -267,7 +268,7 @@ impl CallMembers {
         }
     }
 
-    /// The value is complete.
+    /// Completes the value.
     pub(super) fn end_value(
         &mut self,
         context: &Context<'_>,
@@ -292,7 +293,7 @@ impl CallMembers {
                         .map_or_else(|| raw.text().to_owned(), |s| s.into_owned())
                 });
                 self.id.take_if(|id| id.is_empty() || id == "null");
-                // After the arguments it would be taken for the id of another call.
+                // An id after the arguments would be taken for the id of another call.
                 if let Some(id) = self
                     .id
                     .as_deref()
@@ -315,7 +316,8 @@ impl CallMembers {
         }
     }
 
-    /// Whether the last member of `others` says nothing but that the object is a call, or which one.
+    /// Whether the last member of `others` only says that the object is a call, or which call it
+    /// is.
     fn frames(&self) -> bool {
         let member = format!("{{{}}}", self.others[self.last..].trim_start_matches(','));
         let Ok(member) = Raw::parse(&member) else {
@@ -330,8 +332,8 @@ impl CallMembers {
         })
     }
 
-    /// The arguments that the members beside the name are, if the tool's schema agrees. Without a
-    /// list of tools an object counts that has one of the usual names.
+    /// Returns the members next to the name as arguments if the tool's schema allows it. Without a
+    /// list of tools, only an object with one of the usual names counts. Returns `None` otherwise.
     fn arguments_of_others(&self, context: &Context<'_>) -> Option<String> {
         let flat = format!("{{{}}}", self.others);
         let object = Raw::parse(&flat).ok()?;
@@ -361,10 +363,10 @@ impl CallMembers {
     fn end_arguments(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), Why> {
         self.has_arguments = true;
         if !self.word.is_empty() {
-            // `null` means no arguments; whoever checks the call judges any other word.
+            // `null` means no arguments; the later check of the call judges any other word.
             let word = std::mem::take(&mut self.word);
             if self.is_single() && word != "null" {
-                // The value ends the call here, so that nothing after it could take it back.
+                // The value ends the call here, so no later text could retract it.
                 return Err(Why::NotObject);
             }
             self.kept
@@ -398,14 +400,15 @@ impl CallMembers {
         Ok(())
     }
 
-    /// Emits the call, once its name is known.
+    /// Emits the call once its name is known.
     fn begin(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), Why> {
         let Some(name) = self.name.as_deref() else {
             return Ok(());
         };
         let written = name;
         let name = context.known(name).ok_or_else(|| context.refusal(name))?;
-        // A strict reading waits for the arguments: any data may have an object with a name.
+        // A strict reading waits for the arguments, because any data may contain an object with a
+        // name.
         if self.has_begun
             || (context.strict && self.role != MemberRole::Arguments && !self.has_arguments)
         {
@@ -421,7 +424,7 @@ impl CallMembers {
         Ok(())
     }
 
-    /// The object has ended, outside `function`.
+    /// Ends the object, outside `function`.
     pub(super) fn end(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), Why> {
         if self.keys.shape == CallShape::Single {
             return if self.has_arguments {
@@ -457,8 +460,8 @@ impl CallMembers {
         calls.done();
         Ok(())
     }
-    /// Leaves out the members beside the arguments, with a note. A parameter of the tool among them
-    /// refuses the call: which of the two the model meant is unknown.
+    /// Drops the members next to the arguments, with a warning. If one of them is a parameter of
+    /// the tool, the call is rejected, because it is unknown which of the two the model meant.
     fn leave_out(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), Why> {
         let others = format!("{{{}}}", std::mem::take(&mut self.others));
         let name = self.name.as_deref().and_then(|name| context.known(name));

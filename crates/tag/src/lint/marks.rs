@@ -1,4 +1,4 @@
-//! What is searched for, from the table of dialects.
+//! Collects the markers to search for from the table of dialects.
 
 use crate::calls::is_name_char;
 use crate::dialect::{CallPart, Dialect, Form, Prompt, is_fence};
@@ -8,9 +8,9 @@ use std::cmp::Reverse;
 
 /// Tags that models of any dialect put around reasoning.
 const THOUGHTS: [&str; 4] = ["<thought>", "</thought>", "<reasoning>", "</reasoning>"];
-/// Elements in the results of some dialects that are found in any document.
+/// Elements in the results of some dialects that also occur in ordinary documents.
 const PLAIN: [&str; 4] = ["result", "results", "name", "output"];
-/// The longest control token, in bytes without its first two characters.
+/// The maximum length of a control token, in bytes without its first two characters.
 const TOKEN: usize = 48;
 /// How far the attribute that names the tool may be from the beginning of its tag, in bytes.
 const ATTRIBUTE: usize = 120;
@@ -22,22 +22,22 @@ pub(super) struct LintMark {
     after: After,
 }
 
-/// What must follow a marker, since its text alone is found in prose too.
+/// The text that must follow a marker whose own text also occurs in prose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum After {
     Anything,
-    /// The rest of a tag: white space, or its end.
+    /// The rest of a tag: white space, or the end of the tag.
     Tag,
     /// White space and this attribute.
     Attribute(&'static str),
-    /// A number or none, and a colon; and it begins a line.
+    /// An optional number and a colon; the marker must begin a line.
     Colon,
     /// A JSON array of objects.
     Array,
 }
 
 impl LintMark {
-    /// Whether `rest` begins with it.
+    /// Whether `rest` begins with this marker.
     pub(super) fn begins(&self, rest: &str, line_start: bool) -> bool {
         let Some(after) = rest.strip_prefix(self.text) else {
             return false;
@@ -65,12 +65,13 @@ impl LintMark {
     }
 }
 
-/// Whether the attribute `name` is in `tag` at `at`.
+/// Whether the attribute `name` occurs in `tag` at `at`.
 fn is_attribute(tag: &str, at: usize, name: &str) -> bool {
     tag[..at].ends_with(char::is_whitespace) && tag[at + name.len()..].trim_start().starts_with('=')
 }
 
-/// Everything that is searched for by its text, sorted by its first byte and the longest first.
+/// Returns every marker that is searched for by its text, sorted by first byte and then longest
+/// first.
 pub(super) fn all(look: &Look) -> Vec<LintMark> {
     let mut marks = LintMarks::default();
     for marker in look.markers() {
@@ -80,7 +81,7 @@ pub(super) fn all(look: &Look) -> Vec<LintMark> {
                 MarkerMeaning::Dropped | MarkerMeaning::DroppedFirst => {
                     marker.text.contains(['|', '｜'])
                 }
-                // All others come with their dialects below.
+                // All other meanings are added with their dialects below.
                 _ => false,
             };
             if is_markup {
@@ -88,7 +89,7 @@ pub(super) fn all(look: &Look) -> Vec<LintMark> {
             }
         }
     }
-    // A model goes on with the turns and results that it expects, in the frame of any dialect that
+    // A model may continue with turns and results that it expects, in the frame of any dialect that
     // it was trained on.
     for dialect in Dialect::all().iter().chain(look.dialects.iter().copied()) {
         marks.add(dialect.framing.tokens, After::Anything);
@@ -115,7 +116,8 @@ impl LintMarks {
     fn add<'m>(&mut self, texts: impl IntoIterator<Item = &'m &'static str>, after: After) {
         for text in texts {
             let letters = text.starts_with(|c: char| c.is_alphanumeric() || c == '_');
-            // A marker of letters alone is a word, and one of a few bytes is found anywhere.
+            // A marker that consists only of letters is a word, and a marker of a few bytes occurs
+            // in any text.
             if text.contains('`') || (after == After::Anything && (letters || text.len() < 4)) {
                 continue;
             }
@@ -126,7 +128,7 @@ impl LintMarks {
         }
     }
 
-    /// The markers of the results of tools, as the dialect gives them to the model.
+    /// Adds the markers of tool results, as the dialect shows them to the model.
     fn results(&mut self, prompt: &'static Prompt) {
         let pieces = [prompt.result, prompt.results.0, prompt.results.1];
         for piece in pieces.into_iter().flat_map(|text| text.split(['{', '}'])) {
@@ -157,7 +159,7 @@ impl LintMarks {
         }
     }
 
-    /// The markers around a form's calls, and those between the parts of one.
+    /// Adds the markers around a form's calls, and those between the parts of a call.
     fn form(&mut self, form: &'static Form) {
         // Text in a code fence is quoted.
         if is_fence(form) {
@@ -195,8 +197,8 @@ impl LintMarks {
     }
 }
 
-/// A token such as `<|im_end|>` or `<｜end▁of▁sentence｜>` at the beginning of `rest`, whatever its
-/// name is.
+/// Returns a token such as `<|im_end|>` or `<｜end▁of▁sentence｜>` at the beginning of `rest`,
+/// whatever the token's name is.
 pub(super) fn control_token(rest: &str) -> Option<&str> {
     let (bar, inside) = match rest.strip_prefix("<|") {
         Some(inside) => ("|>", inside),

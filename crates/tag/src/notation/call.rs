@@ -1,4 +1,4 @@
-//! How one call is written: `<tool_call>⏎{name, arguments}⏎</tool_call>?`.
+//! Parses the notation of one call: `<tool_call>⏎{name, arguments}⏎</tool_call>?`.
 
 use crate::dialect::{
     ArgumentStyle, CallKeys, CallPart, CallShape, ExpressionForm, FreeText, NameForm, ParamForm,
@@ -8,16 +8,16 @@ use crate::notation::entry::{all, keep, marker, one};
 use crate::notation::parameter::attribute;
 use crate::notation::scan::{MarkerSpellings, NotationToken, scan};
 
-/// What the notation of a call refers to.
+/// The settings that the notation of a call refers to.
 pub(super) struct More<'a> {
     pub spellings: &'a MarkerSpellings,
     pub parameter: Option<ParamForm>,
-    /// What ends free text where no marker follows it.
+    /// The markers that end free text if no marker follows it.
     pub text_ends: Option<&'static [&'static str]>,
     pub text_escapes: &'static [(&'static str, &'static str)],
 }
 
-/// Reads the notation of a call.
+/// Parses the notation of a call.
 pub(super) fn read(text: &str, more: &More<'_>) -> Result<&'static [CallPart], String> {
     let mut reader = CallReader {
         more,
@@ -42,7 +42,7 @@ struct CallReader<'a> {
 }
 
 impl CallReader<'_> {
-    /// Takes the next part, and gives the tokens after it.
+    /// Parses the next part, and returns the tokens after it.
     fn next<'t>(&mut self, tokens: &'t [NotationToken]) -> Result<&'t [NotationToken], String> {
         match tokens {
             [
@@ -86,7 +86,7 @@ impl CallReader<'_> {
         }
     }
 
-    /// A start tag with the name in an attribute, whose beginning is `open`.
+    /// Parses a start tag with the name in an attribute; `open` is the beginning of the tag.
     fn tag<'t>(
         &mut self,
         open: &str,
@@ -144,7 +144,7 @@ impl CallReader<'_> {
             _ if slot.contains(['(', '{']) => CallPart::Expression(one(expression(slot, list)?)),
             _ => CallPart::Calls(one(keys(slot, list)?)),
         };
-        // White space may surround what is more than a word.
+        // White space may surround parts that are more than a word.
         let (before, after) = match part {
             CallPart::Arguments | CallPart::Expression(_) | CallPart::Calls(_) => (true, true),
             CallPart::Params(_) => (false, true),
@@ -185,7 +185,7 @@ fn mark(text: &str) -> Result<&str, String> {
     }
 }
 
-/// Completes a part that ends where the next one begins.
+/// Completes a part that ends where the next part begins.
 fn follow(part: &mut CallPart, behind: &[CallPart]) -> Result<(), String> {
     match part {
         CallPart::Name { until, .. } | CallPart::Author { until } | CallPart::Id { until } => {
@@ -215,7 +215,7 @@ fn follow(part: &mut CallPart, behind: &[CallPart]) -> Result<(), String> {
     Ok(())
 }
 
-/// The markers with which these parts may begin, after a name.
+/// Collects the markers that may begin these parts, which follow a name.
 fn beginnings(parts: &[CallPart], ends: &mut Vec<&'static str>) {
     for (n, part) in parts.iter().enumerate() {
         match part {
@@ -226,7 +226,7 @@ fn beginnings(parts: &[CallPart], ends: &mut Vec<&'static str>) {
             CallPart::Arguments => return ends.push("{"),
             CallPart::Params(form) => {
                 ends.extend(form.open);
-                // Without a parameter the call ends at once.
+                // Without parameters the call ends directly.
                 ends.extend(next_marks(&parts[n + 1..]).unwrap_or_default());
                 return ends.extend(LINE_ENDS);
             }
@@ -235,10 +235,10 @@ fn beginnings(parts: &[CallPart], ends: &mut Vec<&'static str>) {
     }
 }
 
-/// What ends a line.
+/// The line endings.
 const LINE_ENDS: [&str; 2] = ["\n", "\r\n"];
 
-/// The next marker that is required.
+/// Returns the next required marker.
 fn next_marks(parts: &[CallPart]) -> Option<&'static [&'static str]> {
     parts.iter().find_map(|part| match part {
         CallPart::Mark(marks) => Some(*marks),
@@ -246,8 +246,8 @@ fn next_marks(parts: &[CallPart]) -> Option<&'static [&'static str]> {
     })
 }
 
-/// The members of a JSON call: `name, arguments`, `id, name, arguments`, `name: arguments`. Other
-/// usual keys are read too.
+/// Parses the members of a JSON call: `name, arguments`, `id, name, arguments`, `name: arguments`.
+/// The parser of calls also accepts other common keys.
 fn keys(slot: &str, list: bool) -> Result<CallKeys, String> {
     const EXPECTED: &str = "{name}, {id}, {arguments}, {parameters}, {text}, {name, arguments}, {id, name, arguments}, \
         [{name: arguments}], [{'name', 'arguments'}], {name(a=1)} or {name{a:\"x\"}}";
@@ -300,8 +300,8 @@ fn keys(slot: &str, list: bool) -> Result<CallKeys, String> {
     })
 }
 
-/// A call expression, by the example of one: `name(a=1)`, `call:name{a:<|"|>x<|"|>}`. In a list,
-/// `[{…}]`, or in lines, `{…⏎}`, several may follow.
+/// Parses a call expression given by an example: `name(a=1)`, `call:name{a:<|"|>x<|"|>}`. A list,
+/// `[{…}]`, or lines, `{…⏎}`, may contain several calls.
 fn expression(slot: &str, list: bool) -> Result<ExpressionForm, String> {
     let wrong = || {
         format!(

@@ -1,17 +1,17 @@
-//! The TOML of a file, with the places of its values.
+//! Parses the TOML of a file and keeps the positions of its values.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The most values of a list, and the longest string, so that no file makes more of a dialect than
-/// a table can hold.
+/// The maximum number of values in a list, and the maximum length of a string. They keep a dialect
+/// within the limits of the table.
 const MAX_LIST: usize = 64;
 const MAX_TEXT: usize = 4096;
 
-/// A mistake, and where it is.
+/// A mistake and its position.
 #[derive(Debug)]
 pub(crate) struct Fault {
-    /// The place in the file, in bytes. Its line is counted for the message only.
+    /// The byte offset in the file. The line is counted only for the message.
     at: usize,
     message: String,
 }
@@ -24,7 +24,7 @@ impl Fault {
         }
     }
 
-    /// The error of this file with this text.
+    /// Converts the mistake to the error of this file with this text.
     pub(crate) fn of(self, file: &str, text: &str) -> NotationError {
         let before = &text.as_bytes()[..self.at.min(text.len())];
         let line = 1 + before.iter().filter(|c| **c == b'\n').count();
@@ -36,8 +36,8 @@ impl Fault {
     }
 }
 
-/// A message without its middle if it is long: it quotes a text of the file, and says what is wrong
-/// before and behind the text.
+/// Shortens a long message in the middle. The message quotes a text of the file, and names the
+/// mistake before and after the text.
 fn without_middle(message: String) -> String {
     const END: usize = 300;
     let tail = message
@@ -56,7 +56,7 @@ fn without_middle(message: String) -> String {
     }
 }
 
-/// A value and its place.
+/// A value and its position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry<T> {
     pub at: usize,
@@ -91,7 +91,8 @@ pub(super) fn parse(text: &str, most: usize) -> Result<Spanned<DeTable<'_>>, Fau
     })
 }
 
-/// The tables of a document: those of the array `key`, at most `most`, or the document itself.
+/// Returns the tables of a document: those of the array `key`, at most `most`, or the document
+/// itself.
 pub(super) fn rows<'t>(
     text: &'t str,
     document: &'t Spanned<DeTable<'t>>,
@@ -133,7 +134,7 @@ impl<'t> NotationRow<'t> {
         })
     }
 
-    /// That the row has no other keys.
+    /// Checks that the row has no other keys.
     pub(super) fn expect(&self, keys: &[&str]) -> Result<(), Fault> {
         match self
             .table
@@ -151,7 +152,7 @@ impl<'t> NotationRow<'t> {
         }
     }
 
-    /// A string.
+    /// Returns a string, or `None` if the key is missing.
     pub(super) fn text(&self, key: &str) -> Result<Option<Entry<&'t str>>, Fault> {
         let Some(entry) = self.value(key) else {
             return Ok(None);
@@ -159,7 +160,7 @@ impl<'t> NotationRow<'t> {
         string(key, entry).map(Some)
     }
 
-    /// What `parse` makes of a string.
+    /// Returns a string after conversion by `parse`.
     pub(super) fn read<T>(
         &self,
         key: &str,
@@ -173,7 +174,7 @@ impl<'t> NotationRow<'t> {
             .map_err(|why| text.fault(format!("{key}: {why}")))
     }
 
-    /// One of these words, and what it means.
+    /// Returns the meaning of a string that must be one of these words.
     pub(super) fn word<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Result<Option<T>, Fault> {
         self.read(key, |text| {
             let known = || {
@@ -190,7 +191,7 @@ impl<'t> NotationRow<'t> {
         })
     }
 
-    /// `true` or `false`.
+    /// Returns a boolean, or `None` if the key is missing.
     pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, Fault> {
         let Some(entry) = self.value(key) else {
             return Ok(None);
@@ -204,7 +205,7 @@ impl<'t> NotationRow<'t> {
         }
     }
 
-    /// What `parse` makes of each string of an array.
+    /// Returns the strings of an array after conversion by `parse`.
     pub(super) fn list<T>(
         &self,
         key: &str,
@@ -221,7 +222,7 @@ impl<'t> NotationRow<'t> {
         Ok(Some(all(list)))
     }
 
-    /// The same of an array of arrays.
+    /// Like `list`, for an array of arrays.
     pub(super) fn lists<T>(
         &self,
         key: &str,
@@ -252,7 +253,7 @@ impl<'t> NotationRow<'t> {
         Ok(lists)
     }
 
-    /// An array of tables.
+    /// Returns the tables of an array.
     pub(super) fn tables(&self, key: &str) -> Result<Option<Vec<NotationRow<'t>>>, Fault> {
         let Some(entry) = self.value(key) else {
             return Ok(None);
@@ -320,11 +321,11 @@ fn string<'t>(key: &str, entry: Entry<&'t DeValue<'t>>) -> Result<Entry<&'t str>
 /// What is wrong with a file of dialects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotationError {
-    /// The file, as it was named.
+    /// The name of the file as it was given.
     pub file: String,
-    /// The line, from 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// What is wrong there, and what was expected.
+    /// The mistake, and what was expected instead.
     pub message: String,
 }
 
@@ -338,7 +339,7 @@ impl std::error::Error for NotationError {}
 
 // Values of a notation that live as long as the table.
 
-/// A marker, with ⏎ for a newline.
+/// Returns a marker, with ⏎ replaced by a newline.
 pub(super) fn marker(text: &str) -> Result<&'static str, String> {
     let text = lines(text);
     match text.len() {
@@ -349,7 +350,7 @@ pub(super) fn marker(text: &str) -> Result<&'static str, String> {
     }
 }
 
-/// What is before, between and after two of `slot`.
+/// Returns the text before, between and after two occurrences of `slot`.
 pub(super) fn around(
     text: &str,
     slot: &str,
@@ -362,22 +363,22 @@ pub(super) fn around(
     }
 }
 
-/// The text with its newlines, which may be written as ⏎.
+/// Returns the text with each ⏎ replaced by a newline.
 pub(super) fn lines(text: &str) -> String {
     text.replace('⏎', "\n")
 }
 
-/// Text that lives as long as the table.
+/// Leaks a text, so that it lives as long as the table.
 pub(super) fn keep(text: impl Into<String>) -> &'static str {
     Box::leak(text.into().into_boxed_str())
 }
 
-/// Values that live as long as the table.
+/// Leaks a list of values, so that they live as long as the table.
 pub(super) fn all<T>(values: Vec<T>) -> &'static [T] {
     Box::leak(values.into_boxed_slice())
 }
 
-/// A value that lives as long as the table.
+/// Leaks a value, so that it lives as long as the table.
 pub(super) fn one<T>(value: T) -> &'static T {
     Box::leak(Box::new(value))
 }

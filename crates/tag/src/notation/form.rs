@@ -1,4 +1,4 @@
-//! The keys of one form: how calls are written, one after the other, and where they may begin.
+//! Parses the keys of one form: how calls are written and separated, and where they may begin.
 
 use crate::dialect::{
     CallPart, Dialect, Form, KnownTool, ParamForm, Scope, Section, TagStyle, first,
@@ -18,15 +18,15 @@ pub(super) const FORM_KEYS: &[&str] = &[
     "text_ends",
     "text_escapes",
 ];
-/// The most forms of a dialect.
+/// The maximum number of forms of a dialect.
 const MAX_FORMS: usize = 16;
 
-/// What is before, between and after two calls.
+/// The text before, between and after two calls.
 type Around = (&'static str, &'static str, &'static str);
 
-/// The forms of a dialect: its own, and those in `also`, which have its `calls` and `parameter`
-/// unless they give theirs. `None` where it gives none. `begins`: they count only where a message
-/// begins.
+/// Returns the forms of a dialect: its own, and those in `also`, which inherit its `calls` and
+/// `parameter` unless they set their own. `None` if the dialect sets no form. `begins` means that
+/// the forms count only at the beginning of a message.
 pub(super) fn read(row: &NotationRow<'_>, begins: bool) -> Result<Option<&'static [Form]>, Fault> {
     let spellings = MarkerSpellings::read(row)?;
     if row.text("call")?.is_none() {
@@ -88,8 +88,8 @@ fn form(
     let (open, between, close) = calls(row)?.or(around).unwrap_or(("", "\n", ""));
     let section = section(open, between, close, marked, spellings)
         .map_err(|why| row.fault(format!("calls: {why}")))?;
-    // Without a marker a call can be distinguished from text only where a message begins, and by a
-    // known tool.
+    // Without a marker a call can be distinguished from text only at the beginning of a message,
+    // and by a known tool.
     let bare = !marked && section.is_none();
     let scope = match row.flag("line_start")? {
         _ if bare || begins => Scope::Message,
@@ -122,7 +122,7 @@ fn form(
     })
 }
 
-/// What of a call's markers shows that one is left over, see [`Form::residue`].
+/// Returns the texts that show that a call's marker was left over, see [`Form::residue`].
 fn residue(call: &'static [CallPart], section: Option<&Section>) -> &'static [&'static str] {
     let parts = call.iter().flat_map(|part| match part {
         CallPart::Mark(marks) | CallPart::Maybe { marks, .. } => *marks,
@@ -150,7 +150,7 @@ fn residue(call: &'static [CallPart], section: Option<&Section>) -> &'static [&'
     all(tokens.into_iter().collect())
 }
 
-/// Whether a marker names calls or is a control token.
+/// Whether a marker's name refers to calls, or the marker is a control token.
 fn is_of_calls(mark: &str) -> bool {
     let names_calls = |mark: String| {
         let words = ["tool", "function", "invoke", "call"];
@@ -161,7 +161,7 @@ fn is_of_calls(mark: &str) -> bool {
         && (mark.contains(['|', '｜', ']']) || names_calls(mark.to_ascii_lowercase()))
 }
 
-/// The markers around all calls, if there are any.
+/// Returns the markers around all calls, or `None` if there are none.
 fn section(
     open: &str,
     between: &'static str,
@@ -201,13 +201,13 @@ fn section(
     }))
 }
 
-/// A marker without the white space at one end, and that white space.
+/// Returns a marker without the white space at one end, and that white space.
 fn unspaced(text: &str, trim: impl Fn(&str) -> &str) -> (&str, String) {
     let marker = trim(text);
     (marker, text.replacen(marker, "", 1))
 }
 
-/// A tag that is escaped in free text, as `ESCAPE means TAG`.
+/// Parses a tag that is escaped in free text, written as `ESCAPE means TAG`.
 fn escape(text: &str) -> Result<(&'static str, &'static str), String> {
     let (escape, tag) = text
         .split_once(" means ")
@@ -215,9 +215,9 @@ fn escape(text: &str) -> Result<(&'static str, &'static str), String> {
     Ok((marker(escape)?, marker(tag)?))
 }
 
-// What holds for every dialect.
+// Rules for every dialect.
 
-/// That the dialect can be read and written.
+/// Checks that the dialect can be read and written.
 pub(super) fn check(dialect: &Dialect) -> Result<(), String> {
     for (open, close) in dialect.framing.reasoning {
         if open == close {
@@ -239,7 +239,7 @@ fn form_fits(form: &Form, dialect: &Dialect) -> Result<(), String> {
     markers_fit(form, dialect)
 }
 
-/// That a call has its name and its arguments once, in this order.
+/// Checks that a call has its name and its arguments once, in this order.
 fn parts_fit(form: &Form, dialect: &Dialect) -> Result<(), String> {
     let (mut names, mut bodies, mut holds_both) = (0, 0, 0);
     let mut is_late = false;
@@ -274,7 +274,7 @@ fn parts_fit(form: &Form, dialect: &Dialect) -> Result<(), String> {
     Ok(())
 }
 
-/// That a marker shows where a call begins.
+/// Checks that a marker shows where a call begins.
 fn begins_with_marker(form: &Form, dialect: &Dialect) -> Result<(), String> {
     if form.body().is_some() && !dialect.framing.messages {
         return Err(
@@ -298,9 +298,10 @@ fn begins_with_marker(form: &Form, dialect: &Dialect) -> Result<(), String> {
     }
 }
 
-/// That the spellings of a marker differ, and are as many of an opening one as of a closing one.
+/// Checks that the spellings of a marker differ, and that opening and closing markers have equally
+/// many.
 fn spellings_fit(part: &CallPart) -> Result<(), String> {
-    // Where a text is cut after the shorter of two spellings, the longer one would not be seen.
+    // If a text is cut after the shorter of two spellings, the longer spelling would be missed.
     let marks = part.marks().unwrap_or_default();
     let longer = |a: &&&str| marks.iter().any(|b| b != *a && b.starts_with(**a));
     if let Some(mark) = marks.iter().find(longer) {
@@ -322,7 +323,7 @@ fn spellings_fit(part: &CallPart) -> Result<(), String> {
     }
 }
 
-/// That the markers of calls are not those of reasoning, nor found in any text.
+/// Checks that call markers differ from reasoning markers and do not occur in ordinary text.
 fn markers_fit(form: &Form, dialect: &Dialect) -> Result<(), String> {
     let openers = first(form.call);
     let reasoning = |mark: &&&str| {

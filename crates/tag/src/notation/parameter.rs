@@ -1,11 +1,11 @@
-//! How one tagged parameter is written: `⏎<parameter={name}>⏎{value}⏎</parameter>`.
+//! Parses the notation of one tagged parameter: `⏎<parameter={name}>⏎{value}⏎</parameter>`.
 
 use crate::dialect::{ParamForm, ParamPiece, TagStyle, Typing};
 use crate::notation::entry::{all, keep};
 use crate::notation::scan::NotationToken::{self, Cut, Slot, Space, Text};
 use crate::notation::scan::{MarkerSpellings, scan};
 
-/// Reads the notation of a parameter. The call decides what may follow the last one.
+/// Parses the notation of a parameter. The call determines what may follow the last parameter.
 pub(super) fn read(text: &str, spellings: &MarkerSpellings) -> Result<ParamForm, String> {
     let tokens = scan(text)?;
     let piece = |token: &NotationToken| match token {
@@ -32,7 +32,7 @@ pub(super) fn read(text: &str, spellings: &MarkerSpellings) -> Result<ParamForm,
 const EXPECTED: &str = "such as <p={name}>{value}</p>, <p name=\"{name}\">{value}</p>, <k>{name}</k>¦<v>{value}</v>, \
     <{name}>{value}</{name}> or [[{name}]]{value}[[/{name}]]";
 
-/// What is before the value and after it, without white space at the ends.
+/// Returns the tokens before and after the value, without white space at the ends.
 fn around_value<'t>(
     tokens: &'t [NotationToken],
     is_on_lines: &mut bool,
@@ -60,7 +60,7 @@ fn around_value<'t>(
     }
 }
 
-/// The columns of a parameter with these tokens before and after its value.
+/// Sets the columns of a parameter with these tokens before and after its value.
 fn shape(
     form: &mut ParamForm,
     head: &[NotationToken],
@@ -86,7 +86,7 @@ fn shape(
                     close: (keep(&**close), keep(&**last)),
                 },
             };
-            // A closing marker that is an opening one would begin another parameter.
+            // A closing marker that equals an opening marker would begin another parameter.
             return (is_fit && b == "name" && &**close != open).then_some(());
         }
         (Some((tag, name)), [] | [Slot(_), Text(_)], _) => {
@@ -109,7 +109,8 @@ fn shape(
             }
         }
         (_, more, _) => {
-            // An element with the name, perhaps one with the type, and one with the value.
+            // An element with the name, an optional element with the type, and an element with the
+            // value.
             let (kind, value) = match more {
                 [] => (None, ""),
                 [Space(_) | Cut, Text(value)] => (None, &**value),
@@ -140,7 +141,8 @@ fn shape(
     is_fit.then_some(())
 }
 
-/// What is before an attribute that opens at the end of the text, and its name: `<p name="`.
+/// Splits a text that ends with the opening of an attribute, such as `<p name="`, into the text
+/// before the attribute and the attribute's name.
 pub(super) fn attribute(text: &str) -> Option<(&str, &str)> {
     let (open, name) = text.strip_suffix("=\"")?.rsplit_once(' ')?;
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':');

@@ -1,9 +1,10 @@
-//! The pieces of a notation: markers in all their spellings, white space and slots.
+//! Splits a notation into its pieces: markers in all their spellings, white space and slots.
 //!
-//! `⏎`, `␣` and `·` are white space: any is read there, and a newline, a space or nothing is
-//! written. `¦` ends a marker where the next one follows at once. `{…}` is a slot, `[{…}]` a list
-//! of them, unless the slot is a single word as in `[[{name}]]`. `?` after a piece: it may be missing. `(…)` is a marker that is read if it is there and
-//! never written. `\` before a character: it is part of a marker.
+//! `⏎`, `␣` and `·` are white space: any white space is accepted there, and a newline, a space or
+//! nothing is written. `¦` separates two adjacent markers. `{…}` is a slot, `[{…}]` a list of
+//! slots, unless the slot is a single word as in `[[{name}]]`. `?` after a piece makes the piece
+//! optional. `(…)` is a marker that is accepted but never written. `\` before a character makes the
+//! character part of a marker.
 
 use crate::notation::entry::{Entry, Fault, NotationRow, all, keep, marker};
 use std::cell::Cell;
@@ -11,23 +12,23 @@ use std::cell::Cell;
 /// A piece of a notation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NotationToken {
-    /// A marker, or the text of one up to a slot.
+    /// A marker, or the part of a marker up to a slot.
     Text(String),
-    /// White space: this is written.
+    /// White space. This text is written.
     Space(String),
-    /// The end of a marker before another one.
+    /// The boundary between two adjacent markers.
     Cut,
-    /// What is in the braces.
+    /// The content of the braces.
     Slot(String),
-    /// What is in the braces, in brackets.
+    /// The content of the braces inside brackets.
     List(String),
-    /// The piece before may be missing.
+    /// The previous piece is optional.
     Maybe,
-    /// A marker that is read but not written.
+    /// A marker that is accepted but not written.
     Unwritten(String),
 }
 
-/// The pieces of `text`.
+/// Returns the pieces of `text`.
 pub(super) fn scan(text: &str) -> Result<Vec<NotationToken>, String> {
     let mut tokens: Vec<NotationToken> = Vec::new();
     let mut rest = text;
@@ -87,7 +88,7 @@ fn space(tokens: &mut Vec<NotationToken>, written: &str) {
     }
 }
 
-/// The text up to the bracket that closes the one before it; takes both off `rest`.
+/// Returns the text up to the matching closing bracket, and removes both from `rest`.
 fn inside(rest: &mut &str, open: char, close: char) -> Result<String, String> {
     let mut depth = 1;
     for (at, c) in rest.char_indices() {
@@ -103,7 +104,8 @@ fn inside(rest: &mut &str, open: char, close: char) -> Result<String, String> {
     ))
 }
 
-/// Lists of spellings. The first of each is written, and names the marker in the notation.
+/// Lists of spellings. The first spelling of each list is written, and names the marker in the
+/// notation.
 #[derive(Debug, Default)]
 pub(super) struct MarkerSpellings {
     lists: Vec<(Entry<&'static [&'static str]>, Cell<bool>)>,
@@ -129,7 +131,7 @@ impl MarkerSpellings {
         Ok(MarkerSpellings { lists })
     }
 
-    /// All spellings of a marker.
+    /// Returns all spellings of a marker.
     pub(super) fn of(&self, marker: &str) -> &'static [&'static str] {
         match self.lists.iter().find(|(list, _)| list.value[0] == marker) {
             Some((list, used)) => {
@@ -140,7 +142,7 @@ impl MarkerSpellings {
         }
     }
 
-    /// That every list is of a marker of the dialect: one that is not holds a mistake.
+    /// Checks that every list belongs to a marker of the dialect; an unused list is a mistake.
     pub(super) fn expect_used(&self) -> Result<(), Fault> {
         match self.lists.iter().find(|(_, used)| !used.get()) {
             None => Ok(()),

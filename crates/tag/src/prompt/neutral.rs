@@ -1,24 +1,24 @@
-//! Text in which a parser of any dialect finds no markup.
+//! Writes text in which a parser of any dialect finds no markup.
 
 use crate::Dialect;
 use crate::dialect::{CallPart, Form, Scope};
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-/// The text as a JSON string in which no marker of any dialect of the table is found, continued or
-/// closed: every character that markers are made of is written as `\uXXXX`. Reading the JSON string
-/// gives the text back.
+/// Returns the text as a JSON string that cannot contain, continue or close a marker of any dialect
+/// in the table: every character that markers consist of is written as `\uXXXX`. Parsing the JSON
+/// string returns the original text.
 pub fn neutral(text: &str) -> String {
     escaped(text, &[])
 }
 
-/// The same, also for the markers of this dialect, which may be a user's.
+/// Like `neutral`, but also escapes the markers of this dialect, which may be a user's.
 pub(super) fn neutral_in(dialect: &Dialect, text: &str) -> String {
     escaped(text, &own_words(dialect))
 }
 
-/// The same for a name in the frame of a result, perhaps in an attribute: without quotes around it
-/// or in it.
+/// Like `neutral_in`, for a name in the frame of a result, which may be an attribute: without
+/// quotes around or inside the name.
 pub(super) fn name_in(dialect: &Dialect, text: &str) -> String {
     let string = neutral_in(dialect, text);
     string[1..string.len() - 1]
@@ -51,14 +51,14 @@ fn escaped(text: &str, own: &[&str]) -> String {
     out
 }
 
-/// Whether markers are made of this character, or a line may end with it, or a terminal obeys it.
+/// Whether markers contain this character, or the character may end a line or control a terminal.
 fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c, '<' | '>' | '[' | ']' | '{' | '}' | '`' | '&' | '|' | '✿')
         || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '｜' | '＜' | '＞')
 }
 
-/// The markers of the table that have none of these characters: their first letter is written as
+/// The markers of the table without any unsafe characters: their first letter is written as
 /// `\uXXXX`.
 static WORDS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let mut words: Vec<_> = Dialect::all().iter().flat_map(words).collect();
@@ -71,15 +71,15 @@ fn words(dialect: &Dialect) -> impl Iterator<Item = &'static str> {
     markers(dialect).filter(|mark| !mark.chars().any(is_unsafe))
 }
 
-/// Such markers of a dialect that no dialect of the table has.
+/// Returns such markers of a dialect that no dialect of the table has.
 fn own_words(dialect: &Dialect) -> Vec<&'static str> {
     words(dialect)
         .filter(|word| !WORDS.contains(word))
         .collect()
 }
 
-/// Every marker of a dialect at which a parser may begin to read something else than text. A
-/// neutral text holds no line's beginning, so what counts only there is left out.
+/// Returns every marker of a dialect at which a parser may stop reading plain text. A neutral text
+/// never begins a line, so markers that count only there are omitted.
 fn markers(dialect: &Dialect) -> impl Iterator<Item = &'static str> {
     let framing = dialect.framing;
     let pairs = framing
@@ -94,7 +94,7 @@ fn markers(dialect: &Dialect) -> impl Iterator<Item = &'static str> {
         .chain(framing.dropped.iter().copied())
 }
 
-/// The markers that a form may begin with.
+/// Returns the markers that a form may begin with.
 fn openers(form: &'static Form) -> impl Iterator<Item = &'static str> {
     let section = form
         .section
@@ -137,8 +137,8 @@ mod tests {
         }
     }
 
-    /// Markers without any character that is escaped count only after others, or at the beginning
-    /// of a line.
+    /// Markers without any escaped character count only after other markers, or at the beginning of
+    /// a line.
     #[test]
     fn what_may_stand_there_opens_nothing() {
         let forms = Dialect::all().iter().flat_map(|d| d.forms);

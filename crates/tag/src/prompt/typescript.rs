@@ -1,11 +1,11 @@
-//! A tool as a TypeScript type, as the prompts of gpt-oss and Functionary show tools.
+//! Writes a tool as a TypeScript type, as the prompts of gpt-oss and Functionary show tools.
 
 use serde_json::Value;
 
-/// Schemas within schemas are followed this far.
+/// The maximum depth to which nested schemas are followed.
 const DEEPEST: usize = 16;
 
-/// The declaration of one tool, with its descriptions as comments.
+/// Returns the declaration of one tool, with its descriptions as comments.
 pub(super) fn tool(function: &Value) -> String {
     let name = function["name"].as_str().unwrap_or_default();
     let comment = comment(function);
@@ -20,7 +20,7 @@ pub(super) fn tool(function: &Value) -> String {
     }
 }
 
-/// The description as comments, a line each.
+/// Returns the description as comments, one per line.
 fn comment(schema: &Value) -> String {
     let text = schema["description"].as_str().unwrap_or_default();
     text.lines().map(|line| format!("// {line}\n")).collect()
@@ -48,7 +48,7 @@ fn object(schema: &Value, depth: usize) -> String {
     format!("{{\n{}}}", members.collect::<String>())
 }
 
-/// A member's name, in quotes where it is not an identifier.
+/// Returns a member's name, in quotes if it is not an identifier.
 fn key(name: &str) -> String {
     let plain = name.chars().all(|c| c.is_alphanumeric() || c == '_')
         && !name.starts_with(|c: char| c.is_numeric());
