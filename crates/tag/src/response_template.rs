@@ -1,11 +1,11 @@
-//! A checkpoint's own description of what it writes: `response_template` in its
+//! Reads a checkpoint's own description of its output format: `response_template` in
 //! `tokenizer_config.json` (<https://huggingface.co/docs/transformers/main/chat_response_parsing>),
-//! which vLLM's parser `hf` reads, too.
+//! which vLLM's parser `hf` reads too.
 //!
-//! It is written down as a file of dialects in TOML, which is then read as every other, so that a
-//! dialect has one meaning: its text streams, its calls are known by their tools, and prompts show
-//! them. Of the regular expressions in it only those are read that are text with gaps. What the
-//! notation of dialects has no place for is refused.
+//! The description is converted to a file of dialects in TOML, which is then parsed like any other
+//! file. So the dialect behaves like all others: its text streams, its calls are recognized by
+//! their tools, and prompts show them. Only regular expressions that are text with gaps are
+//! supported. A description that the notation of dialects cannot express is rejected.
 
 mod call;
 mod delimiter;
@@ -24,7 +24,8 @@ use crate::table::Dialects;
 use event::Raw;
 use std::fmt::Write;
 
-/// The longest file, in bytes: the configuration of a tokenizer lists its tokens, too.
+/// The maximum length of a file, in bytes. It is large because a tokenizer's configuration lists
+/// its tokens.
 const MAX_FILE: usize = 16 * 1024 * 1024;
 
 /// The keys of a description.
@@ -49,17 +50,18 @@ const FIELD_KEYS: &[&str] = &[
     "transform",
     "transform_each",
 ];
-/// The fields of reasoning.
+/// The names of the fields that hold reasoning.
 const REASONING: &[&str] = &["thinking", "reasoning_content", "reasoning"];
 
-// Files of users: dialects in TOML, or a checkpoint's own description in JSON.
+// Reads files of users: dialects in TOML, or a checkpoint's own description in JSON.
 
 impl Dialects {
-    /// Adds the dialects of a file, whose name is for errors and names the dialect of a checkpoint.
+    /// Adds the dialects of a file. The name of the file appears in errors and names the dialect of
+    /// a checkpoint.
     ///
     /// # Errors
-    /// The file has a mistake, or the notation has no place for what it describes; then no dialect
-    /// is added.
+    /// The file contains a mistake, or describes something that the notation cannot express. No
+    /// dialect is added then.
     pub fn add(&mut self, file: &str, text: &str) -> Result<(), NotationError> {
         let known: Vec<&Dialect> = self.all().collect();
         let read = if is_json(text) {
@@ -73,18 +75,18 @@ impl Dialects {
     }
 }
 
-/// Whether a file is a description and not TOML, which never begins with a brace.
+/// Whether a file is a description in JSON. TOML never begins with a brace.
 fn is_json(text: &str) -> bool {
     text.trim_start_matches('\u{feff}')
         .trim_start()
         .starts_with('{')
 }
 
-/// The description in a file, as a file of one dialect in TOML. The dialect is named after the
-/// file, or its folder; `is_taken`: the name is another dialect's.
+/// Converts the description in a file to a TOML file of one dialect. The dialect is named after the
+/// file or its folder; `is_taken` returns whether another dialect has a name.
 ///
 /// # Errors
-/// What is wrong in it, or cannot be expressed in the notation of dialects.
+/// Returns what is invalid, or what the notation of dialects cannot express.
 fn to_toml(
     file: &str,
     text: &str,
@@ -94,7 +96,7 @@ fn to_toml(
     translated(file, json, is_taken).map_err(|fault| fault.of(file, json))
 }
 
-/// The error of the TOML that was made of a description, as an error of its file.
+/// Converts an error in the generated TOML to an error in the description's file.
 fn error_of(error: NotationError, text: &str) -> NotationError {
     let at = text.find("\"response_template\"").unwrap_or(0);
     let what = format!(
@@ -138,7 +140,7 @@ fn translated(file: &str, text: &str, is_taken: impl Fn(&str) -> bool) -> Result
     } else {
         let (pairs, is_opened) = pairs(reasoning.as_ref(), &thinks)?;
         key("reasoning", array(&pairs));
-        // The prompt decides whether reasoning is open: a server's template may open it.
+        // The prompt determines whether reasoning is open, because a server's template may open it.
         let opened = match (pairs.is_empty(), is_opened) {
             (true, _) => "no",
             (false, true) => "usually",
@@ -151,7 +153,7 @@ fn translated(file: &str, text: &str, is_taken: impl Fn(&str) -> bool) -> Result
     Ok(toml)
 }
 
-/// The fields of the description in a file, all of them known.
+/// Returns the fields of the description in a file, after checking that all are known.
 fn fields<'t>(whole: &TemplateMember<'t>) -> Result<TemplateMember<'t>, Fault> {
     let description = match whole.get("response_template") {
         Some(description) => description,
@@ -207,7 +209,7 @@ fn write_calls(keys: &CallNotation, key: &mut impl FnMut(&str, String)) {
     }
 }
 
-/// How a field of text begins and ends.
+/// Returns how a field of text begins and ends.
 fn delimiters(
     field: Option<&TemplateMember<'_>>,
 ) -> Result<(Option<Delimiter>, Option<Delimiter>), Fault> {
@@ -224,7 +226,7 @@ fn delimiters(
     ))
 }
 
-/// The pairs of markers of reasoning, and whether the answer may begin inside it.
+/// Returns the pairs of reasoning markers, and whether the answer may begin inside reasoning.
 fn pairs(
     field: Option<&TemplateMember<'_>>,
     (open, close): &(Option<Delimiter>, Option<Delimiter>),
@@ -236,7 +238,7 @@ fn pairs(
         return Err(field.refuse("reasoning without a marker that opens it and one that closes it"));
     };
     let texts = |delimiter: &Delimiter| {
-        // What may precede or follow a marker of reasoning is left out of the answer, too.
+        // Text that may precede or follow a reasoning marker is also dropped from the answer.
         let all = delimiter
             .spellings
             .iter()
@@ -263,8 +265,8 @@ fn pairs(
     Ok((pairs, open.is_edge))
 }
 
-/// The markers that frame the answer, with and without the white space that belongs to them, and
-/// the token that ends a turn, which the rest of the file names.
+/// Returns the markers that frame the answer, with and without the white space that belongs to
+/// them, and the token that ends a turn, which another part of the file names.
 fn dropped(
     (open, close): &(Option<Delimiter>, Option<Delimiter>),
     file: &TemplateMember<'_>,
@@ -288,7 +290,7 @@ fn dropped(
     all
 }
 
-/// That a region of text is a message whose header is read as what it is.
+/// Checks that a region of text is a message whose header is interpreted as described.
 fn frame(
     field: Option<&TemplateMember<'_>>,
     (open, _): &(Option<Delimiter>, Option<Delimiter>),
@@ -305,8 +307,8 @@ fn frame(
     Ok(())
 }
 
-/// The name of the dialect: the file's, or its folder's where every checkpoint has a file of that
-/// name.
+/// Returns the name of the dialect: the name of the file, or of its folder if every checkpoint has
+/// a file with this name.
 fn name(file: &str, is_taken: impl Fn(&str) -> bool) -> String {
     let mut parts = file.rsplit(['/', '\\']).filter(|part| !part.is_empty());
     let file = parts.next().unwrap_or_default();
@@ -348,7 +350,7 @@ mod tests {
     const FUNCTION: &str =
         r#"{"type": "function", "function": {"name": "{name}", "arguments": "{content}"}}"#;
 
-    /// A description with these fields.
+    /// Returns a description with these fields.
     fn described(fields: &str) -> String {
         format!(
             r#"{{"response_template": {{"defaults": {{"role": "assistant"}}, "start_anchor": "<bot>", "fields": {{{fields}}}}}}}"#
@@ -363,7 +365,7 @@ mod tests {
         Ok(dialects)
     }
 
-    /// What a parser finds, as lines: `text`, `(reasoning)` and `name{arguments}`.
+    /// Collects what a parser finds, as lines: `text`, `(reasoning)` and `name{arguments}`.
     #[derive(Default)]
     struct Found {
         parts: Vec<String>,
@@ -400,15 +402,15 @@ mod tests {
             self.parts.push("retract".to_owned());
         }
         fn warning(&mut self, code: &'static str, _message: &str, _raw: &str) {
-            // A marker that is left out is named by a warning.
+            // A warning reports each dropped marker.
             if code != "tag_dropped" {
                 self.parts.push(code.to_owned());
             }
         }
     }
 
-    /// What is found in a text that comes in pieces of this many characters. White space around texts
-    /// is left out.
+    /// Returns what is found in a text that arrives in pieces of this many characters, without
+    /// surrounding white space.
     fn read(dialects: &Dialects, text: &str, prefill: &str, length: usize) -> Vec<String> {
         let look = Look::among(dialects, dialects.own()[0].name).expect("the dialect's own name");
         let tools = ToolList::read(TOOLS).expect("tools");
@@ -427,7 +429,7 @@ mod tests {
         parts.filter(|part| part.len() > 1).collect()
     }
 
-    /// What is described, its fields, a text of its model, and what is read.
+    /// The name of each case, its fields, a text of the model, and the expected findings.
     const READ: &[(&str, &str, &str, &[&str])] = &[
         (
             "JSON between markers, text in between",
@@ -555,7 +557,7 @@ mod tests {
         }
     }
 
-    /// What a prompt shows of the dialect is what its model is known to write: it is read back.
+    /// The calls that a prompt shows in the dialect parse back to the same calls.
     #[test]
     fn what_is_written_is_read_back() {
         let calls = [
@@ -866,7 +868,7 @@ mod tests {
                 &json[..json.len().min(200)]
             );
         }
-        // A pattern with every kind of repetition is read once, and nothing is matched with it.
+        // A pattern with every kind of repetition is read once and never used for matching.
         let json = open(&format!("<c>{}<d>", many(200, "(?:.|\\\\n)*?[^x]*")));
         assert_eq!(add(&json).map(|dialects| dialects.own().len()), Ok(1));
     }
@@ -874,7 +876,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Whatever a description says, it is refused or read into a dialect.
+        /// Any description is either rejected or converted to a dialect.
         #[test]
         fn no_description_panics(
             open in "[<>a|(){}\\[\\]?*+.\\\\sw:=!P^$⏎{name}]{0,24}",

@@ -56,8 +56,8 @@ impl ParamValue {
         }
     }
 
-    /// Whether the value is emitted as it arrives. The caller must then decode its entities and CDATA
-    /// sections first.
+    /// Whether the value is emitted as it arrives. The caller must then decode its entities and
+    /// CDATA sections first.
     pub(super) fn is_streaming(&self) -> bool {
         self.is_streaming
     }

@@ -1,4 +1,4 @@
-//! How calls are written, by the field `tool_calls` of a description.
+//! Reads how calls are written from the field `tool_calls` of a description.
 
 use crate::notation::Fault;
 use crate::response_template::delimiter::{
@@ -8,20 +8,20 @@ use crate::response_template::member::TemplateMember;
 use crate::response_template::parameter;
 use crate::response_template::pattern::Captures;
 
-/// How calls are written, as keys of a dialect.
+/// The notation of calls, as keys of a dialect.
 #[derive(Debug, Default)]
 pub(super) struct CallNotation {
-    /// The forms of one call, the usual one first. None where the headers of messages are all of
-    /// it.
+    /// The forms of one call, the usual form first. Empty if the headers of messages contain the
+    /// whole form.
     pub calls: Vec<String>,
     pub around: Option<String>,
     pub parameter: Option<String>,
     pub spellings: Vec<Vec<String>>,
-    /// The calls are messages with headers, as Harmony's.
+    /// Whether the calls are messages with headers, as in Harmony.
     pub messages: bool,
 }
 
-/// Where a part of a call is, by the field's `transform`.
+/// Where a part of a call is found, according to the field's `transform`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum PartSource {
     /// The text between the delimiters.
@@ -32,7 +32,7 @@ enum PartSource {
     Group(String),
 }
 
-/// What a field's `transform` makes of its text.
+/// The sources of a call's parts, according to the field's `transform`.
 #[derive(Debug)]
 struct CallSources {
     name: PartSource,
@@ -40,20 +40,21 @@ struct CallSources {
     id: Option<PartSource>,
 }
 
-/// The text between the delimiters.
+/// The content of the text between the delimiters.
 enum CallBody {
     /// A slot of JSON or of an expression.
     Slot(String),
-    /// Tagged parameters: how one is written, and the white space before them.
+    /// Tagged parameters: the notation of one parameter, and the white space before each.
     Parameters(String, &'static str),
-    /// A call expression with strings between two of this quotation mark: it has the name, too.
+    /// A call expression, which includes the name, with strings enclosed in two of this quotation
+    /// mark.
     Expression(String),
 }
 
 /// Reads the field.
 ///
 /// # Errors
-/// What is wrong in it, or cannot be expressed in the notation of dialects.
+/// Returns what is invalid, or what the notation of dialects cannot express.
 pub(super) fn read(field: &TemplateMember<'_>) -> Result<CallNotation, Fault> {
     let is_list = field.flag_of("transform_each")?;
     let shape = shape(field, is_list)?;
@@ -101,8 +102,8 @@ fn is_header(spelling: &Spelling) -> bool {
         && matches!(trimmed(spelling).last(), Some(DelimiterToken::Text(text)) if text.ends_with("<|message|>"))
 }
 
-/// Calls in messages with headers, which the parser reads itself: only the body of a message can
-/// differ.
+/// Returns the notation of calls in messages with headers. The parser handles the headers itself,
+/// so only the message body can differ.
 fn message(body: CallBody, open: &Delimiter) -> CallNotation {
     const ENDS: [&str; 3] = ["<|call|>", "<|end|>", "<|return|>"];
     let mut keys = CallNotation {
@@ -128,7 +129,7 @@ fn message(body: CallBody, open: &Delimiter) -> CallNotation {
 }
 
 impl CallNotation {
-    /// Keeps all spellings of a marker. Returns the first, which is written.
+    /// Records all spellings of a marker. Returns the first, which is written.
     fn spell<T: AsRef<str>>(&mut self, texts: impl IntoIterator<Item = T>) -> Option<String> {
         let trim = |text: T| text.as_ref().trim().to_owned();
         let texts: Vec<String> = texts.into_iter().map(trim).collect();
@@ -140,7 +141,7 @@ impl CallNotation {
     }
 }
 
-/// Calls between markers.
+/// Returns the notation of calls between markers.
 fn marked(
     field: &TemplateMember<'_>,
     open: &Delimiter,
@@ -148,7 +149,8 @@ fn marked(
     body: CallBody,
 ) -> Result<CallNotation, Fault> {
     let mut keys = CallNotation::default();
-    // Markers that differ in their text alone are spellings of one; others are forms of their own.
+    // Markers that differ only in their text are spellings of one marker; other markers are
+    // separate forms.
     let openers: Vec<Spelling> = match open.texts() {
         Some(texts) => {
             let first = keys.spell(texts);
@@ -200,7 +202,7 @@ fn marked(
     Ok(keys)
 }
 
-/// The markers that end a call with this opener.
+/// Returns the markers that end a call with this opener.
 fn ends(
     keys: &mut CallNotation,
     opener: &[DelimiterToken],
@@ -210,7 +212,7 @@ fn ends(
 ) -> Vec<String> {
     let mut ends = closers.to_vec();
     if let CallBody::Parameters(..) = body {
-        // The tag with the name has an end tag of its own, before the marker that ends the region.
+        // The tag with the name has its own end tag before the marker that ends the region.
         if let Some(tag) = end_tag(opener).filter(|tag| !ends.contains(tag)) {
             match close.texts() {
                 Some(texts) => keys.spell([&tag[..]].into_iter().chain(texts)),
@@ -224,8 +226,8 @@ fn ends(
     ends
 }
 
-/// The notation of a call from its opener to these markers that end it, of which the first is
-/// required after parameters.
+/// Returns the notation of a call from its opener to the markers that end it. The first of these
+/// markers is required after parameters.
 fn opened(
     field: &TemplateMember<'_>,
     opener: Spelling,
@@ -252,8 +254,8 @@ fn opened(
     Ok(call)
 }
 
-/// The end tag of the start tag that has the tool's name: `</function>` of `<function={name}>` and
-/// `<function name="{name}">`.
+/// Returns the end tag of the start tag that contains the tool's name: `</function>` for
+/// `<function={name}>` and `<function name="{name}">`.
 fn end_tag(opener: &[DelimiterToken]) -> Option<String> {
     let at = opener
         .iter()
@@ -269,7 +271,8 @@ fn end_tag(opener: &[DelimiterToken]) -> Option<String> {
         .then(|| format!("</{name}>"))
 }
 
-/// A call expression after its marker, which ends before the words that precede the name.
+/// Returns the notation of a call expression after its marker. The marker ends before the words
+/// that precede the name.
 fn expression(
     field: &TemplateMember<'_>,
     opener: &mut Spelling,
@@ -296,7 +299,7 @@ fn expression(
     ))
 }
 
-/// A delimiter in the notation of a call, or a parameter in its own.
+/// Returns a delimiter in the notation of a call, or a parameter in the notation of a parameter.
 pub(super) fn notation(tokens: &[DelimiterToken]) -> String {
     let piece = |token: &DelimiterToken| match token {
         DelimiterToken::Text(marker) => text(marker),
@@ -309,11 +312,11 @@ pub(super) fn notation(tokens: &[DelimiterToken]) -> String {
         DelimiterToken::Ahead => String::new(),
     };
     let pieces: String = tokens.iter().map(piece).collect();
-    // Kimi counts its calls in their names.
+    // Kimi numbers its calls in their names.
     pieces.replace("functions.{name}:{author}", "·{functions.name:n}")
 }
 
-/// Where the parts of a call are.
+/// Returns where the parts of a call are found.
 fn shape(field: &TemplateMember<'_>, is_list: bool) -> Result<CallSources, Fault> {
     let usual = || CallSources {
         name: PartSource::Key("name".to_owned()),
@@ -348,7 +351,7 @@ fn shape(field: &TemplateMember<'_>, is_list: bool) -> Result<CallSources, Fault
     }
 }
 
-/// What a placeholder means: `{content}`, `{content.KEY}`, `{GROUP}`; in a list `{KEY}`.
+/// Parses a placeholder: `{content}`, `{content.KEY}`, `{GROUP}`; in a list `{KEY}`.
 fn place(member: &TemplateMember<'_>, is_list: bool) -> Result<PartSource, Fault> {
     let text = member.text()?;
     let Some(inner) = text
@@ -366,7 +369,7 @@ fn place(member: &TemplateMember<'_>, is_list: bool) -> Result<PartSource, Fault
     }
 }
 
-/// What the text between the delimiters is.
+/// Returns the content of the text between the delimiters.
 fn body(field: &TemplateMember<'_>, shape: &CallSources, is_list: bool) -> Result<CallBody, Fault> {
     let kind = field
         .text_of("content")?
@@ -423,8 +426,8 @@ fn body(field: &TemplateMember<'_>, shape: &CallSources, is_list: bool) -> Resul
     }
 }
 
-/// The quotation mark of a model that has one of its own. Keys without quotation marks are read and
-/// repaired as any JSON is.
+/// Returns the quotation mark of a model that uses its own, or `None`. Keys without quotation marks
+/// are read and repaired like any JSON.
 fn quote(arguments: &TemplateMember<'_>) -> Result<Option<String>, Fault> {
     arguments.expect(&["unquoted_keys", "string_delims", "allow_non_json"])?;
     let Some(delims) = arguments.get("string_delims") else {

@@ -1,12 +1,12 @@
-//! The beginning or the end of a region of the answer, in every spelling.
+//! The beginning or the end of a region of the answer, in all spellings.
 
-/// A place in a delimiter, or in a parameter.
+/// A token of a delimiter or of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum DelimiterToken {
     Text(String),
-    /// White space, or none.
+    /// Optional white space.
     Space,
-    /// Text that is left open and means nothing.
+    /// Arbitrary text without meaning.
     Open,
     /// The name of the tool or the parameter.
     Name,
@@ -16,13 +16,13 @@ pub(super) enum DelimiterToken {
     Value,
     /// Whether the value is a string: `true` or `false`.
     Flag,
-    /// The same name as before.
+    /// A repetition of the same name.
     Same,
-    /// What must follow, but is not a part of the match.
+    /// Text that must follow but is not part of the match.
     Ahead,
 }
 
-/// Appends a token. A text is joined with a text before it, and two equal gaps become one.
+/// Appends a token. A text is joined to a text before it, and two equal gaps are merged.
 pub(super) fn append(tokens: &mut Vec<DelimiterToken>, token: DelimiterToken) {
     match (tokens.last_mut(), token) {
         (Some(DelimiterToken::Text(text)), DelimiterToken::Text(more)) => text.push_str(&more),
@@ -38,19 +38,20 @@ pub(super) type Spelling = Vec<DelimiterToken>;
 /// A delimiter.
 #[derive(Debug, Default)]
 pub(super) struct Delimiter {
-    /// Markers before the delimiter that may be missing.
+    /// Optional markers before the delimiter.
     pub before: Vec<String>,
     /// Every spelling of the delimiter.
     pub spellings: Vec<Spelling>,
-    /// Markers after the delimiter that may be missing.
+    /// Optional markers after the delimiter.
     pub after: Vec<String>,
-    /// The beginning or the end of the text counts as the delimiter, too.
+    /// Whether the beginning or the end of the text also counts as the delimiter.
     pub is_edge: bool,
 }
 
 impl Delimiter {
-    /// A delimiter that is written in one of these ways. Of one that ends another the rest of the
-    /// other may be missing if `has_before`, of one that begins another if `has_after`.
+    /// Creates a delimiter from all its spellings. If a spelling ends with another one, the text
+    /// before the shorter one becomes optional if `has_before`; if it begins with another one, the
+    /// text after the shorter one becomes optional if `has_after`.
     pub(super) fn new(mut all: Vec<Spelling>, has_before: bool, has_after: bool) -> Delimiter {
         all.iter_mut()
             .for_each(|spelling| spelling.retain(|token| *token != DelimiterToken::Ahead));
@@ -82,14 +83,14 @@ impl Delimiter {
         delimiter
     }
 
-    /// The delimiter as fixed texts; `None` if it has other tokens.
+    /// Returns the delimiter's spellings as fixed texts, or `None` if they contain other tokens.
     pub(super) fn texts(&self) -> Option<Vec<&str>> {
         let is_text = |spelling: &Spelling| matches!(trimmed(spelling), [DelimiterToken::Text(_)]);
         let all = self.spellings.iter().all(is_text);
         all.then(|| self.all_texts().collect())
     }
 
-    /// All texts in the delimiter.
+    /// Returns all texts in the delimiter.
     pub(super) fn all_texts(&self) -> impl Iterator<Item = &str> {
         let inside = self
             .spellings
@@ -107,7 +108,7 @@ impl Delimiter {
     }
 }
 
-/// A spelling without the white space and the open text at its ends.
+/// Returns a spelling without the white space and the arbitrary text at its ends.
 pub(super) fn trimmed(spelling: &[DelimiterToken]) -> &[DelimiterToken] {
     let is_edge =
         |token: &DelimiterToken| matches!(token, DelimiterToken::Space | DelimiterToken::Open);
@@ -122,10 +123,10 @@ pub(super) fn trimmed(spelling: &[DelimiterToken]) -> &[DelimiterToken] {
     &spelling[from..to]
 }
 
-/// What is in the place of a slot in [`flat`].
+/// The character that [`flat`] writes in place of a slot.
 const SLOT: char = '\u{1}';
 
-/// A spelling as one text.
+/// Returns a spelling as one text.
 fn flat(spelling: &[DelimiterToken]) -> String {
     let text = |token: &DelimiterToken| match token {
         DelimiterToken::Text(text) => text.clone(),
@@ -135,10 +136,10 @@ fn flat(spelling: &[DelimiterToken]) -> String {
     spelling.iter().map(text).collect()
 }
 
-// Texts as the notation of dialects has them, and keys as TOML has them.
+// Formats texts for the notation of dialects and for TOML.
 
-/// A marker in the notation of a call: white space at its ends becomes any white space, and
-/// characters with a meaning in the notation are escaped.
+/// Formats a marker for the notation of a call: white space at its ends becomes any white space,
+/// and characters that have a meaning in the notation are escaped.
 pub(super) fn text(marker: &str) -> String {
     let mut out = String::new();
     for c in marker.chars() {
@@ -150,7 +151,7 @@ pub(super) fn text(marker: &str) -> String {
     format!("{}{}{}", space(before), lines(inside), space(after))
 }
 
-/// White space at the end of a marker.
+/// Formats the white space at the end of a marker.
 fn space(blank: &str) -> &'static str {
     match blank {
         "" => "",
@@ -159,17 +160,17 @@ fn space(blank: &str) -> &'static str {
     }
 }
 
-/// Text with its newlines as the notation has them.
+/// Formats the newlines of a text for the notation.
 pub(super) fn lines(text: &str) -> String {
     text.replace('\n', "⏎")
 }
 
-/// A TOML string.
+/// Formats a TOML string.
 pub(super) fn string(text: &str) -> String {
     event::quoted(text)
 }
 
-/// A TOML array of strings.
+/// Formats a TOML array of strings.
 pub(super) fn array(texts: &[impl AsRef<str>]) -> String {
     let all: Vec<String> = texts.iter().map(|text| string(text.as_ref())).collect();
     format!("[{}]", all.join(", "))

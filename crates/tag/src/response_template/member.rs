@@ -1,29 +1,29 @@
-//! The JSON of a description, with the places of its values.
+//! Reads the JSON of a description and keeps the positions of its values.
 
 use crate::notation::Fault;
 use crate::response_template::delimiter::{Delimiter, DelimiterToken, Spelling};
 use crate::response_template::pattern::{self, Captures};
 use event::Raw;
 
-/// The most texts in a list, and the longest of them, in bytes.
+/// The maximum number of texts in a list, and the maximum length of each text, in bytes.
 const MAX_TEXTS: usize = 16;
 const MAX_TEXT: usize = 4096;
 
-/// What to do where the notation of dialects has no place for a part of a description.
+/// The remedy if the notation of dialects cannot express a part of a description.
 const REMEDY: &str = "write the dialect as TOML, see docs/new-dialect.md";
 
-/// A value and the way to it.
+/// A value and its path.
 #[derive(Clone, Debug)]
 pub(super) struct TemplateMember<'t> {
-    /// The whole file.
+    /// The text of the whole file.
     pub file: &'t str,
     pub raw: Raw<'t>,
-    /// Its keys from the top, with dots between.
+    /// The keys from the root to the value, separated by dots.
     path: String,
 }
 
 impl<'t> TemplateMember<'t> {
-    /// The value of the whole file.
+    /// Creates the member for the value of the whole file.
     pub(super) fn new(file: &'t str, raw: Raw<'t>) -> TemplateMember<'t> {
         TemplateMember {
             file,
@@ -45,19 +45,19 @@ impl<'t> TemplateMember<'t> {
         })
     }
 
-    /// A mistake here.
+    /// Returns the error for a mistake in this value.
     pub(super) fn fault(&self, message: impl std::fmt::Display) -> Fault {
-        // The value is a part of the file's text.
+        // The value is a slice of the file's text.
         let at = (self.raw.text().as_ptr() as usize).saturating_sub(self.file.as_ptr() as usize);
         Fault::new(at, format!("{}: {message}", self.path))
     }
 
-    /// What is valid here, but cannot be expressed in the notation of dialects.
+    /// Returns the error for a valid value that the notation of dialects cannot express.
     pub(super) fn refuse(&self, what: impl std::fmt::Display) -> Fault {
         self.fault(format!("{what}; {REMEDY}"))
     }
 
-    /// That it is an object with no other keys.
+    /// Checks that the value is an object with no other keys.
     pub(super) fn expect(&self, keys: &[&str]) -> Result<(), Fault> {
         if !self.raw.is_object() {
             return Err(self.fault("expected an object"));
@@ -74,7 +74,7 @@ impl<'t> TemplateMember<'t> {
         }
     }
 
-    /// A string.
+    /// Returns the value as a string.
     pub(super) fn text(&self) -> Result<String, Fault> {
         match self.raw.str() {
             Some(text) if text.len() <= MAX_TEXT => Ok(text.into_owned()),
@@ -85,12 +85,12 @@ impl<'t> TemplateMember<'t> {
         }
     }
 
-    /// The string of a member.
+    /// Returns the string of a member, or `None` if the member is missing.
     pub(super) fn text_of(&self, key: &str) -> Result<Option<String>, Fault> {
         self.get(key).map(|member| member.text()).transpose()
     }
 
-    /// `true` or `false` of a member; false where it is missing.
+    /// Returns the boolean of a member, or false if the member is missing.
     pub(super) fn flag_of(&self, key: &str) -> Result<bool, Fault> {
         match self.get(key) {
             None => Ok(false),
@@ -101,7 +101,7 @@ impl<'t> TemplateMember<'t> {
         }
     }
 
-    /// A string, or several in a list.
+    /// Returns a string, or the strings of a list.
     fn texts(&self) -> Result<Vec<String>, Fault> {
         if !self.raw.is_array() {
             return Ok(vec![self.text()?]);
@@ -122,12 +122,12 @@ impl<'t> TemplateMember<'t> {
         Ok(texts)
     }
 
-    /// The spellings of a pattern, and whether an end of the text does for it, too.
+    /// Returns the spellings of a pattern, and whether an end of the text also matches.
     pub(super) fn pattern(&self, captures: Captures<'_>) -> Result<(Vec<Spelling>, bool), Fault> {
         pattern::read(&self.text()?, captures).map_err(|why| self.refuse(why))
     }
 
-    /// The delimiter in the member `open` or `open_pattern`, `close` or `close_pattern`.
+    /// Returns the delimiter in the member `open` or `open_pattern`, `close` or `close_pattern`.
     pub(super) fn delimiter(
         &self,
         word: &str,

@@ -36,7 +36,7 @@ pub(super) fn read(arguments: &TemplateMember<'_>) -> Result<(String, &'static s
         value: Some("value"),
     };
     let (mut spellings, _) = member.pattern(captures)?;
-    // A lookahead stands for the beginning of the next parameter, which ends this parameter in any
+    // A lookahead matches the beginning of the next parameter, which ends this parameter in any
     // case.
     let is_whole = |spelling: &Vec<DelimiterToken>| !spelling.contains(&DelimiterToken::Ahead);
     if spellings.iter().any(is_whole) {
@@ -48,7 +48,7 @@ pub(super) fn read(arguments: &TemplateMember<'_>) -> Result<(String, &'static s
     parameter(spelling).ok_or_else(|| member.refuse(UNKNOWN_PARAMETER))
 }
 
-/// The notation of a parameter that is written like this.
+/// Returns the notation of a parameter with this spelling.
 fn parameter(spelling: &[DelimiterToken]) -> Option<(String, &'static str)> {
     let mut tokens = Vec::new();
     for token in spelling {
@@ -93,7 +93,7 @@ fn parameter(spelling: &[DelimiterToken]) -> Option<(String, &'static str)> {
         token => token.clone(),
     };
     let head = call::notation(&head.iter().map(newline).collect::<Vec<_>>());
-    // The name and the value are in two elements with nothing between the two: `</a><b>`.
+    // The name and the value are in two adjacent elements: `</a><b>`.
     let head = match head.split_once("}</") {
         Some((key, end)) => format!("{key}}}</{}", end.replacen("><", ">¦<", 1)),
         None => head,

@@ -1,39 +1,39 @@
-//! The regular expressions of a description, read as texts with gaps.
+//! Parses the regular expressions of a description as texts with gaps.
 //!
-//! No text is matched with them: a pattern is read once, into every way to write what it matches,
-//! so that no pattern can cost more than its own length. What a dialect's notation has no place for
-//! is refused. The patterns are those of Python's `regex`, with `.` for any character
-//! (<https://huggingface.co/docs/transformers/main/chat_response_parsing>).
+//! No text is matched with them: each pattern is expanded once into all spellings that it matches,
+//! so that its cost is bounded by its own length. A pattern that a dialect's notation cannot
+//! express is rejected. The patterns use the syntax of Python's `regex`, with `.` matching any
+//! character (<https://huggingface.co/docs/transformers/main/chat_response_parsing>).
 
 use crate::response_template::delimiter::{DelimiterToken, Spelling, append};
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// The longest pattern, in bytes.
+/// The maximum length of a pattern, in bytes.
 const LONGEST: usize = 4096;
-/// The most groups inside each other.
+/// The maximum nesting of groups.
 const DEPTH: usize = 16;
-/// The most spellings of one pattern.
+/// The maximum number of spellings of one pattern.
 const MAX_SPELLINGS: usize = 16;
 
-/// What is wrong with a parameter that is written in another way than any dialect's.
+/// The error for a parameter that is written unlike those of any dialect.
 pub(super) const UNKNOWN_PARAMETER: &str = "the notation cannot express the pattern of a \
     parameter; expected for example <p=(?P<key>\\w+)>(?P<value>.*?)</p>";
 
-/// The names of the groups that hold a part of a call or of a parameter.
+/// The names of the groups that capture a part of a call or of a parameter.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Captures<'c> {
     pub name: Option<&'c str>,
     pub id: Option<&'c str>,
-    /// The value of a parameter. In its pattern what may be missing is there.
+    /// The value of a parameter. In its pattern optional parts count as present.
     pub value: Option<&'c str>,
 }
 
-/// Reads a pattern: all spellings of what it matches, and whether the beginning or the end of all
-/// text does for it, too.
+/// Parses a pattern. Returns all spellings that it matches, and whether the beginning or the end of
+/// the text also matches.
 ///
 /// # Errors
-/// What in it cannot be expressed in the notation of dialects.
+/// Returns what the notation of dialects cannot express.
 pub(super) fn read(pattern: &str, captures: Captures<'_>) -> Result<(Vec<Spelling>, bool), String> {
     if pattern.len() > LONGEST {
         return Err(format!(
@@ -53,18 +53,18 @@ pub(super) fn read(pattern: &str, captures: Captures<'_>) -> Result<(Vec<Spellin
     }
 }
 
-/// One atom, before what repeats it.
+/// One atom, without its repetition.
 enum Atom {
     Letter(char),
-    /// One character of several.
+    /// Any of several characters.
     Any,
-    /// One character of white space.
+    /// A white space character.
     Blank,
     /// The spellings of a group, and whether it has a name.
     Group(Vec<Spelling>, bool),
 }
 
-/// What is written as this token alone.
+/// Returns the spelling that consists only of this token.
 fn only(token: DelimiterToken) -> Vec<Spelling> {
     vec![vec![token]]
 }
@@ -77,7 +77,7 @@ struct PatternReader<'p> {
 }
 
 impl PatternReader<'_> {
-    /// The spellings of alternatives, up to the end or a `)`.
+    /// Parses alternatives up to the end or a `)`, and returns their spellings.
     fn options(&mut self) -> Result<Vec<Spelling>, String> {
         let many = |count: usize| match count > MAX_SPELLINGS {
             true => Err(format!("it has more than {MAX_SPELLINGS} spellings")),
@@ -121,7 +121,7 @@ impl PatternReader<'_> {
         Atom::Group(vec![Vec::new()], false)
     }
 
-    /// What follows a backslash.
+    /// Parses the text after a backslash.
     fn escape(&mut self) -> Result<Atom, String> {
         const ENDS: &str = "it ends with '\\'";
         Ok(match self.rest.next().ok_or(ENDS)? {
@@ -146,7 +146,7 @@ impl PatternReader<'_> {
         })
     }
 
-    /// A character by its hexadecimal code.
+    /// Parses a character given by its hexadecimal code.
     fn code(&mut self, digits: usize) -> Result<char, String> {
         let code: String = self.rest.by_ref().take(digits).collect();
         let number = (code.len() == digits)
@@ -157,7 +157,7 @@ impl PatternReader<'_> {
             .ok_or_else(|| format!("'{code}' is not the code of a character"))
     }
 
-    /// A class of characters, after its `[`.
+    /// Parses a character class after its `[`.
     fn class(&mut self) -> Result<Atom, String> {
         const OPEN: &str = "a '[' without its ']'";
         let is_negated = self.rest.next_if_eq(&'^').is_some();
@@ -182,7 +182,7 @@ impl PatternReader<'_> {
         })
     }
 
-    /// A group, after its `(`.
+    /// Parses a group after its `(`.
     fn group(&mut self) -> Result<Atom, String> {
         self.depth += 1;
         if self.depth > DEPTH {
@@ -222,7 +222,8 @@ impl PatternReader<'_> {
         Ok(Atom::Group(spellings, name.is_some()))
     }
 
-    /// The spellings of a group: a slot, where it holds a part of a call or of a parameter.
+    /// Returns the spellings of a group, or a slot if the group captures a part of a call or of a
+    /// parameter.
     fn slot(&self, name: Option<&str>, spellings: Vec<Spelling>) -> Result<Vec<Spelling>, String> {
         let Captures {
             name: tool,
@@ -259,7 +260,7 @@ impl PatternReader<'_> {
         }
     }
 
-    /// The spellings of an atom with what repeats it.
+    /// Returns the spellings of an atom with its repetition.
     fn repeated(&mut self, atom: Atom) -> Result<Vec<Spelling>, String> {
         let repetition = self.repetition();
         let (is_optional, is_once) = repetition.unwrap_or((false, true));
@@ -297,8 +298,8 @@ impl PatternReader<'_> {
         Ok(spellings)
     }
 
-    /// What repeats the atom before: whether it may be missing, and whether it is there once at
-    /// most.
+    /// Parses the repetition of the previous atom: whether the atom may be missing, and whether it
+    /// occurs at most once. Returns `None` if the atom is not repeated.
     fn repetition(&mut self) -> Option<(bool, bool)> {
         let found = match self.rest.peek()? {
             '?' => (true, true),
@@ -323,13 +324,13 @@ impl PatternReader<'_> {
             _ => return None,
         };
         self.rest.next();
-        // Whether it takes as much as it can makes no difference to what it may match.
+        // Greediness does not change which texts may match.
         self.rest.next_if(|c| matches!(c, '?' | '+'));
         Some(found)
     }
 }
 
-/// One spelling after the other.
+/// Concatenates two spellings.
 fn joined(before: &[DelimiterToken], after: &[DelimiterToken]) -> Spelling {
     let mut all = before.to_vec();
     after
