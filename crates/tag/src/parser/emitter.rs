@@ -160,7 +160,6 @@ impl Emitter {
     pub(super) fn call(&mut self, mut piece: CallPiece<'_>, out: &mut dyn Outlet) {
         // Kimi K2 sometimes repeats the id of an earlier call. `tc-accumulate` generates an id for
         // the second call.
-        // second call.
         piece.id = piece.id.filter(|id| self.ids.insert((*id).to_owned()));
         let empty = CallPiece::of(piece.index);
         if piece == empty {
