@@ -14,7 +14,7 @@ use std::collections::HashSet;
 pub(super) struct TagChoice {
     number: u32,
     parser: Parser,
-    /// The reading that counts if calls are alone; `None` once that is impossible.
+    /// The reading that counts if calls are alone; `None` if that is impossible.
     alone: Option<Box<AloneReading>>,
     /// The reading that finds calls which stay text; `None` if they do not deserve a warning.
     leftover: Option<Box<LeftoverReading>>,

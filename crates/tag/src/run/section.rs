@@ -37,7 +37,7 @@ impl Run {
         }
         let close = self.form.section.as_ref().map_or(&[][..], |s| s.close);
         match self.find(close, &text[at..]) {
-            // By a section without a call the model explicitly calls no tool.
+            // With an empty section the model states explicitly that it calls no tool.
             Match::Full(n) => ReadStep::Done(at + n),
             Match::Partial => ReadStep::More(at),
             Match::No => {
