@@ -45,15 +45,15 @@ pub struct Call {
     pub is_merged: bool,
     /// Whether the model wrote the call as text.
     pub from_text: bool,
-    /// The edits that repaired the arguments, as JSON; `None` if nothing was repaired or `Keep` omits
-    /// arguments.
+    /// The edits that repaired the arguments, as JSON; `None` if nothing was repaired or `Keep`
+    /// omits arguments.
     pub repairs: Option<String>,
     /// Why the call must not run, regardless of later events; `None` if the call was not refused.
     pub refusal: Option<Refusal>,
     /// Whether a command has run the call or is running it.
     pub was_started: bool,
-    /// The hash by which an approval names the call; `None` if the call never waited for approval or
-    /// `Keep` omits results.
+    /// The hash by which an approval names the call; `None` if the call never waited for approval
+    /// or `Keep` omits results.
     pub hash: Option<String>,
     /// The latest line of progress.
     pub progress: String,
