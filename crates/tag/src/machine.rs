@@ -163,7 +163,8 @@ impl Streams {
         }
     }
 
-    /// Returns the forms to search for if a model writes no dialect, or the dialect of its family.
+    /// Returns the search for all forms except those that also occur in prose; of these, only the
+    /// forms of `family` are searched for. `None` means that the family is unknown.
     fn certain(&self, family: Option<&'static Dialect>) -> Rc<Look> {
         let name = format!("of {}", family.map_or("none", |d| d.name));
         let mut built = self.built.borrow_mut();

@@ -461,7 +461,8 @@ impl CallMembers {
         Ok(())
     }
     /// Drops the members next to the arguments, with a warning. If one of them is a parameter of
-    /// the tool, the call is rejected, because it is unknown which of the two the model meant.
+    /// the tool, or a second member of arguments that is not empty, the call is rejected, because
+    /// it is unknown which of the two the model meant.
     fn leave_out(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), Why> {
         let others = format!("{{{}}}", std::mem::take(&mut self.others));
         let name = self.name.as_deref().and_then(|name| context.known(name));
