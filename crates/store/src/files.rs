@@ -1,4 +1,4 @@
-//! Which file a name or a descriptor leads to.
+//! Files by identity, locks on them, and files to which lines are appended.
 
 use anyhow::{Context, bail};
 use event::{Raw, payload};
@@ -13,23 +13,23 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use stdio::{BadLine, BadLines, Filter};
 
-/// An ordinary file by its device and inode: the same by whatever name, link or descriptor it is
-/// reached.
+/// A regular file, identified by device and inode. Every name, link or descriptor of the same file
+/// gives the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileId(u64, u64);
 
 impl FileId {
-    /// The file that is open; `None` if it is not an ordinary one.
+    /// Returns the id of an open file, or `None` if it is not a regular file.
     pub fn of(file: impl AsFd) -> Option<FileId> {
         FileId::of_state(fstat(file).ok()?)
     }
 
-    /// The file that a path leads to, likewise.
+    /// Returns the id of the file at `path`, or `None` if it is missing or not a regular file.
     pub fn at(path: &Path) -> Option<FileId> {
         FileId::of_state(stat(path).ok()?)
     }
 
-    /// The file that an operand names: standard input for `-`.
+    /// Returns the id of the file that an operand names; `-` names standard input.
     pub fn of_operand(path: &Path) -> Option<FileId> {
         if path == Path::new("-") {
             FileId::of(std::io::stdin())
@@ -44,25 +44,26 @@ impl FileId {
     }
 }
 
-// Locks on the files that hold calls and results, so that two runs do not run one call twice.
+// Locks on the files that hold calls and results, so that two runs do not run the same call twice.
 
-/// How long a lock is waited for. A process that was killed while it started a command leaves its
-/// lock to the new process until that has become the command.
+/// How long to wait for a lock. If a process is killed while it spawns a command, the forked child
+/// keeps the lock until it has executed the command.
 const ENDING: Duration = Duration::from_millis(500);
 
-/// The locks of this run. The system releases them when the process ends, however it ends.
+/// The locks of this run. The system releases them when the process ends, even if it is killed.
 #[derive(Debug, Default)]
 pub struct Locks {
-    /// A handle of each file: a second handle of the same file would wait for the first.
+    /// One handle per file. A second handle of the same file would wait for the first.
     held: Vec<(FileId, File)>,
 }
 
 impl Locks {
-    /// Locks `file`, which was opened as `path`, unless this run has it already under another name.
-    /// A file that is not an ordinary one (a pipe) is not locked: whoever reads it empties it.
+    /// Locks `file`, which was opened as `path`, unless this run has already locked it under
+    /// another name. A file that is not regular, such as a pipe, is not locked: bytes read from a
+    /// pipe are gone for other readers.
     ///
     /// # Errors
-    /// When another process holds the lock, or the file system has no locks.
+    /// If another process holds the lock, or the file system does not support locks.
     pub fn take(&mut self, file: &File, path: &Path) -> anyhow::Result<()> {
         let name = path.display();
         let cannot =
@@ -87,11 +88,11 @@ impl Locks {
     }
 }
 
-/// Locks `file` for this handle of it, unless another handle has the lock. A handle that only asks
-/// ([`is_locked`]) is waited for.
+/// Locks `file` for this handle. Returns `false` if another handle holds the lock. If another
+/// handle holds it only briefly to test it ([`is_locked`]), waits for that handle.
 ///
 /// # Errors
-/// Where the file system has no locks.
+/// If the file system does not support locks.
 pub fn lock(file: &File) -> io::Result<bool> {
     loop {
         match flock(file, FlockOperation::NonBlockingLockExclusive) {
@@ -103,11 +104,11 @@ pub fn lock(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Whether another handle of the file has the lock of [`lock`]. To see that, this handle shares the
-/// lock for a moment.
+/// Whether another handle holds the lock that [`lock`] takes. To test that, this handle briefly
+/// takes a shared lock.
 ///
 /// # Errors
-/// Where the file system has no locks.
+/// If the file system does not support locks.
 pub fn is_locked(file: &File) -> io::Result<bool> {
     match flock(file, FlockOperation::NonBlockingLockShared) {
         Ok(()) => {
@@ -119,36 +120,37 @@ pub fn is_locked(file: &File) -> io::Result<bool> {
     }
 }
 
-// A file to which whole lines are appended, and that is read again after a crash.
+// A file to which whole lines are appended, and which is read again after a crash.
 
-/// The longest cut line that is moved into a warning, in bytes: what a warning carries whole.
+/// The longest truncated line, in bytes, that is moved into a warning. A warning can hold this much
+/// unabridged.
 const CARRIED: usize = 64 * 1024;
 
 /// A file to which whole lines are appended. It is locked for this run.
 #[derive(Debug)]
 pub struct AppendedFile {
-    /// Its handle.
+    /// The open file.
     pub file: File,
-    /// The file as it was named.
+    /// The path that the file was opened by.
     pub name: String,
     /// Whether standard output is the same file.
     pub is_stdout: bool,
-    /// Which file it is.
+    /// The identity of the file.
     pub id: FileId,
 }
 
 impl AppendedFile {
-    /// Opens and locks the file, and creates it for this user alone if it is missing. `what` names
-    /// it in messages. A last line without its line feed gets one if it is complete; a line that
-    /// was cut goes into a `warning`, so that nothing that is appended becomes the rest of it.
+    /// Opens and locks the file. Creates a missing file with permissions for this user only. `what`
+    /// describes the file in messages. If the last line has no line feed, a complete line gets one,
+    /// and a truncated line is moved into a `warning`, so that the next appended line is not joined
+    /// to it.
     ///
-    /// Unless the caller `follows` links, no link in the place of the file is followed, which
-    /// somebody else may have put there. The names of open files (`/dev/fd/3`) are links of the
-    /// system and are followed.
+    /// Unless `follows` is set, a link at `path` is rejected, since another user may have put it
+    /// there. The names of open files (`/dev/fd/3`) are links made by the system and are followed.
     ///
     /// # Errors
-    /// When it cannot be opened, written or locked, when it is a link, or not an ordinary file:
-    /// that could not be read again.
+    /// If the file cannot be opened, written or locked, is a rejected link, or is not a regular
+    /// file and so could not be read again.
     pub fn open(
         path: &Path,
         what: &str,
@@ -162,7 +164,7 @@ impl AppendedFile {
             || ["/dev/fd", "/dev/stdout", "/proc/self/fd"]
                 .iter()
                 .any(|folder| path.starts_with(folder));
-        // Without waiting for the other end of a pipe.
+        // Do not block until the other end of a pipe is opened.
         let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
         flags.set(OFlags::NOFOLLOW, !follows);
         let file = OpenOptions::new()
@@ -188,11 +190,11 @@ impl AppendedFile {
         AppendedFile::healed(file, name.clone(), id, options).with_context(cannot)
     }
 
-    /// The file `id`, which was opened as `name` to be read and appended to, and is locked. Its
-    /// last line is healed as [`AppendedFile::open`] says.
+    /// Wraps a locked file `id`, which was opened as `name` for reading and appending. Repairs its
+    /// last line as [`AppendedFile::open`] does.
     ///
     /// # Errors
-    /// When it cannot be read or written.
+    /// If the file cannot be read or written.
     pub(crate) fn healed(
         file: File,
         name: String,
@@ -209,12 +211,11 @@ impl AppendedFile {
         Ok(appended)
     }
 
-    /// Appends `pieces`, which end in a line feed together. After an error the lines that fitted
-    /// stay: whoever follows the file may have them already. Nothing is left of a line that was
-    /// cut.
+    /// Appends `pieces`, which together end in a line feed. If an error occurs, whole lines that
+    /// were already written stay, since a follower may have read them. A partial line is removed.
     ///
     /// # Errors
-    /// When the disk is full or broken, with what stays.
+    /// If the disk is full or broken. The error contains the number of bytes that stay.
     pub fn append<'p>(
         &mut self,
         pieces: impl Iterator<Item = &'p [u8]>,
@@ -226,8 +227,8 @@ impl AppendedFile {
         })
     }
 
-    /// As [`AppendedFile::append`], to a file that has this length. After an error nothing of the
-    /// pieces is left in the file.
+    /// Appends `pieces` to a file whose length is `before`. Unlike [`AppendedFile::append`], an
+    /// error removes all of the pieces.
     ///
     /// # Errors
     /// As [`AppendedFile::append`].
@@ -246,7 +247,7 @@ impl AppendedFile {
         Ok(self.file.metadata()?.len())
     }
 
-    /// Writes `pieces`. An error comes with the number of bytes that were written before.
+    /// Writes `pieces`. An error includes the number of bytes written before it.
     fn write<'p>(
         &mut self,
         pieces: impl Iterator<Item = &'p [u8]>,
@@ -271,8 +272,8 @@ impl AppendedFile {
         Ok(())
     }
 
-    /// Takes back all but the first `kept` of the bytes `written` behind `before`. Only what this
-    /// handle wrote is taken back: another program may have appended to the file since.
+    /// Removes all but the first `kept` of the `written` bytes after `before`. Does nothing if
+    /// another program has appended to the file since.
     fn take_back(&self, before: u64, written: u64, kept: u64) -> io::Result<()> {
         if written > kept && self.length()? == before + written {
             self.file.set_len(before + kept)?;
@@ -280,10 +281,10 @@ impl AppendedFile {
         Ok(())
     }
 
-    /// Waits until all that was appended is on disk.
+    /// Waits until all appended bytes are on disk.
     ///
     /// # Errors
-    /// When the disk is broken.
+    /// If the disk is broken.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
@@ -312,7 +313,7 @@ impl AppendedFile {
             payload::line(&mut warning, &(*text).into(), None, 0, None)
         });
         warning.push(b'\n');
-        // The cut line is taken out, and put back where the warning does not fit.
+        // Remove the truncated line, and write it back if the warning does not fit on the disk.
         self.file.set_len(length - line.len() as u64)?;
         if let Err(failed) = self.append([&warning[..]].into_iter()) {
             self.append([&line[..]].into_iter())?;
@@ -321,7 +322,7 @@ impl AppendedFile {
         Ok(())
     }
 
-    /// The bytes after the last line feed, and the number of that line.
+    /// Returns the bytes after the last line feed, and the number of the line they form.
     fn last_line(&self, length: u64) -> io::Result<(Vec<u8>, u64)> {
         let mut line = Vec::new();
         let mut number = 1;
@@ -347,12 +348,12 @@ impl AppendedFile {
     }
 }
 
-/// Why lines were not appended whole.
+/// Why an append did not write all lines.
 #[derive(Debug)]
 pub struct FailedAppend {
-    /// How many bytes of them are in the file all the same: whole lines.
+    /// How many bytes of the lines stay in the file. They are whole lines.
     pub kept: u64,
-    /// The error of the system.
+    /// The error from the system.
     pub error: io::Error,
 }
 
@@ -368,12 +369,12 @@ impl From<FailedAppend> for io::Error {
     }
 }
 
-// A file as lines.
+// Reading a file line by line.
 
-/// Hands `look` every line that is UTF-8.
+/// Calls `look` with each line that is valid UTF-8.
 ///
 /// # Errors
-/// When it cannot be read.
+/// If the file cannot be read.
 pub fn lines(from: impl Read, mut look: impl FnMut(&str)) -> io::Result<()> {
     let mut reader = BufReader::new(from);
     let mut line = Vec::new();

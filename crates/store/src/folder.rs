@@ -1,4 +1,4 @@
-//! A folder that this user alone can read and write: each file in it is complete, or not there.
+//! A folder that only this user can read and write. Each file in it is either complete or absent.
 
 use crate::since_1970;
 use anyhow::{Context, bail};
@@ -15,11 +15,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// How often a name for a draft is tried again, where another process has the same one.
+/// How often to try another random draft name when another process already uses the first.
 const TRIES: u32 = 100;
 
-/// A private folder, open. Its files are found from the open folder, so that what is put in its
-/// place later has no effect.
+/// A private folder, held open. Its files are opened relative to the open descriptor, so replacing
+/// the folder at its path later has no effect.
 #[derive(Debug)]
 pub struct PrivateFolder {
     path: PathBuf,
@@ -27,21 +27,21 @@ pub struct PrivateFolder {
     drafts: Cell<u64>,
 }
 
-/// A file of a private folder.
+/// The metadata of a file in a private folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StoreEntry {
-    /// When it was written last, in nanoseconds since 1970.
+    /// The time of the last write, in nanoseconds since 1970.
     pub modified: i128,
-    /// Its name.
+    /// The file name.
     pub name: OsString,
-    /// Its length in bytes.
+    /// The length in bytes.
     pub bytes: u64,
 }
 
 impl PrivateFolder {
-    /// Where the folder `name` is unless the user names another: `$XDG_CACHE_HOME/toolpipe/NAME`,
-    /// else `~/.cache/toolpipe/NAME`. `None` where neither variable holds an absolute path; the XDG
-    /// specification has relative ones ignored.
+    /// Returns the default path of the cache folder `name`: `$XDG_CACHE_HOME/toolpipe/NAME`, else
+    /// `~/.cache/toolpipe/NAME`. Returns `None` if neither variable holds an absolute path; the XDG
+    /// specification says that relative paths are ignored.
     pub fn default_path(name: &str) -> Option<PathBuf> {
         Some(
             base("XDG_CACHE_HOME", ".cache")?
@@ -50,22 +50,23 @@ impl PrivateFolder {
         )
     }
 
-    /// Where the folder `name` of what commands keep for the user is:
-    /// `$XDG_STATE_HOME/toolpipe/NAME`, else `~/.local/state/toolpipe/NAME`. `None` as for
-    /// [`PrivateFolder::default_path`].
+    /// Returns the default path of the folder `name` for persistent state:
+    /// `$XDG_STATE_HOME/toolpipe/NAME`, else `~/.local/state/toolpipe/NAME`. Returns `None` in the
+    /// same cases as [`PrivateFolder::default_path`].
     pub fn state_path(name: &str) -> Option<PathBuf> {
         let states = base("XDG_STATE_HOME", ".local/state")?;
         Some(states.join("toolpipe").join(name))
     }
 
-    /// Opens the folder, and makes it if it is missing; with `parents` also those above it. All
-    /// that it makes has mode 0700.
+    /// Opens the folder, and creates it with mode 0700 if it is missing. With `parents`, missing
+    /// parent folders are created too, also with mode 0700.
     ///
     /// # Errors
-    /// When it is a link (also where the path ends in a slash), belongs to another user, others may
-    /// write into it, or it cannot be made.
+    /// If the folder is a link (even if `path` ends in a slash), belongs to another user, is
+    /// writable by other users, or cannot be created.
     pub fn open(path: &Path, parents: bool) -> anyhow::Result<Self> {
-        // The components leave out slashes at the end: with one the system would follow a link.
+        // Rebuilding the path from its components drops trailing slashes, which would make the
+        // system follow a link.
         let path: PathBuf = path.components().collect();
         let name = path.display();
         match DirBuilder::new()
@@ -88,10 +89,11 @@ impl PrivateFolder {
         PrivateFolder::opened(rustix::fs::CWD, path.clone(), path.as_os_str())
     }
 
-    /// Opens a folder in this one, and makes it with mode 0700 if `makes`.
+    /// Opens the folder `name` inside this one. If `makes` is set, creates a missing folder with
+    /// mode 0700.
     ///
     /// # Errors
-    /// As for [`PrivateFolder::open`]; and where the folder is missing, unless it is made.
+    /// As for [`PrivateFolder::open`], and if the folder is missing and `makes` is not set.
     pub fn inside(&self, name: &OsStr, makes: bool) -> anyhow::Result<Self> {
         match mkdirat_if(&self.dir, name, makes) {
             Ok(()) | Err(Errno::EXIST) => {}
@@ -123,17 +125,17 @@ impl PrivateFolder {
         })
     }
 
-    /// Opens the file of that name, which only this user can write, with these flags beside those
-    /// that follow no link and wait for nobody. A file that is made gets mode 0600.
+    /// Opens the file `name`, which only this user may be able to write. `flags` are added to flags
+    /// that reject links and never block. A new file gets mode 0600.
     ///
     /// # Errors
-    /// When it cannot be opened, or could be from another user: [`std::io::ErrorKind::NotFound`]
-    /// for a link, a pipe, and a file of another owner, as for one that is missing.
+    /// If the file cannot be opened, or may come from another user. A link, a pipe or a file of
+    /// another owner returns [`std::io::ErrorKind::NotFound`], like a missing file.
     pub fn open_file(&self, name: &OsStr, flags: OFlags) -> std::io::Result<File> {
         let safe = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let opened = openat(&self.dir, name, flags | safe, Mode::RUSR | Mode::WUSR);
         let file = match opened {
-            // A link, and a pipe that nobody reads.
+            // LOOP: a link. NXIO: a pipe without a reader.
             Err(Errno::LOOP | Errno::NXIO) => return Err(std::io::ErrorKind::NotFound.into()),
             opened => File::from(opened?),
         };
@@ -144,13 +146,13 @@ impl PrivateFolder {
         }
     }
 
-    /// The path of the folder.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The file of that name. `None`: it is missing, or may be from another user (a link, another
-    /// owner, writable by others).
+    /// Returns the content of the file `name`, or `None` if the file is missing or may come from
+    /// another user (it is a link, has another owner, or is writable by others).
     pub fn read(&self, name: &OsStr) -> Option<Vec<u8>> {
         let mut file = self.open_file(name, OFlags::RDONLY).ok()?;
         let mut bytes = Vec::new();
@@ -158,7 +160,7 @@ impl PrivateFolder {
         Some(bytes)
     }
 
-    /// The length in bytes of the file of that name; `None` as for [`PrivateFolder::read`].
+    /// Returns the length of the file `name` in bytes, or `None` as for [`PrivateFolder::read`].
     pub fn size(&self, name: &OsStr) -> Option<u64> {
         let meta = statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW)
             .ok()
@@ -166,12 +168,12 @@ impl PrivateFolder {
         u64::try_from(meta.st_size).ok()
     }
 
-    /// Writes a file with mode 0600, in the place of one that has its name. The file gets its name
-    /// when all of it is on disk, so a reader finds the old one or the new one, however many
-    /// processes write it at once.
+    /// Writes the file `name` with mode 0600, replacing any existing file. The new file is renamed
+    /// into place only once all of it is on disk, so a reader sees either the old or the new file,
+    /// even if several processes write it at once.
     ///
     /// # Errors
-    /// When the disk is full or broken; then nothing of the file is left.
+    /// If the disk is full or broken. The partial file is then removed.
     pub fn write(&self, name: &OsStr, bytes: &[u8]) -> std::io::Result<PathBuf> {
         let (draft, mut file) = self.draft()?;
         let mut write = || -> std::io::Result<()> {
@@ -185,8 +187,8 @@ impl PrivateFolder {
         Ok(self.path.join(name))
     }
 
-    /// A new file under a name that nobody else uses, not even a process of another container with
-    /// the same number.
+    /// Creates a draft file with a unique name, even among processes in other containers that have
+    /// the same process id.
     fn draft(&self) -> std::io::Result<(OsString, File)> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -206,15 +208,15 @@ impl PrivateFolder {
         }
     }
 
-    /// Removes the file of that name; another process may have done it already.
+    /// Removes the file `name`. Does nothing if another process has already removed it.
     pub fn remove(&self, name: &OsStr) {
         let _ = unlinkat(&self.dir, name, AtFlags::empty());
     }
 
-    /// The names of all that is in the folder, in no order.
+    /// Returns the names of all entries of the folder, unordered.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// If the folder cannot be read.
     pub fn names(&self) -> std::io::Result<Vec<OsString>> {
         let mut names = Vec::new();
         for found in Dir::read_from(&self.dir)? {
@@ -226,7 +228,7 @@ impl PrivateFolder {
         Ok(names)
     }
 
-    /// The files of the folder, drafts too, in no order.
+    /// Returns the files of the folder, including drafts, unordered.
     pub fn entries(&self) -> Vec<StoreEntry> {
         let mut all = Vec::new();
         for found in Dir::read_from(&self.dir).into_iter().flatten().flatten() {
@@ -248,7 +250,7 @@ impl PrivateFolder {
     }
 }
 
-/// The folder that an XDG variable names, else the one at `below` in the user's home.
+/// Returns the folder that the XDG variable names, else the folder `below` in the user's home.
 fn base(variable: &str, below: &str) -> Option<PathBuf> {
     let absolute = |variable: &str| {
         std::env::var_os(variable)
@@ -266,7 +268,7 @@ fn mkdirat_if(at: &OwnedFd, name: &OsStr, makes: bool) -> Result<(), Errno> {
     }
 }
 
-/// Whether this user owns a plain file that others cannot write.
+/// Whether the metadata describes a regular file that this user owns and others cannot write.
 fn is_own_file(meta: &rustix::fs::Stat) -> bool {
     FileType::from_raw_mode(meta.st_mode) == FileType::RegularFile
         && meta.st_uid == rustix::process::geteuid().as_raw()
@@ -305,7 +307,7 @@ mod tests {
         std::fs::set_permissions(&kept, PermissionsExt::from_mode(0o666)).unwrap();
         assert!(folder.read("a".as_ref()).is_none(), "writable by others");
         assert!(folder.entries().is_empty());
-        // A path that ends in a slash names what the link leads to.
+        // A path that ends in a slash refers to the link's target.
         symlink(&real, path.join("l")).unwrap();
         for link in ["l", "l/", "l//", "l/."] {
             let said = PrivateFolder::open(&path.join(link), false)

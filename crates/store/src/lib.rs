@@ -1,10 +1,10 @@
-//! What commands keep on disk, so that it outlives them: folders that this user alone can use,
-//! files to which whole lines are appended, and sessions, which are such files.
+//! Files that commands keep on disk between runs: private folders, append-only files of lines, and
+//! sessions, which are such files.
 //!
-//! What it is: [`PrivateFolder`], whose files are complete or not there; [`AppendedFile`], which
-//! one process at a time appends to, and whose last line is healed when it is opened; [`Store`],
-//! what has to hold sessions, and [`FolderStore`], which holds them in a folder. What it is not: it
-//! knows no event but the first of a session, and waits for nothing.
+//! [`PrivateFolder`] makes each file appear complete or not at all. [`AppendedFile`] is appended to
+//! by one process at a time; opening it repairs a truncated last line. [`Store`] is the interface
+//! to stored sessions, and [`FolderStore`] stores them in a folder. The crate parses no event
+//! except the first of a session, and never blocks to wait for new data.
 
 mod files;
 mod folder;
@@ -22,14 +22,14 @@ pub use trust::{Distrust, distrust};
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The time since 1970.
+/// Returns the time since 1970.
 pub fn since_1970() -> Duration {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()
 }
 
-/// Milliseconds since 1970.
+/// Returns the time since 1970 in milliseconds.
 pub fn now() -> u64 {
     u64::try_from(since_1970().as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! A folder of sessions as another thread reads it, which looks at many of them.
+//! Reads a folder of sessions from another thread, for work that visits many sessions.
 
 use crate::files::{is_locked, lock};
 use crate::folder::PrivateFolder;
@@ -12,15 +12,15 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// A folder of sessions, for work that takes long. Unlike [`crate::FolderStore`] it watches
-/// nothing, so that it is made at once, and can be given to another thread.
+/// A folder of sessions, for long-running work. Unlike [`crate::FolderStore`] it watches nothing,
+/// so it is cheap to create and can be sent to another thread.
 #[derive(Debug)]
 pub struct SessionScan {
     root: PrivateFolder,
 }
 
 impl SessionScan {
-    /// The folder at `path`, which is there.
+    /// Opens the existing folder at `path`.
     ///
     /// # Errors
     /// As [`PrivateFolder::open`].
@@ -28,15 +28,15 @@ impl SessionScan {
         PrivateFolder::open(path, false).map(|root| SessionScan { root })
     }
 
-    /// The folder above the folders of the sessions.
+    /// Returns the root folder, which contains the folders of the sessions.
     pub fn root(&self) -> &PrivateFolder {
         &self.root
     }
 
-    /// The ids of all sessions, in no order. No file is looked at.
+    /// Returns the ids of all sessions, unordered, without reading the session files' metadata.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// If the folder cannot be read.
     pub fn ids(&self) -> io::Result<Vec<SessionId>> {
         self.each_folder(|folder, name| {
             let names = folder.names().unwrap_or_default();
@@ -45,10 +45,10 @@ impl SessionScan {
         })
     }
 
-    /// All sessions, in no order.
+    /// Returns all sessions, unordered.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// If the folder cannot be read.
     pub fn list(&self) -> io::Result<Vec<StoredSession>> {
         self.each_folder(|folder, name| stored_sessions(folder, name))
     }
@@ -78,7 +78,7 @@ impl SessionScan {
         })
     }
 
-    /// The session as it is now.
+    /// Returns the current size and modification time of the session.
     ///
     /// # Errors
     /// [`StoreError::Unknown`] and [`StoreError::Io`].
@@ -92,8 +92,8 @@ impl SessionScan {
         })
     }
 
-    /// Up to `most` bytes of the first line, without its line feed; empty for a file without one in
-    /// these.
+    /// Returns the first line without its line feed. Returns an empty line if the first `most`
+    /// bytes contain no line feed.
     ///
     /// # Errors
     /// [`StoreError::Unknown`] and [`StoreError::Io`].
@@ -102,24 +102,24 @@ impl SessionScan {
         first_line(&file, most)
     }
 
-    /// See [`crate::Store::read`].
+    /// Reads whole lines; see [`crate::Store::read`].
     ///
     /// # Errors
-    /// Likewise.
+    /// As [`crate::Store::read`].
     pub fn read(&self, id: SessionId, offset: u64, max: usize) -> Result<Vec<u8>, StoreError> {
         read_lines(&self.file(id, OFlags::RDONLY)?, offset, max)
     }
 
-    /// Whether somebody holds the lease of the session now, here or in another process.
+    /// Whether this or another process currently holds the lease of the session.
     pub fn is_leased(&self, id: SessionId) -> bool {
         let file = self.file(id, OFlags::RDONLY);
         file.is_ok_and(|file| is_locked(&file).unwrap_or_default())
     }
 
-    /// See [`crate::Store::remove`].
+    /// Removes the session; see [`crate::Store::remove`].
     ///
     /// # Errors
-    /// Likewise.
+    /// As [`crate::Store::remove`].
     pub fn remove(&self, id: SessionId) -> Result<(), StoreError> {
         let file = self.file(id, APPENDED)?;
         if !lock(&file)? {

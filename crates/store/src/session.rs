@@ -1,8 +1,8 @@
-//! Sessions: what has to hold them, and a folder that does.
+//! Sessions: the interface of a session store, and a store in a folder.
 //!
-//! A session is a file `xx/ID.ndjson` of event lines: its id is 128 random bits in hexadecimal, and
-//! `xx` the first two digits of it. So `tail -f`, `grep`, `tc-view` and `react --log` work on a
-//! session, and a copy of the folder is a backup.
+//! A session is a file `xx/ID.ndjson` of event lines. Its id is 128 random bits in hexadecimal, and
+//! `xx` is the first two digits of the id. Because sessions are plain files, `tail -f`, `grep`,
+//! `tc-view` and `react --log` work on them, and copying the folder makes a backup.
 
 use crate::files::{AppendedFile, FileId, is_locked, lock};
 use crate::folder::PrivateFolder;
@@ -27,7 +27,7 @@ use stdio::Filter;
 pub struct SessionId(pub [u8; 16]);
 
 impl SessionId {
-    /// The id that `text` is; `None` for anything but 32 digits of `0-9a-f`.
+    /// Parses an id. Returns `None` unless `text` is exactly 32 digits of `0-9a-f`.
     pub fn of(text: &str) -> Option<SessionId> {
         let digits = text.as_bytes();
         let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
@@ -39,17 +39,17 @@ impl SessionId {
             .map(|number| SessionId(number.to_be_bytes()))
     }
 
-    /// The path of its file in the folder of the sessions.
+    /// Returns the path of the session's file, relative to the folder of the sessions.
     pub fn path(self) -> PathBuf {
         Path::new(&self.folder()).join(self.file())
     }
 
-    /// The name of its folder.
+    /// Returns the name of the folder that contains the session's file.
     pub(crate) fn folder(self) -> OsString {
         format!("{:02x}", self.0[0]).into()
     }
 
-    /// The name of its file.
+    /// Returns the name of the session's file.
     pub(crate) fn file(self) -> OsString {
         format!("{self}{SUFFIX}").into()
     }
@@ -61,22 +61,22 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// How the names of session files end.
+/// The suffix of session file names.
 const SUFFIX: &str = ".ndjson";
 
-/// Why a store does not do what it is asked.
+/// Why a store operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// There is no such session.
+    /// No session has this id.
     #[error("there is no such session")]
     Unknown,
-    /// There is a session of this id already.
+    /// A session with this id already exists.
     #[error("there is a session of this id already")]
     Exists,
-    /// Somebody else appends to the session now.
+    /// Another lease holder currently appends to the session.
     #[error("another process writes to the session")]
     Busy,
-    /// The session does not end where the caller expected: it ends at this offset.
+    /// The session does not end at the offset that the caller expected; this is its actual end.
     #[error("the session has changed, and ends at byte {0} now")]
     Moved(u64),
     /// The disk is full or broken.
@@ -84,41 +84,41 @@ pub enum StoreError {
     Io(#[from] io::Error),
 }
 
-/// A session as a list has it.
+/// A session as returned by [`Store::list`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredSession {
-    /// Its id.
+    /// The id of the session.
     pub id: SessionId,
-    /// Its length in bytes.
+    /// The length in bytes.
     pub bytes: u64,
-    /// When it was written last, in nanoseconds since 1970.
+    /// The time of the last write, in nanoseconds since 1970.
     pub modified: i128,
 }
 
-/// What holds sessions. Each is a list of bytes to whose end whole lines are appended; offsets
-/// count its bytes.
+/// A store of sessions. Each session is a sequence of bytes to which whole lines are appended;
+/// offsets are in bytes.
 pub trait Store {
-    /// The right to append to one session, which one holder has at a time.
+    /// The exclusive right to append to one session.
     type Lease;
 
-    /// Begins the session `id` with these lines, and takes the lease of it.
+    /// Creates the session `id` with these first lines, and takes its lease.
     ///
     /// # Errors
     /// [`StoreError::Exists`] and [`StoreError::Io`].
     fn create(&self, id: SessionId, lines: &[u8]) -> Result<Self::Lease, StoreError>;
 
-    /// Takes the right to append to a session. What a writer that was killed left of a line is
-    /// healed first. Also returns the offset of the end.
+    /// Takes the lease of a session. Also returns the offset of its end. If a killed writer left a
+    /// partial last line, that line is repaired first.
     ///
     /// # Errors
     /// [`StoreError::Unknown`], [`StoreError::Busy`] and [`StoreError::Io`].
     fn lease(&self, id: SessionId) -> Result<(Self::Lease, u64), StoreError>;
 
-    /// Appends whole lines at the offset `expected`, and returns the new end. After an error
-    /// nothing of them is in the session.
+    /// Appends whole lines at the offset `expected`, and returns the new end. On error, none of the
+    /// lines is appended.
     ///
     /// # Errors
-    /// [`StoreError::Moved`] where the session does not end there, and [`StoreError::Io`].
+    /// [`StoreError::Moved`] if the session does not end at `expected`, and [`StoreError::Io`].
     fn append(
         &self,
         lease: &mut Self::Lease,
@@ -126,27 +126,28 @@ pub trait Store {
         lines: &[u8],
     ) -> Result<u64, StoreError>;
 
-    /// Reads up to `max` bytes from `offset` on, at least one whole line where there is one, and
-    /// nothing of a line without its line feed. Empty at the end.
+    /// Reads whole lines from `offset` on: up to `max` bytes, but at least one line if there is
+    /// one. Never returns part of a line that has no line feed yet. Returns an empty vector at the
+    /// end.
     ///
     /// # Errors
-    /// [`StoreError::Unknown`], [`StoreError::Moved`] for an offset behind the end, and
+    /// [`StoreError::Unknown`], [`StoreError::Moved`] for an offset past the end, and
     /// [`StoreError::Io`].
     fn read(&self, id: SessionId, offset: u64, max: usize) -> Result<Vec<u8>, StoreError>;
 
-    /// The offset behind the last whole line.
+    /// Returns the offset after the last whole line.
     ///
     /// # Errors
     /// [`StoreError::Unknown`] and [`StoreError::Io`].
     fn end(&self, id: SessionId) -> Result<u64, StoreError>;
 
-    /// All sessions, in no order.
+    /// Returns all sessions, unordered.
     ///
     /// # Errors
     /// [`StoreError::Io`].
     fn list(&self) -> Result<Vec<StoredSession>, StoreError>;
 
-    /// What tells which sessions have changed, whoever changed them.
+    /// Returns a watch that reports changed sessions, including those changed by other processes.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -159,32 +160,33 @@ pub trait Store {
     fn remove(&self, id: SessionId) -> Result<(), StoreError>;
 }
 
-/// A folder of sessions.
+/// A session store in a folder.
 #[derive(Debug)]
 pub struct FolderStore {
     root: PrivateFolder,
-    /// The folders that were opened.
+    /// The folders opened so far, by the first byte of their session ids.
     folders: RefCell<HashMap<u8, Rc<PrivateFolder>>>,
     watch: OwnedFd,
     watched: Watched,
-    /// The watch of the folder above the folders of the sessions.
+    /// The inotify watch of the root folder.
     root_watch: i32,
     options: Filter,
 }
 
-/// The folder of each watch.
+/// Maps each inotify watch to the number of its folder.
 type Watched = Rc<RefCell<HashMap<i32, u8>>>;
 
-/// The lease of a session in a folder: its file, locked until this is dropped or its process ends.
+/// The lease of a session in a folder. It holds the session's file, which stays locked until the
+/// lease is dropped or the process ends.
 #[derive(Debug)]
 pub struct Lease(AppendedFile);
 
 impl Lease {
-    /// Gives the lease back, and returns the file, by which another thread can wait until what was
-    /// appended is on disk.
+    /// Releases the lease and returns the file, so that another thread can wait until the appended
+    /// lines are on disk.
     ///
     /// # Errors
-    /// When the system does not unlock the file; it is closed then.
+    /// If the system fails to unlock the file. The file is then closed.
     pub fn release(self) -> io::Result<File> {
         flock(&self.0.file, FlockOperation::NonBlockingUnlock)?;
         Ok(self.0.file)
@@ -192,12 +194,12 @@ impl Lease {
 }
 
 impl FolderStore {
-    /// Opens the folder, and makes it and those above it if they are missing. `options` names the
-    /// command in messages about files that are healed.
+    /// Opens the folder, and creates it and its parents if they are missing. `options` supplies the
+    /// command's name for messages about repaired files.
     ///
     /// # Errors
-    /// One line for a folder that is a link, belongs to another user, that others may write into,
-    /// or that cannot be made.
+    /// A one-line error if the folder is a link, belongs to another user, is writable by other
+    /// users, or cannot be created.
     pub fn open(path: &Path, options: Filter) -> anyhow::Result<FolderStore> {
         use anyhow::Context as _;
         let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)
@@ -215,7 +217,7 @@ impl FolderStore {
             root_watch,
             options,
         };
-        // A folder that cannot be used is one of the start.
+        // Opening all folders now reports an unusable folder at startup.
         for name in store.root.names()? {
             if let Some(number) = folder_number(&name) {
                 store.folder(number, false)?;
@@ -224,28 +226,29 @@ impl FolderStore {
         Ok(store)
     }
 
-    /// The path of the folder.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         self.root.path()
     }
 
-    /// Whether somebody holds the lease of the session now, here or in another process.
+    /// Whether this or another process currently holds the lease of the session.
     pub fn is_leased(&self, id: SessionId) -> bool {
         let file = self.file(id, OFlags::RDONLY);
         file.is_ok_and(|file| is_locked(&file).unwrap_or_default())
     }
 
-    /// The path of a session's file.
+    /// Returns the path of a session's file.
     pub fn path_of(&self, id: SessionId) -> std::path::PathBuf {
         self.root.path().join(id.path())
     }
 
-    /// The folder above the folders of the sessions, for a cache of what the sessions hold.
+    /// Returns the root folder, in which a cache of session contents can be kept.
     pub fn root(&self) -> &PrivateFolder {
         &self.root
     }
 
-    /// The folder of the ids that begin with this number.
+    /// Opens the folder of the ids whose first byte is `number`. If `makes` is set, creates a
+    /// missing folder.
     fn folder(&self, number: u8, makes: bool) -> anyhow::Result<Rc<PrivateFolder>> {
         if let Some(folder) = self.folders.borrow().get(&number) {
             return Ok(Rc::clone(folder));
@@ -277,7 +280,7 @@ impl FolderStore {
             })
     }
 
-    /// Locks a file that was opened to be appended to.
+    /// Locks a file that was opened for appending, and returns its lease.
     fn leased(&self, id: SessionId, file: File) -> Result<Lease, StoreError> {
         if !lock(&file)? {
             return Err(StoreError::Busy);
@@ -289,14 +292,14 @@ impl FolderStore {
     }
 }
 
-/// What is watched in a folder of sessions.
+/// The inotify events to watch for in a folder of sessions.
 const WATCHED: inotify::WatchFlags = inotify::WatchFlags::MODIFY
     .union(inotify::WatchFlags::CLOSE_WRITE)
     .union(inotify::WatchFlags::DELETE)
     .union(inotify::WatchFlags::ONLYDIR)
     .union(inotify::WatchFlags::DONT_FOLLOW);
 
-/// How a file is opened that is appended to. It is read to be healed.
+/// The flags to open a file for appending. Reading is needed to repair the last line.
 pub(crate) const APPENDED: OFlags = OFlags::RDWR.union(OFlags::APPEND);
 
 impl Store for FolderStore {
@@ -308,7 +311,7 @@ impl Store for FolderStore {
         match self.append(&mut lease, 0, lines) {
             Ok(_) => Ok(lease),
             Err(error) => {
-                // A file without its first line would be an unknown session for ever.
+                // Remove the file: without a first line it would stay an unknown session forever.
                 let _ = self.remove_file(id);
                 Err(error)
             }
@@ -370,7 +373,7 @@ impl Store for FolderStore {
 }
 
 impl FolderStore {
-    /// See [`crate::SessionScan::first_line`].
+    /// Returns the first line; see [`crate::SessionScan::first_line`].
     ///
     /// # Errors
     /// [`StoreError::Unknown`] and [`StoreError::Io`].
@@ -387,12 +390,13 @@ impl FolderStore {
     }
 }
 
-/// What tells which sessions have changed. Its descriptor can be read once one has.
+/// A watch that reports changed sessions. Its descriptor becomes readable once a session has
+/// changed.
 #[derive(Debug)]
 pub struct Changes {
     watch: OwnedFd,
     watched: Watched,
-    /// The folder above those that are watched, and its watch.
+    /// The inotify watch of the root folder, and the folder's path.
     root: (i32, PathBuf),
 }
 
@@ -402,20 +406,20 @@ impl AsRawFd for Changes {
     }
 }
 
-/// What has changed.
+/// A change in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// This session has grown, or was removed.
+    /// This session has grown or was removed.
     Of(SessionId),
-    /// So much has changed that any session may have.
+    /// The system dropped events, so any session may have changed.
     Any,
 }
 
 impl Changes {
-    /// The changes since the last call, without waiting for any.
+    /// Returns the changes since the last call, without blocking.
     ///
     /// # Errors
-    /// When the system does not tell.
+    /// If the system fails to report changes.
     pub fn take(&self) -> io::Result<Vec<Change>> {
         let mut changes: Vec<Change> = Vec::new();
         let mut block = [MaybeUninit::uninit(); 16 << 10];
@@ -449,13 +453,13 @@ impl Changes {
 }
 
 impl Changes {
-    /// Watches a folder that somebody has made, and returns what was written there before.
+    /// Watches a folder that was just created, and returns the sessions already in it as changes.
     fn new_folder(&self, name: &OsStr) -> Vec<Change> {
         let Some(number) = folder_number(name) else {
             return Vec::new();
         };
         let path = self.root.1.join(name);
-        // A folder that is gone again has nothing that could change.
+        // If the folder is already gone, no session in it can change.
         let Ok(watch) = inotify::add_watch(&self.watch, &path, WATCHED) else {
             return Vec::new();
         };
@@ -466,7 +470,7 @@ impl Changes {
     }
 }
 
-/// The sessions in the folder of this name.
+/// Returns the sessions in the folder `name`.
 pub(crate) fn stored_sessions(folder: &PrivateFolder, name: &OsStr) -> Vec<StoredSession> {
     let entries = folder.entries().into_iter();
     entries
@@ -481,25 +485,26 @@ pub(crate) fn stored_sessions(folder: &PrivateFolder, name: &OsStr) -> Vec<Store
         .collect()
 }
 
-/// The first byte of the ids in the folder of this name.
+/// Returns the first byte of the ids in the folder `name`, or `None` if `name` is not two lowercase
+/// hexadecimal digits.
 pub(crate) fn folder_number(name: &OsStr) -> Option<u8> {
     let number = u8::from_str_radix(name.to_str()?, 16).ok()?;
     (name == OsStr::new(&format!("{number:02x}"))).then_some(number)
 }
 
-/// The session whose file has this name.
+/// Returns the session whose file has this name, or `None` if no session's file does.
 pub(crate) fn session_of(name: &OsStr) -> Option<SessionId> {
     SessionId::of(name.to_str()?.strip_suffix(SUFFIX)?)
 }
 
-/// See [`Store::read`].
+/// Reads whole lines; see [`Store::read`].
 pub(crate) fn read_lines(file: &File, offset: u64, max: usize) -> Result<Vec<u8>, StoreError> {
     let length = file.metadata()?.len();
     if offset > length {
         return Err(StoreError::Moved(length));
     }
     let mut bytes = Vec::new();
-    // A follower reads a line at a time, for which it needs no more room than that.
+    // Start with no more room than the rest of the file, since a follower usually reads one line.
     let mut room = usize::try_from(length - offset).map_or(max, |rest| rest.min(max));
     while room > 0 {
         let before = bytes.len();
@@ -515,11 +520,11 @@ pub(crate) fn read_lines(file: &File, offset: u64, max: usize) -> Result<Vec<u8>
         }
         room *= 2;
     }
-    // The end of the file, and no line that is whole.
+    // The file ended before a line feed.
     Ok(Vec::new())
 }
 
-/// See [`Store::end`].
+/// Returns the offset after the last whole line; see [`Store::end`].
 fn end_of_lines(file: &File) -> io::Result<u64> {
     let mut end = file.metadata()?.len();
     let mut block = [0; 4096];
@@ -535,9 +540,9 @@ fn end_of_lines(file: &File) -> io::Result<u64> {
     Ok(0)
 }
 
-/// See [`crate::SessionScan::first_line`].
+/// Returns the first line; see [`crate::SessionScan::first_line`].
 pub(crate) fn first_line(file: &File, most: usize) -> Result<Vec<u8>, StoreError> {
-    /// What holds most first lines.
+    /// The initial buffer size in bytes, enough for most first lines.
     const FIRST: usize = 1024;
     let mut bytes = Vec::new();
     let mut room = FIRST.min(most);
@@ -557,7 +562,7 @@ pub(crate) fn first_line(file: &File, most: usize) -> Result<Vec<u8>, StoreError
     }
 }
 
-/// Reads until `into` is full or the file ends.
+/// Reads until `into` is full or the file ends. Returns the number of bytes read.
 pub(crate) fn read_at(file: &File, into: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut count = 0;
     while count < into.len() {

@@ -4,30 +4,31 @@ use event::shell_word;
 use rustix::fs::{FileType, Stat, lstat, stat};
 use std::path::{Path, PathBuf};
 
-/// The mode bit of a folder in which a user can replace only own files, such as /tmp.
+/// The mode bit of a folder such as /tmp, in which users can replace only their own files.
 const STICKY: u32 = 0o1000;
 
-/// The attribute that holds the access control list of a place (acl(5)). It is there only if the
-/// list says more than the mode.
+/// The attribute that holds a file's access control list (acl(5)). It exists only if the list
+/// grants more than the mode does.
 const ACCESS_LIST: &str = "system.posix_acl_access";
 
 /// Why a file is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Distrust {
-    /// What others could change, as the beginning of a sentence after the name of the file.
+    /// What others could change. The text continues a sentence that starts with the file's name.
     pub why: String,
-    /// What to do, as a command to a person.
+    /// What to do about it, as an imperative.
     pub remedy: String,
 }
 
-/// What others could change of a file that must be this user's or root's; `None` if they can change
-/// nothing. The file counts, and every folder and link on the way to it, from the root on: whoever
-/// can write to one of these folders can put another file in the place of this one, at any time. A
-/// sticky folder such as /tmp is accepted, since a user can replace only own files there. A pipe of
-/// this user's shell is not checked, nor is what is missing, but for the folders on the way.
+/// Returns why other users could change a file that only this user or root should be able to
+/// change, or `None` if they cannot. Checks the file, and every folder and link on its path from
+/// the root on, since anyone who can write to one of those folders can replace the file at any
+/// time. A sticky folder such as /tmp is accepted, because users can replace only their own files
+/// in it. A pipe from the user's shell is not checked. A missing file is not checked either, but
+/// the folders on its path are.
 ///
 /// # Errors
-/// The current folder cannot be found.
+/// If the current folder cannot be determined.
 pub fn distrust(path: &Path) -> std::io::Result<Option<Distrust>> {
     let faults = walk(&std::path::absolute(path)?);
     let Some(Fault { place, kind, why }) = faults.first() else {
@@ -38,7 +39,7 @@ pub fn distrust(path: &Path) -> std::io::Result<Option<Distrust>> {
         PlaceKind::Folder => format!("the folder {} on the way to it", place.display()),
         PlaceKind::Link => format!("the link {} on the way to it", place.display()),
     };
-    // Absolute paths, of which none reads as an option. One that is no text cannot be typed.
+    // Absolute paths never look like options. A path that is not UTF-8 cannot be typed.
     let words = faults.iter().map(|fault| {
         let place = fault.place.to_str().filter(|_| fault.why == WRITABLE);
         place.map(shell_word)
@@ -53,18 +54,18 @@ pub fn distrust(path: &Path) -> std::io::Result<Option<Distrust>> {
     }))
 }
 
-/// What others could change, which a change of modes mends.
+/// The fault that `chmod` can fix.
 const WRITABLE: &str = "can be written by other users";
 
-/// A place that others could change.
+/// A file, folder or link that others could change.
 struct Fault {
     place: PathBuf,
     kind: PlaceKind,
-    /// In words that follow its name.
+    /// The fault, worded to follow the place's name.
     why: &'static str,
 }
 
-/// What is at a place.
+/// The kind of a place on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PlaceKind {
     /// The file itself.
@@ -75,12 +76,12 @@ enum PlaceKind {
     Link,
 }
 
-/// How many links the system follows in one path (path_resolution(7)). Nothing opens a path with
-/// more.
+/// How many links the system follows in one path (path_resolution(7)). A path with more links
+/// cannot be opened.
 const LINKS: usize = 40;
 
-/// Goes the way that the system goes when it opens the absolute path `whole`; returns the places on
-/// it that others could change.
+/// Resolves the absolute path `whole` as the system does when it opens it. Returns the places on it
+/// that others could change.
 fn walk(whole: &Path) -> Vec<Fault> {
     let mut faults = Vec::new();
     let mut check = |place: &Path, kind: PlaceKind, meta: &Stat| {
@@ -89,8 +90,8 @@ fn walk(whole: &Path) -> Vec<Fault> {
             faults.push(Fault { place, kind, why });
         }
     };
-    // The parts that are to come, the next one last, and the place that is reached: a path without
-    // links.
+    // `rest` holds the remaining parts, the next one last. `at` is the link-free path reached so
+    // far.
     let parts = |path: &Path| {
         path.components()
             .rev()
@@ -123,8 +124,8 @@ fn walk(whole: &Path) -> Vec<Fault> {
                     rest.extend(parts(&to));
                     continue;
                 }
-                // The system has links to what has no name (`/dev/fd/3`, a pipe or a file that was
-                // removed): it is what whoever started this process opened.
+                // Some system links have targets without a name (`/dev/fd/3`, for a pipe or a
+                // removed file). The process that started this one opened that file.
                 match stat(&place) {
                     Ok(meta) if FileType::from_raw_mode(meta.st_mode) == FileType::RegularFile => {
                         check(&place, PlaceKind::File, &meta);
@@ -147,19 +148,20 @@ fn walk(whole: &Path) -> Vec<Fault> {
     faults
 }
 
-/// Why somebody else could change the place that has that state, in words that follow its name.
+/// Returns why another user could change the place with metadata `meta`, worded to follow its name,
+/// or `None` if no other user could.
 fn fault(place: &Path, meta: &Stat, kind: PlaceKind) -> Option<&'static str> {
     let user = rustix::process::geteuid().as_raw();
     if meta.st_uid != user && meta.st_uid != 0 && Some(meta.st_uid) != nobody() {
         return Some("belongs to another user");
     }
-    // The mode of a link says nothing.
+    // The mode of a link has no effect.
     if kind == PlaceKind::Link || kind == PlaceKind::Folder && meta.st_mode & STICKY != 0 {
         return None;
     }
-    // The private group of a user has the user's number; many systems make files that this group
-    // may write. Where a place has an access control list, the group's permissions are those of all
-    // users and groups in the list (acl(5)).
+    // A user's private group has the same number as the user, and many systems create files that
+    // this group can write. If the file has an access control list, its group bits are the
+    // permissions of all users and groups in the list (acl(5)).
     let is_private = || {
         meta.st_gid == meta.st_uid
             && rustix::fs::getxattr(place, ACCESS_LIST, &mut [0u8; 0][..]).is_err()
@@ -167,9 +169,9 @@ fn fault(place: &Path, meta: &Stat, kind: PlaceKind) -> Option<&'static str> {
     (meta.st_mode & 0o002 != 0 || meta.st_mode & 0o020 != 0 && !is_private()).then_some(WRITABLE)
 }
 
-/// The number under which the files of root appear, where this process is in a user namespace that
-/// has no root (user_namespaces(7)): a sandbox around the whole pipeline. The files of all users
-/// that it lacks appear so, too.
+/// Returns the user id under which root's files appear if this process runs in a user namespace
+/// without root (user_namespaces(7)), such as a sandbox around the whole pipeline. Files of all
+/// other unmapped users appear under it too.
 fn nobody() -> Option<u32> {
     let read = |name: &str| std::fs::read_to_string(Path::new("/proc").join(name)).ok();
     let map = read("self/uid_map")?;
