@@ -1,5 +1,5 @@
-//! The body of an answer: from a file, from a recording, or from the network. All are read the same
-//! way.
+//! The body of a response from a file, a recording or the network. All three are read through the
+//! same interface.
 
 use crate::network::LiveBody;
 use crate::{Error, ErrorKind, RecordedAnswer, Speed};
@@ -11,16 +11,16 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// An answer whose head has come.
+/// A response whose status and headers have arrived.
 #[derive(Debug)]
 pub struct Response {
-    /// Its status and headers.
+    /// The status and headers.
     pub head: Head,
-    /// The rest, still on its way.
+    /// The body, which may still be arriving.
     pub body: Body,
 }
 
-/// The body of an answer, read piece by piece.
+/// A response body, read in pieces.
 #[derive(Debug)]
 pub struct Body(BodyOrigin);
 
@@ -32,12 +32,12 @@ enum BodyOrigin {
 }
 
 impl Body {
-    /// A raw body in a file.
+    /// Creates a body that reads raw bytes from a file.
     pub fn of_file(file: FileBody) -> Body {
         Body(BodyOrigin::File(file))
     }
 
-    /// A recorded body, whose request is sent now.
+    /// Creates a body that replays a recording. The recording's times count from this call.
     pub fn of_recording(recording: RecordedAnswer, speed: Speed) -> Body {
         Body(BodyOrigin::Recorded(RecordedBody::new(recording, speed)))
     }
@@ -47,8 +47,8 @@ impl Body {
         matches!(self.0, BodyOrigin::Live(_))
     }
 
-    /// Waits for the next bytes. The wait may be dropped and begun anew; do not call it after the
-    /// end.
+    /// Waits for the next bytes. The wait may be dropped and started again. Must not be called
+    /// after the end.
     pub async fn next(&mut self) -> BodyPiece<'_> {
         match &mut self.0 {
             BodyOrigin::File(body) => body.next().await,
@@ -57,7 +57,7 @@ impl Body {
         }
     }
 
-    /// How many bytes of it are kept for a tape.
+    /// Returns how many bytes of the body are held in memory for a tape.
     pub fn kept(&self) -> usize {
         match &self.0 {
             BodyOrigin::Live(body) => body.kept(),
@@ -65,8 +65,8 @@ impl Body {
         }
     }
 
-    /// Ends the reading before the body's own end. Returns the time of that, if it comes from the
-    /// network.
+    /// Stops reading before the end of the body. Returns the time of the stop if the body comes
+    /// from the network.
     pub fn stop(&mut self) -> Option<Duration> {
         match &mut self.0 {
             BodyOrigin::Live(body) => Some(body.stop()),
@@ -74,8 +74,8 @@ impl Body {
         }
     }
 
-    /// The recording that was begun with the request, if there was one. The body was lost by
-    /// `error` or had its own end.
+    /// Returns the recording that was started with the request, or `None` if there was none.
+    /// `error` is the error that cut the body off, or `None` if the body reached its end.
     pub fn recorded(self, error: Option<&Error>) -> Option<Box<TapeExchange>> {
         match self.0 {
             BodyOrigin::Live(body) => body.recorded(error),
@@ -90,41 +90,41 @@ impl From<LiveBody> for Body {
     }
 }
 
-/// What one wait for the next bytes of a body gives.
+/// The result of one wait for the next bytes of a body.
 #[derive(Debug)]
 pub struct BodyPiece<'a> {
-    /// When it came, since the request was sent; `None` in a body without times.
+    /// The time of arrival since the request was sent; `None` in a body without times.
     pub at: Option<Duration>,
-    /// What came.
+    /// The content.
     pub what: PieceContent<'a>,
 }
 
-/// What came: see [`BodyPiece`].
+/// The content of a [`BodyPiece`].
 #[derive(Debug)]
 pub enum PieceContent<'a> {
-    /// Bytes, at least one.
+    /// At least one byte.
     Bytes(&'a [u8]),
-    /// The body's own end.
+    /// The end of the body.
     End,
-    /// The rest does not come.
+    /// The rest of the body was lost.
     Lost(Error),
 }
 
-/// A recorded body in memory, played at a chosen speed.
+/// A recorded body in memory, replayed at a chosen speed.
 #[derive(Debug)]
 struct RecordedBody {
     recording: RecordedAnswer,
     speed: Speed,
     begin: Instant,
     next: usize,
-    /// All stalls so far, which count as time of the stream.
+    /// The sum of all stalls so far, which is added to the recorded times.
     stalled: Duration,
-    /// When the next read is due, once a wait for it began.
+    /// When the next read is due; `None` until a wait for it starts.
     due: Option<Instant>,
 }
 
 impl RecordedBody {
-    /// A body whose request is sent now.
+    /// Creates a body whose times count from this call.
     fn new(recording: RecordedAnswer, speed: Speed) -> RecordedBody {
         RecordedBody {
             recording,
@@ -169,10 +169,10 @@ impl RecordedBody {
     }
 }
 
-/// The most bytes that one read gives, from a file or from anything else.
+/// The most bytes returned by one read.
 const BLOCK: usize = 64 * 1024;
 
-/// A raw body in a file, or anywhere else that can be read, block by block.
+/// A raw body, read in blocks from a file or any other reader.
 #[derive(Debug)]
 pub struct FileBody {
     name: String,
@@ -186,8 +186,8 @@ pub struct FileBody {
 #[derive(Debug)]
 enum FileOrigin {
     File(File),
-    /// Anything but a regular file, such as a pipe: another thread waits for its bytes, so that
-    /// this one can wait for something else at the same time.
+    /// Any source other than a regular file, such as a pipe. Another thread blocks on its bytes, so
+    /// that this thread can wait for other things too.
     Thread(mpsc::Receiver<io::Result<Vec<u8>>>),
 }
 
@@ -195,21 +195,22 @@ impl FileBody {
     /// Opens the file at `path`.
     ///
     /// # Errors
-    /// Those of the system.
+    /// If the system cannot open the file.
     pub fn open(path: &Path) -> io::Result<FileBody> {
         let name = path.display().to_string();
         if std::fs::metadata(path)?.is_file() {
             return Ok(FileBody::new(name, FileOrigin::File(File::open(path)?)));
         }
-        // Opening a named pipe waits for its writer.
+        // Opening a named pipe blocks until a writer opens it.
         let path = path.to_owned();
         FileBody::of_reader(name, move || File::open(path))
     }
 
-    /// A body that is read from what `open` opens, in a thread of its own. `name` is for messages.
+    /// Creates a body that a separate thread reads from the reader that `open` returns. `name`
+    /// appears in messages.
     ///
     /// # Errors
-    /// When the system has no more threads.
+    /// If the system cannot start a thread.
     pub fn of_reader<R: io::Read>(
         name: String,
         open: impl FnOnce() -> io::Result<R> + Send + 'static,
@@ -231,12 +232,11 @@ impl FileBody {
         matches!(self.origin, FileOrigin::Thread(_))
     }
 
-    /// Reads on and keeps everything, until `enough` is true of it or the file ends. Returns all
-    /// that it keeps. It is for use before `next` only: the block that `next` returned last would
-    /// come again.
+    /// Reads and keeps bytes until `enough` returns true for them or the file ends. Returns all
+    /// kept bytes. Must not be called after `next`, because it would return the last block again.
     ///
     /// # Errors
-    /// Those of the system.
+    /// If the system cannot read the file.
     pub async fn ahead(&mut self, mut enough: impl FnMut(&[u8]) -> bool) -> io::Result<&[u8]> {
         self.is_ahead = true;
         while !enough(&self.block) {
@@ -266,8 +266,8 @@ impl FileBody {
         BodyPiece { at: None, what }
     }
 
-    /// The next block; an empty one is the end. A file is read into the memory of `block`, which
-    /// saves an allocation.
+    /// Returns the next block, or an empty one at the end. A file is read into `block`'s memory to
+    /// save an allocation.
     async fn read(&mut self, mut block: Vec<u8>) -> io::Result<Vec<u8>> {
         match &mut self.origin {
             FileOrigin::File(file) => {
@@ -290,8 +290,8 @@ fn read(file: &mut impl io::Read, block: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// Opens and reads in a thread of its own, which ends with the file, with an error, or when it has
-/// a block to send and the receiver is dropped.
+/// Opens and reads the source in a thread. The thread ends at the end of the source, after an
+/// error, or when it has a block to send but the receiver was dropped.
 fn blocks<R: io::Read>(
     open: impl FnOnce() -> io::Result<R> + Send + 'static,
 ) -> io::Result<mpsc::Receiver<io::Result<Vec<u8>>>> {
@@ -299,7 +299,7 @@ fn blocks<R: io::Read>(
     let work = move || {
         let mut from = match open() {
             Ok(from) => from,
-            // The receiver may be dropped already.
+            // The receiver may already be dropped.
             Err(e) => return send.blocking_send(Err(e)).unwrap_or_default(),
         };
         let mut block = vec![0; BLOCK];
@@ -314,10 +314,10 @@ fn blocks<R: io::Read>(
     start_thread(work).map(|()| receive)
 }
 
-/// Starts a thread that ends by itself.
+/// Starts a detached thread.
 ///
 /// # Errors
-/// When the system has no more threads.
+/// If the system cannot start a thread.
 pub(crate) fn start_thread(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let started = std::thread::Builder::new().spawn(work);
     started.map(drop).map_err(|e| {

@@ -1,27 +1,27 @@
-//! Why an answer, or the rest of it, did not come.
+//! Why a response, or the rest of one, was not received.
 
 use std::io;
 use std::time::Duration;
 
-/// Why an answer, or the rest of it, did not come. Its text is a sentence for people without any
-/// secret; what to do about it depends on the caller's options and on [`Error::kind`].
+/// Why a response, or the rest of one, was not received. The message is a sentence for users and
+/// contains no secrets. The remedy depends on the caller's options and on [`Error::kind`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /// What kind of error it is.
+    /// The kind of error.
     pub kind: ErrorKind,
     message: String,
 }
 
-/// The kinds of an [`Error`] that have different remedies.
+/// The kinds of [`Error`], distinguished by remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The host has no address.
+    /// The host name does not resolve to an address.
     UnknownName,
-    /// No connection within the connect time-out.
+    /// No connection was made within the connect timeout.
     ConnectTimeout,
-    /// The host is there, and nothing listens at the port.
+    /// The host rejected the connection: nothing listens on the port.
     Refused,
     /// The network or the host cannot be reached.
     Unreachable,
@@ -34,33 +34,33 @@ pub enum ErrorKind {
     Tls,
     /// The server at an http address may speak TLS.
     MaybeTls,
-    /// No connection, for another reason.
+    /// The connection failed for another reason.
     Connect,
     /// The connection was lost.
     Lost,
-    /// Nothing came for longer than [`crate::TimeLimits::idle`].
+    /// No bytes arrived for longer than [`crate::TimeLimits::idle`].
     Idle,
-    /// The time of [`crate::TimeLimits::deadline`] passed.
+    /// The deadline of [`crate::TimeLimits::deadline`] passed.
     Deadline,
-    /// The connection was lost when this was recorded.
+    /// The recording ends in a lost connection.
     RecordedLoss,
-    /// The answer stopped for too long when this was recorded.
+    /// The recording ends in a timeout: the response stalled for too long.
     RecordedSilence,
     /// [`crate::ReplayFaults::error_at`] broke the connection.
     Injected,
-    /// A file with a body cannot be read.
+    /// A file with a response body cannot be read.
     File,
-    /// The URL cannot be used, or TLS cannot be set up.
+    /// The URL is invalid, or TLS cannot be set up.
     Address,
     /// A [`crate::Guard`] forbids the address.
     Forbidden,
-    /// A secret would go over http to another machine.
+    /// A secret would be sent unencrypted over http to another machine.
     Exposed,
 }
 
 impl ErrorKind {
-    /// Whether an error of this kind comes before the first byte of a request is sent. After that
-    /// the server may have acted, whatever the error is.
+    /// Whether an error of this kind occurs before the first byte of the request is sent. After
+    /// that, the server may have acted on the request, whatever the error.
     pub fn is_before_sending(self) -> bool {
         use ErrorKind::*;
         matches!(
@@ -81,7 +81,7 @@ impl ErrorKind {
 }
 
 impl Error {
-    /// Whether it is a time that passed, rather than a loss.
+    /// Whether the error is a timeout rather than a lost connection.
     pub fn is_timeout(&self) -> bool {
         use ErrorKind::*;
         matches!(
@@ -105,7 +105,7 @@ impl Error {
         Error::new(ErrorKind::Address, message)
     }
 
-    /// The server at this origin does not take a connection.
+    /// Returns the error for a server at this origin that does not accept a connection.
     pub(crate) fn connect(server: &str, error: &io::Error) -> Error {
         let kind = match error.kind() {
             io::ErrorKind::ConnectionRefused => ErrorKind::Refused,

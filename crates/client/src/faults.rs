@@ -1,47 +1,46 @@
-//! An answer as it was recorded, ready to be played, and faults put into it, for testing what reads
-//! it.
+//! A recorded response, ready to be replayed, and faults to inject into it to test clients.
 //!
-//! Offsets count the bytes of the body as it was recorded.
+//! Offsets are in bytes of the body as it was recorded.
 
 use crate::{Error, ErrorKind};
 use api::tape::{TapeEnding, TapeExchange};
 use std::ops::Range;
 use std::time::Duration;
 
-/// An answer as it was recorded.
+/// A recorded response.
 #[derive(Clone, Debug, Default)]
 pub struct RecordedAnswer {
     /// The reads of the body, in order.
     pub reads: Vec<TimedRead>,
-    /// When it ended, since the request was sent; `None` in a raw body, which has no times.
+    /// When the body ended, since the request was sent; `None` in a raw body, which has no times.
     pub ended: Option<Duration>,
-    /// What ended it before its own end.
+    /// The error that cut the body off, or `None` if it was complete.
     pub error: Option<Error>,
 }
 
 /// One read of a recorded body.
 #[derive(Clone, Debug, Default)]
 pub struct TimedRead {
-    /// When it came, since the request was sent; `None` in a raw body.
+    /// The time of arrival since the request was sent; `None` in a raw body.
     pub at: Option<Duration>,
-    /// A silence to keep before it, at any speed.
+    /// How long to stall before this read, at any replay speed.
     pub stall: Duration,
-    /// What came.
+    /// The bytes of the read.
     pub bytes: Vec<u8>,
 }
 
-/// How fast recorded time passes.
+/// The speed of a replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Speed {
-    /// All at once.
+    /// Without any waits.
     Max,
-    /// So many times as fast as real time; more than 0.
+    /// This many times real time; greater than 0.
     Times(f64),
 }
 
 impl RecordedAnswer {
-    /// The answer of an exchange on a tape. An exchange without an end was cut there, and ends as
-    /// if the server had closed it.
+    /// Creates the recorded response of an exchange on a tape. An exchange without a recorded end
+    /// finishes as if the server had closed the connection there.
     pub fn of(exchange: &TapeExchange) -> RecordedAnswer {
         let mut at = exchange
             .head
@@ -76,7 +75,7 @@ impl RecordedAnswer {
         }
     }
 
-    /// A raw body without times.
+    /// Creates a response from a raw body without times.
     pub fn of_bytes(bytes: Vec<u8>) -> RecordedAnswer {
         RecordedAnswer {
             reads: vec![TimedRead {
@@ -91,40 +90,40 @@ impl RecordedAnswer {
 /// How a body is split into reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodySplit {
-    /// This many bytes each.
+    /// Reads of this many bytes.
     Every(usize),
-    /// 1 to 64 bytes each, by a random number generator with this seed.
+    /// Reads of 1 to 64 bytes, chosen by a random number generator with this seed.
     Random(u64),
 }
 
-/// A silence in the middle.
+/// A pause in the middle of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stall {
-    /// Before this byte.
+    /// The offset of the byte that is delayed.
     pub at: usize,
-    /// How long, whatever the speed of the replay.
+    /// The length of the pause, at any replay speed.
     pub time: Duration,
 }
 
-/// What goes wrong in a replay.
+/// The faults to inject into a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayFaults {
-    /// Other reads of the same bytes.
+    /// How to split the same bytes into different reads.
     pub resplit: Option<BodySplit>,
-    /// The body ends before this byte, as if the server had closed it.
+    /// Ends the body before this byte, as if the server had closed the connection.
     pub cut_at: Option<usize>,
-    /// A silence.
+    /// A pause to insert.
     pub stall_at: Option<Stall>,
-    /// The connection breaks before this byte.
+    /// Breaks the connection before this byte.
     pub error_at: Option<usize>,
-    /// The event or line that holds this byte comes twice.
+    /// Repeats the event or line that contains this byte.
     pub dup_at: Option<usize>,
-    /// How long a silence may last; a longer one ends the answer at once, without the wait.
+    /// The longest allowed stall. A longer one ends the response at once with a timeout.
     pub idle: Option<Duration>,
 }
 
 impl ReplayFaults {
-    /// Whether there is any fault. If there is one, the whole body must be in memory.
+    /// Whether any fault is set. If so, the whole body must be in memory.
     pub fn any(&self) -> bool {
         let faults = ReplayFaults {
             idle: None,
@@ -133,7 +132,7 @@ impl ReplayFaults {
         faults != ReplayFaults::default()
     }
 
-    /// Puts the faults into a recording.
+    /// Applies the faults to a recording.
     pub fn apply(&self, recording: &mut RecordedAnswer) {
         let reads = &mut recording.reads;
         let body: Vec<u8> = reads.iter().flat_map(|r| &r.bytes).copied().collect();
@@ -175,8 +174,8 @@ impl ReplayFaults {
     }
 }
 
-/// Returns the index of the read that begins at byte `at`, and divides a read there if needed.
-/// Returns the number of reads if no byte `at` exists.
+/// Returns the index of the read that starts at byte `at`, splitting a read there if needed.
+/// Returns the number of reads if there is no byte `at`.
 fn boundary(reads: &mut Vec<TimedRead>, at: usize) -> usize {
     let mut start = 0;
     for index in 0..reads.len() {
@@ -199,8 +198,8 @@ fn boundary(reads: &mut Vec<TimedRead>, at: usize) -> usize {
     reads.len()
 }
 
-/// The range of the event that holds byte `at`, with the blank line after it. In a body without
-/// blank lines, it is the range of the line, with its line feed.
+/// Returns the range of the event that contains byte `at`, including the blank line after the
+/// event. If the body has no blank lines, returns the range of the line, including its line feed.
 fn unit(body: &[u8], at: usize) -> Range<usize> {
     let blank = [&b"\r\n\r\n"[..], b"\n\n", b"\r\r"]
         .into_iter()
@@ -216,8 +215,8 @@ fn unit(body: &[u8], at: usize) -> Range<usize> {
     start..ends().find(|end| *end > at).unwrap_or(body.len())
 }
 
-/// The same bytes in other reads. The time of a read is that of its last byte; a stall stays where
-/// it is.
+/// Splits the same bytes into different reads. The time of each read is that of its last byte;
+/// stalls keep their positions.
 fn cut(reads: &[TimedRead], resplit: BodySplit) -> Vec<TimedRead> {
     let mut state = match resplit {
         BodySplit::Random(seed) => seed,
@@ -253,8 +252,8 @@ fn cut(reads: &[TimedRead], resplit: BodySplit) -> Vec<TimedRead> {
     out
 }
 
-/// The next number of SplitMix64 (<https://prng.di.unimi.it/splitmix64.c>): small, and the same on
-/// every machine.
+/// Returns the next number of SplitMix64 (<https://prng.di.unimi.it/splitmix64.c>), a small
+/// generator with the same results on every machine.
 fn splitmix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;

@@ -1,37 +1,37 @@
-//! A header whose value may come from a variable, and is secret then.
+//! A request header whose value may come from an environment variable, and is then secret.
 
 use redact::is_secret_header;
 
-/// A header of a request.
+/// A request header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestHeader {
-    /// Its name, as it was written.
+    /// The name, spelled as given.
     pub name: String,
     /// Its value.
     pub value: String,
-    /// What the variable holds, if the value names one.
+    /// The variable's content; `None` if the value names no variable.
     variable: Option<String>,
 }
 
-/// Why a text is not a header. No message repeats its value: it may be a key.
+/// Why a text is not a valid header. Messages never repeat the value, since it may be a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
-    /// It is not a name, a colon and a value.
+    /// The text is not a name, a colon and a value.
     #[error("not a header, write it as 'X-Title: my app'")]
     Shape,
-    /// The header and the variable, which is not set.
+    /// The header's name, and the variable that is not set.
     #[error("{0}: the environment has no {1}, export it")]
     NoVariable(String, String),
-    /// A header whose value is a key.
+    /// The name of a header whose value is a key written in plain text.
     #[error("{0}: others can see a key that is written here, export it and write '{0}: $NAME'")]
     PlainSecret(String),
-    /// A header whose value would end it.
+    /// The name of a header whose value contains a control character.
     #[error("{0}: a value cannot hold a line break or another control character, leave it out")]
     Control(String),
 }
 
 impl RequestHeader {
-    /// Reads `NAME: VALUE`. A value may be or end with `$VARIABLE` or `${VARIABLE}`, which
+    /// Parses `NAME: VALUE`. The value may be, or end with, `$VARIABLE` or `${VARIABLE}`, which
     /// `variable` looks up.
     ///
     /// # Errors
@@ -83,13 +83,14 @@ impl RequestHeader {
         })
     }
 
-    /// Whether the value is from a variable, and must not be shown, whatever the name is.
+    /// Whether the value comes from a variable. Such a value must not be shown, whatever the
+    /// header's name.
     pub fn is_secret(&self) -> bool {
         self.variable.is_some()
     }
 
-    /// The secrets in it: the value of the variable, the credential behind a scheme (`Bearer`), and
-    /// what `Basic` encodes.
+    /// Returns the secrets in the value: the variable's content, the credential after a scheme such
+    /// as `Bearer`, and the text that `Basic` encodes.
     pub fn secrets(&self) -> Vec<String> {
         let Some(variable) = &self.variable else {
             return vec![];

@@ -1,24 +1,25 @@
-//! The way out to the network, and what replaces it: recorded answers, and faults put into them.
+//! Sends requests over the network, or answers them from recordings, optionally with injected
+//! faults.
 //!
-//! What it is: [`Network`], which sends requests to one server, any number at once, and gives each
-//! answer as a [`Body`] that is read piece by piece; [`Networks`], where servers are several;
-//! [`TimeLimits`] on how long that may take; [`Route`], which finds out whether a server is on this
-//! machine and a secret may go there; [`Guard`], which addresses may be connected to at all;
-//! [`RequestHeader`], a header whose value may be secret; [`Attempts`], which decide what follows
-//! from a [`AttemptTrouble`], and after which [`Wait`]; [`Recorder`], a tape in use;
-//! [`RecordedAnswer`] and [`ReplayFaults`], an answer played again and what goes wrong in it. All
-//! settings are values, and all errors are types: [`Error`] names what happened, and the caller
-//! adds which of its options helps.
+//! [`Network`] sends any number of concurrent requests to one server, and returns each response
+//! with a [`Body`] that is read in pieces. [`Networks`] holds connections to several servers.
+//! [`TimeLimits`] bounds how long a response may take. [`Route`] determines whether a server is on
+//! this machine and whether a secret may be sent to it; [`Guard`] determines which addresses may be
+//! connected to at all. [`RequestHeader`] is a header whose value may be secret. [`Attempts`]
+//! decides what to do after an [`AttemptTrouble`], and how long to [`Wait`] before a retry.
+//! [`Recorder`] reads and writes a tape. [`RecordedAnswer`] and [`ReplayFaults`] are a recorded
+//! response to replay and the faults to inject into it. All settings are values, and all errors are
+//! types: [`Error`] names what happened, and the caller adds which of its options helps.
 //!
-//! What it is not: it reads no command line, nor of the environment more than where the system's
-//! certificates are, prints nothing, and writes no events. Clients share what TLS needs, which is
-//! read once a process: the authorities whose certificates this system trusts.
+//! The crate does not parse the command line, print anything or write events. From the environment
+//! it reads only the location of the system's certificates. All clients share the trusted
+//! certificate authorities, which are loaded once per process.
 //!
-//! Without the feature `network` requests cannot be sent: [`Network`] cannot be made then, and all
-//! the rest works.
+//! Without the feature `network`, no [`Network`] can be created, so requests cannot be sent;
+//! everything else works.
 //!
-//! Everything async runs on a tokio runtime of the caller's, with its timers and sockets enabled.
-//! Each wait may be dropped.
+//! Async functions run on the caller's tokio runtime, which needs timers and sockets enabled. Every
+//! wait may be dropped.
 
 mod body;
 mod error;

@@ -1,23 +1,23 @@
-//! How long an answer may take.
+//! Time limits for a response.
 
 use crate::Error;
 use std::future::{Future, pending};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long to wait for an answer and its pieces. No limits are the default, as a recording wants
-/// it.
+/// How long to wait for a response and its pieces. The default has no limits, which suits
+/// recordings.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TimeLimits {
-    /// The longest silence.
+    /// The longest time without new bytes.
     pub idle: Option<Duration>,
-    /// When everything must be over.
+    /// When the response must be complete.
     pub deadline: Option<Instant>,
 }
 
 impl TimeLimits {
-    /// Waits for `work`. `Err` when a limit passes first, or when the deadline has passed already:
-    /// bytes that arrive without a pause never make a wait.
+    /// Waits for `work`. Returns an error if a limit passes first, or if the deadline has already
+    /// passed: a stream that always has bytes ready would otherwise never reach a wait.
     pub(crate) async fn wait<T>(self, work: impl Future<Output = T>) -> Result<T, Error> {
         if self.is_over() {
             return Err(Error::deadline());
@@ -30,10 +30,10 @@ impl TimeLimits {
         }
     }
 
-    /// Waits for `time`, such as the pause before the next attempt.
+    /// Sleeps for `time`, such as before the next attempt.
     ///
     /// # Errors
-    /// When the deadline passes first.
+    /// If the deadline passes first.
     pub async fn sleep(self, time: Duration) -> Result<(), Error> {
         TimeLimits { idle: None, ..self }
             .wait(tokio::time::sleep(time))

@@ -22,16 +22,16 @@ use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
 
-/// A way to one server. Cheap to clone; all clones share connections, and any number of requests
-/// may be on their way at once.
+/// A client of one server. Cheap to clone; all clones share connections, and any number of requests
+/// may be in flight.
 #[derive(Clone, Debug)]
 pub struct Network {
     client: reqwest::Client,
-    /// The only server that requests may go to, where a [`Guard`] has checked it.
+    /// The only server that requests may go to, if a [`Guard`] has checked it.
     only: Option<Url>,
 }
 
-/// Requests cannot be sent, as where the system has no certificates.
+/// Why requests cannot be sent, such as a system without certificates.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct NetworkError(String);
@@ -49,17 +49,17 @@ impl From<reqwest::Error> for NetworkError {
     }
 }
 
-/// How long a document may take.
+/// The time limit for fetching a document.
 const DOCUMENT: Duration = Duration::from_secs(60);
 
-/// The longest document, in bytes.
+/// The most bytes in a document.
 const LONGEST_DOCUMENT: usize = 32 << 20;
 
-/// Gets the document at an address that a person named; `None` where the answer is not a success,
-/// is too long or is not UTF-8.
+/// Fetches the document at an address that the user gave. Returns `None` if the response is not a
+/// success, is too long or is not UTF-8.
 ///
 /// # Errors
-/// When the server cannot be reached, or does not answer in time.
+/// If the server cannot be reached, or does not respond in time.
 pub async fn document(url: &str) -> Result<Option<String>, Error> {
     let network = Network::new(&Route::of(url), DOCUMENT);
     let network = network.map_err(|e| Error::address(&e.to_string()))?;
@@ -77,11 +77,11 @@ pub async fn document(url: &str) -> Result<Option<String>, Error> {
 }
 
 impl Network {
-    /// Prepares requests along `route`, without connecting yet. Redirects are never followed: a key
-    /// goes to the server that it is for, and nowhere else.
+    /// Creates a client for `route`, without connecting yet. Redirects are never followed, so that
+    /// a key goes only to the server it is meant for.
     ///
     /// # Errors
-    /// When the server is one of https, and the system has no certificate of an authority.
+    /// If the server uses https and the system has no certificate of an authority.
     pub fn new(route: &Route, connect_timeout: Duration) -> Result<Network, NetworkError> {
         let mut client = builder(connect_timeout).dns_resolver(Arc::new(Resolver { guard: None }));
         if let Some((host, addresses)) = &route.pinned {
@@ -99,13 +99,14 @@ impl Network {
         })
     }
 
-    /// Prepares requests to the server of `url` alone, at addresses that `guard` allows. Each
-    /// request looks the name up once, checks every address, and connects to one of those; no
-    /// connection is used twice. No proxy is used but `proxy`, and no redirect is followed.
+    /// Creates a client for the server of `url` only, at addresses that `guard` allows. Each
+    /// request resolves the name once, checks every address and connects to one of them.
+    /// Connections are not reused, no proxy other than `proxy` is used, and redirects are not
+    /// followed.
     ///
     /// # Errors
-    /// [`Error`] where `url` is not of http or https, or its host is a number that is forbidden,
-    /// and where TLS cannot be set up.
+    /// [`Error`] if the scheme of `url` is neither http nor https, its host is a forbidden IP
+    /// address, or TLS cannot be set up.
     pub fn guarded(
         url: &str,
         guard: Guard,
@@ -123,7 +124,7 @@ impl Network {
                 only.scheme()
             )));
         }
-        // The client connects to a host that is a number without asking a resolver.
+        // The HTTP client connects to an IP address without calling the resolver.
         if let Ok(ip) = host.trim_start_matches('[').trim_end_matches(']').parse() {
             guard
                 .check(host, &[SocketAddr::new(ip, port)])
@@ -160,11 +161,12 @@ impl Network {
         })
     }
 
-    /// Sends a request and waits for the head of the answer. `limits` also hold for the body. The
-    /// exchange is added to `recording`, which holds the request (see [`crate::Recorder::begin`]).
+    /// Sends a request and waits for the response's status and headers. `limits` also apply to the
+    /// body. The exchange is added to `recording`, which holds the request (see
+    /// [`crate::Recorder::begin`]).
     ///
     /// # Errors
-    /// Why no answer came, and the recording of that.
+    /// Why there is no response, with the recording of that failure.
     pub async fn send(
         &self,
         request: Request,
@@ -189,11 +191,11 @@ impl Network {
         Ok(begun(response, sent, limits, recording))
     }
 
-    /// Sends a request with any bytes in place of its body, and waits for the head of the answer.
-    /// `limits` also hold for the body.
+    /// Sends a request with other bytes as its body, and waits for the response's status and
+    /// headers. `limits` also apply to the body.
     ///
     /// # Errors
-    /// Why no answer came.
+    /// Why there is no response.
     pub async fn send_bytes(
         &self,
         request: Request,
@@ -209,11 +211,12 @@ impl Network {
         Ok(begun(response, sent, limits, None))
     }
 
-    /// Sends a request whose answer is small. Returns the body of a success; `None` for any other
-    /// answer, and for one of more than `most` bytes, one that was cut, or one that is not UTF-8.
+    /// Sends a request whose response is small. Returns the body of a successful response, or
+    /// `None` if the response is not a success, has more than `most` bytes, was cut off or is not
+    /// UTF-8.
     ///
     /// # Errors
-    /// When the server cannot be reached.
+    /// If the server cannot be reached.
     pub async fn ask(&self, request: &Request, most: usize) -> Result<Option<String>, Error> {
         self.check_server(request)?;
         let mut response = self
@@ -235,7 +238,7 @@ impl Network {
         }
     }
 
-    /// Checks that a request goes to the server that a [`Guard`] has checked, if one has.
+    /// Checks that a request goes to the server that a [`Guard`] checked, if there is one.
     fn check_server(&self, request: &Request) -> Result<(), Error> {
         let origin = || Url::parse(&request.url).map(|url| url.origin());
         match &self.only {
@@ -258,7 +261,7 @@ impl Network {
         for (name, value) in &request.headers {
             builder = builder.header(name, value);
         }
-        // The body may be large: it is not copied, and is freed once it is sent.
+        // The body may be large, so it is moved rather than copied, and freed once it is sent.
         let builder = match bytes {
             Some(bytes) => builder.body(bytes),
             None => builder.body(request.body),
@@ -267,7 +270,7 @@ impl Network {
     }
 }
 
-/// The answer whose head has come.
+/// Returns the response whose status and headers have arrived.
 fn begun(
     response: reqwest::Response,
     sent: Instant,
@@ -290,7 +293,7 @@ fn begun(
     Response { head, body }
 }
 
-/// What all clients have in common.
+/// Returns a builder with the settings that all clients share.
 fn builder(connect_timeout: Duration) -> reqwest::ClientBuilder {
     reqwest::Client::builder()
         .tls_backend_preconfigured(authorities::tls())

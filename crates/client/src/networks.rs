@@ -1,18 +1,18 @@
-//! Ways to several servers.
+//! Clients of several servers.
 
 use crate::{Network, NetworkError, Route};
 use std::time::Duration;
 use url::Url;
 
-/// Ways to several servers: the routes to one server share one.
+/// Clients of several servers. Equal routes to a server share one client.
 #[derive(Debug, Default)]
 pub struct Networks(Vec<(Route, Duration, Network)>);
 
 impl Networks {
-    /// The way along `route`, as [`Network::new`] makes it.
+    /// Returns the client for `route`, which [`Network::new`] creates if there is none yet.
     ///
     /// # Errors
-    /// Those of [`Network::new`].
+    /// As [`Network::new`].
     pub fn along(
         &mut self,
         route: &Route,

@@ -1,4 +1,4 @@
-//! A tape in use: answers from it, and recordings onto it.
+//! A tape in use: replays responses from it and records responses on it.
 
 use crate::{RecordedAnswer, ReplayFaults};
 use api::tape::{self, AskedOfLog, Canonical, Miss, NextOfLog, Tape, TapeError, TapeExchange};
@@ -11,11 +11,11 @@ use std::path::PathBuf;
 /// How a tape is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TapeMode {
-    /// Every answer comes from the tape.
+    /// Every response comes from the tape.
     Replay,
-    /// Every answer comes from the provider and is recorded.
+    /// Every response comes from the provider and is recorded.
     Record,
-    /// A recorded answer is used, and any other is recorded.
+    /// Recorded responses are replayed; all others come from the provider and are recorded.
     Auto,
 }
 
@@ -41,7 +41,7 @@ pub enum RecorderError {
     /// The file is not a tape.
     #[error("{path}: {1}", path = .0.display())]
     Tape(PathBuf, TapeError),
-    /// A log of events is to be recorded on.
+    /// Recording was requested on a log of events, which can only be replayed.
     #[error("{path}: a log of events, which only answers; leave out --tape-mode, or name a tape to record on", path = .0.display())]
     Log(PathBuf),
     /// The file cannot be written.
@@ -50,7 +50,7 @@ pub enum RecorderError {
 }
 
 impl Recorder {
-    /// Reads the tape at `path`. A tape to record on need not exist yet.
+    /// Opens the tape at `path`. A tape to record on may be missing.
     ///
     /// # Errors
     /// See [`RecorderError`].
@@ -75,29 +75,30 @@ impl Recorder {
         })
     }
 
-    /// Sets the redactor for requests and recordings.
+    /// Sets the redactor that removes secrets from requests and recordings.
     pub fn set_redactor(&mut self, redactor: &Redactor) {
         self.redactor = redactor.clone();
     }
 
-    /// Sets what goes wrong in each answer from the tape.
+    /// Sets the faults to inject into each response from the tape.
     pub fn set_faults(&mut self, faults: ReplayFaults) {
         self.faults = faults;
     }
 
-    /// The answer of an exchange of the tape, with what goes wrong in it.
+    /// Returns the recorded response of an exchange, with the faults injected.
     pub fn play(&self, exchange: &TapeExchange) -> RecordedAnswer {
         let mut recording = RecordedAnswer::of(exchange);
         self.faults.apply(&mut recording);
         recording
     }
 
-    /// Whether every answer comes from the tape.
+    /// Whether every response comes from the tape.
     pub fn is_offline(&self) -> bool {
         self.mode == TapeMode::Replay
     }
 
-    /// The API and the model of the first request; `None` unless every answer comes from the tape.
+    /// Returns the API and the model of the first request, or `None` unless every response comes
+    /// from the tape.
     pub fn first(&self) -> Option<(Api, String)> {
         let first = self.tape.exchanges.first().filter(|_| self.is_offline())?;
         Some((Api::from_name(&first.api)?, first.model.clone()))
@@ -108,16 +109,16 @@ impl Recorder {
         self.tape.is_log()
     }
 
-    /// What follows in a log of what a turn asks.
+    /// Returns the next part of a log that answers what a turn asks.
     pub fn next_of_log(&self, asked: &AskedOfLog<'_>) -> NextOfLog<'_> {
         self.tape.next_of_log(asked)
     }
 
-    /// The recorded answer; `None` if the request is to be sent. A log is asked by `asked`, a tape
-    /// by the request.
+    /// Returns the recorded response, or `None` if the request must be sent. A log is searched by
+    /// `asked`, a tape by the request.
     ///
     /// # Errors
-    /// [`Miss`] if the answer is not recorded and every answer comes from the tape.
+    /// [`Miss`] if the response is not recorded and every response must come from the tape.
     pub fn answer(
         &mut self,
         model: &str,
@@ -140,7 +141,7 @@ impl Recorder {
         }
     }
 
-    /// Whether [`Recorder::answer`] will answer this request from the tape.
+    /// Whether [`Recorder::answer`] would answer this request from the tape.
     pub fn has_answer(&self, model: &str, request: &Request) -> bool {
         self.mode != TapeMode::Record
             && self
@@ -150,8 +151,8 @@ impl Recorder {
                 .is_ok()
     }
 
-    /// The beginning of a recording: the request. `is_secret` claims of a header's name that its
-    /// value is secret; the recording lists these headers by their names.
+    /// Starts a recording with the request. `is_secret` returns whether the header with this name
+    /// has a secret value; the recording contains only the names of such headers.
     pub fn begin(
         &self,
         api: Api,
@@ -179,9 +180,9 @@ impl Recorder {
         })
     }
 
-    /// Appends what was recorded of one turn to the file, in one write, without secrets. `is_good`
-    /// claims that the turn did not fail: in mode `auto` a failed turn is not kept, since the next
-    /// one would get its answers.
+    /// Appends the exchanges of one turn to the file in one write, with secrets removed. `is_good`
+    /// is false if the turn failed; in mode `auto` a failed turn is not recorded, since later turns
+    /// would replay it.
     ///
     /// # Errors
     /// [`RecorderError::Write`].

@@ -1,4 +1,4 @@
-//! The request that follows a redirect.
+//! Builds the request that follows a redirect.
 
 use api::Request;
 use api::tape::Head;
@@ -7,29 +7,29 @@ use url::Url;
 /// Why a redirect must not be followed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RedirectError {
-    /// The place is not a URL.
+    /// The redirect's target is not a URL.
     #[error("the server redirects to a place that is not a URL")]
     Invalid,
-    /// The URL is of another kind, or has no host.
+    /// The target's scheme is neither http nor https, or the target has no host.
     #[error("the server redirects to a {0} address, which is neither http nor https")]
     Scheme(String),
-    /// The next request would not be encrypted, as this one was.
+    /// The next request would be unencrypted, but this one was encrypted.
     #[error("the server redirects from https to http")]
     Downgrade,
-    /// The URL would bring credentials of its own.
+    /// The target URL contains credentials.
     #[error("the server redirects to an address with a user in it")]
     User,
 }
 
-/// Where an answer redirects to, as the server wrote it; `None` if it does not redirect.
+/// Returns the redirect target as the server wrote it, or `None` if the response is not a redirect.
 pub fn redirect(head: &Head) -> Option<&str> {
     matches!(head.status, 301 | 302 | 303 | 307 | 308).then(|| head.header("location"))?
 }
 
-/// The request that follows from a redirect of `request` with this status to `place`, by the rules
-/// of browsers (<https://fetch.spec.whatwg.org/#http-redirect-fetch>). No header but the body's
-/// media type goes to another scheme, host or port: a credential is for the server that it was sent
-/// to.
+/// Returns the request that follows a redirect of `request` with this status to `place`, by the
+/// rules of browsers (<https://fetch.spec.whatwg.org/#http-redirect-fetch>). If the scheme, host or
+/// port changes, all headers except the body's media type are dropped, because credentials are
+/// meant only for the original server.
 ///
 /// # Errors
 /// See [`RedirectError`].

@@ -1,4 +1,4 @@
-//! Where an address leads: to this machine, or to another one; and what may go there.
+//! Whether an address is on this machine, and what may be sent to it.
 
 use crate::Error;
 use api::Request;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use url::Url;
 
-/// The way to the server of a base URL.
+/// The route to the server of a base URL.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Route {
     /// The base URL.
@@ -21,11 +21,11 @@ pub struct Route {
     pub(crate) pinned: Option<(String, Vec<SocketAddr>)>,
 }
 
-/// A proxy that requests go through. It looks up the names of servers itself, so a [`crate::Guard`]
-/// cannot check what addresses they have.
+/// A proxy for requests. The proxy resolves the names of servers itself, so a [`crate::Guard`]
+/// cannot check their addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proxy {
-    /// Its address, with a user and password if it needs them.
+    /// The proxy's URL, with a user and password if it needs them.
     pub url: String,
 }
 
@@ -38,7 +38,7 @@ pub enum AddressError {
     /// The address is a URL without a host, or its scheme is neither http nor https.
     #[error("{0} is not an http or https address, write it as https://HOST/PATH")]
     Scheme(String),
-    /// A secret would be readable on the way.
+    /// A secret would be sent unencrypted.
     #[error("the key would go over http to {0}, where anybody on the way can read it: use https")]
     Exposed(String),
 }
@@ -71,7 +71,7 @@ impl Route {
             return other;
         }
         let port = parsed.port_or_known_default().unwrap_or(80);
-        // /etc/hosts has names without the dot that ends a full name.
+        // /etc/hosts has names without the trailing dot of a fully qualified name.
         other.pinned_to(
             host,
             (name, port)
@@ -93,8 +93,8 @@ impl Route {
         }
     }
 
-    /// Connects to the server, and closes the connection without a request. Meant for a server on
-    /// this machine; the method does not check that.
+    /// Connects to the server, then closes the connection without sending a request. Intended for a
+    /// server on this machine, which the method does not check.
     ///
     /// # Errors
     /// Why the server cannot be reached.
@@ -136,7 +136,7 @@ impl Route {
             .iter()
             .any(|(name, _)| is_secret_header(name) || is_secret(name))
             || !in_url(&url).is_empty();
-        // The route is that of the base URL, so it holds for a request to the same host only.
+        // The route describes the host of the base URL, so it says nothing about other hosts.
         let is_local =
             self.is_local && Url::parse(&self.url).is_ok_and(|base| base.host() == url.host());
         if has_secret && url.scheme() == "http" && !is_local {
@@ -159,8 +159,8 @@ pub fn with_path_of(url: String, usual: &str) -> String {
     bare.into()
 }
 
-/// The secrets in a URL: the password, or the user name where there is no password; and the values
-/// of parameters that have the name of a credential. Each secret is returned as it is written, and
+/// Returns the secrets in a URL: the password, or the user name if there is no password, and the
+/// values of parameters named like a credential. Each secret is returned both as written and
 /// decoded.
 pub fn secrets_in_url(url: &str) -> Vec<String> {
     Url::parse(url).map(|url| in_url(&url)).unwrap_or_default()
@@ -169,7 +169,7 @@ pub fn secrets_in_url(url: &str) -> Vec<String> {
 fn in_url(url: &Url) -> Vec<String> {
     let mut secrets = vec![];
     if let Some(password) = url.password() {
-        // reqwest sends user and password as `Authorization: Basic`.
+        // reqwest sends the user and password as `Authorization: Basic`.
         secrets.extend([decoded(password), password.to_owned()]);
     } else if !url.username().is_empty() {
         secrets.extend([decoded(url.username()), url.username().to_owned()]);

@@ -1,4 +1,4 @@
-//! What the errors of HTTP and TLS mean.
+//! Maps errors of HTTP and TLS to [`Error`].
 
 use super::guard::ForbiddenAddress;
 use crate::{Error, ErrorKind};
@@ -28,8 +28,8 @@ impl From<&reqwest::Error> for Error {
         let is_plain = e.url().is_some_and(|url| url.scheme() == "http");
         let last = texts.last().map_or("for an unknown reason", String::as_str);
         let (kind, message) = match (e.is_timeout(), e.is_connect()) {
-            // Only while it connects: a connection that was open can end by a time-out of the
-            // system after the request was sent.
+            // Only while connecting: an open connection can also end by a timeout of the system,
+            // after the request was sent.
             (true, true) => (
                 ErrorKind::ConnectTimeout,
                 format!("no connection to {server} in time"),
@@ -51,7 +51,7 @@ impl From<&reqwest::Error> for Error {
                 ErrorKind::MaybeTls,
                 format!("{server} answers with something else than HTTP: {last}"),
             ),
-            // A server that speaks TLS waits for a greeting and closes the connection.
+            // A TLS server expects a handshake, and closes the connection on plain HTTP.
             _ if is_plain && has("before message completed") => (
                 ErrorKind::MaybeTls,
                 format!("the connection to {server} was lost before the answer: {last}"),
@@ -65,11 +65,11 @@ impl From<&reqwest::Error> for Error {
     }
 }
 
-/// A URL without its user, password and query, which may hold a key.
+/// Returns the URL without its user, password and query, which may contain a key.
 fn shown(mut url: url::Url) -> String {
     url.set_query(None);
     url.set_fragment(None);
-    // Both fail for a URL that cannot have a user.
+    // Both calls fail only for a URL that cannot have a user.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.into()
@@ -102,8 +102,8 @@ fn find<T: StdError + 'static>(e: &reqwest::Error) -> Option<&T> {
     chain(e).find_map(|inner| inner.downcast_ref())
 }
 
-/// Every error in the chain, with those inside an [`io::Error`], which [`StdError::source`] does
-/// not show.
+/// Returns every error in the chain, including those inside an [`io::Error`], which
+/// [`StdError::source`] skips.
 pub(super) fn chain(e: &reqwest::Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
     std::iter::successors(e.source(), |inner: &&(dyn StdError + 'static)| match inner
         .downcast_ref::<io::Error>()

@@ -1,4 +1,4 @@
-//! The body of an answer while the network brings it.
+//! A response body that is arriving from the network.
 
 use crate::{BodyPiece, Error, PieceContent, TimeLimits};
 use api::tape::{Head, TapeEnding, TapeExchange, TapeRead};
@@ -6,29 +6,29 @@ use bytes::Bytes;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A body that the network brings, decompressed. It is recorded if a recording was begun for it.
+/// A body from the network, decompressed. It is recorded if a recording was started for it.
 #[derive(Debug)]
 pub(crate) struct LiveBody {
     response: reqwest::Response,
     sent: Instant,
     limits: TimeLimits,
-    /// What has come and was not returned yet.
+    /// Bytes that arrived but were not returned yet.
     chunk: Bytes,
-    /// What was returned last.
+    /// The piece returned last.
     piece: Bytes,
-    /// When the chunk came.
+    /// When `chunk` arrived.
     at: Duration,
     recording: Option<Box<TapeExchange>>,
-    /// The time of the last line of the recording.
+    /// The time of the recording's last line.
     last: Duration,
-    /// When the end came, or was decided.
+    /// When the body ended or was stopped.
     ended: Option<Duration>,
-    /// The bytes of the reads of the recording.
+    /// How many bytes the recording's reads hold.
     kept: usize,
 }
 
 impl LiveBody {
-    /// `recording` holds the request; the answer is added to it.
+    /// Creates the body. `recording` holds the request; the response is added to it.
     pub(super) fn new(
         response: reqwest::Response,
         sent: Instant,
@@ -91,7 +91,7 @@ impl LiveBody {
         }
     }
 
-    /// How many bytes of it are kept for a tape.
+    /// Returns how many bytes of the body are held in memory for a tape.
     pub(crate) fn kept(&self) -> usize {
         self.kept
     }
@@ -115,15 +115,15 @@ impl LiveBody {
     }
 }
 
-/// The most bytes of one piece. A reader that is behind so has few events in memory, while the
-/// client of HTTP reads up to 400 KiB at once.
+/// The most bytes in one piece. The HTTP client reads up to 400 KiB at once; smaller pieces limit
+/// how many events a slow reader holds in memory.
 const PIECE: usize = 16 << 10;
 
-/// The longest time for what follows a provider's end mark, and the most bytes of it.
+/// The time limit and the byte limit for reading what follows a provider's end mark.
 const REST: (Duration, usize) = (Duration::from_secs(1), 64 << 10);
 
-/// Reads what follows a provider's end mark, which is nothing but the end of the body. A connection
-/// whose body was read to its end serves the next request; any other is closed.
+/// Reads to the end of the body after a provider's end mark. A connection can be reused only if the
+/// body was read to its end; otherwise it is closed.
 async fn skip_rest(mut response: reqwest::Response) {
     let mut left = REST.1;
     let rest = async {
@@ -137,7 +137,7 @@ async fn skip_rest(mut response: reqwest::Response) {
     let _ = tokio::time::timeout(REST.0, rest).await;
 }
 
-/// How an answer ended, as a tape has it.
+/// Returns how the response ended, in the form that a tape stores.
 pub(super) fn ending(error: Option<&Error>) -> TapeEnding {
     match error {
         None => TapeEnding::Eof,
@@ -146,7 +146,7 @@ pub(super) fn ending(error: Option<&Error>) -> TapeEnding {
     }
 }
 
-/// The time since `since`, in the microseconds that a tape holds.
+/// Returns the time since `since`, rounded down to the microseconds that a tape stores.
 pub(super) fn elapsed(since: Instant) -> Duration {
     Duration::from_micros(u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX))
 }
