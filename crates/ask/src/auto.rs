@@ -1,5 +1,5 @@
-//! `--tools-mode auto`: how this model learns of its tools. The allow-list decides first, then the
-//! cache, then the server's own list of models; where none of these has the model, the turn tries
+//! `--tools-mode auto`: how to present tools to this model. The allow-list decides first, then the
+//! cache, then the server's own list of models. If none of these lists the model, the turn tries
 //! native calls.
 
 mod capabilities;
@@ -21,33 +21,34 @@ use stdio::unreadable;
 use tag::{Dialect, Dialects};
 use tokio::time::Instant;
 
-/// The longest time for all questions to a server together.
+/// The time limit for all questions to a server together.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The most bytes of an answer that are read: a list of some hundred models fits.
+/// The most bytes read from a response. A list of several hundred models fits.
 const ANSWER: usize = 16 << 20;
 
-/// How the model learns of its tools, and why.
+/// How tools are presented to the model, and why.
 #[derive(Debug)]
 pub struct FormDecision {
-    /// How the model learns of its tools.
+    /// How tools are presented to the model.
     pub form: ToolsForm,
-    /// Whether the user made the decision in the allow-list. A server's refusal does not change
-    /// such a decision.
+    /// Whether the decision comes from the user's allow-list. Such a decision is kept even if the
+    /// server rejects tools.
     pub is_firm: bool,
-    /// What decided: `allow-list`, `cache`, `model-list`, `tape` or `default`.
+    /// The source of the decision: `allow-list`, `cache`, `model-list`, `tape` or `default`.
     source: &'static str,
     detail: String,
-    /// What the server reported about itself, if the search for this decision asked the server.
+    /// The server's report about itself; `None` if the server was not asked.
     pub server: Option<ServerReport>,
 }
 
-/// How the model of the turn learns of its tools.
+/// Decides how tools are presented to the turn's model.
 impl TurnDraft {
-    /// Decides for a turn. A turn with a tape asks no server, because a replay must make the same
+    /// Decides for a turn. With a tape, no server is asked, because a replay must make the same
     /// request without a server.
     ///
     /// # Errors
+    /// As [`TurnDraft::find_tools`], and if the request cannot be built.
     /// As [`TurnDraft::find_tools`]; a request that cannot be made.
     pub async fn decide_tools(
         &self,
@@ -65,10 +66,10 @@ impl TurnDraft {
         }
     }
 
-    /// Looks in the allow-list, in the cache, and at the server if there is a `network`.
+    /// Looks in the allow-list, then in the cache, then asks the server if there is a `network`.
     ///
     /// # Errors
-    /// An allow-list that cannot be read; if `must_reach`, a server that cannot be reached.
+    /// If the allow-list cannot be read, or, with `must_reach`, if the server cannot be reached.
     pub async fn find_tools(
         &self,
         network: Option<&Network>,
@@ -112,10 +113,11 @@ impl TurnDraft {
         Ok(decision)
     }
 
-    /// The first of the possible forms whose request is on the tape.
+    /// Returns the decision for the first possible form whose request is on the tape, or `None` if
+    /// the tape has none of them.
     ///
     /// # Errors
-    /// An allow-list that cannot be read, a request that cannot be made.
+    /// If the allow-list cannot be read, or a request cannot be built.
     fn recorded(&self, recorder: &Recorder) -> Result<Option<FormDecision>> {
         if recorder.is_log() {
             return Ok(Some(self.default_tools()));
@@ -140,7 +142,7 @@ impl TurnDraft {
         Ok(None)
     }
 
-    /// Remembers that the server refused tools, and its words.
+    /// Caches that the server rejected tools, with the server's message.
     pub fn keep_refusal(&self, words: &str) {
         self.learn(&Capability {
             mode: LearnedMode::Tag,
@@ -149,7 +151,7 @@ impl TurnDraft {
         });
     }
 
-    /// The decision as JSON, for people and scripts.
+    /// Returns the decision as JSON, for users and scripts.
     pub fn show_decision(&self, decision: &FormDecision) -> String {
         let (mode, dialect) = match decision.form {
             ToolsForm::Native => ("native", None),
@@ -182,7 +184,7 @@ impl TurnDraft {
         }
     }
 
-    /// The decision of the allow-list.
+    /// Returns the decision of the allow-list, or `None` if no line matches.
     fn allowed(&self) -> Result<Option<FormDecision>> {
         let auto = &self.provider.settings.auto;
         let Some(path) = auto.list() else {
@@ -225,12 +227,12 @@ impl TurnDraft {
         }))
     }
 
-    /// The server's own entry for the model, if it has one. `server` receives the server's report
-    /// about itself, if one of the answers has it.
+    /// Returns the decision from the server's own entry for the model, or `None` if the server has
+    /// no entry. `server` receives the server's report about itself, if a response contains one.
     ///
     /// # Errors
-    /// A sentence: the server cannot be reached, it does not answer the first question in time, or
-    /// the key must not be sent to that server.
+    /// A sentence, if the server cannot be reached, does not answer the first question in time, or
+    /// must not receive the key.
     async fn listed(
         &self,
         network: &Network,
@@ -282,8 +284,8 @@ impl TurnDraft {
                 detail,
             };
             if !self.provider.route.is_local {
-                // Only a remote server's answer is kept. A server on this machine is asked each
-                // time, because it answers at once and its models may change.
+                // Only a remote server's response is cached. A server on this machine is asked each
+                // time, because it responds at once and its models may change.
                 self.learn(&listed);
             }
             return Ok(Some(listed));
@@ -311,23 +313,26 @@ impl TurnDraft {
     }
 }
 
-// The allow-list: how models learn of their tools, as the user wrote it down.
+// The user's allow-list, which maps models to the way their tools are presented.
 
-/// How a model learns of its tools.
+/// How tools are presented to a model.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AllowedForm {
-    /// In a member of the request.
+    /// In the request's own member for tools.
     Native,
-    /// In the prompt, in the dialect that the line names, if it names one.
+    /// In the prompt, in the dialect that the line names; `None` if it names no dialect.
     Tag(Option<&'static Dialect>),
-    /// Not at all.
+    /// The model gets no tools.
     None,
 }
 
-/// The number and the form of the first line whose pattern fits `name` (`API/MODEL`). Lines are
-/// `PATTERN native|tag|none [DIALECT]`; `#` begins a comment.
+/// Returns the number and the form of the first line whose pattern matches `name` (`API/MODEL`).
+/// Lines are `PATTERN native
+/// tag
+/// none [DIALECT]`; `#` starts a comment.
 ///
 /// # Errors
+/// The file and its first invalid line, even if an earlier line matches.
 /// The file and the first invalid line, even if that line follows the line that fits.
 pub(crate) fn look_up(
     path: &Path,

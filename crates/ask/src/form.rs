@@ -1,4 +1,4 @@
-//! The forms of the request of one turn.
+//! The forms that the request of a turn can take.
 
 use super::args::ToolsModeArgs;
 use anyhow::{Context, Result, bail};
@@ -8,29 +8,29 @@ use tag::{Dialect, Dialects};
 /// The form of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestForm {
-    /// Whether it asks for the whole answer at once, not for a stream.
+    /// Whether the whole response is requested at once instead of a stream.
     pub is_whole: bool,
-    /// How the model learns of its tools.
+    /// How tools are presented to the model.
     pub tools: ToolsForm,
 }
 
-/// How the model learns of its tools.
+/// How tools are presented to the model.
 #[derive(Clone, Copy, Debug)]
 pub enum ToolsForm {
-    /// In the request's own member, if there are any.
+    /// In the request's own member for tools, if there are any tools.
     Native,
     /// In the prompt, in this dialect.
     Tag(&'static Dialect),
-    /// Not at all; earlier calls are text of this dialect.
+    /// The model gets no tools. Earlier calls are written as text in this dialect.
     Nothing(&'static Dialect),
 }
 
-// The dialect of tools in the prompt.
+// The dialect for tools in the prompt.
 
-/// The dialects of the table, and those of the user's file at `path`.
+/// Returns the built-in dialects and those of the user's file at `path`.
 ///
 /// # Errors
-/// One line that names the file and, of a mistake in it, the line.
+/// A one-line error that names the file and, if the file has a mistake, the line.
 pub fn dialects(path: Option<&Path>) -> Result<Dialects> {
     let mut dialects = Dialects::default();
     if let Some(path) = path {
@@ -40,11 +40,11 @@ pub fn dialects(path: Option<&Path>) -> Result<Dialects> {
     Ok(dialects)
 }
 
-/// The dialect that the user names, or that of a file which has one: the model writes it, whatever
-/// the mode. `None` for `auto`.
+/// Returns the dialect that the user names, or the dialect of a file that contains exactly one. The
+/// model writes this dialect in every mode. Returns `None` for `auto`.
 ///
 /// # Errors
-/// An unknown name, and several, since a prompt is in one dialect.
+/// If the name is unknown, or if the file has several dialects, since a prompt uses only one.
 pub fn named_dialect(
     dialects: &Dialects,
     tools: &ToolsModeArgs,

@@ -1,12 +1,11 @@
-//! One turn with a provider, as `llm-stream` and `tc-serve` ask for it: the options that name a
-//! provider, the request that is made of them and a conversation, and its attempts.
+//! Runs one turn with a provider for `llm-stream` and `tc-serve`: parses the provider's options,
+//! builds the request from them and a conversation, and makes the attempts.
 //!
-//! What it is: the options of the command line ([`ProviderArgs`] and its neighbours), the settings
-//! that are made of them and of the environment, [`ReadyProvider`], which holds what is the same
-//! for every turn, [`TurnDraft`], which becomes requests, and [`AskTurn`], which sends them until
-//! an answer begins. What it is not: it reads no standard input, writes no standard output, and
-//! prints nothing. Where events go, and what ends a turn from outside, is the [`Host`] of each
-//! command.
+//! The crate contains the command-line options ([`ProviderArgs`] and its neighbours), the settings
+//! built from them and the environment, [`ReadyProvider`], which holds what all turns share,
+//! [`TurnDraft`], which is turned into requests, and [`AskTurn`], which sends them until a response
+//! begins. The crate does not read standard input, write standard output or print anything. Each
+//! command's [`Host`] decides where events go and what stops a turn from outside.
 
 mod args;
 mod auto;

@@ -1,4 +1,4 @@
-//! Recorded answers in the place of a provider.
+//! Recorded responses used in place of a provider.
 
 use anyhow::{Context, Result, bail};
 use api::tape::{Head, Tape};
@@ -9,34 +9,35 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use stdio::unreadable;
 
-/// Recorded answers in the place of a provider: the first request gets the first, whatever it asks,
-/// the next request the next, and the request after the last begins again.
+/// Recorded responses used in place of a provider. The first request gets the first response,
+/// whatever the request asks; after the last response the list starts again.
 #[derive(Debug)]
 pub struct Playlist {
     answers: Vec<PlayedAnswer>,
     next: Cell<usize>,
 }
 
-/// One recorded answer.
+/// A recorded response.
 #[derive(Clone, Debug)]
 pub struct PlayedAnswer {
-    /// The API that it is written in.
+    /// The API of the response.
     pub api: Api,
-    /// The model that was asked; empty for a body without a request.
+    /// The model that was requested; empty for a body without a request.
     pub model: String,
-    /// Its status and headers; those of a success for a body without them.
+    /// The status and headers; those of a success for a body recorded without them.
     pub head: Head,
-    /// Whether its body is lines of a log.
+    /// Whether the body consists of lines of an event log.
     pub is_log: bool,
-    /// Its body.
+    /// The recorded body.
     pub recording: RecordedAnswer,
 }
 
 impl Playlist {
-    /// Reads recorded bodies and tapes. `api` is that of bodies; without it a body shows its own.
+    /// Reads recorded bodies and tapes. `api` is the API of the bodies; if it is `None`, the API is
+    /// detected from each body.
     ///
     /// # Errors
-    /// One line that names the file: one that cannot be read, or whose API is unknown.
+    /// A one-line error that names a file that cannot be read, or whose API is unknown.
     pub fn open(files: &[PathBuf], api: Option<Api>) -> Result<Playlist> {
         let mut answers = vec![];
         for path in files {
@@ -58,7 +59,7 @@ impl Playlist {
         })
     }
 
-    /// The models that were asked, each once.
+    /// Returns the models that were requested, without duplicates.
     pub fn models(&self) -> Vec<&str> {
         let mut models: Vec<&str> = vec![];
         for answer in &self.answers {
@@ -69,7 +70,7 @@ impl Playlist {
         models
     }
 
-    /// The answer to the next request.
+    /// Returns the response to the next request.
     pub fn next(&self) -> &PlayedAnswer {
         let next = self.next.get();
         self.next.set((next + 1) % self.answers.len());
@@ -127,8 +128,8 @@ fn read(
     Ok(())
 }
 
-/// The head of a recorded answer. A recording without a head comes from a connection that failed.
-/// It gets status 200, so that its body is read to the end, which reports the failure.
+/// Returns the head of a recorded response. A recording without a head comes from a connection that
+/// failed. It gets status 200, so that the body is read to its end, which reports the failure.
 pub(crate) fn head(recorded: Option<&Head>) -> Head {
     recorded.cloned().unwrap_or(Head {
         status: 200,

@@ -1,5 +1,4 @@
-//! What is the same for every turn with one provider: its address, its key, and the options that
-//! are fixed.
+//! What all turns with a provider share: its address, its key and fixed options.
 
 use super::args::ProviderArgs;
 use super::form::{dialects, named_dialect};
@@ -14,37 +13,38 @@ use serde_json::Value;
 use std::env;
 use tag::{DEFAULT, Dialect, Dialects};
 
-/// A provider, ready to be asked. It is prepared once, and any number of turns share it.
+/// A provider that is ready for requests. It is prepared once and shared by any number of turns.
 #[derive(Clone, Debug)]
 pub struct ReadyProvider {
-    /// The API that is spoken.
+    /// The provider's API.
     pub api: Api,
-    /// Where requests go.
+    /// The route that requests take.
     pub route: Route,
-    /// The dialects that can be named.
+    /// The dialects that can be selected.
     pub dialects: Dialects,
-    /// The dialect that the user names: that of the model's family.
+    /// The dialect that the user selected for the model's family; `None` if it is detected.
     pub family: Option<&'static Dialect>,
-    /// The dialect of tools in the prompt.
+    /// The dialect for tools in the prompt.
     pub dialect: &'static Dialect,
-    /// What the provider goes by. Its params are those of the request, in the words of its API.
+    /// The settings of the provider. Their params are those of the request, in the terms of the
+    /// provider's API.
     pub settings: Settings,
-    /// What the provider's API cannot have of the settings, a sentence for each.
+    /// The settings that the provider's API does not support, one sentence each.
     pub left_out: Vec<String>,
-    /// The options of a request that belongs to no turn, such as one for the list of models.
+    /// The options of a request outside any turn, such as one for the list of models.
     pub options: RequestOptions,
     recorded_model: Option<String>,
     headers: Vec<RequestHeader>,
     is_key_needed: bool,
-    /// Takes the key and whatever else is secret out of all that leaves.
+    /// Removes the key and all other secrets from output.
     redactor: Redactor,
 }
 
 impl ReadyProvider {
-    /// Puts the options together. `recorded` is the API and the model of a tape.
+    /// Prepares a provider from its settings. `recorded` contains the API and the model of a tape.
     ///
     /// # Errors
-    /// One line that names the option and the remedy.
+    /// A one-line error that names the option and the remedy.
     pub fn new(mut settings: Settings, recorded: Option<(Api, String)>) -> Result<ReadyProvider> {
         let dialects = dialects(settings.tools.dialect_file.as_deref())?;
         let family = named_dialect(&dialects, &settings.tools)?;
@@ -66,7 +66,7 @@ impl ReadyProvider {
             .clone()
             .map(|url| with_path_of(url, api.base_url()));
         let route = Route::of(base_url.as_deref().unwrap_or(api.base_url()));
-        // A server at an address of the user's may want no key, and a header may hold it.
+        // A server at a user's address may not need a key, and a header may contain the key.
         let is_provider = args.base_url.is_none() && !route.is_local;
         let is_key_needed = is_provider && !headers.iter().any(|h| is_secret_header(&h.name));
         let options = RequestOptions {
@@ -104,33 +104,35 @@ impl ReadyProvider {
         Ok(provider)
     }
 
-    /// Reads the key from its source. Only a request that is really sent needs the key.
+    /// Reads the key from its source. Called only for a request that is really sent, since no other
+    /// needs the key.
     ///
     /// # Errors
-    /// A key that is missing, or that cannot be the value of a header.
+    /// If the key is missing, or cannot be the value of a header.
     pub fn take_key(&mut self) -> Result<()> {
         self.options.key = key(&self.settings.provider, self.api, self.is_key_needed)?;
         self.redactor = Redactor::new(self.secrets());
         Ok(())
     }
 
-    /// Whether the key is in a file.
+    /// Whether the key comes from a file.
     pub fn has_key_file(&self) -> bool {
         self.settings.provider.api_key_file.is_some()
     }
 
-    /// The model that the settings name, which is asked whatever a turn names.
+    /// Returns the model in the settings, which overrides the model of a turn; `None` if there is
+    /// none.
     pub fn model(&self) -> Option<&str> {
         Some(self.options.model.as_str()).filter(|m| !m.is_empty())
     }
 
-    /// The model of the tape, for a turn that names none.
+    /// Returns the tape's model, used for a turn that names none.
     pub fn recorded_model(&self) -> Option<&str> {
         self.recorded_model.as_deref()
     }
 
-    /// The params of a client with those of the settings, which take the place of others of the
-    /// same name. A client may ask for fewer tokens than `--max-tokens`.
+    /// Merges the client's params with those of the settings, which override params of the same
+    /// name. A client may request fewer tokens than `--max-tokens`.
     pub(crate) fn with_own(&self, params: Vec<(String, Value)>) -> Vec<(String, Value)> {
         let ProviderArgs {
             max_tokens,
@@ -148,12 +150,12 @@ impl ReadyProvider {
         with_fitted_budget(self.api, params)
     }
 
-    /// What takes the secrets of this provider out of all that leaves.
+    /// Returns the redactor that removes this provider's secrets from output.
     pub fn redactor(&self) -> &Redactor {
         &self.redactor
     }
 
-    /// Whether the value of a header of the user's is secret.
+    /// Whether the value of the user's header `name` is secret.
     pub fn is_secret(&self, name: &str) -> bool {
         self.headers
             .iter()
@@ -163,7 +165,7 @@ impl ReadyProvider {
     /// Checks that a request may be sent to its address.
     ///
     /// # Errors
-    /// One line with the remedy.
+    /// A one-line error with the remedy.
     pub fn check(&self, request: &Request) -> Result<()> {
         match self.route.check(request, |name| self.is_secret(name)) {
             Ok(()) => Ok(()),
@@ -182,10 +184,10 @@ impl ReadyProvider {
     }
 }
 
-/// The members in which APIs have settings beside each other.
+/// The members in which some APIs nest settings.
 const CONTAINERS: [&str; 2] = ["generationConfig", "options"];
 
-/// `params` with those of `own`, which take the place of others of the same name.
+/// Merges `params` with `own`, which overrides params of the same name.
 pub(crate) fn merged(
     mut params: Vec<(String, Value)>,
     own: &[(String, Value)],
@@ -208,12 +210,12 @@ fn refused(e: client::HeaderError) -> anyhow::Error {
     anyhow!("--header: {e}")
 }
 
-/// The key: in a file, in a variable of the environment, or in the API's usual variable. `None` if
-/// that place holds no key and `is_needed` is false.
+/// Returns the key from a file, from an environment variable, or from the API's usual variable.
+/// Returns `None` if that source has no key and `is_needed` is false.
 ///
 /// # Errors
-/// One line that names the variable or the file: a key that is missing, or that cannot be the value
-/// of a header.
+/// A one-line error that names the variable or the file, if the key is missing or cannot be the
+/// value of a header.
 fn key(args: &ProviderArgs, api: Api, is_needed: bool) -> Result<Option<String>> {
     let (key, origin) = match (&args.api_key_file, &args.api_key_env) {
         (Some(file), _) => {
@@ -247,10 +249,10 @@ fn key(args: &ProviderArgs, api: Api, is_needed: bool) -> Result<Option<String>>
     Ok(Some(key.to_owned()).filter(|key| !key.is_empty()))
 }
 
-/// The value of an environment variable, if it is set.
+/// Returns the value of an environment variable, or `None` if it is not set.
 ///
 /// # Errors
-/// When it is not UTF-8: it must not look like a missing one.
+/// If the value is not UTF-8, so that it is not mistaken for a missing one.
 fn variable(name: &str) -> Result<Option<String>> {
     match env::var(name) {
         Ok(value) => Ok(Some(value)),

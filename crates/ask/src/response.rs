@@ -1,4 +1,4 @@
-//! One response, from its bytes to its events.
+//! Converts the bytes of one response into events.
 
 use super::host::{Host, Note};
 use super::trouble;
@@ -7,22 +7,23 @@ use client::{Body, Error, PieceContent};
 use event::payload::Millis;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How the reading of a response ended.
+/// How reading a response ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResponseEnd<S> {
-    /// The stream has ended; the error is written in it, if there was one.
+    /// The stream has ended. An error, if any, was already written to the stream.
     Ended(Option<Error>),
-    /// The connection was lost before anything was written; the stream has not ended.
+    /// The connection was lost before any event was written. The stream has not ended.
     Lost(Error),
-    /// The host stopped the turn; the stream has ended as `cancelled`, unless it had not begun.
+    /// The host stopped the turn. The stream has ended as `cancelled` if it had begun.
     Stopped(S),
 }
 
-/// Reads `body` to its end, or to the provider's end mark, and writes its events. They are flushed
-/// before a wait for bytes, and when the host finds it due while bytes come without a pause.
+/// Reads `body` to its end, or to the provider's end mark, and writes its events. Events are
+/// flushed before each wait for bytes, and whenever the host reports that a flush is due while
+/// bytes arrive without a pause.
 ///
 /// # Errors
-/// The host's failures, also while nothing comes.
+/// The host's failures, including those that occur during a wait.
 pub async fn write_events<H: Host>(
     body: &mut Body,
     stream: &mut Stream,
@@ -39,7 +40,7 @@ pub async fn write_events<H: Host>(
             None => tokio::select! {
                 biased;
                 piece = body.next() => Some(Ok(piece)),
-                // Lets the task that reads the connection run before this one flushes and waits.
+                // Let the task that reads the connection run before this task flushes and waits.
                 () = tokio::task::yield_now() => None,
             },
         };
@@ -102,7 +103,7 @@ pub async fn write_events<H: Host>(
     }
 }
 
-/// Milliseconds since 1970.
+/// Returns the time since 1970 in milliseconds.
 pub(crate) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {

@@ -1,5 +1,5 @@
-//! What the server of a model is, and the family of the model by the chat template of the server:
-//! calls that a server leaves in the text of an answer are read by the dialect of that family.
+//! Identifies a model's server, and the model's family from the server's chat template. The
+//! family's dialect is used to parse calls that the server leaves in the text of a response.
 
 use super::provider::ReadyProvider;
 use api::{Request, RequestOptions, ServerReport, server_questions};
@@ -7,22 +7,21 @@ use client::Network;
 use std::time::Duration;
 use tag::Dialect;
 
-/// The longest time for all questions together. A request with tools waits for them, so that its
-/// answer is read well.
+/// The time limit for all questions together. A request with tools waits for the answers, which
+/// determine how its response is parsed.
 const LONGEST: Duration = Duration::from_millis(500);
 
-/// The most bytes of an answer with a template, which has some kilobytes.
+/// The most bytes of a response with a template; templates are usually a few kilobytes.
 const TEMPLATE: usize = 4 << 20;
 
 impl ReadyProvider {
-    /// Whether the server may be one that people run themselves: on this machine, or on its
-    /// network.
+    /// Whether the server may be self-hosted: it is on this machine, or is reached over plain http.
     pub(crate) fn is_near(&self) -> bool {
         self.route.is_local || self.route.url.starts_with("http:")
     }
 
-    /// Asks the server of `model` what it is, if people may run it themselves; `note` gets each
-    /// request before it is sent. A server that does not answer in time is an unknown one.
+    /// Asks the server of `model` what it is, if it may be self-hosted. `note` receives each
+    /// request before it is sent. A server that does not respond in time is treated as unknown.
     pub async fn ask_server(
         &self,
         network: &Network,
@@ -33,8 +32,8 @@ impl ReadyProvider {
         asked.await.unwrap_or_default()
     }
 
-    /// The dialect of the model's family, if the markers of its calls are in the chat template that
-    /// the server reports.
+    /// Returns the dialect of the model's family, if the server's chat template contains the
+    /// dialect's call markers.
     pub fn family_of(&self, server: &ServerReport) -> Option<&'static Dialect> {
         let template = server.template.as_deref().unwrap_or_default();
         self.dialects.of_template(template)

@@ -1,5 +1,5 @@
-//! The attempts at one turn, until a part of an answer is written, the host stops it, the time is
-//! over or no further attempt is allowed.
+//! Makes the attempts at one turn, until part of a response is written, the host stops the turn,
+//! the deadline passes or no further attempt is allowed.
 
 use super::args::{ConnectionArgs, Fallback};
 use super::form::{RequestForm, ToolsForm};
@@ -22,59 +22,60 @@ use std::time::Duration;
 use tokio::time::Instant;
 use trace::TraceContext;
 
-/// The number of bytes after which the reading of an error's body stops.
+/// The most bytes to read from an error's body.
 const ERROR_BODY: usize = 1 << 20;
 
-/// One turn and all it needs.
+/// One turn and everything needed to run it.
 pub struct AskTurn<'a, H> {
-    /// What to ask.
+    /// The turn to run.
     pub turn: &'a TurnDraft,
-    /// Where the events go.
+    /// The host that receives the events.
     pub host: &'a mut H,
-    /// How the provider is reached.
+    /// The connection options.
     pub connection: ConnectionArgs,
-    /// The way to the provider; `None` if every answer is recorded.
+    /// The client of the provider; `None` if every response is recorded.
     pub network: Option<&'a Network>,
     /// The tape, if one is used.
     pub recorder: Option<&'a RefCell<Recorder>>,
-    /// Recorded answers in the place of the provider, if it has any.
+    /// Recorded responses used in place of the provider, if there are any.
     pub playlist: Option<&'a Playlist>,
-    /// How fast a recorded answer is played.
+    /// The replay speed of recorded responses.
     pub speed: Speed,
-    /// Whether the tools go into the prompt if the provider refuses them.
+    /// Whether to put the tools into the prompt if the provider rejects them.
     pub may_tag: bool,
-    /// The model that is asked instead where the server of this one fails, if there is one.
+    /// The model to try next if this model's server fails; `None` if there is none.
     pub next: Option<&'a str>,
-    /// What a tape is to keep of this turn: empty at first.
+    /// The exchanges of this turn to record on the tape; initially empty.
     pub recorded: Vec<TapeExchange>,
 }
 
 /// How a session ended.
 #[derive(Debug)]
 pub struct SessionEnd<S> {
-    /// What stopped it from outside.
+    /// What stopped the session from outside, if anything did.
     pub stop: Option<S>,
-    /// What a tape is to keep: see [`Recorder::save`].
+    /// The exchanges to record on the tape; see [`Recorder::save`].
     pub recorded: Vec<TapeExchange>,
-    /// Whether the server failed before the first event, so that [`AskTurn::next`] is to be asked.
-    /// The stream has a warning, and has not begun.
+    /// Whether the server failed before the first event, so that [`AskTurn::next`] should be tried.
+    /// The stream then has a warning, but has not begun.
     pub fell_back: bool,
-    /// The provider's words, if it refused tools and then answered with the tools in the prompt.
+    /// The provider's message, if it rejected tools and then responded with the tools in the
+    /// prompt.
     pub refusal: Option<String>,
 }
 
-/// How far the attempts at a turn have come.
+/// The progress of the attempts at a turn.
 struct Progress {
     deadline: Option<Instant>,
     /// The form of the next request.
     form: RequestForm,
     attempts: Attempts,
     span: Option<TraceContext>,
-    /// The words with which the provider refused tools.
+    /// The provider's message when it rejected tools.
     refusal: Option<String>,
 }
 
-/// How all attempts ended.
+/// How the last of the attempts ended.
 enum TurnEnd<S> {
     Ended,
     Stopped(S),
@@ -89,11 +90,11 @@ enum AttemptEnd<S> {
 }
 
 impl<H: Host> AskTurn<'_, H> {
-    /// Asks until a part of an answer is written or no further attempt is allowed, and writes the
-    /// events. A turn that gives up writes its trouble into the stream and returns no error.
+    /// Makes attempts until part of a response is written or no further attempt is allowed, and
+    /// writes the events. A turn that gives up writes its error into the stream and returns `Ok`.
     ///
     /// # Errors
-    /// Failures of the host, a request that cannot be made.
+    /// Failures of the host, and a request that cannot be built.
     pub async fn run(mut self) -> Result<SessionEnd<H::Stop>> {
         let form = self.turn.form;
         let mut progress = Progress {
@@ -165,8 +166,8 @@ impl<H: Host> AskTurn<'_, H> {
         }
     }
 
-    /// The request of the next attempt, and the stream that reads its answer. All attempts share
-    /// one span.
+    /// Returns the request of the next attempt, and the stream that parses its response. All
+    /// attempts share one span.
     async fn prepare(
         &self,
         played: Option<&PlayedAnswer>,
@@ -192,7 +193,8 @@ impl<H: Host> AskTurn<'_, H> {
         Ok((request, stream))
     }
 
-    /// Remembers that the server refuses tools, if its answer without them was not a recorded one.
+    /// Caches that the server rejects tools, unless its response without them was replayed from a
+    /// recording.
     fn keep_refusal(&self, progress: &Progress) {
         let was_live = self.recorder.is_none() || !self.recorded.is_empty();
         if let Some(refusal) = progress.refusal.as_deref().filter(|_| was_live) {
@@ -200,7 +202,8 @@ impl<H: Host> AskTurn<'_, H> {
         }
     }
 
-    /// Ends the turn without an answer, or leaves it to the next model if the server failed.
+    /// Ends the turn without a response, or, if the server failed, leaves the turn to the next
+    /// model.
     fn give_up(
         &mut self,
         trouble: &AttemptTrouble,
@@ -219,7 +222,8 @@ impl<H: Host> AskTurn<'_, H> {
         TurnEnd::Ended
     }
 
-    /// Waits before the next attempt. Returns how the turn ended if something ended it meanwhile.
+    /// Waits before the next attempt. Returns how the turn ended if something ended it during the
+    /// wait.
     async fn wait(
         &mut self,
         wait: &Wait,
@@ -246,8 +250,8 @@ impl<H: Host> AskTurn<'_, H> {
         }
     }
 
-    /// The request in this form. That of a long conversation is made by another thread, so that
-    /// whoever shares this one does not wait.
+    /// Builds the request in this form. For a long conversation another thread builds it, so that
+    /// other tasks on this thread do not wait.
     async fn request(&self, form: RequestForm) -> Result<Request> {
         if !self.turn.is_long() {
             return self.turn.request(form);
@@ -256,7 +260,7 @@ impl<H: Host> AskTurn<'_, H> {
         tokio::task::spawn_blocking(move || turn.request(form)).await?
     }
 
-    /// Ends a stream without giving a time for its end.
+    /// Ends a stream without an end time.
     fn end(&mut self, stream: &mut Stream, end: End) {
         self.host.set_time(None, false);
         stream.finish(end, self.host.sink());
@@ -267,7 +271,7 @@ impl<H: Host> AskTurn<'_, H> {
         self.host.sink().write(0, &warning.into());
     }
 
-    /// Reports that another model is asked. `server` is as for [`trouble::sentence`].
+    /// Reports that another model is tried. `server` is as for [`trouble::sentence`].
     fn fall_back(&mut self, next: &str, trouble: &AttemptTrouble, server: Option<&str>) {
         let what = trouble::message(trouble, server);
         let message = format!("{}: {what}; asking {next} instead", self.turn.model());
@@ -276,8 +280,8 @@ impl<H: Host> AskTurn<'_, H> {
         self.host.note(Note::Important(&message));
     }
 
-    /// Reports a wait before it begins. A long wait becomes a warning in the stream and a message
-    /// to the person. A short wait, or the message of one that a replay shortens, is a detail.
+    /// Reports a wait before it begins. A long wait is reported as a warning in the stream and a
+    /// message to the user. A short wait, or one that a replay shortens, is reported as a detail.
     fn announce(&mut self, trouble: &AttemptTrouble, wait: &Wait) {
         let message = format!(
             "{}; asking again {}",
@@ -296,7 +300,8 @@ impl<H: Host> AskTurn<'_, H> {
         });
     }
 
-    /// A wait between attempts. Without a network, it follows the speed of the replay.
+    /// Returns the length of a wait between attempts. Without a network, it is scaled by the replay
+    /// speed.
     fn scaled(&self, wait: Duration) -> Duration {
         match (self.network.is_some(), self.speed) {
             (true, _) => wait,
@@ -379,7 +384,8 @@ impl<H: Host> AskTurn<'_, H> {
         Ok(attempt)
     }
 
-    /// Reads a recorded answer; `is_log` if it is a log of events and not what a provider sent.
+    /// Reads a recorded response. `is_log` is true if it is an event log rather than the provider's
+    /// bytes.
     async fn play(
         &mut self,
         head: Head,
@@ -394,7 +400,7 @@ impl<H: Host> AskTurn<'_, H> {
         Ok(self.answer(head, &mut body, stream).await?.0)
     }
 
-    /// Reads an answer that has begun. Also returns the error that cut the answer, if one did.
+    /// Reads a response that has begun. Also returns the error that cut the response off, if any.
     async fn answer(
         &mut self,
         head: Head,
@@ -410,8 +416,8 @@ impl<H: Host> AskTurn<'_, H> {
             match self.error_body(body).await? {
                 (_, Err(stop)) => ResponseEnd::Stopped(stop),
                 (bytes, Ok(lost)) => {
-                    // A server may repeat the key that it was sent. The text is redacted before it
-                    // is shortened, because a part of a key is not recognised.
+                    // A server may echo the key that it received. The text is redacted before it is
+                    // shortened, because a truncated key would not be recognized.
                     let text = self
                         .turn
                         .redactor()
@@ -437,8 +443,8 @@ impl<H: Host> AskTurn<'_, H> {
         })
     }
 
-    /// Reads the body of an error until it ends, is lost or reaches `ERROR_BODY`. Returns the
-    /// bytes, with the error that cut them, if one did, or what stopped the reading.
+    /// Reads the body of an error until it ends, is lost or reaches `ERROR_BODY` bytes. Returns the
+    /// bytes and the error that cut them off, if any, or what stopped the reading.
     async fn error_body(
         &mut self,
         body: &mut Body,

@@ -1,4 +1,4 @@
-//! What was typed, with what the environment adds, as the settings of a provider.
+//! The settings of a provider, from the command line and the environment.
 
 use super::args::{
     AutoArgs, ConnectionArgs, FaultArgs, ProviderArgs, ReplayArgs, TapeModeArg, ToolsModeArgs,
@@ -13,24 +13,24 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use stdio::Status;
 
-/// What a provider, and every turn with it, go by.
+/// The settings of a provider, shared by all turns with it.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Whom to ask. The environment has filled in what was not typed.
+    /// The provider's options. Missing ones were filled in from the environment.
     pub provider: ProviderArgs,
-    /// How models learn of their tools.
+    /// How tools are presented to models.
     pub tools: ToolsModeArgs,
-    /// How the mode `auto` decides that.
+    /// The options of the mode `auto`.
     pub auto: AutoArgs,
-    /// How the provider is reached.
+    /// The connection options.
     pub connection: ConnectionArgs,
-    /// The most bytes of one event of a body.
+    /// The most bytes in one event of a response body.
     pub max_frame: usize,
 }
 
 impl Settings {
-    /// The settings of a model that the configuration names, if it is `model`: the server gets its
-    /// own name of it.
+    /// Adapts the settings to the configured `model`, if there is one: requests use the server's
+    /// own name for it.
     pub fn of_model(mut self, model: Option<&Model>) -> Settings {
         let provider = &mut self.provider;
         if let Some(model) = model {
@@ -41,7 +41,7 @@ impl Settings {
     }
 }
 
-/// The options by which a model is asked, each of which the configuration may have for a model.
+/// The options for requests to a model. The configuration may set each of them per model.
 #[derive(Clone, Debug, clap::Parser)]
 #[command(no_binary_name = true)]
 pub struct ModelArgs {
@@ -60,11 +60,11 @@ pub struct ModelArgs {
 }
 
 impl ModelArgs {
-    /// The settings of a model of the configuration that is not the one that was typed, as
-    /// [`Settings::of_model`].
+    /// Returns the settings of a configured model other than the one on the command line, as
+    /// [`Settings::of_model`] does.
     ///
     /// # Errors
-    /// A value that its option does not take, with its place.
+    /// An invalid value of an option, with its place in the configuration.
     pub fn settings(configured: &Configured, model: &Model, max_frame: usize) -> Result<Settings> {
         let ModelArgs {
             provider,
@@ -82,10 +82,10 @@ impl ModelArgs {
         Ok(settings.of_model(Some(model)))
     }
 
-    /// The options of a model of the configuration that is not the one that was typed.
+    /// Returns the options of a configured model other than the one on the command line.
     ///
     /// # Errors
-    /// A value that its option does not take, with its place.
+    /// An invalid value of an option, with its place in the configuration.
     fn of(configured: &Configured, model: &Model) -> Result<ModelArgs> {
         let words = configured.words_for(model)?;
         ModelArgs::try_parse_from(words.iter().map(DefaultOption::word))
@@ -93,8 +93,8 @@ impl ModelArgs {
     }
 }
 
-/// Runs a command that asks models, by the table `section` of the configuration. With `routes` each
-/// request names its model.
+/// Runs a command that sends requests to models, with the configuration's table `section`. With
+/// `routes`, each request names its model.
 pub fn run<A: Parser>(
     section: &'static str,
     variables: &'static str,
@@ -113,13 +113,13 @@ pub fn run<A: Parser>(
 }
 
 impl AutoArgs {
-    /// The allow-list, if the user has a home.
+    /// Returns the path of the allow-list, or `None` if the user has no home folder.
     pub(crate) fn list(&self) -> Option<PathBuf> {
         let usual = || folder("XDG_CONFIG_HOME", ".config").map(|config| config.join("tools-mode"));
         self.tools_mode_file.clone().or_else(usual)
     }
 
-    /// The folder of the cache; `None` turns it off.
+    /// Returns the folder of the cache, or `None` if the cache is turned off.
     pub(crate) fn cache(&self) -> Option<PathBuf> {
         match &self.capability_cache {
             Some(none) if none.as_os_str() == "none" => None,
@@ -129,13 +129,13 @@ impl AutoArgs {
     }
 }
 
-/// A tape, and how it is used.
+/// The path of a tape, and how it is used.
 pub type TapeSettings = (PathBuf, TapeMode);
 
 /// Opens a tape.
 ///
 /// # Errors
-/// One line that names the file and the remedy.
+/// A one-line error that names the file and the remedy.
 pub fn open_tape((path, mode): TapeSettings) -> Result<Recorder> {
     Recorder::open(path, mode).map_err(|e| match e {
         RecorderError::Missing(_) => anyhow!("{e}, record one with --tape-mode record"),
@@ -144,8 +144,8 @@ pub fn open_tape((path, mode): TapeSettings) -> Result<Recorder> {
 }
 
 impl FaultArgs {
-    /// What goes wrong in a replay. A stall that is not shorter than the longest silence of a
-    /// connection ends the answer at once.
+    /// Returns the faults to inject into a replay. A stall that lasts at least as long as the
+    /// connection's idle limit ends the response at once.
     pub fn faults(self, connection: &ConnectionArgs) -> ReplayFaults {
         let FaultArgs {
             resplit,
@@ -166,7 +166,7 @@ impl FaultArgs {
 }
 
 impl ReplayArgs {
-    /// Whether every answer comes from a tape.
+    /// Whether every response comes from a tape.
     ///
     /// # Errors
     /// See [`ReplayArgs::tape`].
@@ -175,11 +175,11 @@ impl ReplayArgs {
         Ok(tape.is_some_and(|(_, mode)| mode == TapeMode::Replay))
     }
 
-    /// The tape, from the command line or the environment.
+    /// Returns the tape from the command line or the environment, or `None` if there is none.
     ///
     /// # Errors
-    /// An unknown mode in the environment; a mode without a tape, which would send requests that
-    /// nobody wants.
+    /// If the environment names an unknown mode, or sets a mode without a tape, which would send
+    /// unintended requests.
     pub fn tape(&self) -> Result<Option<TapeSettings>> {
         let (mode, origin) = match (self.tape_mode, variable("LLM_TAPE_MODE")) {
             (Some(mode), _) => (Some(mode), "--tape-mode"),
@@ -220,13 +220,13 @@ impl From<TapeModeArg> for TapeMode {
     }
 }
 
-/// A variable of the environment that is set and not empty.
+/// Returns the value of an environment variable, or `None` if it is unset or empty.
 fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// The folder `toolpipe` in one of the user's: in the one that the variable `name` holds if that is
-/// an absolute path, else in `usual` in the home folder.
+/// Returns the folder `toolpipe` inside a user's folder: the one in the variable `name` if that is
+/// an absolute path, else `usual` in the home folder.
 fn folder(name: &str, usual: &str) -> Option<PathBuf> {
     let absolute = |name: &str| {
         std::env::var_os(name)

@@ -1,4 +1,4 @@
-//! A failed attempt in the words of this command.
+//! Describes a failed attempt to the user.
 
 use api::{End, Stream};
 use client::{AttemptTrouble, Error, ErrorKind};
@@ -7,8 +7,8 @@ use redact::Redactor;
 use std::borrow::Cow;
 use std::time::SystemTime;
 
-/// Whether the server failed, so that another may answer the same request: it is not reached, is
-/// busy, or has an error of its own.
+/// Whether the server failed, so that another server may answer the same request: it cannot be
+/// reached, is busy, or reports an internal error.
 pub(crate) fn is_of_server(trouble: &AttemptTrouble) -> bool {
     match trouble {
         AttemptTrouble::Lost(error) => {
@@ -19,7 +19,7 @@ pub(crate) fn is_of_server(trouble: &AttemptTrouble) -> bool {
     }
 }
 
-/// A sentence about what went wrong. `server` is as for [`sentence`].
+/// Returns a sentence about what went wrong. `server` is as for [`sentence`].
 pub(crate) fn message<'t>(trouble: &'t AttemptTrouble, server: Option<&str>) -> Cow<'t, str> {
     match trouble {
         AttemptTrouble::Lost(error) => Cow::Owned(sentence(error, server)),
@@ -27,7 +27,7 @@ pub(crate) fn message<'t>(trouble: &'t AttemptTrouble, server: Option<&str>) -> 
     }
 }
 
-/// Ends the stream with this trouble as its error. `advice` follows the provider's message.
+/// Ends the stream with this failure as its error. `advice` is appended to the provider's message.
 pub(crate) fn write(
     trouble: &AttemptTrouble,
     advice: Option<&str>,
@@ -59,15 +59,17 @@ pub(crate) fn write(
     }
 }
 
-// An error of the network in the words of this command: with the option that helps.
+// Network errors, with the option that helps.
 
-/// A sentence: what to do, and what happened. For a client of a service `server` is the
-/// name of the server that was asked, and the client knows no option.
+/// Returns a sentence that says what to do and what happened. For a client of a service, `server`
+/// is the name of the server that failed, and no option is mentioned, since the client cannot set
+/// any.
 pub fn sentence(error: &Error, server: Option<&str>) -> String {
     if let Some(server) = server {
         return sentence_for_client(error.kind, &error.to_string(), server);
     }
-    // Before the address and the words of the system, so that a terminal of 80 columns shows it.
+    // The remedy precedes the address and the system's message, so that it is visible on a terminal
+    // of 80 columns.
     let remedy = match error.kind {
         ErrorKind::ConnectTimeout => "check the address in --base-url and the network",
         ErrorKind::UnknownName => "check the name in --base-url, and the network",
@@ -94,8 +96,8 @@ pub fn sentence(error: &Error, server: Option<&str>) -> String {
     format!("{remedy}{colon}{error}{option}")
 }
 
-/// What happened, with the name of the server. Of its address the client sees the host alone: the
-/// path may hold a secret.
+/// Returns a sentence for a client, with the server's name. It shows only the host of the server's
+/// address, since the path may contain a secret.
 fn sentence_for_client(kind: ErrorKind, what: &str, server: &str) -> String {
     let word = |word: &str| {
         let Some(at) = ["http://", "https://"]
@@ -123,7 +125,8 @@ fn sentence_for_client(kind: ErrorKind, what: &str, server: &str) -> String {
     format!("{what}{remedy}")
 }
 
-/// The end of a stream whose bytes were lost by `error`. `server` is as for [`sentence`].
+/// Returns the end of a stream whose rest was lost because of `error`. `server` is as for
+/// [`sentence`].
 pub fn end(error: &Error, server: Option<&str>) -> End {
     let sentence = sentence(error, server);
     if error.is_timeout() {

@@ -1,4 +1,4 @@
-//! What a turn asks: the conversation, the tools and the options, before anything is sent.
+//! The content of a turn before it is sent: the conversation, the tools and the options.
 
 use super::args::ToolsModeChoice;
 use super::form::{RequestForm, ToolsForm};
@@ -15,34 +15,33 @@ use std::sync::Arc;
 use tag::Dialect;
 use trace::{IdSeed, TraceContext};
 
-/// One turn, ready to become a request.
+/// One turn, ready to be turned into a request.
 #[derive(Clone, Debug)]
 pub struct TurnDraft {
-    /// Who is asked.
+    /// The provider that the turn is sent to.
     pub provider: Arc<ReadyProvider>,
-    /// What is asked for beside the conversation.
+    /// The options of the request, apart from the conversation.
     pub options: RequestOptions,
     /// The form of the first request.
     pub form: RequestForm,
-    /// The dialect of the model's family, where the model's name does not show it: calls that a
-    /// server leaves in the text of a native answer are read by it.
+    /// The dialect of the model's family, if the model's name does not reveal it. It is used to
+    /// parse calls that a server leaves in the text of a native response.
     pub family: Option<&'static Dialect>,
     /// The parent span of the requests, if they are traced. The provider receives a child span.
     pub trace: Option<TraceContext>,
-    /// The options of the stream that answers, as far as no request decides them.
+    /// The options of the response's stream that do not depend on the request.
     stream: StreamOptions,
     conversation: Conversation,
 }
 
-/// The bytes of a conversation of which a request is made at once, which takes a millisecond at
-/// most.
+/// Conversations above this many bytes are turned into a request on another thread. Below it,
+/// building the request takes at most a millisecond.
 const LONG: usize = 64 << 10;
 
 impl TurnDraft {
-    /// Puts the options together. The conversation comes later, and so may the model. The model of
-    /// the provider's settings takes the place of that in `options`, and its params and headers
-    /// take the place of those of the same name. Without an id in `stream` that of an answer which
-    /// has none is made of the request.
+    /// Creates a turn without a conversation, which is set later; the model may be set later too.
+    /// The provider's settings override the model in `options`, and params and headers of the same
+    /// name. If `stream` has no id, a response without an id gets one derived from the request.
     pub fn new(
         provider: Arc<ReadyProvider>,
         mut options: RequestOptions,
@@ -93,8 +92,8 @@ impl TurnDraft {
     /// Checks that a model is named.
     ///
     /// # Errors
-    /// When neither the provider's settings, nor the options, nor a tape, nor a request of the log
-    /// names one.
+    /// If none of the provider's settings, the options, a tape or a `request` event of the log
+    /// names a model.
     pub fn check_model(&self) -> Result<()> {
         if self.options.model.is_empty() {
             bail!("no model: name one with --model, or export LLM_MODEL");
@@ -102,12 +101,11 @@ impl TurnDraft {
         Ok(())
     }
 
-    /// Takes what a `request` event of the log, of a client that speaks `api`, asks for where the
-    /// settings leave it open: the model, the tools with the choice among them, and settings, which
-    /// get the names of the provider's API. Returns a sentence for each reason for which settings
-    /// were left out.
+    /// Applies a `request` event of the log, from a client that speaks `api`, where the settings
+    /// leave values open: the model, the tools and the tool choice, and settings, which are renamed
+    /// for the provider's API. Returns one sentence for each reason why settings were dropped.
     pub fn fill_in(&mut self, api: Api, request: &InboundRequest) -> Vec<String> {
-        // A client waits behind this event.
+        // A `request` event comes from a client that waits for the response.
         self.stream.details = true;
         let options = &mut self.options;
         if options.model.is_empty() || self.provider.model().is_none() {
@@ -120,10 +118,10 @@ impl TurnDraft {
         let tools = options
             .tools
             .get_or_insert_with(|| request.tools.clone().unwrap_or_default());
-        // An empty list reports that no name in the text is a tool.
+        // An empty list means that no name in the text is a tool.
         self.stream.tools = Some(tools.openai(|_| true));
-        // Providers refuse a choice without tools, and the name of a tool that is not among those
-        // that were typed chooses nothing.
+        // Providers reject a tool choice without tools. The name of a tool that is not among the
+        // tools on the command line cannot be chosen.
         let has_tools = tools.iter().next().is_some();
         let is_usable = |choice: &String| {
             !typed_tools || matches!(choice.as_str(), "auto" | "none" | "required")
@@ -133,7 +131,8 @@ impl TurnDraft {
         }
         let (mut params, left_out) = request.parameters_for(api, &self.target());
         let options = &mut self.options;
-        // A choice with a setting beside it is the client's own, and goes with the client's tools.
+        // A tool choice with a setting beside it comes from the client, and is used with the
+        // client's tools.
         params.retain(|(name, _)| name != "tool_choice" || (!typed_tools && has_tools));
         options.params = self.provider.with_own(params);
         if matches!(self.form.tools, ToolsForm::Tag(_) | ToolsForm::Nothing(_)) {
@@ -142,13 +141,14 @@ impl TurnDraft {
         left_out
     }
 
-    /// The tools in the prompt, in the dialect of the provider.
+    /// Returns the form with the tools in the prompt, in the provider's dialect.
     pub fn tag(&self) -> ToolsForm {
         self.tag_in(self.provider.dialect)
     }
 
-    /// The tools in the prompt, in `dialect`. With the tool choice `none` the tools are left out
-    /// instead: nothing in a prompt prevents a call, and whatever looks like a call must stay text.
+    /// Returns the form with the tools in the prompt, in `dialect`. With the tool choice `none`,
+    /// the tools are omitted instead: a prompt cannot prevent a call, and text that looks like a
+    /// call must stay text.
     pub fn tag_in(&self, dialect: &'static Dialect) -> ToolsForm {
         let is_none = self.options.tool_choice.as_deref() == Some("none");
         if is_none {
@@ -158,7 +158,7 @@ impl TurnDraft {
         }
     }
 
-    /// Whether there are tools to learn of.
+    /// Whether the turn has tools.
     pub fn has_tools(&self) -> bool {
         self.stream
             .tools
@@ -166,8 +166,8 @@ impl TurnDraft {
             .is_some_and(|tools| tools != "[]")
     }
 
-    /// Whether calls may come in the text of a native answer, of a model whose family neither the
-    /// user nor the model's name shows.
+    /// Whether calls may appear in the text of a native response from a model whose family is
+    /// revealed by neither the user nor the model's name.
     pub fn needs_family(&self) -> bool {
         matches!(self.form.tools, ToolsForm::Native)
             && self.has_tools()
@@ -175,7 +175,8 @@ impl TurnDraft {
             && self.provider.dialects.of_model(self.model()).is_none()
     }
 
-    /// Reads the key from its source. Only a request that is really sent needs the key.
+    /// Reads the key from its source. Called only for a request that is really sent, since no other
+    /// needs the key.
     ///
     /// # Errors
     /// See [`ReadyProvider::take_key`].
@@ -191,8 +192,8 @@ impl TurnDraft {
         self.conversation = conversation.for_provider(self.provider.api.name());
     }
 
-    /// Appends a question, a text or a list of parts, to the conversation; returns the question as
-    /// a chat message.
+    /// Appends a question, which is a text or a list of parts, to the conversation. Returns the
+    /// question as a chat message.
     pub fn ask(&mut self, question: impl Into<Value>) -> String {
         let question = question.into();
         let message = format!("{{\"role\":\"user\",\"content\":{question}}}");
@@ -200,8 +201,8 @@ impl TurnDraft {
         message
     }
 
-    /// Asks for an answer that fits a JSON Schema, in the member that the provider's API has for
-    /// that.
+    /// Requests an answer that conforms to a JSON Schema, in the member that the provider's API has
+    /// for it.
     pub fn answer_by(&mut self, schema: Value) {
         let format =
             json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}});
@@ -220,7 +221,7 @@ impl TurnDraft {
         }
     }
 
-    /// What is asked of a log that answers in the place of a provider.
+    /// Returns the query for a log that is replayed in place of a provider.
     pub fn asked(&self) -> AskedOfLog<'_> {
         AskedOfLog {
             system: self.options.system.as_deref(),
@@ -237,36 +238,36 @@ impl TurnDraft {
         messages.for_each(|message| self.conversation.push(message));
     }
 
-    /// How often the model has answered since the last user's message.
+    /// Returns how many times the model has answered since the last user message.
     pub fn steps(&self) -> usize {
         self.conversation.steps()
     }
 
-    /// The model's name.
+    /// Returns the model's name.
     pub fn model(&self) -> &str {
         &self.options.model
     }
 
-    /// Where requests go.
+    /// Returns the URL that requests are sent to.
     pub fn url(&self) -> &str {
         &self.provider.route.url
     }
 
-    /// What takes the secrets of this turn out of all that leaves.
+    /// Returns the redactor that removes this turn's secrets from output.
     pub fn redactor(&self) -> &Redactor {
         self.provider.redactor()
     }
 
-    /// Whether making the request takes long.
+    /// Whether building the request takes long.
     pub(crate) fn is_long(&self) -> bool {
         self.conversation.is_longer_than(LONG)
     }
 
-    /// The request in this form.
+    /// Builds the request in this form.
     ///
     /// # Errors
-    /// When the conversation is empty or cannot be put into the API's shape, or a secret would be
-    /// sent unprotected.
+    /// If the conversation is empty or cannot be expressed in the API's format, or if a secret
+    /// would be sent unencrypted.
     pub fn request(&self, form: RequestForm) -> Result<Request> {
         let stream = self.options.stream && !form.is_whole;
         let mut options = RequestOptions {
@@ -288,7 +289,7 @@ impl TurnDraft {
         Ok(request)
     }
 
-    /// The seed of the span id of `request`.
+    /// Returns the seed for the span id of `request`.
     pub(crate) fn span_seed(&self, request: &Request) -> IdSeed {
         IdSeed::of([
             &request.name(),
@@ -296,7 +297,7 @@ impl TurnDraft {
         ])
     }
 
-    /// The options of the stream that answers `request`.
+    /// Returns the options of the stream that parses the response to `request`.
     pub fn stream_options(
         &self,
         request: &Request,
@@ -304,7 +305,7 @@ impl TurnDraft {
         form: RequestForm,
     ) -> StreamOptions {
         let mut options = self.stream.clone();
-        // With the tool choice `none` whatever looks like a call must stay text.
+        // With the tool choice `none`, text that looks like a call must stay text.
         let is_none = self.options.tool_choice.as_deref() == Some("none");
         let (tools_mode, dialect) = match (form.tools, &options.tools) {
             (ToolsForm::Tag(dialect), _) => ("tag", Some(dialect)),
