@@ -1,14 +1,14 @@
-//! The memory budget: how many bytes all requests and answers may hold in memory together.
+//! The memory budget: how many bytes all requests and responses together may hold in memory.
 
 use api::FailedAnswer;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The time that a client of a full service is asked to wait, in milliseconds.
+/// How long a client is asked to wait when the service is full, in milliseconds.
 pub(crate) const FULL_MS: u64 = 1000;
 
-/// The message to a client whose request or answer would exceed the budget.
+/// The message to a client whose request or response would exceed the budget.
 pub(crate) const MEMORY: &str =
     "the open requests and answers use all of --max-memory; try again later";
 
@@ -19,29 +19,30 @@ pub struct MemoryBudget(Arc<BudgetState>);
 #[derive(Debug)]
 struct BudgetState {
     most: usize,
-    /// The sum of the bytes of all shares.
+    /// The bytes of all shares together.
     kept: AtomicUsize,
 }
 
-/// The part of the budget that one request or one answer uses. When the share is dropped, its bytes
-/// are free again.
+/// The part of the budget that one request or one response uses. Dropping the share frees its
+/// bytes.
 #[derive(Debug)]
 pub struct Share {
     budget: MemoryBudget,
     bytes: usize,
 }
 
-/// Why the budget takes no more bytes.
+/// Why the budget rejects an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoRoom {
-    /// Other requests and answers use it now.
+    /// Other requests and responses currently use the budget.
     Now,
-    /// What needs so many bytes is larger than the whole budget, so trying again is of no use.
+    /// The allocation of `bytes` exceeds the whole budget of `most` bytes, so a retry cannot
+    /// succeed.
     Ever { bytes: usize, most: usize },
 }
 
 impl NoRoom {
-    /// The failure of what finds no room.
+    /// Returns the failure to report to the client.
     pub(crate) fn failure(self) -> FailedAnswer {
         let (status, code, wait) = match self {
             NoRoom::Now => (503, "memory_full", Some(FULL_MS)),
@@ -71,11 +72,12 @@ impl fmt::Display for NoRoom {
 
 impl std::error::Error for NoRoom {}
 
-/// A share changes in blocks of this size, so that most events do not touch the common count.
+/// The granularity of shares in bytes. Rounding up means that most events do not touch the shared
+/// counter.
 const BLOCK: usize = 4 << 10;
 
 impl MemoryBudget {
-    /// A budget of `most` bytes.
+    /// Creates a budget of `most` bytes.
     pub fn new(most: usize) -> MemoryBudget {
         MemoryBudget(Arc::new(BudgetState {
             most,
@@ -83,12 +85,12 @@ impl MemoryBudget {
         }))
     }
 
-    /// The bytes of all shares together, at most.
+    /// Returns the size of the whole budget in bytes.
     pub fn most(&self) -> usize {
         self.0.most
     }
 
-    /// A share without bytes.
+    /// Returns an empty share.
     pub fn share(&self) -> Share {
         Share {
             budget: self.clone(),
@@ -98,20 +100,20 @@ impl MemoryBudget {
 }
 
 impl Share {
-    /// The budget that it is a part of.
+    /// Returns the budget that the share belongs to.
     pub(crate) fn budget(&self) -> &MemoryBudget {
         &self.budget
     }
 
-    /// How many bytes the share uses.
+    /// Returns how many bytes the share uses.
     pub fn kept(&self) -> usize {
         self.bytes
     }
 
-    /// Sets how many bytes the share uses, of a request that needs `beside` bytes of other shares, too.
+    /// Sets how many bytes the share uses. The request also needs `beside` bytes in other shares.
     ///
     /// # Errors
-    /// The share stays as it is where there is no room.
+    /// If the budget has no room. The share is then unchanged.
     pub(crate) fn reserve(&mut self, bytes: usize, beside: usize) -> Result<(), NoRoom> {
         match self.keep(bytes) {
             true => Ok(()),
@@ -119,7 +121,7 @@ impl Share {
         }
     }
 
-    /// Why so many bytes have found no room.
+    /// Returns why this many bytes do not fit the budget.
     pub(crate) fn no_room(&self, bytes: usize) -> NoRoom {
         match self.budget.most() {
             most if bytes > most => NoRoom::Ever { bytes, most },
@@ -127,8 +129,8 @@ impl Share {
         }
     }
 
-    /// Sets how many bytes the share uses. Returns whether the budget allows that; otherwise the
-    /// share stays as it is.
+    /// Sets how many bytes the share uses. Returns false, and leaves the share unchanged, if the
+    /// budget does not allow it.
     pub fn keep(&mut self, bytes: usize) -> bool {
         let bytes = bytes.div_ceil(BLOCK).saturating_mul(BLOCK);
         let BudgetState { most, kept } = &*self.budget.0;

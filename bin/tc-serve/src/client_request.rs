@@ -1,29 +1,29 @@
-//! What a client asks the source of events for.
+//! A client's request to the source of events.
 
 use crate::budget::Share;
 use crate::keys::ClientKey;
 use api::{Api, InboundRequest};
 use trace::TraceContext;
 
-/// What a client asks for.
+/// A client's request.
 #[derive(Debug)]
 pub(crate) struct ClientRequest {
     /// The share of the memory budget (`--max-memory`) that the conversation uses.
     pub share: Share,
     /// The client's key.
     pub key: ClientKey,
-    /// The id of the request, which the client sees as `x-request-id`: 32 hexadecimal digits.
+    /// The id of the request, sent to the client as `x-request-id`: 32 hexadecimal digits.
     pub id: String,
-    /// The API that the client speaks; `request.params` holds members of a request body of this
+    /// The API that the client speaks. `request.params` contains members of a request body in this
     /// API.
     pub api: Api,
-    /// The body of the request, read.
+    /// The parsed request body.
     pub request: InboundRequest,
-    /// Whether the client sends a failed request again by itself.
+    /// Whether the client itself retries a failed request.
     pub retries: bool,
-    /// The client's headers that a provider of the same API may get (`anthropic-beta`, …), names in
-    /// lower case.
+    /// The client's headers to forward to a provider of the same API (`anthropic-beta`, …), with
+    /// names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The span of the answer, if there is a trace.
+    /// The span of the response; `None` if it is not traced.
     pub trace: Option<TraceContext>,
 }

@@ -1,6 +1,7 @@
-//! A command as the source of events: it is started for each request.
+//! A command as the source of events. It is started once per request.
 //!
-//! `command/running.rs` is its processes and how they end, and `output.rs` what they write.
+//! `command/running.rs` contains its processes and how they end, and `output.rs` parses their
+//! output.
 
 mod output;
 mod running;
@@ -23,10 +24,10 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-/// The longest time for an answer without --timeout.
+/// The time limit for a response if --timeout is not set.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// How a command answers requests.
+/// The command that answers requests, and its limits.
 #[derive(Debug)]
 pub(crate) struct AnsweringCommand {
     words: Vec<String>,
@@ -40,20 +41,20 @@ pub(crate) struct AnsweringCommand {
 
 /// How the output of a command ended.
 enum OutputEnd {
-    /// The answer needs nothing more.
+    /// The response needs no more output.
     Answered,
-    /// The command wrote more than it may.
+    /// The command wrote more than the limit.
     TooLong,
-    /// The command ended, with this status where it is known.
+    /// The command exited; the status is `None` if it is unknown.
     Ended(Option<ExitStatus>),
 }
 
 impl AnsweringCommand {
-    /// Prepares the command; `None` without one. `notices` gets what a command writes to its
-    /// standard error.
+    /// Prepares the command. Returns `None` if no command is configured. `notices` receives what
+    /// the command writes to standard error.
     ///
     /// # Errors
-    /// One line for a program that does not exist.
+    /// A one-line error if the program does not exist.
     pub(crate) fn new(
         settings: &ServeSettings,
         notices: &Notices,
@@ -64,7 +65,8 @@ impl AnsweringCommand {
             return Ok(None);
         }
         check(words)?;
-        // What this process was started with, such as a lock of the caller's, is not the command's.
+        // Files that this process inherited, such as a lock of its caller, must not be inherited by
+        // the command.
         close_fds::set_fds_cloexec(3, &[]);
         let processes = usize::try_from(args.command.processes)?;
         Ok(Some(AnsweringCommand {
@@ -109,7 +111,7 @@ impl AnsweringCommand {
             return;
         };
         let mut output = CommandOutput::new(log.clone());
-        // The request, and the log.
+        // The request in the form of event lines.
         let lines = asked.request.lines(asked.api, self.model.as_deref());
         let ClientRequest {
             share: _share,
@@ -119,7 +121,8 @@ impl AnsweringCommand {
         drop(request); // it may be large, and the answer may take long
         let feed = async move {
             if let Some(mut stdin) = stdin {
-                // It fails where the command closes its input, or ends.
+                // The write fails if the command closes its input or exits, which is not an error
+                // here.
                 let _ = stdin.write_all(lines.as_bytes()).await;
             }
         };
@@ -145,7 +148,7 @@ impl AnsweringCommand {
         }
     }
 
-    /// Reads the output of a command until it has ended, or nothing more of it is needed.
+    /// Reads the command's output until the command has exited or no more output is needed.
     async fn read(
         &self,
         stdout: &mut tokio::process::ChildStdout,
@@ -163,7 +166,7 @@ impl AnsweringCommand {
                 biased;
                 count = stdout.read(&mut block) => count.unwrap_or(0),
                 ended = command.wait(), if status.is_none() => {
-                    // A process in the background may hold the output open.
+                    // A background process may keep the output open after the command has exited.
                     (status, limit) = (Some(ended.ok()), Instant::now() + self.grace);
                     continue;
                 }
@@ -186,7 +189,8 @@ impl AnsweringCommand {
             return OutputEnd::Answered;
         }
         if status.is_none() {
-            // It has closed its output. One that runs on is ended, and its output counts as it is.
+            // The command has closed its output. If it keeps running it is terminated, and the
+            // output so far is used.
             status = timeout(self.grace, command.wait())
                 .await
                 .ok()
@@ -195,22 +199,22 @@ impl AnsweringCommand {
         OutputEnd::Ended(status.flatten())
     }
 
-    /// The name of the model that may be asked for. A client needs one to choose, also where the
-    /// command knows better.
+    /// Returns the model name that clients may request. Clients need a name to select, even if the
+    /// command ignores it.
     pub(crate) fn model(&self) -> &str {
         self.model.as_deref().unwrap_or("command")
     }
 
-    /// Waits until nothing of any command is left.
+    /// Waits until no process of any command is left.
     pub(crate) async fn ended(&self) {
         self.places.all_free().await;
     }
 }
 
-/// Checks that the program of `words` exists. A command line for `sh` is not looked into.
+/// Checks that the program in `words` exists. A shell command line is not checked.
 ///
 /// # Errors
-/// One line.
+/// A one-line error.
 fn check(words: &[String]) -> Result<()> {
     let [program, _, ..] = words else {
         return Ok(());
@@ -229,11 +233,11 @@ fn check(words: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Ends the answer as failed where the status of its command means that.
+/// Ends the response as failed if the command's exit status indicates a failure.
 fn judge(status: Option<ExitStatus>, output: &CommandOutput, pipe: &Pipe, log: &mut RequestLog) {
     let code = status.map(|status| status.code());
-    // 1 is what tool-exec returns when the turn is over, and 3 when calls wait for a person: these
-    // are handed on.
+    // tool-exec returns 1 when the turn is over, and 3 when calls need approval. Commands that run
+    // tool-exec may return the same.
     let is_good = match code {
         None | Some(Some(0 | 3)) => true,
         Some(Some(1)) => pipe.is_whole(),
@@ -249,7 +253,7 @@ fn judge(status: Option<ExitStatus>, output: &CommandOutput, pipe: &Pipe, log: &
         (None, None) => "the command ended in an unknown way".to_owned(),
     };
     log.line(&message);
-    // An error that the command reported itself says more.
+    // An error that the command reported itself is more specific.
     if pipe.failure().is_none() {
         pipe.fail(
             if is_good {

@@ -1,9 +1,9 @@
-//! What clients speak: the APIs of providers, the protocols of user interfaces, and toolpipe's own
-//! events.
+//! The protocols that clients speak: the APIs of providers, the protocols of user interfaces, and
+//! toolpipe's own events.
 
 use api::{Api, Front, InboundError, InboundRequest, UiFront};
 
-/// What the client of an answer speaks.
+/// The protocol that a client speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnyFront {
     /// The API of a provider.
@@ -15,19 +15,20 @@ pub(crate) enum AnyFront {
 }
 
 impl AnyFront {
-    /// Every front.
+    /// Returns all protocols.
     pub(crate) fn all() -> impl Iterator<Item = AnyFront> {
         let apis = Front::ALL.into_iter().map(AnyFront::Api);
         let uis = UiFront::ALL.into_iter().map(AnyFront::Ui);
         apis.chain(uis).chain([AnyFront::Events])
     }
 
-    /// The front of this name, as the `response` event of a session has it.
+    /// Returns the protocol with this name, as stored in the `response` event of a session, or
+    /// `None` if the name is unknown.
     pub(crate) fn of(name: &str) -> Option<AnyFront> {
         AnyFront::all().find(|front| front.name() == name)
     }
 
-    /// The name in sessions, the access log and the metrics.
+    /// Returns the name used in sessions, the access log and the metrics.
     pub(crate) fn name(self) -> &'static str {
         match self {
             AnyFront::Api(front) => front.name(),
@@ -36,7 +37,7 @@ impl AnyFront {
         }
     }
 
-    /// The path of requests.
+    /// Returns the path of requests in this protocol.
     pub(crate) fn path(self) -> &'static str {
         match self {
             AnyFront::Api(front) => front.path(),
@@ -45,7 +46,8 @@ impl AnyFront {
         }
     }
 
-    /// The API whose settings a request has: chat completions where the client speaks none.
+    /// Returns the API whose settings a request contains; chat completions if the client speaks no
+    /// provider's API.
     pub(crate) fn settings(self) -> Front {
         match self {
             AnyFront::Api(front) => front,
@@ -53,7 +55,7 @@ impl AnyFront {
         }
     }
 
-    /// The API of [`AnyFront::settings`].
+    /// Returns the API of [`AnyFront::settings`].
     pub(crate) fn api(self) -> Api {
         self.settings().api()
     }
@@ -63,12 +65,12 @@ impl AnyFront {
         matches!(self, AnyFront::Ui(_))
     }
 
-    /// Whether the answer to a request is a stream.
+    /// Whether the response to a request is a stream.
     pub(crate) fn streams(self, request: &InboundRequest) -> bool {
         request.streams || self == AnyFront::Events
     }
 
-    /// The headers that only streams of this front have.
+    /// Returns the headers specific to streams in this protocol.
     pub(crate) fn headers(self) -> &'static [(&'static str, &'static str)] {
         match self {
             AnyFront::Ui(front) => front.headers(),
@@ -76,7 +78,7 @@ impl AnyFront {
         }
     }
 
-    /// Reads the body of a request.
+    /// Parses the body of a request.
     ///
     /// # Errors
     /// As [`api::inbound`].

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use tokio::sync::Notify;
 
-/// Which client asks: its key by the SHA-256 hash, `None` where no key is asked for. It is a value of
-/// its own, so that it means the same client whatever becomes of the list of keys.
+/// The client, identified by the SHA-256 hash of its key; `None` if no key is required. It stays
+/// valid and means the same client even if the list of keys changes.
 pub(crate) type ClientKey = Option<KeyHash>;
 
-/// Who cancels the responses of a key that is taken out, and the code of streams that end with it.
+/// The code of streams that end because the client's key was removed, and the reason for cancelling
+/// its responses.
 pub(crate) const KEY_REMOVED: &str = "key_removed";
 
 /// The SHA-256 hash of a key.
@@ -23,7 +24,7 @@ impl KeyHash {
         KeyHash(Sha256::digest(key.as_bytes()).into())
     }
 
-    /// The hash that a session names ([`KeyHash::hex`]).
+    /// Parses a hash written by [`KeyHash::hex`]. Returns `None` if `hex` is not one.
     pub(crate) fn parse(hex: &str) -> Option<KeyHash> {
         let mut bytes = [0; 32];
         let digits = hex.as_bytes();
@@ -36,12 +37,12 @@ impl KeyHash {
         Some(KeyHash(bytes))
     }
 
-    /// The hash in hexadecimal, by which a session names the key that began it.
+    /// Returns the hash in hexadecimal. A session stores it to name the key that created it.
     pub(crate) fn hex(self) -> String {
         hex(&self.0)
     }
 
-    /// The beginning of the hash, by which a log names the key.
+    /// Returns the start of the hash, which names the key in logs.
     pub(crate) fn name(self) -> String {
         hex(&self.0[..4])
     }
@@ -50,19 +51,19 @@ impl KeyHash {
 /// The keys that clients may send.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Keys {
-    /// Their hashes; without any no key is needed.
+    /// The hashes of the keys. If there are none, no key is required.
     pub hashes: Vec<KeyHash>,
-    /// The key that was made at the start, to be printed.
+    /// The key generated at startup, to be printed; `None` if the keys come from a file.
     pub made: Option<String>,
-    /// The file that holds the keys.
+    /// The file that contains the keys, if there is one.
     pub file: Option<PathBuf>,
 }
 
 impl Keys {
-    /// A new key of 128 random bits.
+    /// Generates a key of 128 random bits.
     ///
     /// # Errors
-    /// When the system has no random bytes.
+    /// If the system cannot supply random bytes.
     pub(crate) fn make() -> Result<Keys> {
         let key =
             random().context("/dev/urandom: no key can be generated; give one with --key-file")?;
@@ -74,10 +75,10 @@ impl Keys {
         })
     }
 
-    /// The keys of a file.
+    /// Reads the keys from a file.
     ///
     /// # Errors
-    /// One line for a file that cannot be read, or whose keys cannot be used.
+    /// A one-line error if the file cannot be read, or contains invalid keys.
     pub(crate) fn read(file: &Path) -> Result<Keys> {
         Ok(Keys {
             hashes: ::args::file(file, read_keys)?,
@@ -86,7 +87,8 @@ impl Keys {
         })
     }
 
-    /// The hash of `key` if clients may send it. Takes the same time for every key of the same length.
+    /// Returns the hash of `key` if clients may use that key. Takes the same time for all keys of
+    /// the same length.
     pub(crate) fn find(&self, key: &str) -> ClientKey {
         let sent = KeyHash::of(key);
         let mut found = None;
@@ -99,13 +101,13 @@ impl Keys {
         found
     }
 
-    /// Whether clients may send the key of this hash.
+    /// Whether the key with this hash is valid.
     pub(crate) fn has(&self, key: KeyHash) -> bool {
         self.hashes.contains(&key)
     }
 }
 
-/// The keys that clients may send now. All clones are the same.
+/// The keys that are valid now. All clones share one list.
 #[derive(Clone, Debug)]
 pub(crate) struct CurrentKeys(Rc<CurrentKeysState>);
 
@@ -116,7 +118,7 @@ struct CurrentKeysState {
 }
 
 impl CurrentKeys {
-    /// These keys, until they are replaced.
+    /// Creates the list with these keys, until they are replaced.
     pub(crate) fn new(keys: Keys) -> CurrentKeys {
         CurrentKeys(Rc::new(CurrentKeysState {
             keys: RefCell::new(keys),
@@ -129,28 +131,28 @@ impl CurrentKeys {
         !self.0.keys.borrow().hashes.is_empty()
     }
 
-    /// As [`Keys::find`].
+    /// Returns the hash of `key` if it is valid; see [`Keys::find`].
     pub(crate) fn find(&self, key: &str) -> ClientKey {
         self.0.keys.borrow().find(key)
     }
 
-    /// Whether this client may still ask.
+    /// Whether this client's key is still valid.
     pub(crate) fn admit(&self, key: ClientKey) -> bool {
         key.is_none_or(|key| self.0.keys.borrow().has(key))
     }
 
-    /// The file that holds the keys.
+    /// Returns the path of the file that contains the keys, if there is one.
     pub(crate) fn file(&self) -> Option<PathBuf> {
         self.0.keys.borrow().file.clone()
     }
 
-    /// Takes other keys. What was begun with a key that is not one of them ends.
+    /// Replaces the keys. Responses that were started with a removed key end.
     pub(crate) fn replace(&self, keys: Keys) {
         *self.0.keys.borrow_mut() = keys;
         self.0.changed.notify_waiters();
     }
 
-    /// Waits until the key of this client is taken out.
+    /// Waits until this client's key is removed.
     pub(crate) fn removed(&self, key: ClientKey) -> impl Future<Output = ()> + use<> {
         let keys = self.clone();
         async move {
@@ -165,10 +167,10 @@ impl CurrentKeys {
     }
 }
 
-/// 16 random bytes.
+/// Returns 16 random bytes.
 ///
 /// # Errors
-/// When `/dev/urandom` cannot be read.
+/// If `/dev/urandom` cannot be read.
 pub(crate) fn random() -> std::io::Result<[u8; 16]> {
     use std::io::Read as _;
     let mut bytes = [0; 16];
@@ -176,15 +178,16 @@ pub(crate) fn random() -> std::io::Result<[u8; 16]> {
     Ok(bytes)
 }
 
-/// Two hexadecimal digits for each byte.
+/// Returns the bytes in hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The hashes of the keys of a file: one a line, empty lines and lines with # left out.
+/// Parses a file of keys and returns their hashes. Each line is a key; empty lines and lines that
+/// start with # are skipped.
 ///
 /// # Errors
-/// One line for a file without a key, and for a key that is too short or has other characters.
+/// A one-line error if the file has no key, or a key is too short or has invalid characters.
 fn read_keys(text: &str) -> Result<Vec<KeyHash>> {
     let lines = text
         .lines()

@@ -30,10 +30,10 @@ use log::LogTarget;
 use std::process::ExitCode;
 use stdio::{Failure, Status};
 
-/// What the command is for, on one line.
+/// The one-line description of the command.
 pub const ABOUT: &str = env!("CARGO_PKG_DESCRIPTION");
 
-/// Runs the command with the arguments of this process; returns the status to end with.
+/// Runs the command with the arguments of this process. Returns the exit status.
 pub fn main() -> ExitCode {
     ask::run("tc-serve", "TC_SERVE", true, |_| None, serve)
 }

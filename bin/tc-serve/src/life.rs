@@ -1,5 +1,5 @@
-//! How long things last: the service, and what a connection waits for. The server and the requests
-//! both look at them.
+//! The shutdown of the service, and the timeouts of connections. Both the server and the requests
+//! use them.
 
 use crate::args::LimitArgs;
 use std::cell::Cell;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// The end of the service. All clones are the same.
+/// The state of the service's shutdown. All clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ServiceEnd(Rc<EndingState>);
 
@@ -20,13 +20,13 @@ struct EndingState {
 }
 
 impl ServiceEnd {
-    /// Refuses requests for answers from now on.
+    /// Starts to reject requests for new responses.
     pub(crate) fn begin(&self) {
         self.0.has_begun.set(true);
         self.0.changed.notify_waiters();
     }
 
-    /// Open answers end with an error.
+    /// Makes open responses end with an error.
     pub(crate) fn cut(&self) {
         self.0.is_cut.set(true);
         self.0.changed.notify_waiters();
@@ -42,7 +42,7 @@ impl ServiceEnd {
         self.until(|state| state.has_begun.get()).await;
     }
 
-    /// Whether open answers have to end now.
+    /// Whether open responses must end now.
     pub(crate) fn is_cut_now(&self) -> bool {
         self.0.is_cut.get()
     }
@@ -63,26 +63,26 @@ impl ServiceEnd {
     }
 }
 
-/// What a connection waits for.
+/// What a connection is currently waiting for.
 #[derive(Debug)]
 pub(crate) struct ConnectionPhase {
-    /// Until when the head of a request, or its first byte, has to come; `None` while a request is
-    /// answered.
+    /// When the head of a request, or its first byte, must have arrived; `None` while a request is
+    /// being answered.
     deadline: Cell<Option<Instant>>,
-    /// Whether the first byte of a head is still to come.
+    /// Whether the first byte of a head has not arrived yet.
     is_idle: Cell<bool>,
-    /// Whether a whole request has come, and its answer is not complete.
+    /// Whether a complete request has arrived whose response is not complete.
     is_answering: Cell<bool>,
-    /// Since when no request is under way.
+    /// Since when the connection has had no request in progress.
     since: Cell<Instant>,
-    /// Whether a request with a key of the service has come.
+    /// Whether a request with a valid key has arrived.
     is_known: Cell<bool>,
     header_time: Duration,
     idle_time: Duration,
 }
 
 impl ConnectionPhase {
-    /// The phase of a connection that has just been accepted.
+    /// Creates the phase of a newly accepted connection.
     pub(crate) fn new(limits: &LimitArgs) -> ConnectionPhase {
         ConnectionPhase {
             deadline: Cell::new(Some(Instant::now() + limits.header_timeout)),
@@ -95,35 +95,35 @@ impl ConnectionPhase {
         }
     }
 
-    /// The head of a request is complete.
+    /// Records that the head of a request is complete.
     pub(crate) fn begin_request(&self) {
         self.is_idle.set(false);
         self.deadline.set(None);
     }
 
-    /// The client has sent a key of the service.
+    /// Records that the client has sent a valid key.
     pub(crate) fn know(&self) {
         self.is_known.set(true);
     }
 
-    /// Which connection gives way to another one: of those without a request the smallest; `None`
-    /// while a request is under way.
+    /// Returns the connection's rank for being closed to make room for a new one: the connection
+    /// with the smallest rank is closed first. Returns `None` while a request is in progress.
     pub(crate) fn rank(&self) -> Option<(bool, Instant)> {
         let is_idle = self.deadline.get().is_some();
         is_idle.then(|| (self.is_known.get(), self.since.get()))
     }
 
-    /// The body of the request is complete.
+    /// Records that the body of the request is complete.
     pub(crate) fn begin_answer(&self) {
         self.is_answering.set(true);
     }
 
-    /// Whether the next bytes are those of another request.
+    /// Whether the next bytes belong to another request.
     pub(crate) fn is_answering(&self) -> bool {
         self.is_answering.get()
     }
 
-    /// The response is complete.
+    /// Records that the response is complete.
     pub(crate) fn end_request(&self) {
         self.is_answering.set(false);
         self.is_idle.set(true);
@@ -131,14 +131,15 @@ impl ConnectionPhase {
         self.deadline.set(Some(Instant::now() + self.idle_time));
     }
 
-    /// Bytes have come.
+    /// Records that bytes have arrived.
     pub(crate) fn has_bytes(&self) {
         if self.is_idle.replace(false) {
             self.deadline.set(Some(Instant::now() + self.header_time));
         }
     }
 
-    /// When the connection is closed if nothing changes.
+    /// Returns when the connection is closed if nothing arrives; `None` while a request is being
+    /// answered.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.deadline.get()
     }

@@ -1,6 +1,5 @@
-//! The output of the service beside its answers: a line of the access log for each request, and
-//! notices for people. Each of the two goes through a thread of its own, since no client may wait
-//! for a slow reader.
+//! The service's logs: one access log line per request, and notices for users. Each is written by a
+//! separate thread, so that a slow reader of the logs never delays a client.
 
 use event::Object;
 use hyper::header::HeaderValue;
@@ -15,18 +14,18 @@ use std::sync::{
 use std::time::Duration;
 use stdio::Failure;
 
-/// How many lines wait for a slow reader; further lines are counted and dropped.
+/// How many lines are buffered for a slow reader. Further lines are counted and dropped.
 const WAITING: usize = 4096;
 
-/// How long the end of the service waits for a slow reader.
+/// How long shutdown waits for a slow reader.
 const FLUSH: Duration = Duration::from_millis(200);
 
-/// Where `--access-log` writes.
+/// The target of `--access-log`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LogTarget {
-    /// Standard error. Each line there is an event then.
+    /// Standard error. Every line there is then an event.
     StandardError,
-    /// A file, which is appended to.
+    /// A file, to which lines are appended.
     File(PathBuf),
 }
 
@@ -40,13 +39,13 @@ impl From<&str> for LogTarget {
     }
 }
 
-/// How many bytes the header with the notes has, at most.
+/// The maximum length of the notes header in bytes.
 const NOTES: usize = 2000;
 
 #[derive(Debug)]
 enum LogItem {
     Line(Vec<u8>),
-    /// All lines before this one are written.
+    /// Signals that all earlier lines are written.
     Flush(SyncSender<()>),
 }
 
@@ -58,10 +57,10 @@ pub(crate) struct LogLines {
 }
 
 impl LogLines {
-    /// Lines that are appended to the file at `path`.
+    /// Opens the file at `path` for appending lines.
     ///
     /// # Errors
-    /// A file that cannot be opened, [`Failure::Limit`].
+    /// If the file cannot be opened, [`Failure::Limit`].
     fn file(path: &Path) -> anyhow::Result<LogLines> {
         let file = OpenOptions::new().append(true).create(true).open(path);
         let file = file.map_err(|e| {
@@ -91,8 +90,7 @@ impl LogLines {
         })
     }
 
-    /// Appends the line that `make` writes; `make` gets the number of lines that were dropped
-    /// before this line.
+    /// Appends the line that `make` writes. `make` receives the number of lines dropped before it.
     pub(crate) fn write(&self, make: impl FnOnce(u64, &mut Vec<u8>)) {
         let dropped = self.dropped.swap(0, Ordering::Relaxed);
         let mut line = Vec::with_capacity(256);
@@ -102,7 +100,7 @@ impl LogLines {
         }
     }
 
-    /// Waits until the lines so far are written, for a moment at most.
+    /// Waits briefly until all lines so far are written.
     pub(crate) fn flush(&self) {
         let (done, is_done) = sync_channel(1);
         if self.lines.try_send(LogItem::Flush(done)).is_ok() {
@@ -111,7 +109,7 @@ impl LogLines {
     }
 }
 
-/// Notices for people: lines of text on standard error, or events there.
+/// Notices for users on standard error, as text or as events.
 #[derive(Clone, Debug)]
 pub(crate) struct Notices {
     lines: LogLines,
@@ -121,21 +119,21 @@ pub(crate) struct Notices {
 /// One notice.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LogLine<'n> {
-    /// The service listens: its address, the key that was made for this run, and how clients are
-    /// set up.
+    /// The service is listening at `address`. The notice includes the key generated for this run,
+    /// and how to set up clients.
     Start {
         address: &'n str,
         key: Option<&'n str>,
         text: &'n str,
     },
-    /// Something is wrong: a word to match on, a sentence, and the id of the request that the
-    /// warning is about.
+    /// A warning: a code to match on, a sentence, and the id of the request that the warning is
+    /// about.
     Warning {
         code: &'n str,
         message: &'n str,
         request: Option<&'n str>,
     },
-    /// A line that the COMMAND of a request wrote to its standard error.
+    /// A line that a request's COMMAND wrote to standard error.
     Command { request: &'n str, text: &'n str },
 }
 
@@ -151,12 +149,12 @@ impl Notices {
         });
     }
 
-    /// Waits until the notices so far can be read, for a moment at most.
+    /// Waits briefly until all notices so far are written.
     pub(crate) fn flush(&self) {
         self.lines.flush();
     }
 
-    /// Writes a warning that is about no request.
+    /// Writes a warning that does not concern a particular request.
     pub(crate) fn warn(&self, code: &str, message: &str) {
         self.write(LogLine::Warning {
             code,
@@ -167,7 +165,7 @@ impl Notices {
 }
 
 impl LogLine<'_> {
-    /// An event on one line.
+    /// Writes the notice as an event line.
     fn event(self, out: &mut Vec<u8>) {
         let mut line = Object::open(out);
         match self {
@@ -199,7 +197,7 @@ impl LogLine<'_> {
         out.push(b'\n');
     }
 
-    /// Lines for people, in which no control character is raw.
+    /// Writes the notice as text with control characters escaped.
     fn text(self, out: &mut Vec<u8>) {
         let (text, request) = match self {
             LogLine::Start { text, .. } => return out.extend_from_slice(text.as_bytes()),
@@ -219,14 +217,13 @@ impl LogLine<'_> {
     }
 }
 
-/// The source of the events.
+/// The `source` of the events.
 const SOURCE: &str = "tc-serve";
 
-/// Opens the target of `--log`. Returns the lines of the access log, if there is one, and the
-/// notices.
+/// Opens `target`. Returns the access log, if there is one, and the notices.
 ///
 /// # Errors
-/// A file that cannot be opened, [`Failure::Limit`].
+/// If the file cannot be opened, [`Failure::Limit`].
 pub(crate) fn open(target: Option<&LogTarget>) -> anyhow::Result<(Option<LogLines>, Notices)> {
     let lines = LogLines::to(std::io::stderr())?;
     let is_events = target == Some(&LogTarget::StandardError);
@@ -238,7 +235,7 @@ pub(crate) fn open(target: Option<&LogTarget>) -> anyhow::Result<(Option<LogLine
     Ok((access, Notices { lines, is_events }))
 }
 
-/// Reports `error`, which ends the service, as an event on standard error.
+/// Reports the fatal `error` as an event on standard error.
 pub(crate) fn fail(error: &anyhow::Error) {
     let mut out = Vec::new();
     let mut line = Object::open(&mut out);
@@ -249,11 +246,11 @@ pub(crate) fn fail(error: &anyhow::Error) {
         .bool("retryable", false);
     line.close();
     out.push(b'\n');
-    // A failure to write to standard error is ignored, since it could be reported nowhere else.
+    // A failure to write to standard error is ignored, since there is nowhere else to report it.
     let _ = std::io::stderr().lock().write_all(&out);
 }
 
-/// The fields of a line of the access log.
+/// The fields of an access log line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AccessLine {
     /// The id of the request.
@@ -262,32 +259,33 @@ pub(crate) struct AccessLine {
     pub method: String,
     /// The path of the request, without the query.
     pub path: String,
-    /// The API that the client speaks, where the path has one.
+    /// The protocol that the client speaks; `None` if the path has none.
     pub front: Option<&'static str>,
-    /// The status of the response; 499 where the client left before a response.
+    /// The status of the response; 499 if the client left before the response.
     pub status: u16,
-    /// The time from the head of the request to the end of the response.
+    /// The time from the request's head to the end of the response.
     pub time: Duration,
-    /// Bytes of the response's body.
+    /// The number of bytes in the response's body.
     pub bytes: u64,
-    /// Whole calls.
+    /// The number of complete calls.
     pub calls: u64,
-    /// Warnings about the upstream's answer.
+    /// The number of warnings about the upstream's response.
     pub warnings: u64,
-    /// The beginning of the hash of the client's key.
+    /// The start of the hash of the client's key.
     pub key: Option<String>,
-    /// The code of the error, if the request failed.
+    /// The code of the error; `None` if the request succeeded.
     pub error: Option<String>,
-    /// Whether the client left before the end of the answer.
+    /// Whether the client left before the end of the response.
     pub is_cut: bool,
-    /// The parts of the request that were left out.
+    /// The parts of the request that were dropped.
     pub notes: Vec<String>,
-    /// What was not sent to the provider, and what part of its answer the client did not get.
+    /// What was not sent to the provider, and which parts of its response the client did not
+    /// receive.
     pub answer_notes: Vec<String>,
 }
 
 impl AccessLine {
-    /// The notes as the value of a header, if there are some.
+    /// Returns the notes as a header value, or `None` if there are none.
     pub(crate) fn notes_header(&self) -> Option<HeaderValue> {
         let notes: Vec<&str> = self
             .notes
@@ -298,7 +296,7 @@ impl AccessLine {
         if notes.is_empty() {
             return None;
         }
-        // Names of a request may have any characters.
+        // Names in a request may contain any characters.
         let text = notes.join("; ");
         let shown = event::cut(&text, NOTES).chars();
         let shown: String = shown
@@ -307,7 +305,7 @@ impl AccessLine {
         HeaderValue::from_str(&shown).ok()
     }
 
-    /// Writes the line. `dropped`: how many lines before it were dropped.
+    /// Writes the line. `dropped` is the number of lines dropped before it.
     pub(crate) fn write(&self, dropped: u64, out: &mut Vec<u8>) {
         let ms = u64::try_from(self.time.as_millis()).unwrap_or(u64::MAX);
         let mut line = Object::open(out);

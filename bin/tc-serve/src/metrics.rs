@@ -1,9 +1,9 @@
-//! The metrics of the service: counts and times of the events of all answers (`view::Metrics`), and the
-//! state of the service itself.
+//! The metrics of the service: counts and times of the events of all responses (`view::Metrics`),
+//! and the state of the service itself.
 //!
-//! Each event of an answer is counted once: where it leaves the machines of the pipe that makes it
-//! (`pipe.rs`), or, for what `tool-exec` appends to a session, when the service takes the session back
-//! (`sessions/producer.rs`).
+//! Each event of a response is counted once: when it leaves the pipe that produces it (`pipe.rs`),
+//! or, for events that `tool-exec` appends to a session, when the service takes back the session's
+//! lease (`sessions/producer.rs`).
 
 use event::payload::{Error, Warning};
 use event::{Event, Kind};
@@ -18,7 +18,7 @@ pub struct ServiceMetrics(Rc<MetricsState>);
 
 struct MetricsState {
     events: RefCell<Metrics>,
-    /// How many answers of each front are open.
+    /// The number of open responses for each protocol.
     streams: RefCell<Vec<(&'static str, u64)>>,
     log_bytes: Cell<u64>,
     waiting: Cell<u64>,
@@ -42,7 +42,8 @@ impl Debug for ServiceMetrics {
 }
 
 impl ServiceMetrics {
-    /// The metrics of a service with these fronts, which runs these tools itself.
+    /// Creates the metrics of a service that speaks the protocols `fronts` and runs these tools
+    /// itself.
     pub(crate) fn new<'t>(
         fronts: impl IntoIterator<Item = &'static str>,
         tools: impl IntoIterator<Item = &'t str>,
@@ -56,7 +57,7 @@ impl ServiceMetrics {
         metrics
     }
 
-    /// Counts the events of one answer.
+    /// Returns a meter for the events of one response.
     pub(crate) fn meter(&self) -> AnswerMeter {
         AnswerMeter {
             metrics: self.clone(),
@@ -64,7 +65,7 @@ impl ServiceMetrics {
         }
     }
 
-    /// Counts one more open answer of this front until the returned value is dropped.
+    /// Counts one more open response in this protocol until the returned value is dropped.
     pub(crate) fn open(&self, front: &'static str) -> OpenAnswer {
         let mut streams = self.0.streams.borrow_mut();
         match streams.iter_mut().find(|(known, _)| *known == front) {
@@ -77,7 +78,7 @@ impl ServiceMetrics {
         }
     }
 
-    /// Counts calls that wait for a person until the returned value is dropped.
+    /// Counts calls that wait for approval until the returned value is dropped.
     pub(crate) fn waiting(&self) -> WaitingCalls {
         WaitingCalls {
             metrics: self.clone(),
@@ -85,13 +86,13 @@ impl ServiceMetrics {
         }
     }
 
-    /// Counts bytes that were appended to a session.
+    /// Counts bytes appended to a session.
     pub(crate) fn appended(&self, bytes: u64) {
         let sum = self.0.log_bytes.get().saturating_add(bytes);
         self.0.log_bytes.set(sum);
     }
 
-    /// Returns all metrics as text, as Prometheus reads them.
+    /// Returns all metrics in the text format of Prometheus.
     pub(crate) fn page(&self, followers: u64, is_ready: bool) -> Vec<u8> {
         let state = ServiceState {
             streams: self.0.streams.borrow().clone(),
@@ -109,22 +110,23 @@ impl ServiceMetrics {
     }
 }
 
-/// Counts the events of one answer.
+/// Counts the events of one response.
 pub(crate) struct AnswerMeter {
     metrics: ServiceMetrics,
     open: OpenStreams,
 }
 
 impl AnswerMeter {
-    /// Counts the next event. `at`: microseconds since the first event of its stream.
+    /// Counts the next event. `at` is the time since the first event of its stream, in
+    /// microseconds.
     #[inline]
     pub(crate) fn push(&mut self, event: &Event<'_>, at: Option<u64>) {
         let events = &mut self.metrics.0.events.borrow_mut();
         events.push(&mut self.open, event, at);
     }
 
-    /// Counts the next event that another process has appended to a session. Events of the model are
-    /// skipped: a pipe of this process has counted them.
+    /// Counts the next event that another process appended to a session. The model's events are
+    /// skipped, because a pipe of this process has already counted them.
     pub(crate) fn push_appended(&mut self, event: &Event<'_>) {
         let is_of_tools = match event.kind() {
             Kind::ToolUse | Kind::ToolResult | Kind::Approval => true,
@@ -147,7 +149,7 @@ impl Drop for AnswerMeter {
     }
 }
 
-/// Counts an open answer until it is dropped.
+/// Counts an open response until it is dropped.
 pub(crate) struct OpenAnswer {
     metrics: ServiceMetrics,
     front: &'static str,
@@ -163,14 +165,14 @@ impl Drop for OpenAnswer {
     }
 }
 
-/// Calls of one answer that wait for a person.
+/// The number of calls of one response that wait for approval.
 pub(crate) struct WaitingCalls {
     metrics: ServiceMetrics,
     count: Cell<u64>,
 }
 
 impl WaitingCalls {
-    /// Sets how many calls of the answer wait.
+    /// Sets how many calls of the response wait.
     pub(crate) fn set(&self, count: usize) {
         let all = &self.metrics.0.waiting;
         let count = count as u64;

@@ -1,4 +1,4 @@
-//! Which provider answers a request: that of the model that it names.
+//! Selects the provider of a request by the model that the request names.
 
 use crate::args::Args;
 use crate::client_request::ClientRequest;
@@ -15,12 +15,12 @@ use tag::Dialects;
 /// The providers of a service.
 #[derive(Debug)]
 pub(crate) struct Providers {
-    /// Who answers for a model without a name in the configuration.
+    /// The provider of models that the configuration does not name.
     usual: Option<Upstream>,
-    /// The name of the model that `--model` has all requests answered by.
+    /// The model that answers all requests, set with `--model`.
     only: Option<String>,
     named: Vec<NamedProvider>,
-    /// The model of a request that names none.
+    /// The model used for a request that names none.
     default: Option<String>,
 }
 
@@ -29,17 +29,17 @@ pub(crate) struct Providers {
 struct NamedProvider {
     model: Model,
     upstream: Upstream,
-    /// The names of the models that are asked where the server of this one fails.
+    /// The names of the models to try if this model's server fails.
     fallbacks: Vec<String>,
 }
 
 impl Providers {
-    /// The providers of the options and of the configuration. A model of the configuration whose key
-    /// is missing is left out, with a notice: the others can be asked.
+    /// Creates the providers from the options and the configuration. A configured model whose key
+    /// is missing is skipped with a notice, since the others still work.
     ///
     /// # Errors
-    /// One line for a mistake in the options or in a file that they name, and for a key that is
-    /// missing, where nobody else can be asked.
+    /// A one-line error for an invalid option or a mistake in a file that it names, and for a
+    /// missing key if there is no other provider.
     pub(crate) fn new(
         args: &Args,
         configured: &Configured,
@@ -66,7 +66,7 @@ impl Providers {
             only: only.clone(),
         };
         let named = match configured.model().filter(|_| !is_recorded) {
-            // The one that is asked, whatever is typed of its server, and its fallbacks.
+            // The model that is used whatever server the options name, and its fallbacks.
             Some(model) => configured.fallbacks(model),
             None if routes => configured.models().iter().collect(),
             None => vec![],
@@ -98,7 +98,7 @@ impl Providers {
         Ok(providers)
     }
 
-    /// The provider that answers for `model`; `None` where no model has that name.
+    /// Returns the provider of `model`, or `None` if no model has that name.
     pub(crate) fn of_model(&self, model: Option<&str>) -> Option<&Upstream> {
         if self.only.is_some() {
             return self.usual.as_ref();
@@ -108,7 +108,7 @@ impl Providers {
         named.map(|named| &named.upstream).or(self.usual.as_ref())
     }
 
-    /// The name that a request asks for.
+    /// Returns the name of the model for a request that names `model`.
     fn name<'n>(&'n self, model: Option<&'n str>) -> Option<&'n str> {
         let model = model.filter(|model| !model.is_empty());
         let single = match &*self.named {
@@ -118,8 +118,8 @@ impl Providers {
         model.or(self.default.as_deref()).or(single)
     }
 
-    /// What an answer says its model is, where the request names `model`: what `--model` has all
-    /// requests answered by, else what the client has asked for.
+    /// Returns the model name that a response reports for a request that names `model`: the name
+    /// set with `--model`, else the one the client requested.
     pub(crate) fn shown<'n>(&'n self, model: Option<&'n str>) -> &'n str {
         self.only
             .as_deref()
@@ -127,7 +127,7 @@ impl Providers {
             .unwrap_or_default()
     }
 
-    /// What the server of a model of the configuration calls it.
+    /// Returns the server's own name for a configured model.
     pub(crate) fn asked(&self, model: &str) -> Option<&str> {
         let named = self.named(model).filter(|_| self.only.is_none());
         named.map(|named| named.model.asked())
@@ -137,14 +137,14 @@ impl Providers {
         self.named.iter().find(|named| named.model.is_named(name))
     }
 
-    /// All providers.
+    /// Returns all providers.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Upstream> {
         let named = self.named.iter().map(|named| &named.upstream);
         self.usual.iter().chain(named)
     }
 
-    /// The providers that answer for `model`, one after the other where servers fail, each with the
-    /// name of the next.
+    /// Returns the providers to try for `model` in order, each with the name of the next one, which
+    /// is tried if the server fails.
     fn chain(&self, model: Option<&str>) -> Vec<(&Upstream, Option<&str>)> {
         let Some(first) = self.of_model(model) else {
             return vec![];
@@ -178,10 +178,11 @@ impl Providers {
         }
     }
 
-    /// Checks that a model has the name, and that its provider would get the whole conversation.
+    /// Checks that a model with the requested name exists, and that its provider would receive the
+    /// whole conversation.
     ///
     /// # Errors
-    /// The name that no model has, or the part of the conversation that the provider would not get.
+    /// The unknown name, or the part of the conversation that the provider would not receive.
     pub(crate) fn check(&self, api: Api, request: &InboundRequest) -> Result<(), InboundError> {
         match self.of_model(request.model.as_deref()) {
             Some(upstream) => request.check(api, Some(upstream.address())),
@@ -201,10 +202,10 @@ impl Providers {
         }
     }
 
-    /// The models that a client may ask for.
+    /// Returns the models that a client may request.
     ///
     /// # Errors
-    /// Why the provider does not give its list, where nobody else can be asked.
+    /// Why the provider does not return its list, if there is no other provider.
     pub(crate) async fn models(&self) -> Result<Vec<ListedModel>, FailedAnswer> {
         if let Some(name) = &self.only {
             return Ok(vec![name.as_str().into()]);
@@ -229,7 +230,7 @@ impl Providers {
         Ok(models)
     }
 
-    /// The dialects that an answer may be in: those of the table, and the user's own.
+    /// Returns the dialects that a response may use: the built-in ones, and the user's own.
     pub(crate) fn dialects(&self) -> Dialects {
         let mut all = Dialects::default();
         for upstream in self.all() {

@@ -1,8 +1,8 @@
-//! The page at `/`: one document, which loads nothing and runs no script but its own.
+//! The page at `/`: a single document that loads nothing and runs only its own script.
 //!
-//! `page/` has its parts, which the compiler puts into the program: `state.js` makes a session from
-//! its events, `draw.js` draws the session, `page.js` asks the service. The style of cards is
-//! [`view::CARDS`].
+//! Its parts are in `page/` and compiled into the program: `state.js` computes a session from its
+//! events, `draw.js` renders the session, and `page.js` sends requests to the service. The style of
+//! cards is [`view::CARDS`].
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -20,7 +20,7 @@ const SCRIPTS: [&str; 3] = [
 /// The document, and the headers that depend on its bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
-    /// The document.
+    /// The HTML document.
     pub html: Bytes,
     /// The value of `content-security-policy`.
     pub policy: String,
@@ -29,7 +29,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Puts the document together.
+    /// Builds the document.
     pub(crate) fn new() -> Page {
         let sources = [FRAME.to_owned(), STYLES.concat(), SCRIPTS.concat()];
         let [frame, style, script] = sources.map(|source| served(&source));
@@ -52,13 +52,13 @@ impl Page {
     }
 }
 
-/// A SHA-256 as policies name it.
+/// Returns the SHA-256 hash of `text` in the format of a content security policy.
 fn hash(text: &str) -> String {
     STANDARD.encode(Sha256::digest(text.as_bytes()))
 }
 
-/// A source without its indentation and without the lines that are comments alone: they
-/// are for people who read the sources, and an eighth of the bytes.
+/// Strips indentation and comment-only lines, which are useful only to readers of the source and
+/// make up an eighth of the bytes.
 fn served(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     let mut is_comment = false;

@@ -1,4 +1,4 @@
-//! A panic is a bug of this program. It ends the request in which it happens, and no other.
+//! Panics, which are bugs in this program. A panic ends only the request in which it occurs.
 
 use crate::log::Notices;
 use std::future::poll_fn;
@@ -11,20 +11,21 @@ compile_error!(
     "a panic in one request would end those of all clients: build with panic = \"unwind\""
 );
 
-/// The work has panicked.
+/// The work panicked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Panicked;
 
-/// The code of a request that ends with a panic.
+/// The error code of a request that panicked.
 pub(crate) const CODE: &str = "internal_error";
 
-/// What its client gets.
+/// The message to the client of a request that panicked.
 pub(crate) const MESSAGE: &str = "the server failed to answer this request; its log has the place";
 
-/// Polls `work` to its end.
+/// Polls `work` to completion.
 ///
 /// # Errors
-/// [`Panicked`]. Nothing else that the program holds is in use by several requests at a time, so the
+/// [`Panicked`], if the work panics. Other requests continue, because the rest of the program's
+/// state is not in use by several requests at once.
 /// others go on.
 pub(crate) async fn caught<T>(work: impl Future<Output = T>) -> Result<T, Panicked> {
     let mut work = pin!(work);
@@ -43,8 +44,8 @@ pub(crate) fn caught_now<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| Panicked)
 }
 
-/// Reports each panic in one line with its place. The text of a panic may hold what a client has
-/// sent, and is left out.
+/// Reports the location of each panic in one line. The panic's message is omitted, since it may
+/// contain data that a client sent.
 pub(crate) fn report(notices: &Notices) {
     let notices = notices.clone();
     std::panic::set_hook(Box::new(move |panic| {

@@ -1,11 +1,11 @@
-//! How many answers may be open at once, and how many requests may wait for a place.
+//! Limits how many responses may be open at once, and how many requests may wait.
 
 use crate::keys::ClientKey;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
 
-/// Places for answers, and a queue before them. All clones are the same.
+/// The slots for open responses, and the queue of waiting requests. All clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct AnswerSlots(Arc<PlacesState>);
 
@@ -15,24 +15,24 @@ struct PlacesState {
     /// How many requests of each key may wait.
     queue: usize,
     line: Mutex<WaitingLine>,
-    /// A place has become free, and nobody waits for it.
+    /// Notified when a slot becomes free and no request waits.
     freed: Notify,
 }
 
 #[derive(Debug)]
 struct WaitingLine {
     free: usize,
-    /// The keys whose requests wait, in the order in which they get the next places: each gets one
-    /// in turn, so that a key with many requests delays another key by one.
+    /// The keys with waiting requests, in the order in which they get the next slots. The keys take
+    /// turns, so that a key with many requests delays another key by only one request.
     keys: VecDeque<(ClientKey, VecDeque<oneshot::Sender<AnswerSlot>>)>,
 }
 
-/// A place, which the next request gets when this is dropped.
+/// A slot. Dropping it passes it to the next waiting request.
 #[derive(Debug)]
 pub(crate) struct AnswerSlot(Arc<PlacesState>);
 
 impl AnswerSlots {
-    /// `places` answers at once, and at most `queue` requests of each key that wait.
+    /// Creates `places` slots, with at most `queue` waiting requests per key.
     pub(crate) fn new(places: usize, queue: usize) -> AnswerSlots {
         let line = Mutex::new(WaitingLine {
             free: places,
@@ -46,8 +46,8 @@ impl AnswerSlots {
         }))
     }
 
-    /// Takes a place for a request with `key`, and waits for one if that is necessary; first come,
-    /// first served among those of one key. `None` when too many of the key wait already.
+    /// Takes a slot for a request with `key`, waiting for one if necessary. Requests of the same
+    /// key are served in order. Returns `None` if too many requests of the key already wait.
     pub(crate) async fn take(&self, key: ClientKey) -> Option<AnswerSlot> {
         let place = {
             let line = &mut *self.0.line();
@@ -65,7 +65,7 @@ impl AnswerSlots {
         (&mut waiting.place).await.ok()
     }
 
-    /// Waits until all places are free.
+    /// Waits until all slots are free.
     pub(crate) async fn all_free(&self) {
         loop {
             let freed = self.0.freed.notified();
@@ -78,14 +78,15 @@ impl AnswerSlots {
 }
 
 impl PlacesState {
-    /// The line. Whoever held it when it panicked has left it whole: no step of a change can fail.
+    /// Locks the queue. A poisoned lock is safe to use, because no step of a change can panic
+    /// midway.
     fn line(&self) -> MutexGuard<'_, WaitingLine> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl WaitingLine {
-    /// Lets a request wait; `None` where `queue` of its key wait.
+    /// Adds a request to the queue. Returns `None` if `queue` requests of the key already wait.
     fn join(&mut self, key: ClientKey, queue: usize) -> Option<oneshot::Receiver<AnswerSlot>> {
         let at = self.keys.iter().position(|(other, _)| *other == key);
         if at.map_or(0, |at| self.keys[at].1.len()) >= queue {
@@ -99,7 +100,7 @@ impl WaitingLine {
         Some(receiver)
     }
 
-    /// Removes the next request from the line, and returns it.
+    /// Removes and returns the next request of the queue.
     fn next(&mut self) -> Option<oneshot::Sender<AnswerSlot>> {
         let (key, mut waiting) = self.keys.pop_front()?;
         let next = waiting.pop_front();
@@ -109,7 +110,7 @@ impl WaitingLine {
         next
     }
 
-    /// Removes from the line the requests of `key` whose clients have left.
+    /// Removes the requests of `key` whose clients have left.
     fn leave(&mut self, key: ClientKey) {
         self.keys.retain_mut(|(other, waiting)| {
             if *other == key {
@@ -129,15 +130,15 @@ impl Drop for AnswerSlot {
             next
         };
         match next {
-            // A place that its client does not take any more is dropped here, and so goes to the
-            // one after it.
+            // If the client has left, the slot is dropped here, which passes it to the next
+            // request.
             Some(next) => drop(next.send(AnswerSlot(Arc::clone(&self.0)))),
             None => self.0.freed.notify_waiters(),
         }
     }
 }
 
-/// One request in the queue; a client that leaves leaves it, too.
+/// A request in the queue. Dropping it, as when its client leaves, removes it from the queue.
 struct QueuedRequest<'q> {
     places: &'q PlacesState,
     key: ClientKey,

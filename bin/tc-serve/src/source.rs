@@ -1,4 +1,4 @@
-//! Where the events of an answer come from: a provider, or a command.
+//! The source of a response's events: a provider, or a command.
 
 use crate::client_request::ClientRequest;
 use crate::command::AnsweringCommand;
@@ -10,19 +10,19 @@ use api::FailedAnswer;
 use api::{Api, InboundError, InboundRequest, ListedModel};
 use tag::Dialects;
 
-/// Where the events of an answer come from.
+/// The source of a response's events.
 #[derive(Debug)]
 pub(crate) enum Source {
-    /// Providers, which this process asks.
+    /// Providers, to which this process sends requests.
     Providers(Box<Providers>),
-    /// A command, which is started for each request.
+    /// A command, started once per request.
     Command(AnsweringCommand),
 }
 
 impl Source {
-    /// Pushes the events of one answer into `pipe`, and waits for [`Pipe::room`] between pieces. A
-    /// failure becomes an `error` event, see [`Pipe::fail`]. The future is dropped when the client
-    /// has left, and must then close everything that it has opened.
+    /// Pushes the events of one response into `pipe`, and waits for [`Pipe::room`] between pieces.
+    /// A failure becomes an `error` event; see [`Pipe::fail`]. The future is dropped when the
+    /// client leaves, and must then close everything that it opened.
     pub(crate) async fn run(&self, asked: ClientRequest, pipe: &Pipe) {
         match self {
             Source::Providers(providers) => providers.run(asked, pipe).await,
@@ -30,11 +30,11 @@ impl Source {
         }
     }
 
-    /// Checks that the provider or the command would get the whole conversation in `request`, which
-    /// comes from a client that speaks `api`.
+    /// Checks that the provider or the command would receive the whole conversation in `request`,
+    /// which comes from a client that speaks `api`.
     ///
     /// # Errors
-    /// The part of the conversation that the provider or the command would not get.
+    /// The part of the conversation that the provider or the command would not receive.
     pub(crate) fn check(&self, api: Api, request: &InboundRequest) -> Result<(), InboundError> {
         match self {
             Source::Providers(providers) => providers.check(api, request),
@@ -42,10 +42,10 @@ impl Source {
         }
     }
 
-    /// The models that a client may ask for.
+    /// Returns the models that a client may request.
     ///
     /// # Errors
-    /// Why a provider does not give its list.
+    /// Why a provider does not return its list.
     pub(crate) async fn models(&self) -> Result<Vec<ListedModel>, FailedAnswer> {
         match self {
             Source::Providers(providers) => providers.models().await,
@@ -53,14 +53,15 @@ impl Source {
         }
     }
 
-    /// Whether a command answers. Only for a provider does this process search the model's text for
-    /// calls, and pass the provider's ids on to clients that speak the provider's API: a command
-    /// searches text itself, and may ask a model many times for one answer.
+    /// Whether the source is a command. Only for a provider does this process search the model's
+    /// text for calls, and pass the provider's ids to clients of the provider's API. A command
+    /// searches its text itself, and may query a model many times for one response.
     pub(crate) fn is_command(&self) -> bool {
         matches!(self, Source::Command(_))
     }
 
-    /// The provider of the model that a request names, if a provider answers.
+    /// Returns the provider of the model that a request names; `None` if the source is a command or
+    /// the model is unknown.
     pub(crate) fn upstream(&self, model: Option<&str>) -> Option<&Upstream> {
         match self {
             Source::Providers(providers) => providers.of_model(model),
@@ -68,7 +69,7 @@ impl Source {
         }
     }
 
-    /// All providers.
+    /// Returns all providers.
     pub(crate) fn upstreams(&self) -> impl Iterator<Item = &Upstream> {
         let providers = match self {
             Source::Providers(providers) => Some(providers),
@@ -77,7 +78,7 @@ impl Source {
         providers.into_iter().flat_map(|providers| providers.all())
     }
 
-    /// What the server of a model of the configuration calls it.
+    /// Returns the server's own name for a configured model.
     pub(crate) fn asked(&self, model: &str) -> Option<&str> {
         match self {
             Source::Providers(providers) => providers.asked(model),
@@ -85,7 +86,7 @@ impl Source {
         }
     }
 
-    /// What an answer says its model is.
+    /// Returns the model name that a response reports.
     pub(crate) fn shown<'n>(&'n self, model: Option<&'n str>) -> &'n str {
         match self {
             Source::Providers(providers) => providers.shown(model),
@@ -93,7 +94,7 @@ impl Source {
         }
     }
 
-    /// The dialects that an answer may be in.
+    /// Returns the dialects that a response may use.
     pub(crate) fn dialects(&self) -> Dialects {
         match self {
             Source::Providers(providers) => providers.dialects(),
@@ -101,18 +102,18 @@ impl Source {
         }
     }
 
-    /// The maker of one answer from the turns of a command; `None` for a provider, which has one
-    /// turn.
+    /// Returns the value that joins the turns of a command into one response for `request`; `None`
+    /// for a provider, which has one turn.
     pub(crate) fn turns(&self, request: &InboundRequest) -> Option<Turns> {
         self.turns_of(request.tools.iter().flat_map(|tools| tools.names()))
     }
 
-    /// The same for a request with tools of these names.
+    /// Does the same as [`Source::turns`], for a request with tools of these names.
     pub(crate) fn turns_of<'n>(&self, tools: impl Iterator<Item = &'n str>) -> Option<Turns> {
         self.is_command().then(|| Turns::new(tools))
     }
 
-    /// Waits until all processes that were started for requests that have ended are gone.
+    /// Waits until all processes started for finished requests have exited.
     pub(crate) async fn ended(&self) {
         if let Source::Command(command) = self {
             command.ended().await;
