@@ -66,7 +66,7 @@ impl Providers {
             only: only.clone(),
         };
         let named = match configured.model().filter(|_| !is_recorded) {
-            // The model that is used whatever server the options name, and its fallbacks.
+            // Only this model and its fallbacks, even if the options name a server.
             Some(model) => configured.fallbacks(model),
             None if routes => configured.models().iter().collect(),
             None => vec![],

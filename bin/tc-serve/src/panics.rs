@@ -26,7 +26,6 @@ pub(crate) const MESSAGE: &str = "the server failed to answer this request; its 
 /// # Errors
 /// [`Panicked`], if the work panics. Other requests continue, because the rest of the program's
 /// state is not in use by several requests at once.
-/// others go on.
 pub(crate) async fn caught<T>(work: impl Future<Output = T>) -> Result<T, Panicked> {
     let mut work = pin!(work);
     poll_fn(|cx| match caught_now(|| work.as_mut().poll(cx)) {

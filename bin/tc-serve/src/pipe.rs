@@ -1,5 +1,5 @@
-//! One request, and the machines that make its answer: events of a source → calls found in its text
-//! → merged calls → the bytes of the answer.
+//! The processing pipeline of one request: the source's events, then calls found in text, then
+//! merged calls, then the bytes of the response.
 
 mod observers;
 
@@ -21,86 +21,86 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-/// How many bytes of an answer wait for a slow client before its source has to wait, too.
+/// How many bytes of a response are buffered for a slow client before its source must wait.
 const ROOM: usize = 64 << 10;
 
-/// How the names of headers with a provider's limits begin.
+/// The prefixes of a provider's rate-limit headers.
 const LIMITS: [&str; 3] = ["x-ratelimit-", "anthropic-ratelimit-", "ratelimit"];
 
-/// At most `MOST_LIMITS` of these headers are passed on; one whose value is longer than `LIMIT`
-/// bytes is not.
+/// At most `MOST_LIMITS` of these headers are forwarded, and only those whose value has at most
+/// `LIMIT` bytes.
 const MOST_LIMITS: usize = 32;
 const LIMIT: usize = 256;
 
-/// What the pipes of all requests share.
+/// The settings that the pipes of all requests share.
 #[derive(Clone, Debug)]
 pub struct PipeSettings {
     /// How text is searched for calls.
     pub streams: Rc<tag::Streams>,
     /// How deltas are merged.
     pub accumulate: Rc<accumulate::AccumulateOptions>,
-    /// How many bytes of one answer may be in memory; an answer that needs more fails.
+    /// The most bytes that one response may hold in memory. A response that needs more fails.
     pub most: usize,
-    /// The memory budget that all requests and answers share.
+    /// The memory budget that all requests and responses share.
     pub budget: MemoryBudget,
-    /// Where the events of all answers are counted.
+    /// The metrics that count the events of all responses.
     pub metrics: ServiceMetrics,
 }
 
-/// What is searched for in the text of an answer.
+/// What to search the text of a response for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextSearch {
-    /// Nothing, and no calls are merged either: the events were written by such a pipe before.
+    /// Nothing, and calls are not merged either: the events were written by such a pipe before.
     Done,
-    /// Nothing: the source has searched the text already.
+    /// Nothing: the source has already searched the text.
     Nothing,
     /// Reasoning, and calls of the tools that `stream_start` lists.
     Text,
 }
 
-/// The machines of one request. A source pushes events into the pipe, and the body of the response
-/// takes bytes out of it.
+/// The pipeline of one request. A source pushes events into it, and the body of the response takes
+/// bytes from it.
 pub struct Pipe(RefCell<PipeState>);
 
 struct PipeState {
     settings: PipeSettings,
-    /// The machines of each open stream of the answer; `None` for events that have gone through
-    /// them.
+    /// The machines for each open stream of the response; `None` if the events were already
+    /// processed by such machines.
     machines: Option<Demux<Box<dyn Machine>>>,
-    /// The time of the events of a source that writes payloads: when its stream began, and the
-    /// milliseconds since then as JSON, for a session or a trace.
+    /// For a source that writes payloads: when the stream began, and the milliseconds since then as
+    /// JSON. Sessions and traces need these times.
     begin: Option<Duration>,
     t: Option<String>,
-    /// What the last machine writes to.
+    /// The output of the last machine.
     end: PipeEnd,
-    /// The provider's headers with its limits.
+    /// The provider's rate-limit headers, to copy into the response.
     limits: Vec<(HeaderName, HeaderValue)>,
-    /// The share of the memory budget that this answer uses.
+    /// The share of the memory budget that this response uses.
     share: Share,
     /// How many bytes the source holds in memory.
     of_source: usize,
-    /// The answer needs more memory than it may use: it has failed, and further events are ignored.
+    /// Whether the response failed because it needed too much memory. Further events are ignored.
     is_over: bool,
-    /// Whether the events are those of an answer that a session keeps.
+    /// Whether the events come from a response stored in a session.
     is_view: bool,
     /// See [`Pipe::unread`].
     unread: Option<FailedAnswer>,
 }
 
-/// What the last machine writes to.
+/// The output of the last machine.
 struct PipeEnd {
-    /// Makes one answer of the turns of a command.
+    /// Joins the turns of a command into one response; `None` for a source with one turn.
     turns: Option<Turns>,
     output: PipeOutput,
     bytes: Vec<u8>,
-    /// What the machines, the turns and the output may keep.
+    /// Measures the memory that the machines, the turns and the output may hold.
     memory: Meter,
     keeps: Keeps,
     observers: AnswerObservers,
 }
 
 impl PipeEnd {
-    /// Whether the events need times: a session keeps them, and a trace is made of them.
+    /// Whether events need times, because a session stores them or a trace is derived from them.
     fn has_times(&self) -> bool {
         let is_kept = matches!(&self.output, PipeOutput::Events(lines) if lines.is_kept);
         is_kept || self.observers.trace.is_some()
@@ -109,7 +109,7 @@ impl PipeEnd {
 
 /// The form in which the pipe writes events.
 pub enum PipeOutput {
-    /// An answer in the shape of the API that the client speaks.
+    /// A response in the format of the client's API.
     Answer(Box<Encoder>),
     /// A stream of a user interface.
     Ui(Box<UiStream>),
@@ -117,14 +117,14 @@ pub enum PipeOutput {
     Events(EventLines),
 }
 
-/// The media type of whole answers.
+/// The media type of responses that are not streamed.
 pub(crate) const JSON: &str = "application/json";
 
 /// The media type of server-sent events.
 pub(crate) const EVENT_STREAM: &str = "text/event-stream; charset=utf-8";
 
 impl PipeOutput {
-    /// An answer in this form of an API, and its media type.
+    /// Returns the output for a response in this format of an API, and its media type.
     pub fn answer(
         front: Front,
         form: AnswerForm,
@@ -138,13 +138,14 @@ impl PipeOutput {
         (PipeOutput::Answer(Box::new(encoder)), kind)
     }
 
-    /// A stream of a user interface, and its media type.
+    /// Returns the output for a stream of a user interface, and its media type.
     pub fn ui(front: UiFront, options: UiOptions) -> (PipeOutput, &'static str) {
         let stream = UiStream::new(front, options);
         (PipeOutput::Ui(Box::new(stream)), EVENT_STREAM)
     }
 
-    /// The events themselves, as server-sent events if `is_sse`, and the media type.
+    /// Returns the output that writes the events themselves, as server-sent events if `is_sse`, and
+    /// its media type.
     pub fn events(is_sse: bool) -> (PipeOutput, &'static str) {
         let kind = match is_sse {
             true => EVENT_STREAM,
@@ -187,17 +188,17 @@ impl PipeOutput {
     }
 }
 
-/// How long the machines and the output of a pipe keep what has come.
+/// How long the machines and the output of a pipe buffer what they received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keeps {
-    /// Not at all: events that have gone through the machines are written as they are.
+    /// Not at all: events that were already processed are written unchanged.
     Nothing,
-    /// Calls to the end of their stream; text goes out as it comes, see [`Meter::give`].
+    /// Calls are buffered until their stream ends; text is written at once, see [`Meter::give`].
     Calls,
-    /// Everything until the next stream begins: a message event repeats the text, a user interface
-    /// may have to write a turn again, hidden turns wait for their end.
+    /// Everything is buffered until the next stream begins. A message event repeats the text, a
+    /// user interface may have to rewrite a turn, and hidden turns wait for their end.
     Turn,
-    /// Everything to the end.
+    /// Everything is buffered until the end of the response.
     Answer,
 }
 
@@ -214,20 +215,20 @@ impl Keeps {
 }
 
 impl Pipe {
-    /// Makes a pipe that writes bytes in the form of `output`. `search` is what is searched for in
-    /// the text; `turns` makes one answer of the turns of a command.
+    /// Creates a pipe that writes bytes in the form of `output`. `search` says what to search the
+    /// text for; `turns` joins the turns of a command into one response.
     pub fn new(
         mut settings: PipeSettings,
         search: TextSearch,
         turns: Option<Turns>,
         output: PipeOutput,
     ) -> Pipe {
-        // An answer is made of deltas. The `message` event, for which all text must stay in memory,
-        // is made only for a client that reads the events themselves.
+        // A response is built from deltas. The `message` event, which requires all text to stay in
+        // memory, is produced only for clients that read the events themselves.
         if !matches!(output, PipeOutput::Events(_)) {
             Rc::make_mut(&mut settings.accumulate).no_message = true;
         }
-        // The other outputs show each turn, unless the turns before the last are hidden.
+        // Other outputs show every turn, unless the turns before the last are hidden.
         let turns = turns.filter(|turns| matches!(output, PipeOutput::Answer(_)) || turns.hides());
         let meter = (search != TextSearch::Done).then(|| settings.metrics.meter());
         Pipe(RefCell::new(PipeState {
@@ -255,18 +256,19 @@ impl Pipe {
         }))
     }
 
-    /// Sets the trace that the events from now on become a part of.
+    /// Sets the trace that receives all later events.
     pub(crate) fn set_trace(&self, trace: AnswerTrace) {
         self.0.borrow_mut().end.observers.trace = Some(trace);
     }
 
-    /// Takes the next event of the source.
+    /// Processes the source's next event.
     pub fn push(&self, event: &Event<'_>) {
         self.0.borrow_mut().push(event);
     }
 
-    /// Sets the time of the events that follow, which came `at` this time after the request;
-    /// `has_started` claims that their stream has an event. A session and a trace need them as JSON.
+    /// Sets the time of the following events: `at` is the time since the request was sent, and
+    /// `has_started` is true if their stream already has an event. Sessions and traces need the
+    /// times as JSON.
     pub fn set_time(&self, at: Option<Duration>, has_started: bool) {
         let state = &mut *self.0.borrow_mut();
         if !has_started {
@@ -280,7 +282,7 @@ impl Pipe {
         }
     }
 
-    /// How the last stream of events that are written as they are ended.
+    /// Returns why the last stream ended, if events are written unchanged.
     pub fn reason(&self) -> Option<FinishReason> {
         match &self.0.borrow().end.output {
             PipeOutput::Answer(_) | PipeOutput::Ui(_) => None,
@@ -288,8 +290,8 @@ impl Pipe {
         }
     }
 
-    /// Ends the answer with an error. `status` is the HTTP status for a client that has nothing of
-    /// the answer yet.
+    /// Ends the response with an error. `status` is the HTTP status for a client that has not
+    /// received any of the response.
     pub fn fail(&self, code: &str, message: &str, status: u16, retry_after_ms: Option<u64>) {
         let error = Error {
             retryable: matches!(status, 408 | 409 | 429 | 500..),
@@ -302,9 +304,9 @@ impl Pipe {
         }
     }
 
-    /// Waits until the client has taken enough of the bytes.
+    /// Waits until the client has read enough of the buffered bytes.
     pub async fn room(&self) {
-        // The body polls the source again once it has handed on the waiting bytes, so this future
+        // The body polls the source again after it has passed on the buffered bytes, so this future
         // needs no waker.
         poll_fn(|_| {
             if self.0.borrow().end.bytes.len() < ROOM {
@@ -316,23 +318,22 @@ impl Pipe {
         .await;
     }
 
-    /// Sets how many bytes the source holds in memory that are not an event yet.
+    /// Sets how many bytes the source holds in memory that are not part of an event yet.
     pub fn set_kept(&self, bytes: usize) {
         let state = &mut *self.0.borrow_mut();
         state.of_source = bytes;
         state.count();
     }
 
-    /// Sets the id that the provider, which speaks `api`, gave to the answer.
+    /// Sets the id that the provider, which speaks `api`, gave to the response.
     pub fn set_id(&self, api: &str, id: &str) {
         if let PipeOutput::Answer(encoder) = &mut self.0.borrow_mut().end.output {
             encoder.set_id(api, id);
         }
     }
 
-    /// Of the headers of the provider's answer, stores those with the provider's rate limits: by
-    /// them clients decide how long to wait. Sources:
-    /// <https://platform.openai.com/docs/guides/rate-limits>,
+    /// Stores the provider's rate-limit headers from `headers`. Clients use them to decide how long
+    /// to wait. Sources: <https://platform.openai.com/docs/guides/rate-limits>,
     /// <https://platform.claude.com/docs/en/api/rate-limits>.
     pub fn set_limits(&self, headers: &[(String, String)]) {
         let is_limit = |name: &str| {
@@ -350,13 +351,13 @@ impl Pipe {
         self.0.borrow_mut().limits = limits.collect();
     }
 
-    /// The provider's headers with its limits, for the response.
+    /// Returns the provider's rate-limit headers, to copy into the response.
     pub fn limits(&self) -> Vec<(HeaderName, HeaderValue)> {
         self.0.borrow().limits.clone()
     }
 
-    /// Whether the source may stop: the encoder has written the last byte of the answer, or, where
-    /// events are written as they are, the answer was ended because it needs too much memory.
+    /// Whether the source may stop: the encoder has written the last byte of the response, or, if
+    /// events are written unchanged, the response was ended for using too much memory.
     pub fn is_done(&self) -> bool {
         let state = self.0.borrow();
         match &state.end.output {
@@ -365,8 +366,8 @@ impl Pipe {
         }
     }
 
-    /// Whether the answer has begun: its failure is reported inside the stream, and no further
-    /// attempt is allowed.
+    /// Whether the response has begun. From then on a failure is reported inside the stream, and no
+    /// further attempt is allowed.
     pub fn has_begun(&self) -> bool {
         match &self.0.borrow().end.output {
             PipeOutput::Answer(encoder) => encoder.has_begun(),
@@ -375,13 +376,13 @@ impl Pipe {
         }
     }
 
-    /// Why an answer that a session keeps cannot be read to its end now. The answer itself is as it
-    /// was.
+    /// Returns why a response stored in a session cannot currently be read to its end. The stored
+    /// response itself is unaffected.
     pub fn unread(&self) -> Option<FailedAnswer> {
         self.0.borrow().unread.clone()
     }
 
-    /// Why the answer failed, if it did.
+    /// Returns why the response failed; `None` if it has not.
     pub fn failure(&self) -> Option<FailedAnswer> {
         match &self.0.borrow().end.output {
             PipeOutput::Answer(encoder) => encoder.failure().cloned(),
@@ -390,8 +391,8 @@ impl Pipe {
         }
     }
 
-    /// Ends a stream of a user interface whose session ends before the answer. On this error the client
-    /// asks for the rest.
+    /// Ends a user interface's stream with an error when its session ends before the response does.
+    /// The client reacts to this error by requesting the rest.
     pub fn cut(&self) {
         if matches!(self.0.borrow().end.output, PipeOutput::Ui(_)) {
             self.fail(
@@ -403,13 +404,13 @@ impl Pipe {
         }
     }
 
-    /// What was counted so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> AnswerCounts {
         self.0.borrow().end.observers.counts
     }
 
-    /// What was left out so far, on the way to the provider and of its answer: each kind once, with
-    /// how often it came.
+    /// Returns notes on what was dropped so far from the request to the provider and from its
+    /// response. Each kind appears once, with its count.
     pub fn notes(&self) -> Vec<String> {
         let PipeEnd {
             output, observers, ..
@@ -434,14 +435,15 @@ impl Pipe {
             .collect()
     }
 
-    /// Begins the answer without content: its status is sent, so that a failure from now on must
-    /// show in the stream.
+    /// Begins the response without content. Its status is sent, so any later failure must be
+    /// reported in the stream.
     pub fn begin(&self) {
         let PipeEnd { output, bytes, .. } = &mut self.0.borrow_mut().end;
         output.begin(bytes);
     }
 
-    /// The response object of OpenAI Responses as far as it is written; `None` for other answers.
+    /// Returns the OpenAI Responses object for what has been written so far; `None` for other
+    /// formats.
     pub fn snapshot(&self, status: RunningStatus) -> Option<Vec<u8>> {
         match &self.0.borrow().end.output {
             PipeOutput::Answer(encoder) => encoder.snapshot(status),
@@ -449,7 +451,7 @@ impl Pipe {
         }
     }
 
-    /// Ends the answer after the source's last event. Called once.
+    /// Ends the response after the source's last event. Must be called once.
     pub fn finish(&self) {
         let PipeState {
             machines,
@@ -465,30 +467,30 @@ impl Pipe {
         }
         end.output.finish(&mut end.bytes);
         end.observers.finish();
-        // A complete answer does not fail for lack of memory.
+        // A complete response does not fail for lack of memory.
         share.keep(end.bytes.len());
     }
 
-    /// Whether the last turn of a command has ended, and not as failed.
+    /// Whether the last turn of a command has ended successfully.
     pub fn is_whole(&self) -> bool {
         let turns = &self.0.borrow().end.turns;
         turns.as_ref().is_some_and(Turns::is_whole)
     }
 
-    /// Removes and returns the bytes of a whole answer, and the share of the memory budget that
-    /// they use.
+    /// Removes and returns the bytes of a complete response, and the share of the memory budget
+    /// that they use.
     pub fn take_whole(&self) -> (Vec<u8>, Share) {
         let state = &mut *self.0.borrow_mut();
         let share = std::mem::replace(&mut state.share, state.settings.budget.share());
         (std::mem::take(&mut state.end.bytes), share)
     }
 
-    /// Removes and returns the bytes that can be sent.
+    /// Removes and returns the bytes that are ready to send.
     pub fn take(&self) -> Vec<u8> {
         std::mem::take(&mut self.0.borrow_mut().end.bytes)
     }
 
-    /// Appends what keeps the connection alive.
+    /// Appends a keep-alive to the output.
     pub fn keep_alive(&self) {
         let PipeEnd { output, bytes, .. } = &mut self.0.borrow_mut().end;
         output.keep_alive(bytes);
@@ -524,12 +526,14 @@ impl PipeState {
         self.count();
     }
 
-    /// Counts the memory that the answer uses, and ends the answer as failed if that is too much.
+    /// Updates the memory that the response uses, and ends the response as failed if that is too
+    /// much.
     fn count(&mut self) {
         let kept = self.end.memory.bytes() + self.of_source;
         let has_room = self.share.keep(kept + self.end.bytes.len());
         if self.is_over {
-            // The answer has failed already. What is left of it needs no more memory than it had.
+            // The response has already failed, and its remaining bytes need no more memory than it
+            // had.
             return;
         }
         if kept > self.settings.most {
@@ -541,7 +545,7 @@ impl PipeState {
         }
     }
 
-    /// Ends the answer as failed, and frees its memory.
+    /// Ends the response as failed, and frees its memory.
     #[cold]
     fn overrun(&mut self, code: &str, message: &str, status: u16) {
         self.machines
@@ -576,7 +580,7 @@ impl PipeState {
     }
 }
 
-/// The end of an answer that has failed.
+/// Returns the events that end a failed response.
 fn failed(error: Error<'_>) -> [Payload<'_>; 2] {
     let end = StreamEnd {
         finish_reason: FinishReason::Error,
@@ -585,7 +589,7 @@ fn failed(error: Error<'_>) -> [Payload<'_>; 2] {
     [error.into(), end.into()]
 }
 
-/// The machines of each stream of an answer.
+/// Creates the machines for each stream of a response.
 fn machines(settings: &PipeSettings, search: TextSearch) -> Demux<Box<dyn Machine>> {
     let streams = Rc::clone(&settings.streams);
     let options = Rc::clone(&settings.accumulate);
@@ -613,7 +617,8 @@ impl Sink for &Pipe {
 }
 
 impl PipeEnd {
-    /// The sink of the machines while they process `event`; `None` at the end of the events.
+    /// Returns the sink for the machines while they process `event`; `None` means the end of the
+    /// events.
     fn after<'e>(&'e mut self, event: Option<&'e Event<'e>>) -> impl Sink + 'e {
         let has_times = self.has_times();
         SinkOf(move |emitted: Emitted<'_>| match (emitted, event) {
@@ -645,21 +650,21 @@ impl PipeEnd {
 pub struct EventLines {
     /// Whether the lines are server-sent events.
     pub is_sse: bool,
-    /// Whether the lines are kept in a session: then the events have times.
+    /// Whether the lines are stored in a session, in which case the events have times.
     pub is_kept: bool,
     lines: u64,
-    /// The name of the API of the upstream.
+    /// The name of the upstream's API.
     api: String,
-    /// Why the answer failed, if it did.
+    /// Why the response failed; `None` if it has not.
     pub failure: Option<FailedAnswer>,
     /// Whether an event with content was written.
     pub has_content: bool,
-    /// How the last stream ended.
+    /// Why the last stream ended.
     pub reason: Option<FinishReason>,
 }
 
 impl EventLines {
-    /// No lines yet. `is_sse` makes them server-sent events.
+    /// Creates an empty output. `is_sse` selects server-sent events.
     pub fn new(is_sse: bool) -> EventLines {
         EventLines {
             is_sse,
@@ -667,7 +672,7 @@ impl EventLines {
         }
     }
 
-    /// No lines yet of those that a session keeps.
+    /// Creates an empty output of lines for a session.
     pub fn kept() -> EventLines {
         EventLines {
             is_kept: true,

@@ -1,9 +1,9 @@
-//! The sessions of the service: the folder that holds them, who writes to which one, and who waits
-//! for what is written.
+//! The sessions of the service: the folder that stores them, which response writes to each, and who
+//! waits for new lines.
 //!
-//! A session is a file of event lines (`store::Store`), and every answer is a view of it: the
-//! [`producer`] of a response appends what the source of events gives, and each client, the first
-//! one as one that comes again, gets its bytes from the lines of the file ([`view`]).
+//! A session is a file of event lines (`store::Store`), and every response is a view of it. The
+//! [`producer`] of a response appends the source's events to the file, and each client, whether it
+//! is the first or reconnects, gets bytes computed from the lines of the file ([`view`]).
 
 mod chat;
 mod digest;
@@ -52,65 +52,67 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{Mutex, Notify, broadcast, mpsc, watch};
 
-/// How many bytes of a session are read at once.
+/// The number of bytes read from a session at once.
 pub(crate) const PIECE: usize = 64 << 10;
 
-/// How long changes are collected. What this service writes itself is told at once.
+/// How long changes made by other processes are collected before followers are notified. Changes
+/// made by this service are reported at once.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// How many changes of sessions a reader of all of them may be behind.
+/// How many changes a follower of all sessions may fall behind.
 const NEWS: usize = 4096;
 
 /// The sessions of the service.
 pub(crate) struct Sessions {
-    /// What holds them.
+    /// The store that holds the sessions.
     pub store: FolderStore,
-    /// The sessions that somebody writes or follows.
+    /// The sessions that are being written or followed.
     live: RefCell<HashMap<SessionId, Weak<LiveSession>>>,
-    /// What has changed, for those who follow all sessions.
+    /// Changes, for followers of all sessions.
     news: broadcast::Sender<Change>,
-    /// How many responses are made now.
+    /// The number of responses in progress.
     producers: watch::Sender<usize>,
     quota: quota::Quota,
     outlines: outlines::Outlines,
-    /// What messages that wait for the next turn may keep.
+    /// The memory budget of messages that wait for the next turn.
     budget: MemoryBudget,
-    /// The file of `--otlp-file`.
+    /// The trace file set with `--otlp-file`; `None` if the option is absent.
     pub traces: Option<TraceFile>,
-    /// Counts the bytes and events that are appended.
+    /// Counts appended bytes and events.
     pub metrics: ServiceMetrics,
 }
 
-/// What persons have said while a response is made.
+/// The messages that users sent during a response.
 struct Inbox {
     /// `message` lines.
     lines: Vec<u8>,
     share: Share,
 }
 
-/// A session that somebody writes or follows.
+/// A session that is being written or followed.
 pub(crate) struct LiveSession {
-    /// Its id.
+    /// The id of the session.
     pub id: SessionId,
     changed: Notify,
-    /// What was read since the last change, and where: all who follow the session want the same.
+    /// The pieces read since the last change, with their offsets. All followers of the session read
+    /// the same ones.
     pieces: RefCell<Vec<(u64, Vec<u8>)>>,
-    /// The response that is made for it now.
+    /// The response in progress, if there is one.
     pub running: RefCell<Option<Rc<RunningResponse>>>,
-    /// What a person has said while a response is made: `message` lines for the next turn.
+    /// The messages that users sent during the response, as `message` lines for the next turn.
     inbox: RefCell<Inbox>,
-    /// Where the lines go that cancel calls of the turn whose tools run.
+    /// The channel for lines that cancel calls of the turn whose tools are running.
     retracts: RefCell<Option<mpsc::UnboundedSender<Vec<u8>>>>,
-    /// Held by a turn of the loop, and by whoever gives an answer to a call that waits.
+    /// Held while a turn runs or a pending call is being answered.
     pub deciding: Arc<Mutex<()>>,
-    /// Whether this service holds the lease, so that nobody else writes.
+    /// Whether this service holds the lease, so that no other process writes.
     is_own: Cell<bool>,
 }
 
 impl Sessions {
-    /// The sessions of this folder, with these limits for each key. The traces of their responses go
-    /// to `traces`; `metrics` counts the bytes and events that are appended. What is kept in memory
-    /// is a part of `budget`.
+    /// Creates the sessions of the folder `store`, with these limits per key. Traces of their
+    /// responses are written to `traces`; `metrics` counts appended bytes and events. What is kept
+    /// in memory counts against `budget`.
     pub(crate) fn new(
         store: FolderStore,
         limits: SessionLimits,
@@ -131,8 +133,8 @@ impl Sessions {
         }
     }
 
-    /// Tells followers what has changed, whoever writes. Returns when the system does not tell it any
-    /// more.
+    /// Notifies followers of changes made by any process. Returns when the system stops reporting
+    /// changes.
     pub(crate) async fn watch(&self) -> StoreError {
         match self.try_watch().await {
             Err(error) => error,
@@ -152,33 +154,33 @@ impl Sessions {
             for change in changes.get_ref().take()? {
                 self.changed(change);
             }
-            // The many writes of one answer are told once.
+            // Collects the many writes of one response into one notification.
             tokio::time::sleep(PAUSE).await;
         }
     }
 
-    /// The folder that has a file for each session whose response goes on when the service begins
-    /// again. It only saves the look into all sessions.
+    /// Returns the folder with one file for each session whose response resumes when the service
+    /// restarts. It only saves searching all sessions.
     fn left_folder(&self) -> anyhow::Result<PrivateFolder> {
         self.store.root().inside(OsStr::new("left"), true)
     }
 
-    /// Notes that the response of this session goes on when the service begins again.
+    /// Records that the response of this session resumes when the service restarts.
     pub(crate) fn remember_left(&self, id: SessionId) {
-        // Without the note the response is ended when somebody asks for it.
+        // If the record is missing, the response is ended when a client next requests it.
         let _ = self
             .left_folder()
             .and_then(|folder| Ok(folder.write(id.to_string().as_ref(), b"")?));
     }
 
-    /// The response of this session has ended.
+    /// Removes the record, because the response of this session has ended.
     pub(crate) fn forget_left(&self, id: SessionId) {
         if let Ok(folder) = self.left_folder() {
             folder.remove(id.to_string().as_ref());
         }
     }
 
-    /// The sessions whose responses were left when a service ended.
+    /// Returns the sessions whose responses were unfinished when a service stopped.
     pub(crate) fn left(&self) -> Vec<SessionId> {
         let names = self.left_folder().and_then(|folder| Ok(folder.names()?));
         let names = names.unwrap_or_default();
@@ -188,9 +190,9 @@ impl Sessions {
             .collect()
     }
 
-    /// Waits until no response is made any more.
+    /// Waits until no response is in progress.
     pub(crate) async fn idle(&self) {
-        // The sender is here, so the wait does not fail.
+        // `self` holds the sender, so the wait cannot fail.
         let _ = self
             .producers
             .subscribe()
@@ -198,7 +200,7 @@ impl Sessions {
             .await;
     }
 
-    /// The responses that are made now, in no order.
+    /// Returns the responses in progress, unordered.
     pub(crate) fn running(&self) -> Vec<Rc<RunningResponse>> {
         let live = self.live.borrow();
         let sessions = live.values().filter_map(Weak::upgrade);
@@ -207,15 +209,16 @@ impl Sessions {
             .collect()
     }
 
-    /// Tells followers of a change.
+    /// Notifies followers of a change.
     fn changed(&self, change: Change) {
-        // Without a receiver nobody wants to know.
+        // Sending fails only if there are no receivers.
         let _ = self.news.send(change);
         let live = self.live.borrow();
         match change {
             Change::Of(id) => {
                 let session = live.get(&id).and_then(Weak::upgrade);
-                // Its own writer tells those who follow it at once.
+                // A session that this service writes is excluded: its writer notifies followers
+                // directly.
                 if let Some(session) = session.filter(|session| !session.is_own.get()) {
                     session.notify();
                 }
@@ -227,15 +230,15 @@ impl Sessions {
         }
     }
 
-    /// The changes from now on, of all sessions.
+    /// Returns a receiver of all later changes to any session.
     pub(crate) fn news(&self) -> broadcast::Receiver<Change> {
         self.news.subscribe()
     }
 
-    /// The session `id`, of the client whose key has this hash.
+    /// Opens the session `id` for the client whose key has this hash.
     ///
     /// # Errors
-    /// [`StoreError::Unknown`] for a session that is not there, and likewise for one of another key;
+    /// [`StoreError::Unknown`] if the session does not exist or belongs to another key, and
     /// [`StoreError::Io`].
     pub(crate) fn open(
         &self,
@@ -243,7 +246,7 @@ impl Sessions {
         key: Option<&str>,
     ) -> Result<Rc<LiveSession>, StoreError> {
         let line = match self.store.first_line(id, index::HEAD) {
-            // The time of the answer must not say whether another key has this session.
+            // The response time must not reveal whether the session exists under another key.
             Err(StoreError::Unknown) => decoy()?,
             line => line?,
         };
@@ -251,7 +254,7 @@ impl Sessions {
         is_own.then(|| self.live(id)).ok_or(StoreError::Unknown)
     }
 
-    /// The one value that all who deal with the session `id` share.
+    /// Returns the shared state of the session `id`.
     pub(crate) fn live(&self, id: SessionId) -> Rc<LiveSession> {
         let mut live = self.live.borrow_mut();
         if let Some(session) = live.get(&id).and_then(Weak::upgrade) {
@@ -277,7 +280,7 @@ impl Sessions {
         session
     }
 
-    /// Keeps a message for the next turn of the response that is made.
+    /// Keeps a message for the next turn of the response in progress.
     ///
     /// # Errors
     /// See [`InboxFull`].
@@ -290,8 +293,8 @@ impl Sessions {
         session.put_off(lines).map_err(InboxFull::Memory)
     }
 
-    /// Hands `take` each event between two offsets, which are ends of lines, with its place in bytes,
-    /// as far as the session is written.
+    /// Calls `take` with each event between two offsets, which must be at line ends, and the
+    /// event's byte range. Stops at the end of the session.
     ///
     /// # Errors
     /// [`StoreError::Unknown`] and [`StoreError::Io`].
@@ -308,10 +311,11 @@ impl Sessions {
         })
     }
 
-    /// As [`Sessions::each_event`]. Other requests are answered between the pieces that it reads.
+    /// Does the same as [`Sessions::each_event`], but lets other requests run between the pieces
+    /// that it reads.
     ///
     /// # Errors
-    /// Likewise.
+    /// As [`Sessions::each_event`].
     pub(crate) async fn read_events(
         &self,
         id: SessionId,
@@ -343,15 +347,15 @@ impl Sessions {
         Ok(())
     }
 
-    /// Counts the bytes and events that another process has appended between two offsets.
+    /// Counts the bytes and events that another process appended between two offsets.
     pub(crate) fn count_appended(&self, id: SessionId, place: Range<u64>) {
         self.metrics.appended(place.end.saturating_sub(place.start));
         let mut meter = self.metrics.meter();
-        // Lines that cannot be read are not counted; the next reader of the session reports them.
+        // Unreadable lines are not counted; the next reader of the session reports them.
         let _ = self.each_event(id, place, |event, _| meter.push_appended(event));
     }
 
-    /// Pushes the calls at these offsets of a session.
+    /// Pushes the calls at these offsets of a session into `pipe`.
     ///
     /// # Errors
     /// [`StoreError::Unknown`] and [`StoreError::Io`].
@@ -373,7 +377,8 @@ impl Sessions {
     }
 }
 
-/// The first line of a session of a key that nobody has, after as much work as reading one takes.
+/// Returns the first line of a session whose key no client has. It does as much work as reading a
+/// real session.
 fn decoy() -> Result<Vec<u8>, StoreError> {
     use std::os::unix::fs::FileExt as _;
     let file = std::fs::File::open("/dev/null")?;
@@ -383,7 +388,7 @@ fn decoy() -> Result<Vec<u8>, StoreError> {
     Ok(format!(r#"{{"type":"session","v":1,"id":"{id}","key":"{key}","created":1}}"#).into_bytes())
 }
 
-/// Reads a session from an offset on, and waits for what is written behind its end.
+/// Reads a session from an offset on, and waits for lines appended after its end.
 pub(crate) struct SessionReader {
     sessions: Rc<Sessions>,
     session: Rc<LiveSession>,
@@ -392,7 +397,7 @@ pub(crate) struct SessionReader {
 }
 
 impl SessionReader {
-    /// Reads from `offset` on.
+    /// Creates a reader that starts at `offset`.
     pub(crate) fn new(
         sessions: &Rc<Sessions>,
         session: &Rc<LiveSession>,
@@ -405,7 +410,7 @@ impl SessionReader {
         }
     }
 
-    /// Pushes the calls at these offsets.
+    /// Pushes the calls at these offsets into `pipe`.
     ///
     /// # Errors
     /// As [`Store::read`].
@@ -413,17 +418,17 @@ impl SessionReader {
         self.sessions.calls(self.session.id, offsets, pipe)
     }
 
-    /// The next whole lines that are there, some [`PIECE`] bytes; empty at the end.
+    /// Returns the next whole lines without waiting, about [`PIECE`] bytes; empty at the end.
     ///
     /// # Errors
-    /// [`StoreError::Unknown`] once the session is removed, and as [`Store::read`].
+    /// [`StoreError::Unknown`] if the session was removed, and as [`Store::read`].
     pub(crate) fn at_hand(&mut self) -> Result<Vec<u8>, StoreError> {
         let bytes = self.session.piece(&self.sessions.store, self.offset)?;
         self.offset += bytes.len() as u64;
         Ok(bytes)
     }
 
-    /// The next whole lines, once there are some.
+    /// Returns the next whole lines, waiting until there are some.
     ///
     /// # Errors
     /// As [`SessionReader::at_hand`].
@@ -437,23 +442,23 @@ impl SessionReader {
     }
 }
 
-/// Why a message has to wait for another time.
+/// Why a message cannot be accepted now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InboxFull {
     /// The memory budget has no room.
     Memory(NoRoom),
-    /// The session may not become longer.
+    /// The session has reached its maximum length.
     Session,
 }
 
-/// How many pieces are kept for other followers, and of how many bytes each.
+/// How many pieces are kept for other followers, and the maximum size of each in bytes.
 const PIECES: (usize, usize) = (4, 4096);
 
 impl LiveSession {
-    /// Keeps lines for the next turn of the response that is made.
+    /// Keeps lines for the next turn of the response in progress.
     ///
     /// # Errors
-    /// Where the memory budget has no room.
+    /// If the memory budget has no room.
     pub(crate) fn put_off(&self, lines: &[u8]) -> Result<(), NoRoom> {
         let Inbox { lines: all, share } = &mut *self.inbox.borrow_mut();
         share.reserve(all.len() + lines.len(), 0)?;
@@ -461,42 +466,42 @@ impl LiveSession {
         Ok(())
     }
 
-    /// Takes the lines that were kept for the next turn.
+    /// Removes and returns the lines kept for the next turn.
     pub(crate) fn take_put_off(&self) -> Vec<u8> {
         let Inbox { lines, share } = &mut *self.inbox.borrow_mut();
         share.keep(0);
         std::mem::take(lines)
     }
 
-    /// The lines that cancel calls of a turn, for the one whose tools run from now on.
+    /// Returns the channel of lines that cancel calls, for the turn whose tools start to run.
     pub(crate) fn retracts(&self) -> mpsc::UnboundedReceiver<Vec<u8>> {
         let (send, lines) = mpsc::unbounded_channel();
         self.retracts.replace(Some(send));
         lines
     }
 
-    /// Cancels a call by this line. Returns whether tools of the session run here.
+    /// Cancels a call with this line. Returns whether tools of the session run in this process.
     pub(crate) fn retract(&self, line: Vec<u8>) -> bool {
         let retracts = self.retracts.borrow();
         let send = retracts.as_ref();
         send.is_some_and(|send| send.send(line).is_ok())
     }
 
-    /// Wakes those who follow the session, which has changed.
+    /// Wakes the followers of the session after a change.
     pub(crate) fn notify(&self) {
         self.pieces.borrow_mut().clear();
         self.changed.notify_waiters();
     }
 
-    /// Notes that this service holds the lease. Followers look at the file once more, since the lines of
-    /// another writer may be new to them: from now on the notices of the system are ignored.
+    /// Records that this service holds the lease. Followers check the file once more for lines of
+    /// an earlier writer, because the system's change notifications are ignored from now on.
     fn own(&self) {
         self.is_own.set(true);
         self.notify();
     }
 
-    /// Hands what this service has appended at `begin` to those who follow the session: they take it
-    /// from here, unless it is long, and know without the file that nothing is behind it yet.
+    /// Passes the lines that this service appended at `begin` to the followers. Unless the lines
+    /// are long, followers take them from memory and need not read the file to find its end.
     fn appended(&self, begin: u64, lines: &[u8]) {
         let mut pieces = self.pieces.borrow_mut();
         pieces.clear();
@@ -508,7 +513,7 @@ impl LiveSession {
         self.changed.notify_waiters();
     }
 
-    /// The whole lines from `offset` on, some [`PIECE`] bytes.
+    /// Returns the whole lines from `offset` on, about [`PIECE`] bytes.
     fn piece(&self, store: &FolderStore, offset: u64) -> Result<Vec<u8>, StoreError> {
         let known = |pieces: &Vec<(u64, Vec<u8>)>| {
             let found = pieces.iter().find(|(at, _)| *at == offset);
@@ -525,7 +530,7 @@ impl LiveSession {
         Ok(bytes)
     }
 
-    /// Waits until `look` finds something in the session, at each change of it.
+    /// Calls `look` at each change of the session, and waits until `look` returns a value.
     ///
     /// # Errors
     /// The first error of `look`.
@@ -534,7 +539,7 @@ impl LiveSession {
         mut look: impl FnMut() -> Result<Option<T>, StoreError>,
     ) -> Result<T, StoreError> {
         loop {
-            // What changes from now on is not missed.
+            // Register before the check, so that no later change is missed.
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
@@ -546,16 +551,16 @@ impl LiveSession {
     }
 }
 
-/// A new id: 128 random bits.
+/// Returns a new id of 128 random bits.
 ///
 /// # Errors
-/// When the system has no random bytes.
+/// If the system cannot supply random bytes.
 pub(crate) fn random_id() -> Result<SessionId, StoreError> {
     Ok(SessionId(crate::keys::random()?))
 }
 
-/// The id that a client's own name of a session stands for: the same each time, and another one for
-/// each key. Nobody can guess it without the key.
+/// Returns the id of a session that a client names itself. The same name gives the same id each
+/// time, and different ids for different keys. The id cannot be guessed without the key.
 pub(crate) fn id_of_name(key: Option<&str>, what: &str, name: &str) -> SessionId {
     let hash = Sha256::new()
         .chain_update(key.unwrap_or_default())

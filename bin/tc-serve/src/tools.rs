@@ -1,6 +1,6 @@
-//! Tools that the service runs itself (`--tools`). Each call is run by `tool-exec`, as in a pipe: it
-//! gets the events of a turn on its standard input, appends all of them to the session, runs the
-//! calls, and its exit status says how the loop goes on.
+//! Tools that the service runs itself (`--tools`). `tool-exec` runs the calls, as in a pipeline: it
+//! reads the events of a turn from standard input, appends them to the session and runs the calls.
+//! Its exit status says how the loop continues.
 
 mod options;
 
@@ -32,13 +32,13 @@ pub(crate) use options::{ToolArgs, ToolsMode};
 /// The tools that the service runs.
 #[derive(Debug)]
 pub(crate) struct ServiceTools {
-    /// `tool-exec` with its options.
+    /// The command line of `tool-exec`.
     words: Vec<OsString>,
-    /// The tools, for requests.
+    /// The tools to list in requests.
     pub list: Arc<ToolList>,
-    /// What clients see of their calls.
+    /// What clients see of the service's calls.
     pub mode: ToolsMode,
-    /// How often the model may answer one request.
+    /// The maximum number of model turns per request.
     pub steps: u32,
     places: AnswerSlots,
     grace: Duration,
@@ -48,22 +48,22 @@ pub(crate) struct ServiceTools {
 /// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnEnd {
-    /// The results of the calls wait for the model.
+    /// The model must be asked again, with the results of the calls.
     Again,
-    /// The answer is there.
+    /// The response is complete.
     Answered,
-    /// Calls wait for a person.
+    /// Calls wait for approval.
     Pending,
     /// The turn, or `tool-exec`, has failed.
     Failed,
 }
 
 impl ServiceTools {
-    /// Reads the tools; `None` without any. Where the tools have servers, this process begins again
-    /// with them beside it, which end with it.
+    /// Reads the tools. Returns `None` if there are none. If the tools include servers, this
+    /// process restarts itself under `tool-exec --hub`, and the servers end with it.
     ///
     /// # Errors
-    /// One line for a tools file or an option that cannot be used.
+    /// A one-line error for an invalid tools file or option.
     pub(crate) fn new(
         args: &ToolArgs,
         grace: Duration,
@@ -91,7 +91,7 @@ impl ServiceTools {
         })?;
         if !listed.status.success() {
             let said = String::from_utf8_lossy(&listed.stderr);
-            // What it shows beside its error, such as a block to paste, keeps its lines.
+            // Output before the error, such as text to paste, keeps its line breaks.
             let (shown, said) = said.trim().rsplit_once('\n').unwrap_or(("", said.trim()));
             stdio::block(shown);
             bail!("{}", said.strip_prefix("tool-exec: ").unwrap_or(said));
@@ -108,7 +108,7 @@ impl ServiceTools {
         }))
     }
 
-    /// Starts `tool-exec` on a session, with the options that give a person's answer.
+    /// Starts `tool-exec` on a session, with the options `answer` that contain a user's answer.
     ///
     /// # Errors
     /// The message for a client.
@@ -124,7 +124,7 @@ impl ServiceTools {
             words.extend(["--leave".into(), name.into()]);
         }
         words.push("--progress".into());
-        // Other users can read a command line, and a reason or a result is for the conversation alone.
+        // Other users can read a command line, but a reason or a result must stay private.
         let answers = (!answer.is_empty()).then(|| {
             let texts = answer
                 .iter()
@@ -138,12 +138,12 @@ impl ServiceTools {
         .context("tool-exec cannot be started")
     }
 
-    /// Runs one turn: hands what `work` pushes into `pipe` to `tool-exec`, which appends it to the
-    /// session in the file `log`, and waits until its calls have ended. The calls of tools with the
-    /// names `leave` are the client's.
+    /// Runs one turn: passes the events that `work` pushes into `pipe` to `tool-exec`, which
+    /// appends them to the session file `log`, and waits until its calls have ended. Calls of the
+    /// tools named in `leave` are left to the client.
     ///
     /// # Errors
-    /// The message for a client, where `tool-exec` could not be started.
+    /// The message for a client, if `tool-exec` could not be started.
     pub(crate) async fn turn(
         &self,
         turn: ToolTurn<'_>,
@@ -157,7 +157,7 @@ impl ServiceTools {
             let mut work = pin!(work);
             loop {
                 let (lines, is_done) = next_lines(work.as_mut(), pipe).await;
-                // Where it has ended early, its status says why.
+                // If `tool-exec` exited early, its exit status gives the reason.
                 input.write_all(&lines).await.ok()?;
                 if is_done {
                     return feed_retracts(input, turn.retracts).await;
@@ -167,7 +167,7 @@ impl ServiceTools {
         self.ended(&mut running, feed).await
     }
 
-    /// Gives a person's answer to a call that waits: runs it, if that is the answer.
+    /// Applies a user's answer to a pending call, and runs the call if it was approved.
     ///
     /// # Errors
     /// As for [`ServiceTools::turn`].
@@ -178,7 +178,7 @@ impl ServiceTools {
         self.ended(&mut running, feed).await
     }
 
-    /// Waits until `tool-exec` has ended, and hands it its input meanwhile.
+    /// Feeds `tool-exec` its input, and waits until it has exited.
     async fn ended(
         &self,
         running: &mut RunningCommand,
@@ -205,7 +205,7 @@ impl ServiceTools {
     }
 }
 
-/// Which turn of which session runs.
+/// The turn to run, and its session.
 #[derive(Debug)]
 pub(crate) struct ToolTurn<'t> {
     /// The file of the session.
@@ -222,11 +222,11 @@ pub(crate) struct ToolTurn<'t> {
     pub trace: Option<&'t TraceContext>,
 }
 
-/// The line behind the events of a turn: from then on `tool-exec` takes `retract` lines alone, and
-/// ends with its calls.
+/// The line after the events of a turn. From then on `tool-exec` accepts only `retract` lines, and
+/// exits when its calls have ended.
 const INPUT_END: &[u8] = b"{\"type\":\"input_end\"}\n";
 
-/// Ends the events of a turn, and then hands over the lines that cancel its calls. Returns when
+/// Ends the events of a turn, then passes on the lines that cancel its calls. Returns when
 /// `tool-exec` has closed its input.
 async fn feed_retracts(
     mut input: ChildStdin,
@@ -239,12 +239,12 @@ async fn feed_retracts(
     }
 }
 
-/// How many bytes of lines are put together before they are handed on.
+/// How many bytes of lines are batched before they are passed on.
 const BATCH: usize = 16 << 10;
 
-/// The next lines that `work` pushes into `pipe`, and whether it has ended: then they are the last.
-/// Lines that are at hand come together: each piece costs a write, and the source has the next one
-/// when another task had its turn.
+/// Returns the next lines that `work` pushes into `pipe`, and whether `work` has ended, so that
+/// these are the last lines. Available lines are batched, because each piece costs a write, and the
+/// source produces the next lines only after other tasks have run.
 pub(crate) async fn next_lines(
     mut work: Pin<&mut impl Future<Output = ()>>,
     pipe: &Pipe,
@@ -272,14 +272,14 @@ pub(crate) async fn next_lines(
     }
 }
 
-/// The variable in which `tool-exec` finds the servers of tools that run beside it.
+/// The environment variable that gives `tool-exec` the address of the running tool servers.
 const HUB: &str = "TOOLPIPE_HUB";
 
-/// The variable in which `tool-exec` gets a person's answers, as a JSON list of options.
+/// The environment variable that gives `tool-exec` a user's answers, as a JSON list of options.
 const ANSWERS: &str = "TOOLPIPE_ANSWERS";
 
-/// Begins this process again under `tool-exec --hub`, which starts the servers once. Returns why
-/// that failed.
+/// Restarts this process under `tool-exec --hub`, which starts the tool servers once. Returns the
+/// error if that fails.
 fn with_servers(program: &[OsString], args: &ToolArgs) -> anyhow::Error {
     let mut hub = Command::new(&program[0]);
     hub.args(&program[1..]).arg("--hub").args(args.sources());

@@ -1,6 +1,5 @@
-//! A provider as the source of events; and requests to it beside those for answers: its models, the
-//! tokens of a request, whether it can be reached, what kind of server it is, and paths that are
-//! passed.
+//! A provider as the source of events, and requests to it other than those for responses: its
+//! models, token counts, reachability, the kind of server, and forwarded paths.
 
 mod by_model;
 mod host;
@@ -35,44 +34,44 @@ use std::time::{Duration, SystemTime};
 use tag::{Dialect, Dialects};
 use tokio::time::Instant;
 
-/// The model of recorded answers that name none.
+/// The model name of recorded responses that name no model.
 const REPLAY: &str = "replay";
 
-/// How a provider is asked.
+/// A provider and the state for requests to it.
 #[derive(Debug)]
 pub(crate) struct Upstream {
     provider: Arc<ReadyProvider>,
-    /// The provider with the key that its file had last.
+    /// The provider with the key last read from its file; `None` if the file was not read again.
     renewed: RefCell<Option<Arc<ReadyProvider>>>,
-    /// `None` if every answer is recorded.
+    /// The client of the provider; `None` if every response is recorded.
     network: Option<Network>,
-    /// A tape in use. Then nobody is asked what only changes an answer, because a replay must give
-    /// the same one without a network.
+    /// The tape in use, if there is one. With a tape, the provider is not asked questions that only
+    /// affect the response's form, because a replay must give the same response without a network.
     recorder: Option<RefCell<Recorder>>,
     playlist: Option<Playlist>,
     speed: Speed,
-    /// How models learn of their tools, as far as this process has found out, and whether a refusal
-    /// changes nothing about that.
+    /// How tools are presented to models, as found so far, and whether that is kept even if the
+    /// provider rejects tools.
     modes: ByModel<(ToolsForm, bool)>,
     servers: ByModel<KnownServer>,
     notices: Notices,
 }
 
 impl Upstream {
-    /// Prepares requests to a provider, by one of `networks`, or reads what answers in its place.
-    /// `notices` takes what people should read.
+    /// Prepares requests to a provider over a client from `networks`, or opens the recordings that
+    /// replace it. `notices` receives messages for users.
     ///
     /// # Errors
-    /// One line for a mistake in the arguments or in a file that they name, and for a key that is
-    /// missing.
+    /// A one-line error for a mistake in the arguments or in a file that they name, and for a
+    /// missing key.
     pub(crate) fn new(
         mut settings: Settings,
         replay: Option<&ReplayArgs>,
         networks: &mut Networks,
         notices: &Notices,
     ) -> Result<Upstream> {
-        // In tag mode, too: if text could begin inside reasoning, its first 256 bytes would be held
-        // back, and calls until the end.
+        // Set in tag mode too: if text could start inside reasoning, the first 256 bytes would be
+        // held back, and calls until the end.
         settings.tools.prefill.get_or_insert_default();
         let connect_timeout = settings.connection.connect_timeout;
         let played = replay.filter(|replay| !replay.files.is_empty());
@@ -90,8 +89,8 @@ impl Upstream {
         let mut network = None;
         if !is_offline {
             provider.take_key()?;
-            // The address and the key are the same for every request, so a mistake in them is one
-            // of the start.
+            // All requests use the same address and key, so a mistake in them is reported at
+            // startup.
             provider.check(&models_request(provider.api, &provider.options))?;
             network = Some(networks.along(&provider.route, connect_timeout)?);
         }
@@ -112,15 +111,15 @@ impl Upstream {
         })
     }
 
-    /// Whether the key of the provider is in a file.
+    /// Whether the provider's key comes from a file.
     pub(crate) fn has_key_file(&self) -> bool {
         self.network.is_some() && self.provider.has_key_file()
     }
 
-    /// Reads the key of the provider again, if it is in a file.
+    /// Reads the provider's key again, if it comes from a file.
     ///
     /// # Errors
-    /// One line for a file without a usable key.
+    /// A one-line error if the file has no valid key.
     pub(crate) fn read_key_again(&self) -> Result<()> {
         if !self.has_key_file() {
             return Ok(());
@@ -134,13 +133,13 @@ impl Upstream {
         Ok(())
     }
 
-    /// The API of the provider, and its address.
+    /// Returns the provider's API and its address.
     pub(crate) fn address(&self) -> (Api, &str) {
         (self.provider.api, &self.provider.route.url)
     }
 
-    /// See [`crate::source::Source::run`]. Returns whether the model `next` is to be asked, since the
-    /// server failed.
+    /// Runs a request; see [`crate::source::Source::run`]. Returns whether the server failed, so
+    /// that the model `next` should be tried.
     pub(crate) async fn run(
         &self,
         asked: &mut ClientRequest,
@@ -150,8 +149,8 @@ impl Upstream {
         match self.ask(asked, next, pipe).await {
             Ok(fell_back) => fell_back,
             Err(error) => {
-                // What is wrong with the address was found at the start, so this is about what the
-                // client sent.
+                // A wrong address was reported at startup, so this error concerns what the client
+                // sent.
                 let message = self.redacted(&format!("{error:#}"));
                 pipe.fail("invalid_request", &message, 400, None);
                 false
@@ -202,9 +201,9 @@ impl Upstream {
         Ok(end.fell_back)
     }
 
-    /// How the provider is reached for a client. Who sends a failed request again is one layer: the
-    /// client if it `retries`, else this process, once and after a lost connection alone. The
-    /// user's `--retries` goes before.
+    /// Returns the connection options for a client. Only one layer retries: the client if it
+    /// `retries`, else this process, which retries once and only after a lost connection. The
+    /// user's `--retries` overrides this.
     fn connection(&self, retries: bool) -> ConnectionArgs {
         let connection = self.provider.settings.connection;
         if connection.retries.is_some() {
@@ -217,9 +216,9 @@ impl Upstream {
         }
     }
 
-    /// The turn that a request asks for, and whether its tools mode is still to be decided. It
-    /// takes the conversation, which may be large, unless another model may be asked, which `keeps`
-    /// claims.
+    /// Returns the turn for a request, and whether its tools mode must still be decided. Moves the
+    /// conversation, which may be large, out of the request, unless `keeps` is set because another
+    /// model may be tried.
     fn turn(
         &self,
         asked: &mut ClientRequest,
@@ -249,9 +248,9 @@ impl Upstream {
         warn_of_left_out(notes, host);
         let options = RequestOptions {
             model: model.unwrap_or_default(),
-            // An empty list reports that no name in the text is a tool.
+            // An empty list means that no name in the text is a tool.
             tools: Some(inbound.tools.clone().unwrap_or_default()),
-            // Providers refuse a choice without tools.
+            // Providers reject a tool choice without tools.
             tool_choice: inbound
                 .tool_choice
                 .clone()
@@ -284,9 +283,9 @@ impl Upstream {
         Ok((turn, may_tag))
     }
 
-    /// In the mode `auto`, decides how the model of `turn` learns of its tools. Returns whether a
-    /// refusal by the provider may change that. A decision is kept for a while, so that not each
-    /// request reads files and asks the server.
+    /// In the mode `auto`, decides how tools are presented to the model of `turn`. Returns whether
+    /// the decision may change if the provider rejects tools. A decision is cached for a while, so
+    /// that not every request reads files and asks the server.
     async fn decide(&self, turn: &mut TurnDraft, host: &PipeHost<'_>) -> Result<bool> {
         if let Some((form, is_firm)) = self.modes.get(turn.model()) {
             turn.form.tools = match form {
@@ -309,20 +308,21 @@ impl Upstream {
         Ok(!is_firm)
     }
 
-    /// The API of the provider.
+    /// Returns the provider's API.
     pub(crate) fn api(&self) -> Api {
         self.provider.api
     }
 
-    /// The dialects that an answer may be in: those of the table and the user's own.
+    /// Returns the dialects that a response may use: the built-in ones and the user's own.
     pub(crate) fn dialects(&self) -> &Dialects {
         &self.provider.dialects
     }
 
-    /// The models that may be asked for.
+    /// Returns the models that may be requested. The list is empty if the provider has no list of
+    /// models.
     ///
     /// # Errors
-    /// Why the provider does not give its list. A provider that has none gives an empty one.
+    /// Why the provider does not return its list.
     pub(crate) async fn models(&self) -> Result<Vec<ListedModel>, FailedAnswer> {
         if let Some(model) = self.provider.model() {
             return Ok(vec![model.into()]);
@@ -346,7 +346,7 @@ impl Upstream {
     }
 }
 
-/// Warns of what of a request the provider does not get.
+/// Warns about the parts of a request that the provider does not receive.
 fn warn_of_left_out(notes: Vec<String>, host: &mut PipeHost<'_>) {
     for mut note in notes {
         if note.contains("previous_response_id") {
@@ -357,34 +357,34 @@ fn warn_of_left_out(notes: Vec<String>, host: &mut PipeHost<'_>) {
     }
 }
 
-/// The longest time for a small question to a provider, such as its list of models: Claude Code
-/// waits three seconds for the whole answer.
+/// The time limit for a small question to a provider, such as its list of models. Claude Code waits
+/// three seconds for the whole response.
 const QUESTION_TIME: Duration = Duration::from_millis(2500);
 
-/// The most bytes of a provider's list of models.
+/// The most bytes in a provider's list of models.
 const MODELS: usize = 16 << 20;
 
-/// The most bytes of a provider's error.
+/// The most bytes in a provider's error.
 const ERROR: usize = 1 << 20;
 
 impl Upstream {
-    /// The provider with the key that counts now.
+    /// Returns the provider with its current key.
     fn current(&self) -> Arc<ReadyProvider> {
         Arc::clone(self.renewed.borrow().as_ref().unwrap_or(&self.provider))
     }
 
-    /// The provider's list of models as it comes: the smallest request that needs its address, its
-    /// key and its answer to be right.
+    /// Returns the provider's list of models unparsed. This is the smallest request that tests the
+    /// address, the key and the response.
     ///
     /// # Errors
-    /// Why the list could not be had. With a status of [`lacks`] the provider has answered, and has
-    /// no such list.
+    /// Why the list was not returned. A status of [`lacks`] means that the provider responded but
+    /// has no such list.
     async fn list(&self) -> Result<String, FailedAnswer> {
         let request = models_request(self.provider.api, &self.current().options);
         self.fetch(request, Bytes::new(), MODELS).await
     }
 
-    /// Asks whether the provider answers.
+    /// Checks that the provider responds.
     ///
     /// # Errors
     /// Why it does not.
@@ -398,8 +398,8 @@ impl Upstream {
         }
     }
 
-    /// Warns where the provider cannot be reached. A server on this machine gets a connection
-    /// without a request, which nobody counts.
+    /// Warns if the provider cannot be reached. A server on this machine is tested with a
+    /// connection without a request, so that the server does not count a request.
     pub(crate) async fn warn_unreachable(&self) {
         if self.network.is_none() {
             return;
@@ -423,8 +423,8 @@ impl Upstream {
         }
     }
 
-    /// Posts JSON to a path of the server's. Returns the body of a success; `None` for anything
-    /// else, and for one of more than `most` bytes.
+    /// Posts JSON to a path of the server. Returns the body of a success, or `None` for any other
+    /// response and for a body of more than `most` bytes.
     async fn post(
         &self,
         path: &str,
@@ -491,12 +491,12 @@ impl Upstream {
             .map_err(|error| self.lost(&error))
     }
 
-    /// Sends a request for a path that is passed: `path` as the server has it, with the query and
-    /// these headers of the client's. Returns the head of the answer with its body, which is at
-    /// hand where the provider refuses.
+    /// Forwards a client's request: `path` is the server's path with the query, and the headers are
+    /// the client's. Returns the head of the response with its body, which is already read if the
+    /// provider rejects the request.
     ///
     /// # Errors
-    /// Why no answer came.
+    /// Why there is no response.
     pub(crate) async fn pass(
         &self,
         method: &'static str,
@@ -527,7 +527,7 @@ impl Upstream {
         let Response { head, mut body } = self.send(request, bytes, limits).await?;
         match head.status {
             200..300 => Ok((head, Passed::Stream(body))),
-            // A redirect would lead the client past this service.
+            // Following a redirect would take the client past this service.
             100..400 => Err(self.refused(
                 &head,
                 "a redirect, which is not followed; correct --base-url",
@@ -536,25 +536,26 @@ impl Upstream {
                 let bytes = whole(&mut body, ERROR)
                     .await
                     .map_err(|error| self.lost(&error))?;
-                // A server may repeat the key that it was sent.
+                // A server may echo the key that it received.
                 let text = self.redacted(&String::from_utf8_lossy(&bytes));
                 Ok((head, Passed::Refusal(text.into())))
             }
         }
     }
 
-    /// Whether paths can be passed: there is a provider, and not recorded answers alone.
+    /// Whether requests to other paths can be forwarded. True if there is a provider; false if
+    /// there are only recorded responses.
     pub(crate) fn passes(&self) -> bool {
         self.network.is_some()
     }
 
-    /// The failure of a request without an answer, in words for a client.
+    /// Returns the failure of a request without a response, worded for a client.
     pub(crate) fn lost(&self, error: &Error) -> FailedAnswer {
         self.failed(error, Some(&host_of(&self.provider.route.url)))
     }
 
-    /// The same in words for whoever started the service, or for a client who reads the name of the
-    /// `server`.
+    /// Returns the same failure, worded for the user who started the service, or, with `server`,
+    /// for a client who reads the name of that server.
     fn failed(&self, error: &Error, server: Option<&str>) -> FailedAnswer {
         let (status, code) = if error.is_timeout() {
             (504, TIMEOUT)
@@ -564,7 +565,7 @@ impl Upstream {
         self.failure(status, code, &sentence(error, server))
     }
 
-    /// A failure whose message has no secret of the provider.
+    /// Returns a failure with the provider's secrets removed from its message.
     fn failure(&self, status: u16, code: &str, message: &str) -> FailedAnswer {
         FailedAnswer {
             status,
@@ -574,7 +575,7 @@ impl Upstream {
         }
     }
 
-    /// `text` without the secrets of the provider.
+    /// Returns `text` with the provider's secrets removed.
     fn redacted(&self, text: &str) -> String {
         self.current().redactor().text(text).into_owned()
     }
@@ -593,30 +594,30 @@ impl Upstream {
     }
 }
 
-/// The body of an answer to a request that is passed.
+/// The body of the response to a forwarded request.
 #[derive(Debug)]
 pub(crate) enum Passed {
-    /// It streams.
+    /// A streamed body.
     Stream(Body),
-    /// The words of a provider that refuses.
+    /// The message of a provider that rejected the request.
     Refusal(Bytes),
 }
 
-/// The provider cannot be reached, or the connection to it was lost.
+/// The code for a provider that cannot be reached, or whose connection was lost.
 const UNREACHABLE: &str = "upstream_unreachable";
 
-/// The provider does not take the key.
+/// The code for a provider that rejects the key.
 const KEY_REFUSED: &str = "upstream_key_refused";
 
-/// The provider did not answer in time.
+/// The code for a provider that did not respond in time.
 const TIMEOUT: &str = "upstream_timeout";
 
-/// Whether a provider has no such path.
+/// Whether the failure means that the provider has no such path.
 fn lacks(failure: &FailedAnswer) -> bool {
     matches!(failure.status, 404 | 405 | 501)
 }
 
-/// Reads a body to its end, or to `most` bytes.
+/// Reads a body to its end, but at most `most` bytes.
 async fn whole(body: &mut Body, most: usize) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     loop {
@@ -630,22 +631,23 @@ async fn whole(body: &mut Body, most: usize) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// The most bytes of an answer: a prompt, or a list of its tokens. A longer one has an estimate,
-/// which takes no memory.
+/// The most bytes of a prompt, or of a list of its tokens, in a server's response. If a response is
+/// longer, the tokens are estimated instead, which takes no memory.
 const ANSWER: usize = 8 << 20;
 
-/// What is known of the server of a model.
+/// The known facts about a model's server.
 #[derive(Clone, Copy, Debug, Default)]
 struct KnownServer {
-    /// What it is.
+    /// The kind of server.
     kind: ServerKind,
-    /// The dialect of the model's family, by the chat template.
+    /// The dialect of the model's family, found from the chat template.
     family: Option<&'static Dialect>,
 }
 
 impl Upstream {
-    /// The tokens of a request of Anthropic's API, which `body` is: the count of a provider of the
-    /// same API, or that of a llama.cpp server. `None` where nobody counts, or not in time.
+    /// Counts the tokens of `body`, which is a request of Anthropic's API. Uses the count of a
+    /// provider with the same API, or of a llama.cpp server. Returns `None` if neither can count,
+    /// or not in time.
     pub(crate) async fn count_tokens(&self, asked: ClientRequest, body: &Bytes) -> Option<u64> {
         let counted = self.counted(asked, body);
         tokio::time::timeout(QUESTION_TIME, counted).await.ok()?
@@ -672,7 +674,7 @@ impl Upstream {
         if self.server_of(&model).await.kind != ServerKind::LlamaCpp {
             return None;
         }
-        // The prompt that the server would make of the request, and its tokens.
+        // Gets the prompt that the server would build from the request, and its tokens.
         let media = asked.request.estimated_media_tokens();
         let options = RequestOptions {
             model,
@@ -701,8 +703,8 @@ impl Upstream {
         Some((tokens + media) as u64)
     }
 
-    /// The server of `model`. A server on this machine or on its network is asked once, and again
-    /// when that was long ago or everything was forgotten; a provider's own is not asked.
+    /// Returns the server of `model`. A server on this machine or its network is asked once, and
+    /// again after a while or after the findings were cleared. A hosted provider is not asked.
     async fn server_of(&self, model: &str) -> KnownServer {
         if let Some(known) = self.servers.get(model) {
             return known;
@@ -724,13 +726,13 @@ impl Upstream {
     }
 }
 
-/// The model that the JSON object `body` names.
+/// Returns the model that the JSON object `body` names.
 pub(crate) fn model_of(body: &[u8]) -> Option<String> {
     let model = Raw::parse(std::str::from_utf8(body).ok()?).ok()?;
     model.get_str("model").map(|model| model.into_owned())
 }
 
-/// The JSON object `body` with this model.
+/// Returns the JSON object `body` with its model replaced.
 pub(crate) fn with_model(body: &[u8], model: &str) -> Option<Bytes> {
     let members: BTreeMap<String, &RawValue> = serde_json::from_slice(body).ok()?;
     let mut out = Vec::with_capacity(body.len());

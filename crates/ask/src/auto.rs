@@ -49,7 +49,6 @@ impl TurnDraft {
     ///
     /// # Errors
     /// As [`TurnDraft::find_tools`], and if the request cannot be built.
-    /// As [`TurnDraft::find_tools`]; a request that cannot be made.
     pub async fn decide_tools(
         &self,
         recorder: Option<&RefCell<Recorder>>,
@@ -333,7 +332,6 @@ pub(crate) enum AllowedForm {
 ///
 /// # Errors
 /// The file and its first invalid line, even if an earlier line matches.
-/// The file and the first invalid line, even if that line follows the line that fits.
 pub(crate) fn look_up(
     path: &Path,
     text: &str,

@@ -1,21 +1,21 @@
-//! Findings of this process about models, for a while.
+//! Caches findings about models for a limited time.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a finding holds. The files and the server's answers that it came from may change.
+/// How long a finding is valid. The files and the server's responses that it came from may change.
 const HOLDS: Duration = Duration::from_secs(60);
 
 /// The most models with a finding. Clients choose the names of models, so their number must be
 /// bounded.
 const MODELS: usize = 1000;
 
-/// The longest name of such a model, in bytes.
+/// The longest model name, in bytes, for which a finding is kept.
 const NAME: usize = 256;
 
-/// The findings about models, by the names of the models.
+/// The findings, by model name.
 #[derive(Debug)]
 pub(super) struct ByModel<T>(RefCell<HashMap<String, (T, Instant)>>);
 
@@ -26,7 +26,7 @@ impl<T> Default for ByModel<T> {
 }
 
 impl<T: Copy> ByModel<T> {
-    /// The finding about `model`, if there is one that still holds.
+    /// Returns the finding about `model`, or `None` if there is none that is still valid.
     pub(super) fn get(&self, model: &str) -> Option<T> {
         let (known, since) = *self.0.borrow().get(model)?;
         (since.elapsed() < HOLDS).then_some(known)
@@ -47,7 +47,7 @@ impl<T: Copy> ByModel<T> {
         }
     }
 
-    /// Forgets everything.
+    /// Removes all findings.
     pub(super) fn forget(&self) {
         self.0.borrow_mut().clear();
     }

@@ -1,4 +1,4 @@
-//! A turn of one request: its events go into the request's pipe.
+//! The host of a turn that answers one request. It pushes events into the request's pipe.
 
 use crate::pipe::Pipe;
 use api::tape::Head;
@@ -8,11 +8,12 @@ use std::convert::Infallible;
 use std::future::pending;
 use std::time::Duration;
 
-/// Pushes events into a pipe. The end of the client ends the turn by dropping its future.
+/// Pushes events into a pipe. When the client leaves, the future of the turn is dropped, which ends
+/// the turn.
 pub(super) struct PipeHost<'p>(pub &'p Pipe);
 
 impl Host for PipeHost<'_> {
-    /// The answer is complete, whatever still comes.
+    /// A stop means that the response is complete, whatever bytes still follow.
     type Stop = ();
     type Failure = Infallible;
 
@@ -41,7 +42,7 @@ impl Host for PipeHost<'_> {
         Ok(())
     }
 
-    /// Always, since a pipe with room returns at once.
+    /// Always true, since flushing a pipe that has room returns at once.
     fn is_due(&mut self) -> bool {
         true
     }
@@ -66,6 +67,7 @@ impl Host for PipeHost<'_> {
         self.0.set_kept(bytes);
     }
 
-    /// Nobody reads the steps of each of many requests; what matters of them is in the events.
+    /// Notes are dropped: with many requests nobody reads the steps of each, and the events contain
+    /// what matters.
     fn note(&self, _note: Note<'_>) {}
 }
