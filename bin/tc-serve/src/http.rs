@@ -1,4 +1,4 @@
-//! Requests of clients, from their head to the last byte of the response.
+//! Handles client requests, from the request's head to the last byte of the response.
 
 mod body;
 mod calls;
@@ -44,10 +44,10 @@ use std::rc::Rc;
 
 impl Service {
     /// Answers one request. `local` is the address that the client connected to. Dropping the
-    /// future or the response's body ends all that was begun for it.
+    /// future or the response's body ends everything started for the request.
     ///
     /// # Errors
-    /// Never: each trouble has a status.
+    /// Never: each failure becomes a response with a status.
     pub(crate) async fn answer(
         self: Rc<Self>,
         request: Request<Incoming>,
@@ -113,7 +113,7 @@ impl Service {
         Ok(response)
     }
 
-    /// What a request is for, and the provider's path where it is passed.
+    /// Returns the endpoint of the request, and the provider's path if the request is forwarded.
     fn route(&self, uri: &Uri) -> (Endpoint, Option<String>) {
         let own = match Endpoint::of(uri.path()) {
             Endpoint::Health if Query::of(uri).has("upstream") => Endpoint::UpstreamHealth,
@@ -177,8 +177,8 @@ impl Service {
     }
 }
 
-/// The header of a response that says what of the request does not reach the model, or what of the
-/// answer its client does not get.
+/// The response header that lists which parts of the request do not reach the model, and which
+/// parts of the response the client does not receive.
 const NOTES: &str = "x-toolpipe-notes";
 
 /// Adds the headers that all responses have.
@@ -196,7 +196,8 @@ fn add_headers(headers: &mut HeaderMap, id: &str, origin: Option<HeaderValue>) {
     }
 }
 
-/// The key that a client sends: `Authorization: Bearer KEY` or `x-api-key: KEY`.
+/// Returns the key that a client sends as `Authorization: Bearer KEY` or `x-api-key: KEY`, or
+/// `None` if it sends none.
 fn key_of(headers: &HeaderMap) -> Option<&str> {
     let bearer = headers
         .get("authorization")

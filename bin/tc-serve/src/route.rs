@@ -1,4 +1,4 @@
-//! What a path is for, and which paths are passed to the provider as they are.
+//! The endpoints that paths name, and the paths that are forwarded to the provider unchanged.
 
 use crate::front::AnyFront;
 use anyhow::{Result, bail};
@@ -18,16 +18,16 @@ pub(crate) enum Endpoint {
     Metrics,
     /// `/health?upstream`
     UpstreamHealth,
-    /// A path that is passed to the provider as it is. The flag: it takes `GET`, and forms as
-    /// bodies.
+    /// A path that is forwarded to the provider unchanged. The flag says whether it accepts `GET`
+    /// and form bodies.
     Pass(bool),
     /// `/v1/models`
     Models,
     /// `/v1/models/NAME`
     Model,
-    /// The path of a front.
+    /// The path of a client's protocol.
     Answer(AnyFront),
-    /// A path of a user interface's chat, see [`ChatPath`].
+    /// A path for a user interface's chat; see [`ChatPath`].
     Chat(ChatPath),
     /// `/v1/messages/count_tokens`
     CountTokens,
@@ -39,9 +39,9 @@ pub(crate) enum Endpoint {
     Session,
     /// `/v1/sessions/ID/events`
     SessionEvents,
-    /// A path of what is kept, see [`KeptPath`].
+    /// A path for stored responses, conversations and sessions; see [`KeptPath`].
     Kept(KeptPath),
-    /// None of these.
+    /// An unknown path.
     Unknown,
 }
 
@@ -55,7 +55,7 @@ pub(crate) enum ChatPath {
 }
 
 impl ChatPath {
-    /// The path whose last segment this is.
+    /// Returns the path with this last segment, or `None` if there is none.
     pub(crate) fn of(verb: &str) -> Option<ChatPath> {
         match verb {
             "stream" => Some(ChatPath::Stream),
@@ -64,7 +64,7 @@ impl ChatPath {
         }
     }
 
-    /// The methods that it has.
+    /// Returns the methods that the path supports.
     pub(crate) fn methods(self) -> &'static [Method] {
         match self {
             ChatPath::Stream => &[Method::GET],
@@ -73,7 +73,7 @@ impl ChatPath {
     }
 }
 
-/// A path of what is kept.
+/// A path for stored responses, conversations or sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeptPath {
     /// `/v1/responses/ID`
@@ -99,10 +99,11 @@ pub(crate) enum KeptPath {
 }
 
 impl KeptPath {
-    /// What the path of these segments, without a version, is for.
+    /// Returns the endpoint for these path segments without the version, or `None` if there is
+    /// none.
     pub(crate) fn of(segments: &[&str]) -> Option<KeptPath> {
         Some(match *segments {
-            // Of these the service has none of its own.
+            // The service does not implement these itself.
             ["responses", "compact" | "input_tokens"] => return None,
             ["responses", _] => KeptPath::Response,
             ["responses", _, "cancel"] => KeptPath::Cancel,
@@ -118,7 +119,7 @@ impl KeptPath {
         })
     }
 
-    /// The methods that it has.
+    /// Returns the methods that the path supports.
     pub(crate) fn methods(self) -> &'static [Method] {
         match self {
             KeptPath::Response => &[Method::GET, Method::DELETE],
@@ -134,21 +135,21 @@ impl KeptPath {
     }
 }
 
-/// What a person does with a call.
+/// A user's action on a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallVerb {
-    /// Lets it run.
+    /// Allows the call to run.
     Approve,
-    /// Refuses it.
+    /// Denies the call.
     Deny,
-    /// Gives the result of a call that may have run before a crash.
+    /// Supplies the result of a call that may have run before a crash.
     Answer,
-    /// Stops it while it runs.
+    /// Stops the running call.
     Cancel,
 }
 
 impl CallVerb {
-    /// The verb of a path.
+    /// Returns the verb of a path, or `None` for an unknown word.
     pub(crate) fn of(word: &str) -> Option<CallVerb> {
         Some(match word {
             "approve" => CallVerb::Approve,
@@ -161,8 +162,8 @@ impl CallVerb {
 }
 
 impl Endpoint {
-    /// What `path` is for. The prefix `/v1` may be missing, or be there twice: people give a base
-    /// URL with and without it.
+    /// Returns the endpoint of `path`. The prefix `/v1` may be missing or doubled, since users
+    /// write base URLs with and without it.
     pub(crate) fn of(path: &str) -> Endpoint {
         let rest = unversioned(path);
         let segments: Vec<&str> = rest.split('/').skip(1).collect();
@@ -190,7 +191,7 @@ impl Endpoint {
         }
     }
 
-    /// What a client of this path speaks, for the access log.
+    /// Returns the protocol that clients of this path speak, for the access log.
     pub(crate) fn front(self) -> Option<AnyFront> {
         match self {
             Endpoint::Answer(front) => Some(front),
@@ -199,9 +200,9 @@ impl Endpoint {
         }
     }
 
-    /// The API in whose shape errors are written: that of the path, also of a path which only that
-    /// API has elsewhere, such as `/v1/messages/batches`, or that of a client of Anthropic's, which
-    /// names the version of its API.
+    /// Returns the API whose error format to use: the API of the path, even if only that API
+    /// elsewhere has the path, such as `/v1/messages/batches`; or Anthropic's, if the client sends
+    /// the header with the version of Anthropic's API.
     pub(crate) fn front_of_errors(path: &str, headers: &HeaderMap) -> Option<Front> {
         let is_below = |front: &Front| {
             path.split_once(unversioned(front.path()))
@@ -216,7 +217,7 @@ impl Endpoint {
         by_path.or_else(by_header)
     }
 
-    /// Whether a path of `--pass` takes precedence over it. Ollama has `/api/chat`, too.
+    /// Whether a `--pass` path takes precedence over this endpoint. Ollama also has `/api/chat`.
     pub(crate) fn gives_way(self) -> bool {
         matches!(
             self,
@@ -224,7 +225,7 @@ impl Endpoint {
         )
     }
 
-    /// The methods that it has.
+    /// Returns the methods that the endpoint supports.
     pub(crate) fn methods(self) -> &'static [Method] {
         match self {
             Endpoint::Root
@@ -246,19 +247,19 @@ impl Endpoint {
         }
     }
 
-    /// Whether a client has to send a key.
+    /// Whether clients must send a key.
     pub(crate) fn needs_key(self) -> bool {
         !matches!(self, Endpoint::Root | Endpoint::Health | Endpoint::Ready)
     }
 
-    /// Whether the path reports on the service, also while the service is being stopped.
+    /// Whether the path reports on the service, and so answers during shutdown too.
     pub(crate) fn is_about_service(self) -> bool {
         matches!(self, Endpoint::Health | Endpoint::Ready | Endpoint::Metrics)
     }
 }
 
-/// One segment of a path without its version. The first segment has the number 0; a number behind the
-/// last segment gives "".
+/// Returns one segment of a path, not counting the version. Segments are numbered from 0; a number
+/// past the last segment returns "".
 pub(crate) fn segment(path: &str, at: usize) -> &str {
     unversioned(path).split('/').nth(at + 1).unwrap_or_default()
 }
@@ -275,8 +276,8 @@ pub(crate) fn unversioned(path: &str) -> &str {
     rest
 }
 
-/// The paths that every client of a local server needs, as the server has them, and whether they
-/// take `GET`, and forms as bodies. `*` at the end is one segment or more.
+/// The paths that clients of local servers need, as the server spells them, with whether they
+/// accept `GET` and form bodies. A final `*` matches one or more segments.
 const PATHS: [(&str, bool); 7] = [
     ("/v1/embeddings", false),
     ("/v1/completions", false),
@@ -287,15 +288,15 @@ const PATHS: [(&str, bool); 7] = [
     ("/v1/audio/*", true),
 ];
 
-/// The paths that are passed.
+/// The paths that are forwarded.
 #[derive(Clone, Debug)]
 pub(crate) struct PassedPaths(Vec<(String, bool)>);
 
 impl PassedPaths {
-    /// The paths of the table, and those of `--pass`.
+    /// Creates the list from the table and the paths of `--pass`.
     ///
     /// # Errors
-    /// One line for a path that cannot be passed.
+    /// A one-line error for a path that cannot be forwarded.
     pub(crate) fn new(typed: &[String]) -> Result<PassedPaths> {
         let mut paths: Vec<(String, bool)> =
             PATHS.map(|(path, forms)| (path.to_owned(), forms)).into();
@@ -315,8 +316,8 @@ impl PassedPaths {
         Ok(PassedPaths(paths))
     }
 
-    /// The provider's path for that of a client, which may leave out `/v1` or double it; and
-    /// whether it takes `GET` and forms. `None`: it is not passed.
+    /// Returns the provider's path for a client's path, which may omit or double `/v1`, and whether
+    /// the path accepts `GET` and forms. Returns `None` if the path is not forwarded.
     pub(crate) fn find(&self, path: &str) -> Option<(String, bool)> {
         let rest = unversioned(path);
         let (known, forms) = self.0.iter().find(|(known, _)| {
@@ -331,8 +332,8 @@ impl PassedPaths {
     }
 }
 
-/// Whether these segments lead nowhere else, however a server reads them: no `..`, no sign that is
-/// encoded, no empty one.
+/// Whether the segments mean the same to every server: they contain no `..`, no percent-encoding
+/// and no empty segment.
 fn is_safe(segments: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:@".contains(&byte);
     segments

@@ -1,4 +1,4 @@
-//! The service: what listens, the connections, and the end.
+//! Runs the service: listens, serves connections and shuts down.
 
 mod connection;
 mod listener;
@@ -32,10 +32,11 @@ use tokio::io::{AsyncReadExt as _, Interest};
 use tokio::net::UnixStream;
 use tokio::task::LocalSet;
 
-/// Serves until a signal comes.
+/// Serves until a signal arrives.
 ///
 /// # Errors
-/// One line for an address that cannot be listened on, and for options of the source.
+/// A one-line error for an address that cannot be listened on, and for invalid options of the
+/// source.
 pub(crate) fn serve(settings: &ServeSettings, configured: &Configured) -> Result<Status> {
     listener::raise_descriptor_limit();
     stdio::check_descriptors(16)?;
@@ -44,7 +45,7 @@ pub(crate) fn serve(settings: &ServeSettings, configured: &Configured) -> Result
         .build()
         .map_err(Failure::limit("the runtime cannot be started"))?;
     let signal = LocalSet::new().block_on(&runtime, run(settings, configured))?;
-    // Work in other threads, such as a lookup of a name, must not delay the end.
+    // Work on other threads, such as a name lookup, must not delay the shutdown.
     runtime.shutdown_timeout(Duration::from_millis(100));
     Ok(Status::Signal(signal))
 }
@@ -88,7 +89,8 @@ async fn run(settings: &ServeSettings, configured: &Configured) -> Result<i32> {
     service.go_on();
     let connections = || Connections::new(Rc::clone(&service), args.limits, ending.clone());
     let mut open = connections();
-    // Where no file has keys, SIGHUP ends the process, as it does when its terminal closes.
+    // If no keys come from files, SIGHUP keeps its default: it ends the process, such as when its
+    // terminal closes.
     let hangups = service
         .has_key_files()
         .then(stdio::hangups)
@@ -107,8 +109,8 @@ async fn run(settings: &ServeSettings, configured: &Configured) -> Result<i32> {
         () = open.accept(&listener) => unreachable!("connections are accepted until a signal comes"),
     };
     ending.begin();
-    // While answers are open, new requests get 503 `shutting_down`, and `/ready` is answered. The end
-    // of the service does not wait for the connections of such requests.
+    // While responses are open, new requests get 503 `shutting_down`, and `/ready` still answers.
+    // The shutdown does not wait for the connections of such requests.
     let mut late = connections();
     let answered = async {
         open.wait().await;
@@ -126,15 +128,15 @@ async fn run(settings: &ServeSettings, configured: &Configured) -> Result<i32> {
     if !are_answered {
         ending.cut();
         if let Some(sessions) = &sessions {
-            // What is left to write is the end of each response.
+            // Only the end of each response remains to be written.
             let _ = tokio::time::timeout(Duration::from_secs(1), sessions.idle()).await;
         }
-        // What is left to write is an error a stream. A client that does not take even that is not
-        // waited for.
+        // Only one error per stream remains to be written. A client that does not read even that is
+        // not waited for.
         let _ = tokio::time::timeout(Duration::from_secs(1), open.wait()).await;
     }
     open.close().await;
-    // Commands end within their grace, and are killed after it.
+    // Commands have their grace period to exit, and are then killed.
     let _ = tokio::time::timeout(grace + Duration::from_secs(2), service.ended()).await;
     log.iter().for_each(log::LogLines::flush);
     traces.iter().for_each(TraceFile::flush);
@@ -142,26 +144,26 @@ async fn run(settings: &ServeSettings, configured: &Configured) -> Result<i32> {
     Ok(signal)
 }
 
-/// The file of `--otlp-file`.
+/// Opens the file set with `--otlp-file`. Returns `None` if the option is absent.
 ///
 /// # Errors
-/// One line for a file that cannot be opened.
+/// A one-line error if the file cannot be opened.
 fn traces(settings: &ServeSettings, notices: &Notices) -> Result<Option<TraceFile>> {
     let service = &settings.args.service;
     let open = |path| TraceFile::open(path, notices);
     service.otlp_file.as_deref().map(open).transpose()
 }
 
-/// The metrics of the service.
+/// Creates the metrics of the service.
 fn metrics(tools: Option<&ServiceTools>) -> ServiceMetrics {
     let tools = tools.into_iter().flat_map(|tools| tools.list.names());
     ServiceMetrics::new(AnyFront::all().map(AnyFront::name), tools)
 }
 
-/// The folder of the sessions, if answers are kept.
+/// Opens the folder of the sessions. Returns `None` if responses are not stored.
 ///
 /// # Errors
-/// One line for a folder that cannot be used.
+/// A one-line error for an unusable folder.
 fn sessions(
     settings: &ServeSettings,
     budget: &MemoryBudget,
@@ -179,7 +181,7 @@ fn sessions(
     ))))
 }
 
-/// Tells those who follow sessions what changes.
+/// Notifies followers of changed sessions.
 async fn watch(sessions: Option<&Sessions>) -> StoreError {
     match sessions {
         Some(sessions) => sessions.watch().await,
@@ -187,7 +189,7 @@ async fn watch(sessions: Option<&Sessions>) -> StoreError {
     }
 }
 
-/// Reads the files of keys again with each byte of `hangups`.
+/// Reads the key files again for each byte of `hangups`.
 async fn read_keys(service: &Service, hangups: Option<UnixStream>, notices: &Notices) -> Failure {
     let Some(mut hangups) = hangups else {
         return std::future::pending().await;
@@ -200,10 +202,10 @@ async fn read_keys(service: &Service, hangups: Option<UnixStream>, notices: &Not
     }
 }
 
-/// What failed where a signal cannot be waited for.
+/// The error context for signals that cannot be waited for.
 const UNWATCHED: &str = "signals cannot be watched";
 
-/// Waits for a signal.
+/// Waits for a signal, and returns its number.
 async fn signalled(signals: &StopSignals) -> Result<i32, Failure> {
     use std::os::fd::AsFd as _;
     let limit = Failure::limit(UNWATCHED);
@@ -217,7 +219,8 @@ async fn signalled(signals: &StopSignals) -> Result<i32, Failure> {
     }
 }
 
-/// Prints the address on standard output, and notes on standard error how clients are set up.
+/// Prints the address on standard output, and instructions for setting up clients on standard
+/// error.
 ///
 /// # Errors
 /// Failures of standard output.
@@ -229,7 +232,7 @@ fn print(settings: &ServeSettings, address: &str, notices: &Notices) -> Result<(
         key,
         text: &text,
     });
-    // Who reads the address finds the rest there.
+    // Flush first, so that a reader of the address finds the notices already written.
     notices.flush();
     let mut out = stdio::Output::new();
     out.put(format!("{address}\n").as_bytes())?;
@@ -255,22 +258,23 @@ fn text(settings: &ServeSettings, address: &str) -> String {
     }
     text += &clients(address, key, has_keys);
     if settings.has_page() {
-        // A fragment is not sent to any server. The page takes the key out of the address.
+        // A URL fragment is not sent to any server. The page removes the key from the address bar.
         let fragment = made.map(|key| format!("#key={key}")).unwrap_or_default();
         let _ = writeln!(text, "  Page            {address}/{fragment}");
     }
     text
 }
 
-/// How each client is set up, a line each; [the page of the service](../../../docs/serve.md) has the
-/// same lines.
+/// Returns how to set up each client, one line each. [The documentation
+/// page](../../../docs/serve.md) contains the same lines.
 fn clients(address: &str, key: &str, has_keys: bool) -> String {
     let mut header = String::new();
     let mut variable = String::new();
     let mut name = "";
     if has_keys {
         header = format!(" -H 'authorization: Bearer {key}'");
-        // In the environment, since all users of the machine can read the arguments of a process.
+        // The key is passed in the environment, since all users of the machine can read a process's
+        // arguments.
         variable = format!("TC_SERVE_KEY={key} ");
         name = ",env_key=\"TC_SERVE_KEY\"";
     }
@@ -301,18 +305,18 @@ mod tests {
             page.contains(&format!("```text\n{lines}```\n")),
             "docs/serve.md lacks:\n{lines}"
         );
-        // What the page says more of a client is under the same name.
+        // The page lists more details of a client under the same name.
         for line in lines.lines().skip(1) {
             let name = line.trim_start().split("  ").next().unwrap_or_default();
             assert!(page.contains(&format!("\n| {name} | ")), "{name}");
         }
-        // The lines of a file mean what the line for a shell does.
+        // The lines for a file are equivalent to the shell command.
         let of_file = page
             .lines()
             .find(|line| line.starts_with("model_providers.toolpipe = "))
             .map(|line| line.replace(' ', ""));
         assert!(of_file.is_some_and(|of_file| lines.contains(&of_file)));
-        // A key is nowhere in the arguments of a process.
+        // A key must never appear in the arguments of a process.
         let with_key = clients(address, "SECRET", true);
         let codex = with_key.lines().find(|line| line.starts_with("  Codex "));
         let arguments = codex

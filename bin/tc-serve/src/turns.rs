@@ -1,11 +1,11 @@
-//! The turns of a loop as one answer.
+//! Joins the turns of a loop into one response.
 //!
 //! A command may ask its model many times and run tools in between, as a loop with `tool-exec`
-//! does, and so does the service itself with `--tools`. The events are a stream for each turn; a
-//! client gets one answer ([`StepMode`]). A call of a tool that the client's request names is the
-//! client's, and goes out while it is written, unless the turn is held. Any other call is the
-//! loop's. That of a command waits: it is dropped once a result or another turn shows that the
-//! command has dealt with it, and is handed on at the end if nothing has.
+//! does; the service itself does so with `--tools`. The events form one stream per turn, but a
+//! client gets a single response ([`StepMode`]). A call of a tool that the client's request names
+//! belongs to the client, and is written as it arrives unless the turn is held back. Every other
+//! call belongs to the loop. A command's call is held back: it is dropped once a result or another
+//! turn shows that the command has handled it, and is passed to the client at the end otherwise.
 
 use api::Encoder;
 use event::payload::{
@@ -15,38 +15,38 @@ use event::payload::{
 use event::{Event, Kind, Scanner, Text};
 use std::collections::HashSet;
 
-/// What the client gets of the turns before the last.
+/// What the client sees of the turns before the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StepMode {
-    /// The text of all turns: the answer of a command.
+    /// The text of all turns; used for the response of a command.
     #[default]
     Joined,
-    /// The text of all turns, and each call of the loop with its result. `has_items`: the client's
-    /// API shows a call between two texts, which need no empty line between them then.
+    /// The text of all turns, and each call of the loop with its result. `has_items` is true if the
+    /// client's API shows a call between two texts, which then need no empty line between them.
     Shown { has_items: bool },
-    /// Nothing: the answer is that of the last turn. What a turn writes is held until its end shows
-    /// whether the turn is the last. Calls that wait for a person are part of the answer.
+    /// Nothing: only the last turn is the response. A turn's output is held back until its end
+    /// shows whether it is the last turn. Calls that wait for approval are part of the response.
     Hidden,
 }
 
-/// One event of the one answer.
+/// One event of the joined response.
 #[derive(Clone, Copy, Debug)]
 pub enum TurnEvent<'e> {
-    /// What the model says, and calls of the client.
+    /// The model's output, and the client's calls.
     Answer(&'e Event<'e>),
-    /// Of a call that the loop runs.
+    /// An event of a call that the loop runs.
     Step(&'e Event<'e>),
 }
 
 impl<'e> TurnEvent<'e> {
-    /// The event itself.
+    /// Returns the event itself.
     pub fn event(self) -> &'e Event<'e> {
         match self {
             TurnEvent::Answer(event) | TurnEvent::Step(event) => event,
         }
     }
 
-    /// Writes the event into the answer.
+    /// Writes the event into the response.
     pub fn write(self, encoder: &mut Encoder, out: &mut Vec<u8>) {
         match self {
             TurnEvent::Answer(event) => encoder.push(event, out),
@@ -55,56 +55,56 @@ impl<'e> TurnEvent<'e> {
     }
 }
 
-/// Takes the events of the one answer.
+/// Receives the events of the joined response.
 pub(crate) type TakeEvent<'t> = dyn FnMut(TurnEvent<'_>) + 't;
 
-/// The turns of a loop as one answer.
+/// Joins the turns of a loop into one response.
 #[derive(Debug, Default)]
 pub struct Turns {
     mode: StepMode,
     /// The tools that the client's request names.
     tools: HashSet<String>,
-    /// The calls that wait.
+    /// The calls held back until something handles them.
     waiting: Vec<WaitingCall>,
-    /// The ids of the client's calls that were handed on.
+    /// The ids of the client's calls that were passed on.
     handed: HashSet<String>,
-    /// How the last turn ended; `None` while one is open.
+    /// Why the last turn ended; `None` while a turn is open.
     end: Option<FinishReason>,
     has_started: bool,
-    /// Whether the open turn, or one before it, wrote text.
+    /// Whether the open turn or an earlier one wrote text.
     has_text: bool,
-    /// Whether a later turn has begun since the last text.
+    /// Whether another turn has started since the last text.
     needs_break: bool,
-    /// The counts of the turns that have ended, and of the open one.
+    /// The counts of the ended turns (`stats`) and of the open turn (`turn_stats`).
     stats: Option<SessionStats>,
     turn_stats: Option<SessionStats>,
     is_done: bool,
-    /// The events of the open turn that are held.
+    /// The events of the open turn that are held back.
     held: Vec<String>,
-    /// The results of calls that wait for a person, by [`StepMode::Hidden`].
+    /// The results of calls that wait for approval, in [`StepMode::Hidden`].
     pending: Vec<WaitingCall>,
-    /// The open turn has a call of the loop.
+    /// Whether the open turn has a call of the loop.
     has_own: bool,
-    /// A call was shown since the last text.
+    /// Whether a call was shown since the last text.
     has_item: bool,
 }
 
-/// A call that the command may deal with itself.
+/// A call that the command may handle itself.
 #[derive(Debug)]
 struct WaitingCall {
     id: String,
-    /// The event.
+    /// The event line.
     line: String,
 }
 
 impl Turns {
-    /// The same turns with steps in this mode.
+    /// Returns the same turns with steps shown in this mode.
     #[must_use]
     pub fn with_steps(self, mode: StepMode) -> Turns {
         Turns { mode, ..self }
     }
 
-    /// The turns of a command that answers a request with these tools.
+    /// Creates the turns of a command that answers a request with these tools.
     pub fn new<'n>(tools: impl IntoIterator<Item = &'n str>) -> Turns {
         Turns {
             tools: tools.into_iter().map(str::to_owned).collect(),
@@ -117,12 +117,12 @@ impl Turns {
         self.mode == StepMode::Hidden
     }
 
-    /// Whether the last turn has ended, and not as failed.
+    /// Whether the last turn has ended successfully.
     pub fn is_whole(&self) -> bool {
         self.is_done || self.end.is_some()
     }
 
-    /// Takes the next event of any turn.
+    /// Processes the next event of any turn.
     pub fn push(&mut self, event: &Event<'_>, take: &mut TakeEvent<'_>) {
         if self.is_done {
             return;
@@ -164,7 +164,7 @@ impl Turns {
                         self.settle(|other| Some(other) == id.as_deref());
                     }
                 });
-                // The fronts read none; who reads events gets the last one of the model.
+                // Encoders ignore these events; clients that read events get the model's last one.
                 if self.hides() && message.is_of("assistant") {
                     self.say(event, take);
                 }
@@ -193,15 +193,15 @@ impl Turns {
             | Kind::ServerItem
             | Kind::Warning => self.say(event, take),
             Kind::Error | Kind::Response | Kind::Request => take(TurnEvent::Answer(event)),
-            // These are of the calls in the middle.
+            // These events concern the hidden calls between turns.
             Kind::Approval | Kind::ToolUse | Kind::ToolProgress if self.hides() => {}
-            // The fronts read none of these; who reads events gets those of the last turn.
+            // Encoders ignore all of these; clients that read events get those of the last turn.
             _ if self.hides() => self.say(event, take),
             _ => take(TurnEvent::Answer(event)),
         }
     }
 
-    /// Hands on an event of what the model says, or holds it.
+    /// Passes on an event of the model's output, or holds it back.
     fn say(&mut self, event: &Event<'_>, take: &mut TakeEvent<'_>) {
         if self.hides() {
             return self.held.push(event.raw().into_owned());
@@ -209,7 +209,7 @@ impl Turns {
         self.hand_on(event, take);
     }
 
-    /// Hands on an event of what the model says, with empty lines between the texts of two turns.
+    /// Passes on an event of the model's output, with an empty line between the texts of two turns.
     fn hand_on(&mut self, event: &Event<'_>, take: &mut TakeEvent<'_>) {
         if event.kind() == Kind::ContentDelta && !ContentDelta::read(event).text.is_empty() {
             let has_item = std::mem::take(&mut self.has_item);
@@ -221,7 +221,7 @@ impl Turns {
         take(TurnEvent::Answer(event));
     }
 
-    /// Shows an event of a call of the loop, where steps are shown.
+    /// Passes on an event of a call of the loop, if steps are shown.
     fn show(&mut self, event: &Event<'_>, take: &mut TakeEvent<'_>) {
         self.has_own = true;
         if let StepMode::Shown { has_items } = self.mode {
@@ -230,7 +230,7 @@ impl Turns {
         }
     }
 
-    /// Hands on what is held.
+    /// Passes on the events that were held back.
     fn release(&mut self, take: &mut TakeEvent<'_>) {
         let mut scanner = Scanner::default();
         for line in std::mem::take(&mut self.held) {
@@ -240,8 +240,8 @@ impl Turns {
         }
     }
 
-    /// Handles the end of the events. An answer whose last turn has not ended stays open, and so is
-    /// cut.
+    /// Handles the end of the events. A response whose last turn has not ended stays open, and so
+    /// counts as cut off.
     pub fn finish(&mut self, take: &mut TakeEvent<'_>) {
         let Some(reason) = self.end.filter(|_| !self.is_done) else {
             return;
@@ -254,7 +254,7 @@ impl Turns {
             let stats = Payload::SessionStats(stats);
             take(TurnEvent::Answer(&Event::of(&stats, None, 0, None)));
         }
-        // The calls of the last turn were dealt with, so none are left for the client.
+        // All calls of the last turn were handled, so none are left for the client.
         let is_answer = reason == FinishReason::ToolCalls && self.handed.is_empty();
         let finish_reason = if is_answer {
             FinishReason::Stop
@@ -268,8 +268,8 @@ impl Turns {
         take(TurnEvent::Answer(&Event::of(&end.into(), None, 0, None)));
     }
 
-    /// Hands on the calls that nothing has dealt with: those of a command to the client, those of
-    /// the service that wait for a person as steps.
+    /// Passes on the calls that nothing has handled: a command's calls go to the client, and the
+    /// service's calls that wait for approval are shown as steps.
     fn leave(&mut self, take: &mut TakeEvent<'_>) {
         let mut scanner = Scanner::default();
         for call in self.waiting.drain(..) {
@@ -288,12 +288,14 @@ impl Turns {
         }
     }
 
-    /// Whether a call is the client's: one of it was handed on before, or its tool is the client's.
+    /// Whether a call is the client's: an event of it was passed on before, or its tool is the
+    /// client's.
     fn is_of_client(&self, id: &str, name: Option<Text<'_>>) -> bool {
         self.handed.contains(id) || name.is_some_and(|name| self.tools.contains(&*name.str()))
     }
 
-    /// Drops the calls whose id `is_settled`: the command has dealt with them.
+    /// Drops the calls for which `is_settled` returns true for the id, because the command has
+    /// handled them.
     fn settle(&mut self, is_settled: impl Fn(&str) -> bool) {
         for list in [&mut self.waiting, &mut self.pending] {
             list.retain(|call| !is_settled(&call.id));
@@ -305,7 +307,8 @@ impl Turns {
             return take(TurnEvent::Answer(event));
         }
         if !self.handed.is_empty() {
-            // The client has calls to answer, so the answer ends with the turn that has them.
+            // The client has calls to answer, so the response ends with the turn that contains
+            // them.
             return self.finish(take);
         }
         self.settle(|_| true);
@@ -316,7 +319,7 @@ impl Turns {
         self.count();
     }
 
-    /// Takes a whole call: the client's is handed on, and any other waits.
+    /// Processes a complete call: passes on the client's calls, and holds back all others.
     fn call(&mut self, event: &Event<'_>, take: &mut TakeEvent<'_>) {
         let call = ToolCall::read(event);
         let id = call.tool_id.str().into_owned();
@@ -367,14 +370,14 @@ impl Turns {
         }
     }
 
-    /// Takes the counts of the open turn. Of a count that comes again the last holds; what counts
-    /// no tokens, as tool-exec's, changes none.
+    /// Records the counts of the open turn. If a count is repeated, the last one wins. Statistics
+    /// without tokens, such as tool-exec's, change nothing.
     fn take_stats(&mut self, stats: &SessionStats) {
         let turn = self.turn_stats.get_or_insert_default();
         turn.update(stats);
     }
 
-    /// Adds the counts of the turn that has ended.
+    /// Adds the counts of the turn that just ended.
     fn count(&mut self) {
         let Some(turn) = self.turn_stats.take() else {
             return;
@@ -384,7 +387,7 @@ impl Turns {
     }
 }
 
-/// Hands on `text` as a piece of the answer.
+/// Passes on `text` as a piece of the response.
 fn take_text(text: &str, choice: u32, take: &mut TakeEvent<'_>) {
     let text = ContentDelta {
         text: text.into(),
@@ -402,12 +405,12 @@ fn take_text(text: &str, choice: u32, take: &mut TakeEvent<'_>) {
 mod tests {
     use super::*;
 
-    /// The lines of the one answer.
+    /// Returns the lines of the joined response.
     fn one(tools: &[&str], lines: &[&str]) -> Vec<String> {
         of(StepMode::Joined, tools, lines)
     }
 
-    /// The lines of the one answer in a mode; `+` stands before a step.
+    /// Returns the lines of the joined response in a mode, with `+` before each step.
     fn of(mode: StepMode, tools: &[&str], lines: &[&str]) -> Vec<String> {
         let mut turns = Turns::new(tools.iter().copied()).with_steps(mode);
         let mut scanner = Scanner::default();

@@ -1,4 +1,4 @@
-//! The body of a request.
+//! Reads and parses the body of a request.
 
 use super::response::Refusal;
 use crate::args::LimitArgs;
@@ -10,17 +10,18 @@ use http_body_util::BodyExt;
 use hyper::body::{Bytes, Incoming};
 use hyper::{HeaderMap, Request};
 
-/// The type of most bodies.
+/// The media type of most bodies.
 pub(super) const ONLY_JSON: &[&str] = &[JSON];
 
-/// The types of a body that may hold files.
+/// The media types of bodies that may contain files.
 pub(super) const FORMS: &[&str] = &[JSON, "multipart/form-data"];
 
-/// Reads the body of a request, which has to be of one of these types.
+/// Reads the body of a request, which must have one of the media types `kinds`.
 ///
 /// # Errors
-/// 415 for another type: a page can send those of forms without asking first. 413 and 408 for one
-/// that is too long or too slow, 400 for one that is cut, 503 where `share` finds no room for it.
+/// 415 for another type, because web pages can send form types without a preflight; 413 for a body
+/// that is too long, 408 for one that is too slow, 400 for one that is cut off, and 503 if `share`
+/// has no room for it.
 pub(super) async fn read(
     request: Request<Incoming>,
     types: &[&str],
@@ -52,8 +53,8 @@ pub(super) async fn read(
     }
 }
 
-/// Reads a body to its end. Its pieces are copied together: each of them may be a byte of a large
-/// block.
+/// Reads a body to its end. Its pieces are copied into one buffer, since each piece may be one byte
+/// that keeps a large block alive.
 async fn whole(
     mut body: Incoming,
     length: usize,
@@ -61,8 +62,8 @@ async fn whole(
     share: &mut Share,
 ) -> Result<Bytes, Refusal> {
     let mut bytes = Vec::new();
-    // Memory that nothing was written to costs nothing, so a client that announces more than it
-    // sends takes none. An error is one of the first byte, too.
+    // Reserved memory costs nothing until it is written, so a client cannot claim memory just by
+    // announcing a long body. A failed reservation is reported when the first bytes are stored.
     let _ = bytes.try_reserve_exact(length);
     while let Some(frame) = body.frame().await {
         let message = "the body was cut, or its chunks are not valid";
@@ -79,13 +80,12 @@ async fn whole(
     Ok(bytes.into())
 }
 
-/// Parses the body of a request of `front`. A large body is parsed in another thread, so that no other
-/// request waits for it. `share` keeps from now on what is made of it, and the
-/// request to a provider that is made of that.
+/// Parses the body of a request in the protocol `front`. A large body is parsed on another thread,
+/// so that other requests do not wait. From now on `share` accounts for the parsed request and for
+/// the request to a provider built from it.
 ///
 /// # Errors
-/// 400 for a body that is not a request, 413 for one of too many values, 503 where `share` finds no
-/// room.
+/// 400 for an invalid request, 413 for one with too many values, and 503 if `share` has no room.
 pub(super) async fn inbound(
     front: AnyFront,
     body: &Bytes,
@@ -103,7 +103,7 @@ pub(super) async fn inbound(
     read.map_err(refused)
 }
 
-/// The refusal of a request with this error.
+/// Returns the refusal for a request with this error.
 pub(super) fn refused(error: InboundError) -> Refusal {
     let (status, code) = match &error {
         InboundError::TooMany => (413, "body_too_long"),
@@ -115,7 +115,7 @@ pub(super) fn refused(error: InboundError) -> Refusal {
     refusal
 }
 
-/// The bytes that are read without another thread, which takes a millisecond at most.
+/// The largest body in bytes that is parsed on this thread, which takes at most a millisecond.
 const AT_ONCE: usize = 64 << 10;
 
 fn too_long(limits: &LimitArgs) -> Refusal {

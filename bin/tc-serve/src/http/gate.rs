@@ -1,6 +1,6 @@
-//! Who may ask at all: the Host and the Origin of a request. A page that somebody visits must not
-//! be able to ask a server on their machine, by no name that it gives to its own server (DNS
-//! rebinding, <https://en.wikipedia.org/wiki/DNS_rebinding>).
+//! Checks the Host and Origin headers of requests. A web page that a user visits must not be able
+//! to send requests to a server on the user's machine, whatever name the page gives to its own
+//! server (DNS rebinding, <https://en.wikipedia.org/wiki/DNS_rebinding>).
 
 use super::response::{Content, Refusal, ResponseBody};
 use crate::route::Endpoint;
@@ -10,24 +10,24 @@ use hyper::http::uri::Authority;
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use std::net::IpAddr;
 
-/// Who may ask at all.
+/// The hosts and origins whose requests are accepted.
 #[derive(Clone, Debug)]
 pub(super) struct Gate {
     hosts: Vec<String>,
     origins: Vec<String>,
 }
 
-/// What the gate found out about a request that it lets pass.
+/// What the gate determined about an accepted request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pass {
-    /// The other origin whose page asks.
+    /// The page's origin, if a page of another origin sent the request.
     pub origin: Option<HeaderValue>,
-    /// Whether a browser asks only whether it may ask.
+    /// Whether the request is a browser's CORS preflight.
     pub is_preflight: bool,
 }
 
 impl Gate {
-    /// A gate for these further hosts, and origins in lower case.
+    /// Creates a gate that also accepts these hosts and these lowercase origins.
     pub(super) fn new(hosts: &[String], origins: &[String]) -> Gate {
         Gate {
             hosts: hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
@@ -35,11 +35,11 @@ impl Gate {
         }
     }
 
-    /// Checks a request to the address `local`; `None` is a socket in the file system, which no
-    /// page can open.
+    /// Checks a request to the address `local`. `None` means a Unix socket, which no web page can
+    /// open.
     ///
     /// # Errors
-    /// Status 403.
+    /// A refusal with status 403.
     pub(super) fn check<B>(
         &self,
         request: &Request<B>,
@@ -78,14 +78,15 @@ impl Gate {
         })
     }
 
-    /// The other origin whose page asks; `None` for a page of this server, and for no page.
+    /// Returns the origin of the page that sent the request, or `None` for a page of this server
+    /// and for a client that is not a page.
     fn origin(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, Refusal> {
         let refusal = |message| Err(Refusal::new(403, "origin_not_allowed", message));
         let mut origins = headers.get_all("origin").iter();
         let Some(origin) = origins.next() else {
             return Ok(None);
         };
-        // A proxy that adds one hides which page asks.
+        // A proxy that adds a second Origin hides which page sent the request.
         if origins.next().is_some() {
             return refusal("the request has several origins");
         }
@@ -122,7 +123,7 @@ impl Gate {
             .parse::<IpAddr>()
             .ok();
         matches!(name, "localhost" | "127.0.0.1" | "[::1]")
-            // A page cannot give an address of its own to a number.
+            // DNS rebinding does not work with an IP address as host.
             || address.is_some_and(|address| address.to_canonical() == local.to_canonical())
             || self.hosts.iter().any(|known| known == name || *known == host)
     }
@@ -133,7 +134,7 @@ fn hosts(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     hosts.map(|host| host.to_str().unwrap_or_default())
 }
 
-/// Whether `origin` is a page of the server that a request asks as `host`.
+/// Whether `origin` is a page of the server that the request addresses as `host`.
 fn is_own(origin: &str, host: &str) -> bool {
     let name = origin
         .strip_prefix("http://")
@@ -141,7 +142,7 @@ fn is_own(origin: &str, host: &str) -> bool {
     name.is_some_and(|name| !name.is_empty() && name.eq_ignore_ascii_case(host))
 }
 
-/// The response to a browser that asks whether a page may ask.
+/// Returns the response to a CORS preflight.
 pub(super) fn preflight(headers: &HeaderMap) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::new(Content::Whole(Bytes::new())));
     *response.status_mut() = StatusCode::NO_CONTENT;
@@ -163,7 +164,7 @@ pub(super) fn preflight(headers: &HeaderMap) -> Response<ResponseBody> {
     response
 }
 
-/// Lets the page of `origin` read a response.
+/// Allows the page of `origin` to read a response.
 pub(super) fn allow(headers: &mut HeaderMap, origin: HeaderValue) {
     headers.insert("access-control-allow-origin", origin);
     headers.insert("vary", HeaderValue::from_static("origin"));

@@ -1,6 +1,5 @@
-//! What a client may do with answers that are kept: read them again, follow them, cancel and delete
-//! them, and list what went into them. Source of the shapes: OpenAI's
-//! <https://platform.openai.com/docs/api-reference/responses>.
+//! Operations on stored responses: read, follow, cancel and delete them, and list their input.
+//! Source of the formats: OpenAI's <https://platform.openai.com/docs/api-reference/responses>.
 
 use super::body;
 use super::query::Query;
@@ -21,25 +20,25 @@ use serde_json::{Map, Value, json};
 use std::rc::Rc;
 use store::{SessionId, StoreError};
 
-/// A request about what is kept.
+/// A request about a stored response or conversation.
 pub(super) struct AskedFor {
-    /// The sessions.
+    /// The sessions that store them.
     pub sessions: Rc<Sessions>,
-    /// The hash of the client's key.
+    /// The hash of the client's key; `None` if no key is required.
     pub key: Option<String>,
-    /// The segment that names a response or a conversation.
+    /// The path segment that names a response or a conversation.
     pub id: String,
-    /// The segment that names an item.
+    /// The path segment that names an item.
     pub item: String,
-    /// The address.
+    /// The request's URI.
     uri: Uri,
 }
 
 impl Service {
-    /// Answers a request about what is kept.
+    /// Answers a request about a stored response or conversation.
     ///
     /// # Errors
-    /// 404 for what is not there, and likewise for what is another key's.
+    /// 404 if it does not exist or belongs to another key.
     pub(super) async fn kept(
         self: &Rc<Self>,
         request: Request<Incoming>,
@@ -99,7 +98,7 @@ impl Service {
         }
     }
 
-    /// The body of a request, which is a JSON object.
+    /// Reads the body of a request, which must be a JSON object.
     pub(super) async fn object(
         &self,
         request: Request<Incoming>,
@@ -115,7 +114,8 @@ impl Service {
         })
     }
 
-    /// A response as an object, or as a stream from its beginning or behind `starting_after`.
+    /// Returns a response as an object, or as a stream from its start or from the event after
+    /// `starting_after`.
     async fn response(
         self: &Rc<Self>,
         asked: &AskedFor,
@@ -155,7 +155,7 @@ impl Service {
         self.respond_with(view, is_stream, exchange).await
     }
 
-    /// The response object as far as its answer is written before the offset `end`.
+    /// Returns the response object for what was written before the offset `end`.
     pub(super) async fn so_far(
         &self,
         sessions: &Sessions,
@@ -176,7 +176,7 @@ impl Service {
         read.map_err(|error| Named::Response.refuse(error))?;
         let read = sessions.read_events(stored.id.session, place, |event, _| {
             pipe.push(event);
-            // What the client gets is the object at the end.
+            // The client gets only the object at the end, so the streamed bytes are discarded.
             drop(pipe.take());
         });
         read.await.map_err(|error| Named::Response.refuse(error))?;
@@ -187,7 +187,8 @@ impl Service {
             .ok_or_else(|| Named::Response.unknown())
     }
 
-    /// Cancels a response, and returns it as it is then. One that has ended stays as it is.
+    /// Cancels a response, and returns its state afterwards. A response that has ended is
+    /// unchanged.
     async fn cancel(
         self: &Rc<Self>,
         asked: &AskedFor,
@@ -199,7 +200,7 @@ impl Service {
             running.cancel(&self.client_name(admitted.key));
             running.ended().await;
         } else if outline.status.is_none() {
-            // Another process makes it, and cannot be asked.
+            // Another process produces the response, and cannot be told to cancel it.
             return Err(Named::Response.refuse(PlaceError::Busy(None)));
         }
         self.response(asked, exchange).await
@@ -207,8 +208,8 @@ impl Service {
 }
 
 impl AskedFor {
-    /// The response that the path names. One that a service which was killed has left without its
-    /// end is ended here.
+    /// Returns the response that the path names. If a killed service left it unfinished, it is
+    /// ended here.
     fn find(&self) -> Result<(ResponseId, ResponseOutline), Refusal> {
         let bare = self
             .id
@@ -226,7 +227,7 @@ impl AskedFor {
         };
         if is_left(&outline) {
             match sessions.write(id.session, key) {
-                // Another process makes it.
+                // Another process produces the response.
                 Err(PlaceError::Busy(_)) => {}
                 written => outline = written.map_err(|error| Named::Response.refuse(error))?.1,
             }
@@ -237,14 +238,14 @@ impl AskedFor {
         Ok((id, known.clone()))
     }
 
-    /// The response `id`, if it is made now.
+    /// Returns the response `id` if it is in progress, else `None`.
     fn running(&self, id: ResponseId) -> Option<Rc<crate::sessions::RunningResponse>> {
         let session = self.sessions.live(id.session);
         let running = session.running.borrow().clone();
         running.filter(|running| running.id == id)
     }
 
-    /// Hides a response from all further requests.
+    /// Deletes a response by hiding it from all later requests.
     fn delete_response(&self) -> Result<Response<ResponseBody>, Refusal> {
         let (id, _) = self.find()?;
         let name = id.to_string();
@@ -263,7 +264,7 @@ impl AskedFor {
         ))
     }
 
-    /// The messages of a response's request, as items.
+    /// Returns the messages of a response's request as items.
     async fn input_items(&self) -> Result<Response<ResponseBody>, Refusal> {
         let (id, _) = self.find()?;
         let outline = self.sessions.outline(id.session);
@@ -288,10 +289,10 @@ impl AskedFor {
         ))
     }
 
-    /// The page that the query asks for: `limit`, `order` and `after`.
+    /// Returns the page that the query selects with `limit`, `order` and `after`.
     ///
     /// # Errors
-    /// 400 for a value that has no meaning.
+    /// 400 for an invalid value.
     pub(super) fn asked_page(&self) -> Result<ItemsPage<'_>, Refusal> {
         let query = Query::of(&self.uri);
         Ok(ItemsPage {
@@ -305,11 +306,11 @@ impl AskedFor {
         })
     }
 
-    /// One page of a list.
+    /// Returns one page of a list.
     ///
     /// # Errors
-    /// As [`AskedFor::asked_page`]. An unknown `after` is one: a client that goes from page to page
-    /// would begin again at the first.
+    /// As [`AskedFor::asked_page`]. An unknown `after` is also an error, since otherwise a client
+    /// that pages through the list would start again at the first page.
     fn page(&self, mut items: Vec<Value>) -> Result<Response<ResponseBody>, Refusal> {
         let page = self.asked_page()?;
         if !page.is_up {
@@ -328,22 +329,22 @@ impl AskedFor {
     }
 }
 
-/// The page of a list that a client asks for.
+/// The page of a list that a client requests.
 pub(super) struct ItemsPage<'q> {
-    /// How many items it has at most.
+    /// The most items on the page.
     pub limit: usize,
-    /// Whether the oldest item comes first.
+    /// Whether the items are in ascending order, oldest first.
     pub is_up: bool,
-    /// The id of the item behind which the page begins.
+    /// The id of the item after which the page starts; `None` for the first page.
     pub after: Option<&'q str>,
 }
 
-/// The refusal of a page behind an item that the list does not have.
+/// Returns the refusal for a page after an item that is not in the list.
 pub(super) fn no_such_item() -> Refusal {
     member("after", "the list has no such item")
 }
 
-/// These items as a list.
+/// Returns a response with these items as a list.
 pub(super) fn list(items: &[Value], has_more: bool) -> Response<ResponseBody> {
     let [first, last] =
         [items.first(), items.last()].map(|item| item.and_then(|item| item.get("id")));
@@ -352,8 +353,8 @@ pub(super) fn list(items: &[Value], has_more: bool) -> Response<ResponseBody> {
     }))
 }
 
-/// What the ids of a request's items are made of. Those of the answer's have the id of the response
-/// alone.
+/// Returns the prefix of the ids of a request's items. Ids of the response's own items start with
+/// the response's id alone.
 pub(super) fn input_prefix(id: ResponseId) -> String {
     format!("{id}i")
 }

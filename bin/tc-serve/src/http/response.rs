@@ -1,5 +1,5 @@
-//! A response and its body, and why a request is refused. While an answer streams, the body is what
-//! drives it: dropping the body ends the source of its events.
+//! Responses, their bodies, and refusals. While a response streams, its body drives the source of
+//! its events: dropping the body ends the source.
 
 use super::sessions::FollowBody;
 use crate::budget::{FULL_MS, NoRoom, Share};
@@ -26,31 +26,31 @@ use tokio::time::{Instant, Sleep, sleep};
 pub(crate) struct ResponseBody {
     content: Content,
     exchange: Option<RequestRecord>,
-    /// Is ready when the client's key is taken out.
+    /// Becomes ready when the client's key is removed.
     removed: Option<Pin<Box<dyn Future<Output = ()>>>>,
 }
 
-/// What a body consists of.
+/// The content of a body.
 pub(crate) enum Content {
-    /// Bytes that are at hand.
+    /// Bytes that are all available.
     Whole(Bytes),
-    /// An answer that goes on.
+    /// A response in progress.
     Stream(Box<Answering>),
-    /// What comes from the provider as it is.
+    /// Bytes forwarded unchanged from the provider.
     Passed(PassedBody),
-    /// What is read from sessions.
+    /// Events read from sessions.
     Follow(FollowBody),
     /// Nothing: the connection has taken the body, and sends it without hyper.
     Elsewhere,
-    /// Nothing more.
+    /// No more bytes.
     Ended,
 }
 
-/// Bytes with their share of what the service keeps, until the last of them is sent.
+/// Bytes and their share of the memory budget, kept until the last byte is sent.
 pub(super) struct KeptBytes {
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// Their share.
+    /// The share of the memory budget.
     pub _share: Share,
 }
 
@@ -60,19 +60,19 @@ impl AsRef<[u8]> for KeptBytes {
     }
 }
 
-/// One request and its response, for the connection and for the log. Both get what they need when
-/// this is dropped.
+/// One request and its response, as needed by the connection and the access log. Both are updated
+/// when the record is dropped.
 pub(crate) struct RequestRecord {
     phase: Rc<ConnectionPhase>,
     log: Option<LogLines>,
-    /// What the log will have.
+    /// The line for the access log.
     pub line: AccessLine,
     begun: Instant,
     has_ended: bool,
 }
 
 impl RequestRecord {
-    /// An exchange whose request has just come.
+    /// Creates the record of a request that just arrived.
     pub(crate) fn new(
         phase: Rc<ConnectionPhase>,
         log: Option<LogLines>,
@@ -88,7 +88,7 @@ impl RequestRecord {
         }
     }
 
-    /// The whole request has come, and the client waits for its answer.
+    /// Records that the whole request has arrived, and that the client waits for its response.
     pub(crate) fn begin_answer(&self) {
         self.phase.begin_answer();
     }
@@ -106,7 +106,7 @@ impl Drop for RequestRecord {
 }
 
 impl ResponseBody {
-    /// A body with this content.
+    /// Creates a body with this content.
     pub(crate) fn new(content: Content) -> ResponseBody {
         ResponseBody {
             content,
@@ -115,30 +115,31 @@ impl ResponseBody {
         }
     }
 
-    /// Whether the body follows sessions, and so may go on for hours.
+    /// Whether the body follows sessions, and so may continue for hours.
     pub(crate) fn is_long(&self) -> bool {
         matches!(&self.content, Content::Follow(body) if body.length.is_none())
     }
 
-    /// Takes the body for the connection, which sends it without hyper. An empty one stays, that never
-    /// ends.
+    /// Takes the body for the connection, which sends it without hyper. An empty body that never
+    /// ends remains.
     pub(crate) fn take(&mut self) -> ResponseBody {
         std::mem::replace(self, ResponseBody::new(Content::Elsewhere))
     }
 
-    /// Keeps the exchange until this body has ended.
+    /// Keeps the record until this body has ended.
     pub(crate) fn carry(&mut self, exchange: RequestRecord) {
         self.exchange = Some(exchange);
     }
 
-    /// Ends the body when `removed` is ready.
+    /// Ends the body when `removed` becomes ready.
     pub(crate) fn end_with(&mut self, removed: impl Future<Output = ()> + 'static) {
         if !self.is_end_stream() && !matches!(self.content, Content::Whole(_)) {
             self.removed = Some(Box::pin(removed));
         }
     }
 
-    /// Breaks the connection, so that the client does not take the beginning for the whole.
+    /// Breaks the connection, so that the client does not mistake a partial response for a complete
+    /// one.
     fn fail(&mut self, failure: FailedAnswer) -> Poll<Option<std::io::Result<Frame<Bytes>>>> {
         if let Some(exchange) = &mut self.exchange {
             exchange.line.error = Some(failure.code);
@@ -148,7 +149,7 @@ impl ResponseBody {
         Poll::Ready(Some(Err(std::io::Error::other(failure.message))))
     }
 
-    /// Copies into the line of the access log what it needs of the answer.
+    /// Copies the response's fields into the access log line.
     fn note(&mut self, sent: usize) {
         let Some(exchange) = &mut self.exchange else {
             return;
@@ -162,8 +163,8 @@ impl ResponseBody {
 
 impl Body for ResponseBody {
     type Data = Bytes;
-    /// What is passed was lost: the connection breaks, so that the client does not take the
-    /// beginning for the whole.
+    /// If a forwarded body is lost, the connection is broken, so that the client does not mistake a
+    /// partial response for a complete one.
     type Error = std::io::Error;
 
     fn poll_frame(
@@ -244,14 +245,14 @@ impl Body for ResponseBody {
 impl Drop for ResponseBody {
     fn drop(&mut self) {
         self.note(0);
-        // Without a body (HEAD, 204) nothing is polled.
+        // A response without a body (HEAD, 204) is never polled.
         if let (Content::Whole(bytes), Some(exchange)) = (&self.content, &mut self.exchange) {
             exchange.has_ended |= bytes.is_empty() || exchange.line.method == "HEAD";
         }
     }
 }
 
-/// A response whose body is at hand.
+/// Returns a response whose whole body is available.
 pub(super) fn whole(
     status: StatusCode,
     kind: &'static str,
@@ -265,12 +266,12 @@ pub(super) fn whole(
     response
 }
 
-/// A response of plain text.
+/// Returns a response of plain text.
 pub(super) fn text(status: StatusCode, text: &'static str) -> Response<ResponseBody> {
     whole(status, "text/plain; charset=utf-8", text)
 }
 
-/// A response without a body, which no cache keeps.
+/// Returns a response without a body, marked as not cacheable.
 pub(super) fn no_content() -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::new(Content::Whole(Bytes::new())));
     *response.status_mut() = StatusCode::NO_CONTENT;
@@ -279,21 +280,21 @@ pub(super) fn no_content() -> Response<ResponseBody> {
     response
 }
 
-/// One answer while it is made. The response's body polls it, so that a client that reads slowly
-/// slows its source, and one that leaves ends it.
+/// A response in progress. The response's body polls it, so a client that reads slowly slows down
+/// the source, and a client that leaves ends it.
 pub(crate) struct Answering {
     work: Pin<Box<dyn Future<Output = ()>>>,
-    /// The machines that the answer goes through.
+    /// The pipe that the events go through.
     pub pipe: Rc<Pipe>,
     has_ended: bool,
-    /// When the next keep-alive is due.
+    /// Fires when the next keep-alive is due.
     timer: Pin<Box<Sleep>>,
     keep_alive: Duration,
 }
 
 impl Answering {
-    /// The answer whose events `work` pushes into `pipe`, with a keep-alive after each pause of
-    /// `keep_alive`.
+    /// Creates the response whose events `work` pushes into `pipe`. A keep-alive is sent after each
+    /// pause of `keep_alive`.
     pub(crate) fn new(
         work: impl Future<Output = ()> + 'static,
         pipe: Rc<Pipe>,
@@ -313,12 +314,12 @@ impl Answering {
         if !self.has_ended && self.work.as_mut().poll(cx).is_ready() {
             self.has_ended = true;
             self.pipe.finish();
-            // What the source held is closed before the last byte is on its way.
+            // Drop everything the source held before the last byte is sent.
             self.work = Box::pin(async {});
         }
     }
 
-    /// Ends the answer, since the client's key was taken out.
+    /// Ends the response because the client's key was removed.
     fn end_removed(&mut self) {
         if !self.has_ended {
             self.has_ended = true;
@@ -334,10 +335,10 @@ impl Answering {
         }
     }
 
-    /// The next bytes of the answer; `None` after the last.
+    /// Returns the next bytes of the response, or `None` after the last.
     ///
     /// # Errors
-    /// Why the rest of an answer that is kept cannot be read now.
+    /// Why the rest of a stored response cannot currently be read.
     pub(crate) fn poll_bytes(
         &mut self,
         cx: &mut Context<'_>,
@@ -363,8 +364,8 @@ impl Answering {
         Poll::Ready(Ok(Some(bytes)))
     }
 
-    /// Waits until the status is known: the answer has content, or has ended. A stream does not
-    /// wait longer than `most`.
+    /// Waits until the response has content or has ended, so that its status is known. For a
+    /// stream, waits at most `most`.
     pub(crate) async fn until_known(&mut self, most: Option<Duration>) {
         let known = poll_fn(|cx| {
             self.poll_work(cx);
@@ -376,14 +377,14 @@ impl Answering {
             }
         });
         match most {
-            // An error means that the time has passed, which is an end of the wait, too.
+            // A timeout also ends the wait, so its error is ignored.
             Some(most) => drop(tokio::time::timeout(most, known).await),
             None => known.await,
         }
     }
 
-    /// The failure that the response's status and body report: the answer has failed, and none of
-    /// its content was sent.
+    /// Returns the failure to report in the response's status and body: the response failed before
+    /// any content was sent. Otherwise returns `None`.
     pub(crate) fn refusal(&self) -> Option<FailedAnswer> {
         let failure = || {
             let failure = self.pipe.failure();
@@ -392,7 +393,7 @@ impl Answering {
         self.pipe.unread().or_else(failure)
     }
 
-    /// Adds to the log what is known of the answer.
+    /// Adds the response's counts and error to the access log line.
     pub(crate) fn note(&self, line: &mut AccessLine) {
         let counts = self.pipe.counts();
         (line.calls, line.warnings) = (counts.calls, counts.warnings);
@@ -401,12 +402,12 @@ impl Answering {
     }
 }
 
-/// Why a request is refused.
+/// Why a request is rejected.
 #[derive(Clone, Debug)]
 pub(super) struct Refusal {
-    /// The status, and what the body says.
+    /// The status, and the message for the body.
     pub failure: Box<FailedAnswer>,
-    /// Further headers.
+    /// Additional headers.
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
@@ -426,12 +427,12 @@ impl From<NoRoom> for Refusal {
 }
 
 impl Refusal {
-    /// A refusal with this status.
+    /// Creates a refusal with this status.
     pub(super) fn new(status: u16, code: &str, message: impl Into<String>) -> Refusal {
         failure(status, code, message).into()
     }
 
-    /// No key, or a wrong one.
+    /// Returns the refusal for a missing or wrong key.
     pub(super) fn unauthorized(has_key: bool) -> Refusal {
         let what = if has_key {
             "the key is wrong"
@@ -442,7 +443,7 @@ impl Refusal {
         Refusal::new(401, "invalid_api_key", format!("{what}, {how}"))
     }
 
-    /// A request that comes once the service is being stopped.
+    /// Returns the refusal for a request that arrives during shutdown.
     pub(super) fn ending() -> Refusal {
         let mut refusal = Refusal::full(503, "shutting_down", "the server is being stopped");
         let close = (CONNECTION, HeaderValue::from_static("close"));
@@ -450,14 +451,14 @@ impl Refusal {
         refusal
     }
 
-    /// A refusal of a service that is full, with the wait before another request.
+    /// Returns the refusal of a service that is full, with the time to wait before a retry.
     pub(super) fn full(status: u16, code: &str, message: &str) -> Refusal {
         let mut refusal = Refusal::new(status, code, message);
         refusal.failure.retry_after_ms = Some(FULL_MS);
         refusal
     }
 
-    /// A path that does not exist.
+    /// Returns the refusal for an unknown path.
     pub(super) fn not_found(path: &str) -> Refusal {
         let paths = "use /v1/chat/completions, /v1/responses, /v1/messages or /v1/models";
         Refusal::new(
@@ -467,12 +468,12 @@ impl Refusal {
         )
     }
 
-    /// A request that has ended with a panic.
+    /// Returns the refusal for a request that panicked.
     pub(super) fn panicked() -> Refusal {
         Refusal::new(500, panics::CODE, panics::MESSAGE)
     }
 
-    /// A method that the path does not have.
+    /// Returns the refusal for a method that the path does not support.
     pub(super) fn method(method: &Method, allowed: &str) -> Refusal {
         let method = event::cut(method.as_str(), 40);
         let message = format!("{method}: not allowed here, use {allowed}");
@@ -483,7 +484,7 @@ impl Refusal {
         refusal
     }
 
-    /// The response. Its body has the form of `front`; that of OpenAI for a path that no front has.
+    /// Returns the response. Its body has the format of `front`, or OpenAI's if `front` is `None`.
     pub(super) fn response(&self, front: Option<Front>) -> Response<ResponseBody> {
         let failure = &self.failure;
         let status = StatusCode::from_u16(failure.status)
@@ -505,7 +506,7 @@ impl Refusal {
         if status == StatusCode::UNAUTHORIZED {
             headers.insert("www-authenticate", HeaderValue::from_static("Bearer"));
         }
-        // The rest of a body that is too long, or that comes too slowly, is not read.
+        // Close the connection, because the rest of the rejected body is not read.
         if matches!(status.as_u16(), 408 | 413 | 415) {
             headers.insert("connection", HeaderValue::from_static("close"));
         }
@@ -513,7 +514,7 @@ impl Refusal {
     }
 }
 
-/// The failure of what a key that was taken out has begun.
+/// Returns the failure of a response whose client's key was removed.
 fn key_removed() -> FailedAnswer {
     failure(
         401,
@@ -522,7 +523,7 @@ fn key_removed() -> FailedAnswer {
     )
 }
 
-/// A failure of which no more is known.
+/// Returns a failure without further details.
 pub(super) fn failure(status: u16, code: &str, message: impl Into<String>) -> FailedAnswer {
     FailedAnswer {
         status,
@@ -532,8 +533,8 @@ pub(super) fn failure(status: u16, code: &str, message: impl Into<String>) -> Fa
     }
 }
 
-/// The body of a provider's answer on its way to the client. Dropping it closes the connection to
-/// the provider.
+/// The body of a provider's response that is forwarded to the client. Dropping it closes the
+/// connection to the provider.
 pub(crate) struct PassedBody {
     next: Pin<Box<dyn Future<Output = (client::Body, NextBytes)>>>,
     failure: Box<dyn Fn(&Error) -> FailedAnswer>,
@@ -541,7 +542,7 @@ pub(crate) struct PassedBody {
 }
 
 impl PassedBody {
-    /// Passes `body`, and keeps `place` until its end. `failure` is how a loss is reported.
+    /// Forwards `body`, and holds `place` until its end. `failure` reports a lost connection.
     pub(crate) fn new(
         body: client::Body,
         place: AnswerSlot,
@@ -554,7 +555,7 @@ impl PassedBody {
         }
     }
 
-    /// The next bytes; `None` after the last.
+    /// Returns the next bytes, or `None` after the last.
     pub(crate) fn poll_bytes(
         &mut self,
         cx: &mut Context<'_>,
@@ -567,7 +568,7 @@ impl PassedBody {
     }
 }
 
-/// The next bytes of a body, `None` after the last, or why the rest does not come.
+/// The next bytes of a body, `None` after the last, or the error that cut the body off.
 type NextBytes = Result<Option<Vec<u8>>, Error>;
 
 async fn next(mut body: client::Body) -> (client::Body, NextBytes) {
@@ -579,7 +580,7 @@ async fn next(mut body: client::Body) -> (client::Body, NextBytes) {
     (body, came)
 }
 
-/// The response to a request whose status is known.
+/// Returns the response to a request whose status is known.
 pub(super) fn respond(
     answering: Box<Answering>,
     is_stream: bool,
@@ -611,7 +612,7 @@ pub(super) fn respond(
     response
 }
 
-/// Adds the headers of an answer that is sent piece by piece: no proxy may hold its pieces back.
+/// Adds the headers of a streamed response, which tell proxies not to buffer it.
 pub(super) fn stream_headers(headers: &mut HeaderMap, kind: &'static str) {
     headers.insert("content-type", HeaderValue::from_static(kind));
     headers.insert("cache-control", HeaderValue::from_static("no-cache"));

@@ -1,4 +1,4 @@
-//! What all requests share, and what is known of one after its head.
+//! The state that all requests share, and what is known about a request after its head.
 
 use super::gate::Gate;
 use crate::args::{LimitArgs, ServeSettings};
@@ -24,14 +24,14 @@ use std::rc::Rc;
 use std::time::Duration;
 use trace::TraceContext;
 
-/// What all requests share.
+/// The state that all requests share.
 pub(crate) struct Service {
     pub(super) source: Source,
-    /// The sessions, where answers are kept.
+    /// The sessions; `None` if responses are not stored.
     pub(super) sessions: Option<Rc<Sessions>>,
-    /// The page at `/`, where there is one.
+    /// The page at `/`; `None` if there is none.
     pub(super) page: Option<Page>,
-    /// The tools that the service runs itself.
+    /// The tools that the service runs itself, if there are any.
     pub(super) tools: Option<Rc<ServiceTools>>,
     pub(super) pipe: PipeSettings,
     pub(super) gate: Gate,
@@ -43,42 +43,42 @@ pub(crate) struct Service {
     pub(super) traces: Option<TraceFile>,
     pub(super) log: Option<LogLines>,
     pub(super) ending: ServiceEnd,
-    /// Of which the ids of requests are made.
+    /// The random seed of request ids.
     seed: [u8; 16],
     requests: Cell<u64>,
-    /// The places for answers of each key.
+    /// The slots for responses of each key.
     places: RefCell<HashMap<ClientKey, AnswerSlots>>,
 }
 
-/// Where the service reports what it does.
+/// The service's outputs for logs, traces and metrics.
 #[derive(Clone, Debug)]
 pub(crate) struct Reports {
-    /// The access log.
+    /// The access log, if there is one.
     pub log: Option<LogLines>,
-    /// `--otlp-file`.
+    /// The trace file set with `--otlp-file`; `None` if the option is absent.
     pub traces: Option<TraceFile>,
-    /// `/metrics`.
+    /// The metrics for `/metrics`.
     pub metrics: ServiceMetrics,
 }
 
-/// What is known of a request once its head has passed the gate.
+/// What is known about a request once its head was accepted.
 pub(super) struct Admitted {
     /// The id of the request, 32 hexadecimal digits.
     pub id: String,
-    /// What its path is for.
+    /// The endpoint that its path names.
     pub route: Endpoint,
     /// The client's key.
     pub key: ClientKey,
-    /// The provider's path, for a request that is passed.
+    /// The provider's path; `None` if the request is not forwarded.
     pub passed: Option<String>,
 }
 
 impl Service {
-    /// A service that gets its events from `source`, keeps answers in `sessions`, runs `tools`
-    /// itself, and reports what it does. What it keeps in memory is within `budget`.
+    /// Creates a service that gets its events from `source`, stores responses in `sessions`, runs
+    /// `tools` itself, and reports its work. What it keeps in memory is limited by `budget`.
     ///
     /// # Errors
-    /// When the system has no random bytes.
+    /// If the system cannot supply random bytes.
     pub(crate) fn new(
         settings: &ServeSettings,
         budget: MemoryBudget,
@@ -94,7 +94,8 @@ impl Service {
             always: true,
             needs_tools: true,
             by_model: true,
-            // The end of a prompt that is not known counts as empty: the first word is sent at once.
+            // If the end of the prompt is unknown it counts as empty, so the first word is sent at
+            // once.
             eager: true,
             dialects: source.dialects(),
             ..tag::TagOptions::default()
@@ -102,8 +103,8 @@ impl Service {
         let accumulate = Rc::new(accumulate::AccumulateOptions {
             recent,
             live: true,
-            // A client runs a call that has ended, and nothing takes it back: the upstream must
-            // have closed it.
+            // Clients run a call as soon as it is complete, and nothing can revoke it. So the
+            // upstream must have closed the call first.
             emit_on: accumulate::EmitOn::Sealed,
             ..accumulate::AccumulateOptions::default()
         });
@@ -135,26 +136,26 @@ impl Service {
         })
     }
 
-    /// Warns where the provider cannot be reached.
+    /// Warns if the provider cannot be reached.
     pub(crate) async fn warn_unreachable(&self) {
         for upstream in self.source.upstreams() {
             upstream.warn_unreachable().await;
         }
     }
 
-    /// Waits until nothing is left of what was started for requests that have ended.
+    /// Waits until everything started for finished requests has ended.
     pub(crate) async fn ended(&self) {
         self.source.ended().await;
     }
 
-    /// Whether a file has keys that [`Service::read_keys_again`] would read.
+    /// Whether any keys come from files, so that [`Service::read_keys_again`] has work to do.
     pub(crate) fn has_key_files(&self) -> bool {
         let mut upstreams = self.source.upstreams();
         self.keys.file().is_some() || upstreams.any(Upstream::has_key_file)
     }
 
-    /// Reads the files of keys again: those of the clients, and that of the provider. Keys of a
-    /// file that cannot be used stay as they are.
+    /// Reads the key files of the clients and of the provider again. If a file is invalid, its
+    /// previous keys stay in use.
     pub(crate) fn read_keys_again(&self, notices: &Notices) {
         let of_clients = self.keys.file();
         let of_clients = of_clients.map(|file| Keys::read(&file).map(|keys| self.set_keys(keys)));
@@ -170,7 +171,7 @@ impl Service {
         notices.warn("keys_read", "SIGHUP: the key files were reread");
     }
 
-    /// Takes other keys of clients. What a key that is not one of them has begun ends.
+    /// Replaces the clients' keys. Responses started with a removed key end.
     fn set_keys(&self, keys: Keys) {
         self.keys.replace(keys);
         self.places
@@ -185,7 +186,7 @@ impl Service {
         }
     }
 
-    /// An id that no other request has, which cannot be guessed.
+    /// Returns a unique id that cannot be guessed.
     pub(super) fn new_id(&self) -> String {
         let number = self.requests.get();
         self.requests.set(number + 1);
@@ -196,7 +197,7 @@ impl Service {
         crate::keys::hex(&hash[..16])
     }
 
-    /// How a session names the client of a key: by the beginning of the key's hash.
+    /// Returns the name by which a session refers to a client: the start of its key's hash.
     pub(super) fn client_name(&self, key: ClientKey) -> String {
         match key {
             Some(key) => format!("key {}", key.name()),
@@ -204,14 +205,14 @@ impl Service {
         }
     }
 
-    /// The span of the answer `id`: there is a trace if the client has named a span, or the service
-    /// writes traces.
+    /// Returns the span of the response `id`. Returns `None` unless the client named a span or the
+    /// service writes traces.
     pub(super) fn trace_of(&self, id: &str, client: Option<&TraceContext>) -> Option<TraceContext> {
         let is_traced = client.is_some() || self.traces.is_some();
         is_traced.then(|| answer_trace(id, client))
     }
 
-    /// The places for answers of one key.
+    /// Returns the response slots of one key.
     pub(super) fn places(&self, key: ClientKey) -> AnswerSlots {
         let mut all = self.places.borrow_mut();
         let streams = usize::try_from(self.limits.max_streams).unwrap_or(usize::MAX);

@@ -1,4 +1,4 @@
-//! A request for an answer, or for its events.
+//! Handles a request for a response, or for a response's events.
 
 use super::body;
 use super::headers::{accepts_sse, client_retries, forwarded};
@@ -23,7 +23,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use trace::SpanContext;
 
 impl Service {
-    /// Answers a request of a front, or one for events.
+    /// Answers a request in a client's protocol, or one for events.
     pub(super) async fn turn(
         self: &Rc<Self>,
         request: Request<Incoming>,
@@ -92,7 +92,7 @@ impl Service {
         Ok(respond(answering, is_stream, kind, front))
     }
 
-    /// What is written of the answer, and its media type.
+    /// Returns the output format of the response, and its media type.
     fn output(
         &self,
         front: AnyFront,
@@ -122,7 +122,7 @@ impl Service {
         }
     }
 
-    /// Who runs the calls of an answer whose client has tools of these names.
+    /// Returns who runs the calls of a response whose client has tools with these names.
     pub(super) fn runner<'n>(
         &self,
         runs_tools: bool,
@@ -134,8 +134,8 @@ impl Service {
         }
     }
 
-    /// The answer to a client of `front`, which no session keeps. `client` is the span that the client
-    /// has named.
+    /// Returns the response to a client of `front`, without storing it in a session. `client` is
+    /// the span that the client named.
     fn answering(
         self: &Rc<Self>,
         asked: ClientRequest,
@@ -157,7 +157,7 @@ impl Service {
         Box::new(Answering::new(work, pipe, self.keep_alive))
     }
 
-    /// The pipe for the events that the source gives for a request.
+    /// Creates the pipe for the source's events of a request.
     pub(super) fn pipe_for(
         &self,
         asked: &ClientRequest,
@@ -172,7 +172,7 @@ impl Service {
         if search != TextSearch::Nothing {
             let messages = &asked.request.conversation.messages;
             let calls = messages.iter().flat_map(Message::calls);
-            // No path can name a call of an id of dots, and people answer calls by paths.
+            // An id of dots cannot be part of a URL path, and users answer calls by URL.
             let dots = [".", ".."].map(str::to_owned);
             Rc::make_mut(&mut settings.accumulate).taken_ids =
                 calls.map(|call| call.id.to_owned()).chain(dots).collect();
@@ -180,7 +180,7 @@ impl Service {
         Rc::new(Pipe::new(settings, search, turns, output))
     }
 
-    /// Gets the events that answer a request, once there is a place for it, into `pipe`.
+    /// Waits for a slot, then pushes the events that answer the request into `pipe`.
     pub(super) fn work(
         self: &Rc<Self>,
         asked: ClientRequest,
@@ -209,7 +209,7 @@ impl Service {
         }
     }
 
-    /// What the answer `id` to a request says besides what the model writes.
+    /// Returns what the response `id` contains apart from the model's output.
     pub(super) fn answer_options(
         &self,
         front: Front,
@@ -241,14 +241,14 @@ impl Service {
     }
 }
 
-/// The seconds since 1970.
+/// Returns the time since 1970 in seconds.
 fn now() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs())
 }
 
-/// The members of a request that an answer of OpenAI Responses repeats, and their JSON.
+/// Returns the members of a request that an OpenAI Responses object repeats, with their JSON.
 fn echo(body: &Bytes) -> Vec<(String, String)> {
     let members: BTreeMap<String, &RawValue> = serde_json::from_slice(body).unwrap_or_default();
     let repeated = REPEATED
