@@ -1,5 +1,5 @@
-//! One call while it grows: its name, and its arguments in fragments of every kind that providers
-//! send.
+//! A single call while its deltas arrive: its name, and its arguments from every kind of fragments
+//! that providers send.
 
 use crate::provider::ProviderData;
 use event::payload::Commit;
@@ -7,68 +7,69 @@ use event::{Surrogates, Text};
 use json::{JsonScanner, LiveArguments};
 use std::collections::HashSet;
 
-/// No provider accepts a tool's name of this length. Longer names are neither joined nor copied to
-/// further calls, so that the output stays linear in the input.
+/// Longest tool name in bytes that is joined or copied to further calls, so that the output stays
+/// linear in the input. No provider accepts a name this long.
 pub(crate) const LONGEST_NAME: usize = 1024;
 
-/// What a call does with a fragment.
+/// How a call handled a fragment.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FragmentUse {
-    /// It belongs to this call.
+    /// The fragment belongs to this call.
     Kept,
-    /// The arguments had ended; this text begins another call.
+    /// The arguments had ended; this text starts another call.
     Extra(String),
-    /// The arguments had ended; from here on the call's text is dropped.
+    /// The arguments had ended; the call's text is dropped from here on.
     Dropped,
 }
 
-/// What follows the end of the arguments, as far as it was read.
+/// The text read so far after the end of the arguments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Tail {
-    /// Nothing but white space and whole copies of the value.
+    /// Only white space and complete copies of the value.
     #[default]
     Blank,
-    /// The first bytes of the value once more, this many.
+    /// A copy of the first bytes of the value, this many.
     Copy(usize),
-    /// Text that is not the beginning of an object, such as `}` or an end token. What follows it is
-    /// not read.
+    /// Text that does not start an object, such as `}` or an end token. The text after it is
+    /// ignored.
     Dropped,
 }
 
-/// Text behind the end of the arguments.
+/// Text after the end of the arguments.
 #[derive(Clone, Copy, Debug)]
 enum Surplus {
-    /// White space, copies, or text of a tail that is dropped already.
+    /// White space, copies, or text of a tail that is already being dropped.
     Nothing,
-    /// The first text of a tail that is dropped.
+    /// The first text of a dropped tail.
     Noise,
-    /// From the byte `at` on it belongs to another call, which begins with the first `copied` bytes
-    /// of this call's value.
+    /// The text from byte `at` belongs to another call, whose arguments start with the first
+    /// `copied` bytes of this call's value.
     Another { copied: usize, at: usize },
 }
 
-/// What a call does with a name.
+/// How a call handled a name.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NameUse {
-    /// The name is the call's own, or a part of it.
+    /// The name equals the call's name or extends it.
     Kept,
-    /// It is another name than the call has, and is ignored.
+    /// The name differs from the call's name and is ignored.
     Ignored,
 }
 
-/// Whether and how a call left this machine.
+/// Whether and how a call was emitted.
 #[derive(Debug, Default)]
 pub(crate) enum Emission {
-    /// It was not emitted yet.
+    /// Not emitted yet.
     #[default]
     Waiting,
-    /// It was emitted with these arguments, an object on one line, and may run.
+    /// Emitted with these arguments, an object on one line; the call may run.
     Emitted(String),
-    /// It was emitted with an error.
+    /// Emitted with an error.
     Refused,
-    /// It was retracted, so its id and its index are free.
+    /// Retracted, so its id and its index are free.
     Retracted,
-    /// It was in the input as a `tool_call` already, with these arguments.
+    /// The input already had it as a `tool_call`, with these arguments; `None` if they are not an
+    /// object.
     Passed(Option<String>),
 }
 
@@ -78,7 +79,7 @@ impl Emission {
         matches!(self, Emission::Emitted(_) | Emission::Passed(_))
     }
 
-    /// The arguments of a call that may run.
+    /// Returns the arguments of a call that may run.
     pub(crate) fn object(&self) -> Option<&str> {
         match self {
             Emission::Emitted(object) | Emission::Passed(Some(object)) => Some(object),
@@ -87,54 +88,54 @@ impl Emission {
     }
 }
 
-/// One call while its deltas come.
+/// A call while its deltas arrive.
 #[derive(Debug, Default)]
 pub(crate) struct OpenCall {
-    /// Its place among the calls of its choice that hold.
+    /// Position among the calls of its choice that were not retracted.
     pub index: usize,
     pub id: String,
-    /// Its id was made here, so the provider never used it.
+    /// Whether the id was generated here, so the provider never used it.
     pub has_made_id: bool,
-    /// Its name as it came, by which deltas find it.
+    /// The name as received, by which deltas find the call.
     pub name: String,
-    /// The tool that the name means, where that is not the name itself.
+    /// The tool that the name means, if its name differs.
     pub tool: Option<String>,
     pub provider: ProviderData,
-    /// The provider closed the call's block.
+    /// Whether the provider closed the call's block.
     pub is_closed_by_provider: bool,
-    /// A later call has begun.
+    /// Whether a later call has started.
     pub is_followed: bool,
-    /// It was written as text, so that it may be taken back until its stream ends.
+    /// Whether the model wrote the call as text, so that it may be retracted until its stream ends.
     pub is_from_text: bool,
     pub emission: Emission,
     arguments: Fragments,
-    /// The length of the text when a partial reading was last emitted.
+    /// Length of the text in bytes when a partial reading was last emitted.
     pub partial: usize,
-    /// What was emitted of it while it grew.
+    /// The argument bytes emitted so far in `--live` mode.
     pub live: LiveArguments,
-    /// The call that came under this one's id before and keeps it.
+    /// The earlier call that has the id under which this call arrived, and keeps it.
     pub shares_id_of: Option<u32>,
-    /// The call that began in the text behind the end of this one.
+    /// The call that started in the text after the end of this call.
     pub next: Option<u32>,
-    /// The last call that was found along [`OpenCall::next`], so that the chain is not walked
-    /// again.
+    /// The last call found along [`OpenCall::next`], so that the chain is not followed twice.
     pub newest: Option<u32>,
 }
 
-/// The arguments of a call, in fragments of every kind.
+/// The arguments of a call, from every kind of fragments.
 #[derive(Debug)]
 struct Fragments {
     text: String,
     scanner: JsonScanner,
     half: Surrogates,
-    /// Where the last fragment begins in `text`.
+    /// Offset in `text` at which the last fragment starts.
     last: usize,
     count: u32,
-    /// Every fragment so far began with the one before it: perhaps each is the text so far.
+    /// Whether every fragment so far started with the fragment before it, so that each may repeat
+    /// the whole text so far.
     are_cumulative: bool,
     tail: Tail,
-    /// Up to here the text is the same in every reading of the fragments: appended, or each the
-    /// text so far.
+    /// Length of the prefix of the text that is the same whether fragments are appended or each
+    /// repeats the text so far.
     certain: usize,
 }
 
@@ -163,12 +164,12 @@ impl OpenCall {
         }
     }
 
-    /// The name of its tool: a known one, where its name means one.
+    /// Returns the name of the call's tool: the known tool that the name means, otherwise the name.
     pub(crate) fn tool_name(&self) -> &str {
         self.tool.as_deref().unwrap_or(&self.name)
     }
 
-    /// Forgets the arguments, of which too much has come. The call is one that was cut.
+    /// Discards the arguments because they exceed the limit. The call then counts as truncated.
     pub(crate) fn empty(&mut self) {
         self.arguments = Fragments::default();
         self.provider = ProviderData::default();
@@ -178,23 +179,25 @@ impl OpenCall {
         self.live.restart();
     }
 
-    /// Whether it was retracted, so that its id and its index are free.
+    /// Whether the call was retracted, so that its id and its index are free.
     pub(crate) fn is_forgotten(&self) -> bool {
         matches!(self.emission, Emission::Retracted)
     }
 
-    /// Whether it was not emitted yet.
+    /// Whether the call was not emitted yet.
     pub(crate) fn is_waiting(&self) -> bool {
         matches!(self.emission, Emission::Waiting)
     }
 
-    /// The arguments as they came: appended, or the last text so far.
+    /// Returns the arguments as received: the fragments appended, or the last one if each repeats
+    /// the text so far.
     pub(crate) fn text(&self) -> &str {
         &self.arguments.text
     }
 
-    /// The next bytes of the arguments that no later fragment and no repair changes, if there are
-    /// any; see [`LiveArguments::read`]. `None` once the text is not valid JSON.
+    /// Returns the next bytes of the arguments that no later fragment and no repair can change; see
+    /// [`LiveArguments::read`]. Returns `None` if there are no new ones, or if the text is not
+    /// valid JSON.
     pub(crate) fn grow(&mut self, unpacked: &HashSet<String>) -> Option<String> {
         let Fragments {
             text,
@@ -211,8 +214,8 @@ impl OpenCall {
         self.arguments.scanner.is_balanced()
     }
 
-    /// Whether the arguments have ended: balanced, with all brackets closed though they are not
-    /// valid JSON, or sealed. A name that comes now is another call's.
+    /// Whether the arguments have ended: they are balanced, they are invalid JSON with all brackets
+    /// closed, or the call is sealed. A name that arrives now belongs to another call.
     pub(crate) fn is_over(&self) -> bool {
         self.arguments.scanner.is_balanced()
             || (!self.is_blank()
@@ -221,8 +224,8 @@ impl OpenCall {
             || self.is_sealed()
     }
 
-    /// Whether the call may have been emitted without an object: its arguments change no more,
-    /// whenever calls are emitted.
+    /// Whether the call may have been emitted without an object. If so, its arguments no longer
+    /// change, whatever `--emit-on` says.
     fn is_sealed(&self) -> bool {
         self.is_closed_by_provider && !self.name.is_empty() && self.level() == Some(Commit::Sealed)
     }
@@ -232,21 +235,21 @@ impl OpenCall {
         !self.is_waiting() || self.live.has_begun() || self.partial > 0
     }
 
-    /// Whether no arguments have come.
+    /// Whether no arguments have arrived.
     pub(crate) fn is_blank(&self) -> bool {
         self.arguments.scanner.is_blank()
     }
 
-    /// Whether every bracket and quote is closed: the text may be judged, and repaired, once the
-    /// call is sealed or final.
+    /// Whether every bracket and quote is closed, so that the text may be checked and repaired once
+    /// the call is sealed or final.
     pub(crate) fn is_closed(&self) -> bool {
         self.arguments.scanner.is_closed()
     }
 
-    /// The level that this call has reached while its stream goes on. No arguments, `{}` and `null`
-    /// may still be replaced by later fragments, also behind the beginning of the next call, so
-    /// these wait until the provider closes the call's block, or for the end. A block that closed
-    /// without an object may have been cut, so it waits for the next call, too.
+    /// Returns the level that this call has reached while its stream continues. Later fragments can
+    /// still replace empty arguments, `{}` and `null`, even after the next call has started, so
+    /// such a call waits until the provider closes its block, or until the stream ends. A block
+    /// that closed without an object may have been cut, so its call also waits for the next call.
     pub(crate) fn level(&self) -> Option<Commit> {
         if self.is_balanced() && !self.arguments.scanner.is_empty_object() {
             return Some(if self.is_closed_by_provider || self.is_followed {
@@ -259,7 +262,8 @@ impl OpenCall {
         (sealed && (self.is_closed() || self.is_blank())).then_some(Commit::Sealed)
     }
 
-    /// The level that it has reached when its stream ends: nothing replaces `{}` any more.
+    /// Returns the level that this call has reached when its stream ends: no later fragment can
+    /// replace `{}`.
     pub(crate) fn level_at_end(&self) -> Option<Commit> {
         let level = if self.is_followed {
             Commit::Sealed
@@ -269,9 +273,9 @@ impl OpenCall {
         self.level().or(self.is_balanced().then_some(level))
     }
 
-    /// Takes a name by the routing rule: one that begins with the present name replaces it; another
-    /// is appended only before there are arguments, and only if the joined name is a known tool and
-    /// the new piece is not.
+    /// Applies a name by the routing rule. A name that starts with the present name replaces it.
+    /// Another name is appended only before any arguments, and only if the joined name is a known
+    /// tool and the new piece is not.
     pub(crate) fn take_name(&mut self, name: &str, known: impl Fn(&str) -> bool) -> NameUse {
         if name.is_empty() || name == self.name {
             return NameUse::Kept;
@@ -290,12 +294,12 @@ impl OpenCall {
         NameUse::Ignored
     }
 
-    /// Takes the next fragment of the arguments.
+    /// Adds the next fragment of the arguments.
     pub(crate) fn take(&mut self, fragment: Text<'_>) -> FragmentUse {
         let Fragments { text, half, .. } = &mut self.arguments;
         let start = text.len();
         if start == 0 {
-            // Most arguments fit, so that the text is seldom moved as it grows.
+            // Most arguments fit into this capacity, so the text is seldom reallocated.
             text.reserve(256);
         }
         half.push_text(fragment, text);
@@ -322,8 +326,8 @@ impl OpenCall {
         }
     }
 
-    /// Begins the arguments with text behind the end of another call. Returns where in it yet
-    /// another call begins, and whether the rest of it is dropped.
+    /// Starts the arguments with text from after the end of another call. Returns the offset in
+    /// `text` at which a further call starts, if one does, and whether the rest is dropped.
     pub(crate) fn begin_with(&mut self, text: &str) -> (Option<usize>, bool) {
         let end = self.replace("", text);
         match self.behind(text, end) {
@@ -333,13 +337,13 @@ impl OpenCall {
         }
     }
 
-    /// Half of a surrogate pair at the end of the last fragment; the call that gets the next
-    /// fragment needs it.
+    /// Returns the half of a surrogate pair that ended the last fragment; the call that gets the
+    /// next fragment needs this half.
     pub(crate) fn half(&mut self) -> &mut Surrogates {
         &mut self.arguments.half
     }
 
-    /// Reads `text` from `from` on, behind the end of the value.
+    /// Classifies `text` from byte `from` on, which follows the end of the value.
     fn behind(&mut self, text: &str, from: usize) -> Surplus {
         let mut from = from;
         loop {
@@ -356,8 +360,8 @@ impl OpenCall {
         }
     }
 
-    /// Begins the arguments again with `copied` and the beginning of `text`. Returns how much of
-    /// `text` belongs to the value.
+    /// Restarts the arguments with `copied` and the start of `text`. Returns how many bytes of
+    /// `text` belong to the value.
     fn replace(&mut self, copied: &str, text: &str) -> usize {
         self.live.restart();
         self.arguments.replace(copied, text)
@@ -372,21 +376,21 @@ impl OpenCall {
 }
 
 impl Fragments {
-    /// Decides whether the text from `start` on is the next fragment or the text so far once more.
-    /// Returns where the value ends.
+    /// Decides whether the text from `start` on is the next fragment or repeats the text so far.
+    /// Returns the offset at which the value ends.
     fn grown(&mut self, start: usize, is_from_text: bool) -> usize {
         self.count += 1;
-        // Fragments of a call that was written as text come from one text, which no model writes
-        // again and again; where it was split must not show. In ordinary fragments the first byte
-        // differs already.
+        // The fragments of a call that the model wrote as text split one text, which never repeats
+        // itself; the result must not depend on where it was split. With ordinary fragments the
+        // first byte already differs.
         self.are_cumulative = self.are_cumulative
             && !is_from_text
             && (self.count == 1 || self.text[start..].starts_with(&self.text[self.last..start]));
         let may_repeat = self.scanner.is_valid() && self.are_cumulative && self.count > 1;
         let used = self.scanner.push(&self.text[start..]);
         if !self.scanner.is_valid() && may_repeat {
-            // Appended it is not valid JSON, and each fragment so far repeats the one before: it is
-            // the text so far.
+            // Appending this fragment makes the JSON invalid, and each fragment so far repeats the
+            // one before: the fragment is the whole text so far.
             let mut other = JsonScanner::default();
             let used = other.push(&self.text[start..]);
             if other.is_valid() {
@@ -404,12 +408,12 @@ impl Fragments {
         start + used
     }
 
-    /// The value without the white space around it.
+    /// Returns the value without the surrounding white space.
     fn value(&self) -> &str {
         self.text.trim_ascii()
     }
 
-    /// Reads `text` from `from` on, behind the end of the value.
+    /// Classifies `text` from byte `from` on, which follows the end of the value.
     fn tail_of(&mut self, text: &str, from: usize) -> Surplus {
         let b = text.as_bytes();
         let mut at = from;
@@ -448,8 +452,8 @@ impl Fragments {
         Surplus::Nothing
     }
 
-    /// Begins again with `copied` and the beginning of `text`. Returns how much of `text` belongs
-    /// to the value.
+    /// Restarts with `copied` and the start of `text`. Returns how many bytes of `text` belong to
+    /// the value.
     fn replace(&mut self, copied: &str, text: &str) -> usize {
         *self = Fragments {
             text: copied.to_owned(),
@@ -464,8 +468,8 @@ impl Fragments {
         used
     }
 
-    /// Takes the end. Where the appended fragments leave the text open, but each was the text so
-    /// far, the last fragment is the text.
+    /// Handles the end of the stream. If the appended fragments are not balanced, but each fragment
+    /// repeated the text so far, the last fragment becomes the text.
     fn settle(&mut self) {
         if self.scanner.is_balanced() {
             return;
@@ -530,7 +534,7 @@ mod tests {
                 "{\"a\": 1}",
                 &[],
             ),
-            // Text that does not begin an object, and all that follows it.
+            // Text that does not start an object is dropped, as is all the text after it.
             (&["{\"a\":1}}"], "{\"a\":1}", &["dropped"]),
             (
                 &["{\"a\":1}", "\n```", "{\"a\":2}"],

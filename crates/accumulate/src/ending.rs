@@ -9,8 +9,8 @@ use event::payload::{self, Commit, FinishReason, Message, Retract, RetractReason
 use event::{Event, Json, Sink};
 
 impl OpenStream {
-    /// Ends the stream: open calls are final or were cut, and the message commits the calls that
-    /// are not cut.
+    /// Ends the stream. Each open call is final or was cut; the message commits the calls that were
+    /// not cut.
     pub(crate) fn end(&mut self, reason: FinishReason, out: &mut dyn Sink) {
         if self.choices.is_empty() && self.started {
             self.choice(0);
@@ -35,14 +35,13 @@ impl OpenStream {
             if whole {
                 call.settle();
             }
-            // Some servers end a stream with a delta that has a new id alone. Nobody called
-            // anything.
+            // Some servers end a stream with a delta that has only a new id; it is not a call.
             if call.name.is_empty() && call.is_blank() {
                 continue;
             }
-            // A text with an open bracket or quote was cut, whatever the finish reason is. A call
-            // that was balanced before the cut is complete; where the user waits for `final`, the
-            // provider must have closed it, too.
+            // Text with an open bracket or quote was cut, whatever the finish reason is. A call
+            // that was balanced before the cut is complete; with `--emit-on final`, the provider
+            // must also have closed it.
             let closed = self.options.emit_on != EmitOn::Final
                 || call.level_at_end() == Some(Commit::Sealed);
             let balanced = call.is_balanced() && closed && !reason.is_failure();
@@ -94,8 +93,8 @@ impl OpenStream {
         }
     }
 
-    /// Retracts a call that comes after nothing is kept any more, since no call of this stream
-    /// holds.
+    /// Retracts a call that arrived after the stream exceeded its limit, since every call of this
+    /// stream is retracted.
     pub(crate) fn refuse(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         let tool_id = payload::ToolCall::read(event).tool_id;
         if !tool_id.is_empty() {
@@ -108,8 +107,8 @@ impl OpenStream {
         }
     }
 
-    /// Takes an `error` of the input. The error of a line that was too long means that an event of
-    /// this stream is missing.
+    /// Handles an `error` event of the input. `line_too_long` means that an event of this stream is
+    /// missing.
     pub(crate) fn failed(&mut self, event: &Event<'_>) {
         self.lost |= payload::Error::read(event).code == "line_too_long";
     }

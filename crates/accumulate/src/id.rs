@@ -1,8 +1,8 @@
-//! Ids for calls that came without an id, or with the id of an earlier call.
+//! Ids for calls that arrived without an id, or with the id of an earlier call.
 
 use std::collections::HashSet;
 
-/// The seed of the ids of a choice's calls: a hash of the response's id and the choice.
+/// The seed for the ids of a choice's calls: a hash of the response's id and the choice.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seed(u64);
 
@@ -28,8 +28,8 @@ impl Seed {
         }))
     }
 
-    /// Nine characters of `[A-Za-z0-9]`, the strictest form that a provider demands (Mistral), for
-    /// the call at `position`: the same stream gives the same ids, however often it is replayed.
+    /// Returns the id for the call at `position`: nine characters of `[A-Za-z0-9]`, the strictest
+    /// form that a provider requires (Mistral). Replaying a stream always gives the same ids.
     pub(crate) fn id(self, position: usize) -> String {
         const LETTERS: &[u8; 62] =
             b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
@@ -44,7 +44,7 @@ impl Seed {
         id
     }
 
-    /// The first id for the call at `position` that is not in `taken`.
+    /// Returns the first id for the call at `position` that is not in `taken`.
     pub(crate) fn free_id(mut self, position: usize, taken: &HashSet<String>) -> String {
         loop {
             let id = self.id(position);
@@ -56,7 +56,7 @@ impl Seed {
     }
 }
 
-/// Whether an id is empty or the word null, as some servers write it.
+/// Whether an id is empty or the word `null` or `None`, which some servers send instead of no id.
 pub(crate) fn is_blank(id: &str) -> bool {
     matches!(id, "" | "null" | "None")
 }

@@ -1,33 +1,33 @@
-//! The judgement on arguments that have ended: an object, a repaired object, or the reason why the
-//! call must not run.
+//! Checks arguments that have ended. The result is an object, a repaired object, or the reason why
+//! the call must not run.
 
 use crate::call::OpenCall;
 use event::payload::{CallErrorCode, FinishReason};
 use event::{Array, WriteJson};
 use json::{Repair, Shape, ToolList};
 
-/// What arguments are judged by.
+/// The rules for checking arguments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ArgumentRules<'a> {
     /// Whether arguments that are not valid JSON are repaired (`--repair syntax`).
     pub repair: bool,
-    /// The tools whose schemas bind the arguments, if any are known.
+    /// The tools whose schemas the arguments must match; `None` if the tools are unknown.
     pub tools: Option<&'a ToolList>,
 }
 
-/// Arguments that may be used: an object on one line, and the edits of a repair.
+/// Arguments that passed: an object on one line, and the edits that repaired it.
 pub(crate) type Judged = (String, Repairs);
 
-/// The edits of a repair, as `repairs` lists them.
+/// The edits of a repair, written as the `repairs` member of a `tool_call`.
 #[derive(Debug)]
 pub(crate) struct Repairs(pub Vec<Repair>);
 
 /// Why a call must not run.
 #[derive(Debug)]
 pub(crate) struct CallRefusal {
-    /// What is wrong with it.
+    /// The kind of fault.
     pub code: CallErrorCode,
-    /// A sentence that a model or a person can act on.
+    /// A sentence that the model or the user can act on.
     pub message: String,
 }
 
@@ -36,9 +36,9 @@ impl CallRefusal {
         Err(CallRefusal { code, message })
     }
 
-    /// Of a call whose text was cut, even if the text is valid JSON by chance. In an answer that
-    /// has finished nothing was cut off: the model left the JSON open, or wrote other markup into
-    /// it.
+    /// Returns the refusal of a call whose text is incomplete, even if the text happens to be valid
+    /// JSON. If the answer finished normally, nothing was cut off: the model left the JSON open or
+    /// wrote other markup into it.
     pub(crate) fn incomplete(call: &OpenCall, reason: FinishReason) -> CallRefusal {
         let name = if call.name.is_empty() {
             "a call"
@@ -63,10 +63,10 @@ impl CallRefusal {
     }
 }
 
-/// Judges a call whose text is complete.
+/// Checks a call whose text is complete.
 ///
 /// # Errors
-/// Why it must not run.
+/// Returns the reason why the call must not run.
 pub(crate) fn judge(call: &OpenCall, rules: ArgumentRules<'_>) -> Result<Judged, CallRefusal> {
     let name = call.tool_name();
     let text = call.text();
@@ -75,7 +75,7 @@ pub(crate) fn judge(call: &OpenCall, rules: ArgumentRules<'_>) -> Result<Judged,
         return CallRefusal::new(CallErrorCode::NoName, message.to_owned());
     }
     let (object, repairs) = match text.trim_ascii() {
-        // Providers write empty arguments in these ways.
+        // Providers write empty arguments in these forms.
         "" | "null" => ("{}".to_owned(), Vec::new()),
         trimmed => match json::check(trimmed) {
             Ok(value) if value.shape == Shape::Object => (minified(trimmed), Vec::new()),
@@ -96,7 +96,8 @@ pub(crate) fn judge(call: &OpenCall, rules: ArgumentRules<'_>) -> Result<Judged,
     if let Some(tools) = rules.tools
         && let Err(e) = tools.check(name, &object)
     {
-        // Some models put a list or an object into a string where the schema asks for it without.
+        // Some models quote a list or an object as a string where the schema expects the value
+        // itself.
         let coerced = match tools.schema(name) {
             Some(Ok(schema)) if rules.repair && repairs.is_empty() => schema.coerce(text),
             _ => None,
@@ -115,7 +116,7 @@ pub(crate) fn judge(call: &OpenCall, rules: ArgumentRules<'_>) -> Result<Judged,
 fn minified(json: &str) -> String {
     let mut out = Vec::with_capacity(json.len());
     event::minify(&mut out, json);
-    // Only ASCII was removed or added, so this is UTF-8.
+    // The change added or removed only ASCII, so the result is UTF-8.
     String::from_utf8(out).unwrap_or_default()
 }
 

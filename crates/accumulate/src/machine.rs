@@ -1,4 +1,4 @@
-//! The machine of `tc-accumulate`: each event to the part of the stream that takes it.
+//! The state machine of `tc-accumulate`, which dispatches each event to the stream.
 
 use crate::options::AccumulateOptions;
 use crate::stream::{OpenStream, SOURCE};
@@ -15,7 +15,7 @@ pub struct Accumulate {
 }
 
 impl Accumulate {
-    /// A machine for one stream.
+    /// Returns a machine for one stream.
     pub fn new(options: Rc<AccumulateOptions>) -> Self {
         Accumulate {
             stream: OpenStream::new(options),
@@ -62,7 +62,7 @@ impl Machine for Accumulate {
             Kind::ToolCallPartial if keeps => stream.choice_of(event).has_partials = true,
             Kind::Retract => {
                 let is_named = stream.retracted(event, out);
-                // An index is the provider's label, which no live delta has.
+                // An index is the provider's label, which live deltas do not carry.
                 is_passed &= if stream.options.live {
                     is_named && event.get("tool_id").is_some()
                 } else {

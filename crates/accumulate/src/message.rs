@@ -1,10 +1,11 @@
-//! The assistant's `message`, which the next request sends back and which commits the calls.
+//! The assistant's `message`, which commits the calls and which the client sends back in its next
+//! request.
 
 use crate::call::OpenCall;
 use event::{Object, Surrogates, Text, WriteJson};
 
-/// A block of reasoning whose data must go back to the provider, at the same place between text and
-/// calls.
+/// A reasoning block whose data must go back to the provider at the same position relative to the
+/// text and the calls.
 #[derive(Debug)]
 struct ReasoningBlock {
     thinking: (usize, usize),
@@ -23,13 +24,13 @@ pub(crate) struct AnswerDraft {
     reasoning: String,
     reasoning_half: Surrogates,
     blocks: Vec<ReasoningBlock>,
-    /// Where the reasoning begins that no block has closed.
+    /// Offset in `reasoning` at which the text that no block has closed starts.
     open: usize,
 }
 
 impl AnswerDraft {
-    /// Takes a piece of reasoning. `provider` closes its block; `calls` is how many calls have
-    /// begun.
+    /// Appends a piece of reasoning. `provider` holds the provider's data, which closes the block;
+    /// `calls` is the number of calls started so far.
     pub(crate) fn think(&mut self, text: Text<'_>, provider: Option<&str>, calls: usize) {
         self.reasoning_half.push_text(text, &mut self.reasoning);
         if let Some(data) = provider {
@@ -45,14 +46,14 @@ impl AnswerDraft {
         }
     }
 
-    /// Handles the end of the stream: half a surrogate pair at the end of a text stays half.
+    /// Handles the end of the stream. Half of a surrogate pair at the end of a text stays unpaired.
     pub(crate) fn finish(&mut self) {
         self.half.finish(&mut self.content);
         self.refusal_half.finish(&mut self.refusal);
         self.reasoning_half.finish(&mut self.reasoning);
     }
 
-    /// Writes `content`, which is null where there are only calls or a refusal, and `refusal`.
+    /// Writes `content`, which is null if the answer has only calls or a refusal, and `refusal`.
     pub(crate) fn answer(&self, o: &mut Object<'_>, calls: bool) {
         if self.content.is_empty() && (calls || !self.refusal.is_empty()) {
             o.raw("content", "null");
@@ -65,9 +66,10 @@ impl AnswerDraft {
     }
 }
 
-/// The message in OpenAI's shape, with `reasoning` and `provider` where the answer has them:
-/// `provider` lists the blocks in their order, each with its text (`thinking`), its `data`, and its
-/// place (`calls`: how many calls had begun; `text`: whether any text had come).
+/// The message in OpenAI's format, with `reasoning` and `provider` if the answer has them.
+/// `provider` lists the reasoning blocks in order, each with its text (`thinking`), its `data` and
+/// its position (`calls`: the number of calls started before it; `text`: whether any text preceded
+/// it).
 #[derive(Debug)]
 pub(crate) struct AssistantMessage<'a> {
     pub draft: &'a AnswerDraft,

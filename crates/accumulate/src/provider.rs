@@ -1,13 +1,13 @@
-//! What the provider of a call wants back with it.
+//! Provider data that must be sent back with a call.
 
 use event::{Object, Raw};
 
-/// How often the data of one call is merged. A provider repeats it a few times; a hostile one must
-/// not make each delta cost as much as all before it.
+/// Maximum number of merges per call. A provider repeats the data a few times; without a limit, a
+/// hostile provider could make each delta cost as much as all deltas before it.
 const MOST_MERGES: u8 = 64;
 
-/// What providers want back with one call, by the name of their API. It may come more than once:
-/// Gemini and its gateways repeat a call without its signature
+/// The data that providers need back with a call, by the name of their API. The data may arrive
+/// more than once: Gemini and its gateways repeat a call without its signature
 /// (github.com/allenhutchison/obsidian-gemini/issues/230), or send an empty `extra_content`.
 #[derive(Debug, Default)]
 pub(crate) struct ProviderData {
@@ -17,13 +17,13 @@ pub(crate) struct ProviderData {
 }
 
 impl ProviderData {
-    /// The data, a JSON object on one line; `None` if nothing has come.
+    /// Returns the data, a JSON object on one line; `None` if no data has arrived.
     pub(crate) fn text(&self) -> Option<&str> {
         self.text.as_deref()
     }
 
-    /// Takes data that came later. Its members are added, and replace earlier ones unless they are
-    /// empty.
+    /// Merges data that arrived later. Its members are added, and replace earlier ones unless they
+    /// are empty.
     pub(crate) fn take(&mut self, later: &str) {
         let Some(before) = &self.text else {
             self.text = Some(later.to_owned());
@@ -39,7 +39,7 @@ impl ProviderData {
     }
 }
 
-/// Writes the members of both objects.
+/// Writes the merged members of both objects.
 fn merge(old: Raw<'_>, new: Raw<'_>, o: &mut Object<'_>) {
     for (name, value) in old.entries() {
         match new.get(&name).filter(|later| !is_empty(*later)) {

@@ -1,9 +1,9 @@
-//! The call that a delta belongs to, by the routing rule of `docs/protocol.md`; the numbers in the
-//! comments are that rule's.
+//! Finds the call that a delta belongs to, by the routing rule of `docs/protocol.md`. The numbers
+//! in the comments are the numbers of that rule.
 //!
-//! An index is a label and not a position; an id may come once, always, late, or anew with every
-//! chunk. For each choice this keeps the calls by id, the call last bound to each index, and the
-//! latest call.
+//! An index is a label, not a position; an id may arrive once, always, late, or changed in every
+//! chunk. For each choice this module keeps the calls by id, the call last bound to each index, and
+//! the latest call.
 
 use crate::call::{Emission, FragmentUse, LONGEST_NAME, NameUse, OpenCall};
 use crate::id::{self, Seed};
@@ -12,22 +12,22 @@ use event::payload::ToolCallDelta;
 use json::ToolList;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 
-/// Something odd about a delta, for a `warning`.
+/// An irregularity of a delta, which is reported in a `warning`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Oddity {
     pub code: &'static str,
     pub message: String,
 }
 
-/// What routing needs of the stream besides its deltas.
+/// What routing needs to know about the stream besides its deltas.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RouteContext<'a> {
-    /// The seed of the ids that are made for calls without an id.
+    /// The seed for the ids generated for calls without an id.
     pub seed: Seed,
     pub choice: u32,
-    /// The ids that no call may have.
+    /// Ids that no call may have.
     pub taken: &'a HashSet<String>,
-    /// The tools that calls may name, where they are known.
+    /// The tools that calls may name; `None` if they are unknown.
     pub tools: Option<&'a ToolList>,
 }
 
@@ -42,7 +42,7 @@ impl<'a> RouteContext<'a> {
     }
 }
 
-/// What a delta says about the call that it belongs to.
+/// The labels by which a delta names its call.
 #[derive(Clone, Copy)]
 struct Labels<'d> {
     index: Option<i64>,
@@ -50,8 +50,8 @@ struct Labels<'d> {
     name: Option<&'d str>,
 }
 
-/// An index that is less than the number of calls plus this is kept in a table; others are kept in
-/// a map, so that a huge index does not make a huge table.
+/// An index below the number of calls plus `NEAR` is stored in a table. Larger ones are stored in a
+/// map, so that a huge index does not allocate a huge table.
 const NEAR: usize = 64;
 const FREE: u32 = u32::MAX;
 
@@ -65,22 +65,22 @@ pub(crate) struct OpenCalls {
     latest: Option<usize>,
     /// The output index of the next call.
     index: usize,
-    /// Every call that may be open, the latest on top. A call that has ended is removed when it is
-    /// found on top.
+    /// A heap of every call that may be open, with the latest on top. A call that has ended is
+    /// removed when it reaches the top.
     open: BinaryHeap<u32>,
     inferred: bool,
 }
 
 impl OpenCalls {
-    /// Takes a delta. Returns the position of its call, or `None` if the delta is empty (rule 6),
-    /// or if it has no id, no name and no arguments and no call has begun.
+    /// Applies a delta. Returns the position of its call; `None` if the delta is empty (rule 6), or
+    /// if it has no id, name or arguments and no call has started.
     pub(crate) fn take(
         &mut self,
         delta: &ToolCallDelta<'_>,
         origin: RouteContext<'_>,
         oddities: &mut Vec<Oddity>,
     ) -> Option<usize> {
-        // Rule 3, ahead of the others: nearly all deltas have neither an id nor a name.
+        // Rule 3 comes first, because nearly all deltas have neither an id nor a name.
         let known = if delta.tool_id.is_none() && delta.tool_name.is_none() {
             self.bound_now(delta.index)
         } else {
@@ -114,7 +114,7 @@ impl OpenCalls {
         Some(at)
     }
 
-    /// The call that a delta belongs to, which gets the delta's name.
+    /// Returns the call that a delta belongs to, after giving it the delta's name.
     fn place(
         &mut self,
         delta: &ToolCallDelta<'_>,
@@ -145,15 +145,15 @@ impl OpenCalls {
         Some(at)
     }
 
-    /// The call that an index is bound to now.
+    /// Returns the call that an index is bound to now.
     #[inline]
     fn bound_now(&mut self, index: Option<i64>) -> Option<usize> {
         let at = self.labelled(index?)?;
         self.newest(at)
     }
 
-    /// Begins one call or several with the text that came after the end of call `at`. Returns the
-    /// last of them.
+    /// Starts one or more calls with the text that follows the end of call `at`. Returns the last
+    /// of these calls.
     #[cold]
     fn extra(
         &mut self,
@@ -194,7 +194,8 @@ impl OpenCalls {
         at
     }
 
-    /// The call that a delta belongs to by its labels: its id, else its index, else its name.
+    /// Returns the call that a delta belongs to by its id, otherwise by its index, otherwise by its
+    /// name.
     fn route(
         &mut self,
         delta: &ToolCallDelta<'_>,
@@ -224,16 +225,16 @@ impl OpenCalls {
         }
     }
 
-    /// The first call of an id, and the one that receives its deltas.
+    /// Returns the first call with an id, and the call that receives deltas with that id.
     fn known(&mut self, id: &str) -> Option<(usize, usize)> {
         let first = self.of_id(id)?;
         let at = self.newest(first as u32).or_else(|| self.find(id))?;
         Some((first, at))
     }
 
-    /// 1. A known id. Another name after the call's end is a second call under the same id. It must
-    ///    never run under the first call's name, so it gets a made id, and later deltas with the
-    ///    shared id belong to it.
+    /// 1. A known id. If the call has ended and the delta has a different name, the delta starts a
+    ///   second call under the same id. That call must never run under the first call's name, so it
+    ///   gets a generated id, and later deltas with the shared id belong to it.
     fn by_known_id(
         &mut self,
         (first, at): (usize, usize),
@@ -263,9 +264,9 @@ impl OpenCalls {
         second
     }
 
-    /// 2. A new id. Without a name, the delta belongs to the call of its index while that is not
-    ///    over, or without an index to the latest call while that is open: some servers send a new
-    ///    id with every chunk. Any other new id begins a call.
+    /// 2. A new id. Without a name, the delta belongs to the call bound to its index if that call
+    ///   has not ended; without an index either, it belongs to the latest call while that is open,
+    ///   because some servers send a new id with every chunk. Any other new id starts a call.
     fn by_new_id(
         &mut self,
         id: &str,
@@ -287,7 +288,7 @@ impl OpenCalls {
         if call.has_made_id {
             self.by_id.insert(id.into(), at as u32);
         }
-        // An id that was emitted never changes: whoever has it would not find the call again.
+        // An emitted id never changes: a client that has received it could not find the call again.
         if call.has_made_id && !call.has_shown_id() && !origin.taken.contains(id) {
             (call.id, call.has_made_id) = (id.to_owned(), false);
         } else {
@@ -303,9 +304,11 @@ impl OpenCalls {
         at
     }
 
-    /// 3. No id, a known index: that call, unless it has a name and the delta's name begins another.
-    ///    Any name does so once the call is over. While the call has no arguments, the name of a
-    ///    known tool does so if it does not start with the call's name. A call without a name takes
+    /// 3. No id, a known index. The delta belongs to the call of that index, unless the call has a
+    ///   name and the delta's name starts another call. Any name does so once the call has ended.
+    ///   While the call has no arguments, the name of a known tool does so if it does not start
+    ///   with the call's name. A call without a name takes the delta's name, even after its
+    ///   arguments.
     ///    the delta's name, even after its arguments.
     fn by_index(&mut self, at: usize, labels: Labels<'_>, origin: RouteContext<'_>) -> usize {
         let call = &self.list[at];
@@ -321,8 +324,9 @@ impl OpenCalls {
         }
     }
 
-    /// 4. No id, an unknown index or none, no name: the latest open call, or else the latest call,
-    ///    or else a new call if there are arguments.
+    /// 4. No id, no name, and no index or an unknown one. The delta belongs to the latest open
+    ///   call, otherwise to the latest call; if there are no calls, it starts one if it has
+    ///   arguments.
     fn without_labels(
         &mut self,
         delta: &ToolCallDelta<'_>,
@@ -342,9 +346,9 @@ impl OpenCalls {
         Some(at)
     }
 
-    /// 5. No id, an unknown index or none, a name: a new call, with two exceptions. The latest call
-    ///    takes the delta if it has no arguments, has the same name and is not closed, or if it has
-    ///    arguments and no name.
+    /// 5. No id, a name, and no index or an unknown one. The delta starts a call, with two
+    ///   exceptions: it belongs to the latest call if that call has no arguments, has the same name
+    ///   and is not closed, or if it has arguments but no name.
     fn by_name(
         &mut self,
         name: &str,
@@ -365,7 +369,7 @@ impl OpenCalls {
         self.begin_bound(labels.index, None, origin)
     }
 
-    /// Reports, once for each choice, that a delta had neither an index nor an id.
+    /// Reports, once per choice, that a delta had neither an index nor an id.
     fn infer(&mut self, index: Option<i64>, oddities: &mut Vec<Oddity>) {
         if index.is_none() && !std::mem::replace(&mut self.inferred, true) {
             oddities.push(Oddity {
@@ -400,7 +404,7 @@ impl OpenCalls {
                     .seed
                     .of_choice(origin.choice)
                     .free_id(self.index, origin.taken);
-                // Later deltas and a `retract` may have the id that the call came with.
+                // Later deltas or a `retract` may use the id with which the call arrived.
                 id.map(|id| self.by_id.insert(id.into(), at as u32));
                 OpenCall::new(self.index, made, true)
             }
@@ -413,8 +417,8 @@ impl OpenCalls {
         at
     }
 
-    /// The call that was bound to an index last. It may be forgotten, or others may have begun
-    /// behind its end.
+    /// Returns the call that was last bound to an index. That call may be retracted, or other calls
+    /// may have started after its end.
     fn labelled(&self, index: i64) -> Option<u32> {
         let near = usize::try_from(index)
             .ok()
@@ -439,8 +443,8 @@ impl OpenCalls {
         }
     }
 
-    /// The call that receives the deltas with an index or id of call `at`: that call, or the last
-    /// one that began after its end. `None` if that last one was retracted and forgotten.
+    /// Returns the call that receives the deltas with an index or id of call `at`: that call, or
+    /// the last one that started after its end. Returns `None` if that last one was retracted.
     fn newest(&mut self, at: u32) -> Option<usize> {
         let call = &self.list[at as usize];
         if call.next.is_none() {
@@ -454,7 +458,7 @@ impl OpenCalls {
         Some(newest as usize).filter(|at| !self.list[*at].is_forgotten())
     }
 
-    /// The latest call that is open.
+    /// Returns the latest open call.
     fn latest_open(&mut self) -> Option<usize> {
         while let Some(at) = self.open.peek().map(|at| *at as usize) {
             let call = &self.list[at];
@@ -466,20 +470,20 @@ impl OpenCalls {
         None
     }
 
-    /// The call that began last, or whose id came last.
+    /// Returns the call that started last, or whose id arrived last.
     pub(crate) fn latest(&self) -> Option<usize> {
         self.latest
     }
 
-    /// The latest call, unless it was retracted: deltas of another call must not go to a retracted
-    /// one.
+    /// Returns the latest call, unless it was retracted: a retracted call must not receive the
+    /// deltas of another call.
     fn latest_kept(&self) -> Option<usize> {
         self.latest.filter(|at| !self.list[*at].is_forgotten())
     }
 
-    /// Frees the id and the index of a call that was retracted, so that a call can begin again
-    /// under them. If the call was never emitted and no other has begun since, it frees its output
-    /// index, too, so that the next call leaves no gap.
+    /// Frees the id and the index of a retracted call, so that a new call can use them. If the call
+    /// was never emitted and no other call has started since, its output index is also freed, so
+    /// that the numbering has no gap.
     pub(crate) fn forget(&mut self, at: usize, was_seen: bool) {
         let call = &mut self.list[at];
         call.emission = Emission::Retracted;
@@ -489,7 +493,7 @@ impl OpenCalls {
         }
     }
 
-    /// The call of an id: the last one that came under it and was not retracted.
+    /// Returns the last call that arrived with an id and was not retracted.
     pub(crate) fn of_id(&mut self, id: &str) -> Option<usize> {
         let first = *self.by_id.get(id)?;
         let mut at = first;
@@ -504,12 +508,12 @@ impl OpenCalls {
         Some(at as usize)
     }
 
-    /// The call that a `retract` with this id names.
+    /// Returns the call that a `retract` with this id names.
     pub(crate) fn find(&mut self, id: &str) -> Option<usize> {
         self.of_id(id).filter(|at| !self.list[*at].is_forgotten())
     }
 
-    /// The call of an index; the first one where others began behind its end.
+    /// Returns the call bound to an index; if others started after its end, the first of them.
     pub(crate) fn bound(&self, index: i64) -> Option<usize> {
         self.labelled(index)
             .map(|at| at as usize)
@@ -527,7 +531,7 @@ fn dropped(call: &OpenCall) -> Oddity {
     }
 }
 
-/// A name or an id, cut to a length that a message can quote.
+/// Truncates a name or an id to a length that fits into a message.
 fn short(text: &str) -> &str {
     event::cut(text, 100)
 }

@@ -1,5 +1,5 @@
-//! One stream while its deltas are merged: deltas are routed to calls, and calls are judged and
-//! emitted.
+//! The state of one stream while its deltas are merged: it routes deltas to calls, then checks and
+//! emits the calls.
 
 use crate::before::EarlierOutput;
 use crate::call::{Emission, OpenCall};
@@ -16,39 +16,40 @@ use json::ToolList;
 use std::collections::HashSet;
 use std::rc::Rc;
 
-/// The name of the command in the warnings that it emits.
+/// The command name in the warnings that it emits.
 pub(crate) const SOURCE: &str = "tc-accumulate";
 
-/// One choice of a stream.
+/// The state of one choice of a stream.
 #[derive(Debug, Default)]
 pub(crate) struct OpenChoice {
     pub number: u32,
     pub draft: AnswerDraft,
     pub calls: OpenCalls,
-    /// Whether the input already has the assistant's message.
+    /// Whether the input already contains the assistant's message.
     pub has_message: bool,
-    /// Whether the input already has partial readings of the arguments, so that none are emitted.
+    /// Whether the input already contains partial readings of the arguments, so that no more are
+    /// emitted.
     pub has_partials: bool,
-    /// What this filter wrote when the stream went through it before.
+    /// Output that an earlier run of this filter wrote; `None` if the input contains none.
     pub earlier: Option<Box<EarlierOutput>>,
 }
 
-/// One stream while its deltas are merged.
+/// The state of one stream while its deltas are merged.
 #[derive(Debug)]
 pub(crate) struct OpenStream {
     pub options: Rc<AccumulateOptions>,
     tools: Option<Rc<ToolList>>,
     seed: Seed,
     pub started: bool,
-    /// An event of this stream was longer than a line may be, so the turn has failed.
+    /// Whether an event of this stream exceeded the line limit, so that the turn has failed.
     pub lost: bool,
     pub choices: Choices<OpenChoice>,
     oddities: Vec<Oddity>,
-    /// The tools whose schemas have unknown types, each with its warning.
+    /// Names of the tools for which a warning about unknown schema types was emitted.
     untyped: Vec<String>,
-    /// Counts what may be kept of all choices.
+    /// Counts the bytes kept for all choices.
     meter: Meter,
-    /// More has come than may be kept, so that nothing is kept any more.
+    /// Whether the stream exceeded `max_kept`, so that no more is kept.
     pub is_over: bool,
 }
 
@@ -69,7 +70,8 @@ impl OpenStream {
         }
     }
 
-    /// Counts with `take` an event of which something is kept. Ends the turn as failed where that is too much.
+    /// Counts, with `take`, an event that is kept in part. Ends the turn as failed if the count
+    /// exceeds the limit.
     #[inline]
     pub(crate) fn count(&mut self, take: impl FnOnce(&mut Meter), out: &mut dyn Sink) {
         let Some(most) = self.options.max_kept.filter(|_| !self.is_over) else {
@@ -81,8 +83,8 @@ impl OpenStream {
         }
     }
 
-    /// More has come than may be kept: keeps only which calls there are, so that the end of the
-    /// stream withdraws them.
+    /// Handles a stream that exceeded `max_kept`: keeps only the list of calls, so that the end of
+    /// the stream retracts them.
     #[cold]
     fn overrun(&mut self, out: &mut dyn Sink) {
         (self.is_over, self.lost) = (true, true);
@@ -100,7 +102,7 @@ impl OpenStream {
         out.too_long(Kind::Message, self.meter.bytes());
     }
 
-    /// Takes the `stream_start`.
+    /// Handles the `stream_start` event.
     pub(crate) fn start(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         let start = StreamStart::read(event);
         self.started = true;
@@ -124,7 +126,7 @@ impl OpenStream {
         }
     }
 
-    /// The place of a choice in [`OpenStream::choices`].
+    /// Returns the position of a choice in [`OpenStream::choices`].
     #[inline]
     pub(crate) fn choice(&mut self, number: u32) -> usize {
         self.choices.place(number, || OpenChoice {
@@ -133,14 +135,14 @@ impl OpenStream {
         })
     }
 
-    /// The choice of an event.
+    /// Returns the choice of an event.
     #[inline]
     pub(crate) fn choice_of(&mut self, event: &Event<'_>) -> &mut OpenChoice {
         let at = self.choice(event.choice());
         &mut self.choices[at]
     }
 
-    /// Takes a `tool_call_delta`.
+    /// Handles a `tool_call_delta` event.
     pub(crate) fn delta(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         let delta = ToolCallDelta::read(event);
         if !self.is_over {
@@ -180,7 +182,7 @@ impl OpenStream {
             earlier.begin(&choice.calls.list[routed].id);
         }
         if now > before {
-            // A call has begun, so the one before it may be sealed now.
+            // A call has started, so the one before it may now be sealed.
             for i in latest.into_iter().chain(before..now) {
                 self.emit_if_due(at, i, out);
             }
@@ -194,8 +196,8 @@ impl OpenStream {
         }
     }
 
-    /// Emits a `warning` for each oddity of a delta, unless this filter wrote the same warning in
-    /// an earlier run.
+    /// Emits a `warning` for each irregularity of a delta, unless an earlier run of this filter
+    /// already wrote that warning.
     #[cold]
     fn warn(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         let at = self.choice(event.choice());
@@ -235,8 +237,8 @@ impl OpenStream {
         }
     }
 
-    /// Judges one call and emits its `tool_call`. It emits none if an earlier run of this filter
-    /// wrote it.
+    /// Checks a call and emits its `tool_call`, unless an earlier run of this filter already wrote
+    /// it.
     pub(crate) fn emit(
         &mut self,
         at: usize,
@@ -341,7 +343,7 @@ impl OpenStream {
         );
     }
 
-    /// Emits a reading of the arguments so far whenever the text has grown by a sixteenth, so that
+    /// Emits a reading of the arguments so far each time the text has grown by a sixteenth, so that
     /// the output stays linear in the input.
     fn reading(&mut self, at: usize, i: usize, out: &mut dyn Sink) {
         let choice = &mut self.choices[at];
@@ -369,8 +371,7 @@ impl OpenStream {
         );
     }
 
-    /// Keeps for the message a `tool_call` that the input already has because this filter ran
-    /// before.
+    /// Keeps for the message a `tool_call` that an earlier run of this filter wrote into the input.
     pub(crate) fn passed(&mut self, event: &Event<'_>) {
         let at = self.choice(event.choice());
         let ToolCall {
@@ -407,10 +408,10 @@ impl OpenStream {
         };
     }
 
-    /// Retracts the call that a `retract` of the input names, whether its deltas or its `tool_call`
-    /// came. Calls that began behind its end are retracted with it. Returns whether readers of the
-    /// output know the call by what the `retract` names: they get no deltas, so an index of the
-    /// provider names another call to them, or none.
+    /// Retracts the call that a `retract` in the input names, whether the call arrived as deltas or
+    /// as a `tool_call`. Calls that started after its end are retracted with it. Returns whether
+    /// readers of the output know the call by the label in the `retract`: they get no deltas, so to
+    /// them the provider's index names another call or no call.
     pub(crate) fn retracted(&mut self, event: &Event<'_>, out: &mut dyn Sink) -> bool {
         let at = self.choice(event.choice());
         let choice = &mut self.choices[at];
@@ -428,12 +429,12 @@ impl OpenStream {
         while let Some(i) = next {
             let call = &mut choice.calls.list[i];
             next = call.next.map(|at| at as usize);
-            // This call was retracted before. A later call may have its id by now.
+            // This call was already retracted, and a later call may have its id by now.
             if call.is_forgotten() {
                 continue;
             }
             // Later commands know the call by the id that it has here. A `retract` that names this
-            // id needs no second one.
+            // id is forwarded, so no second one is needed.
             if id.as_deref() != Some(&call.id) {
                 let tool_id = Some((&call.id).into());
                 out.emit(
@@ -452,8 +453,8 @@ impl OpenStream {
     }
 }
 
-/// The warning that the schema of a call's tool has types that JSON Schema does not have, once for
-/// each tool; `warned` are those that it was written for.
+/// Returns the warning that the schema of a call's tool has types that JSON Schema does not define,
+/// once per tool; `warned` lists the tools that were already reported.
 fn untyped(call: &OpenCall, tools: Option<&ToolList>, warned: &mut Vec<String>) -> Option<String> {
     let name = call.tool_name();
     let unknown = tools?.schema(name)?.ok()?.unknown_types();
