@@ -1,11 +1,11 @@
-//! The knowledge of the checker `auto` about texts and models: how likely a call still is after the
-//! text so far.
+//! The statistical model behind the checker `auto`: how likely a call still is after the text so
+//! far.
 //!
-//! `words.rs` has the words by which models announce a call, `signs.rs` searches a text for these
-//! words, `origin.rs` reads the model and the tools from the start of a stream, `table.rs` holds
-//! the learned counts, and `limits.rs` turns the counts into the places at which the risk falls
-//! under a limit. [`Texts`] searches a text for calls, and [`Observer`] measures one more stream
-//! for the counts. `docs/evaluation.md` explains the model.
+//! `words.rs` lists the words with which models announce a call, `signs.rs` searches a text for
+//! these words, `origin.rs` reads the model and the tools from the start of a stream, `table.rs`
+//! holds the learned counts, and `limits.rs` computes from the counts the text lengths at which the
+//! risk falls below a limit. [`Texts`] searches a text for calls, and [`Observer`] measures one
+//! more stream for the counts. `docs/evaluation.md` explains the model.
 
 use crate::checker::{CallFilter, Meaning, StreamEnding};
 use crate::text_calls::{ChoicePart, TextCalls};
@@ -26,7 +26,7 @@ pub(crate) use signs::Signs;
 pub use table::{AutoTable, Observation, TableError};
 pub(crate) use words::Sign;
 
-/// Reads choice 0 of a stream up to its first call, which may be an event or in the text.
+/// Reads choice 0 of a stream up to its first call, which may be an event or text.
 pub struct Observer {
     text: TextCalls,
     seen: SeenSigns,
@@ -48,7 +48,8 @@ impl std::fmt::Debug for Observer {
 }
 
 impl Observer {
-    /// An observer of the stream that `first` begins; [`Observer::push`] must get `first` too.
+    /// Returns an observer for the stream that `first` starts; pass `first` to [`Observer::push`]
+    /// too.
     pub fn new(first: &Event<'_>) -> Self {
         let origin = StreamOrigin::read(first);
         let calls = CallFilter::default();
@@ -64,7 +65,7 @@ impl Observer {
         }
     }
 
-    /// Reads the next event; events of other choices than 0 are ignored.
+    /// Reads the next event; events of choices other than 0 are ignored.
     pub fn push(&mut self, event: &Event<'_>) {
         let Observer { text, seen } = self;
         if !seen.has_call && event.choice() == 0 {
@@ -72,7 +73,7 @@ impl Observer {
         }
     }
 
-    /// Ends the stream, which did not fail.
+    /// Handles the end of a stream that did not fail, and returns its counts.
     pub fn end(self) -> Observation {
         let Observer { mut text, mut seen } = self;
         if !seen.has_call {
@@ -112,13 +113,15 @@ impl SeenSigns {
     }
 }
 
-/// Searches the text of streams for calls, in any dialect. One value serves all streams of a run.
+/// Searches the text of streams for calls in any dialect. A single value serves all streams of a
+/// run.
 #[derive(Debug)]
 pub(crate) struct Texts(Streams);
 
 impl Default for Texts {
     fn default() -> Self {
-        // Text that may still be reasoning is not held back: a no would have to wait for it.
+        // Text that may still be reasoning is not held back, because a no would have to wait for
+        // it.
         Texts(Streams::new(TagOptions {
             always: true,
             eager: true,
@@ -128,8 +131,8 @@ impl Default for Texts {
 }
 
 impl Texts {
-    /// The parser of the stream that `first` begins and that has this origin. `None` where the
-    /// request had no tools: then text is never a call.
+    /// Returns the parser for the stream that `first` starts, with this origin. Returns `None` if
+    /// the request had no tools, because its text then contains no calls.
     pub(crate) fn begin(&self, origin: &StreamOrigin, first: &Event<'_>) -> Option<Tag> {
         (origin.offered != OfferedTools::None).then(|| self.0.begin(first))
     }

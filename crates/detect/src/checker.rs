@@ -1,4 +1,5 @@
-//! The trait [`Checker`], and the rules of all checkers for what counts as a call and as text.
+//! The trait [`Checker`], and the rules shared by all checkers for what counts as a call and as
+//! text.
 
 use crate::auto::AutoTable;
 use event::payload::{ContentDelta, FinishReason, RefusalDelta, ToolCall, ToolCallDelta};
@@ -11,12 +12,12 @@ use std::str::FromStr;
 pub struct Verdict {
     /// Whether the stream calls a tool.
     pub tool_call: bool,
-    /// The reason for the verdict, for people.
+    /// The reason for the verdict, written for people.
     pub reason: String,
 }
 
 impl Verdict {
-    /// A verdict with its reason.
+    /// Returns a verdict with its reason.
     pub fn new(tool_call: bool, reason: impl Into<String>) -> Self {
         Verdict {
             tool_call,
@@ -28,15 +29,15 @@ impl Verdict {
 /// How the stream that a checker reads ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamEnding {
-    /// With `stream_end`.
+    /// The stream ended with `stream_end`.
     Stream(FinishReason),
-    /// The input ended, or another stream began, before a `stream_end`.
+    /// The input ended, or another stream started, before a `stream_end`.
     Cut,
 }
 
 impl StreamEnding {
     /// Whether the stream failed. A failed stream without a call proves nothing: the call may have
-    /// been in the part that never arrived.
+    /// been in the part that was lost.
     pub fn is_failure(self) -> bool {
         match self {
             StreamEnding::Stream(reason) => reason.is_failure(),
@@ -45,9 +46,10 @@ impl StreamEnding {
     }
 }
 
-/// Decides about one choice of one stream. Sees every event of it, in order, until it has decided.
+/// Decides whether one choice of one stream calls a tool. It receives every event of the choice, in
+/// order, until it has decided.
 pub trait Checker {
-    /// Takes the next event; returns the verdict as soon as an event settles it, and `None` until
+    /// Handles the next event. Returns the verdict as soon as an event settles it, and `None` until
     /// then.
     fn push(&mut self, event: &Event<'_>) -> Option<Verdict>;
 
@@ -57,14 +59,14 @@ pub trait Checker {
         none(ending)
     }
 
-    /// Whether the checker needs the events after a positive verdict, and the end. A checker that
-    /// finds calls in text does, because later text can show that one was not a call.
+    /// Whether the checker needs the events after a positive verdict, and the end of the stream. A
+    /// checker that finds calls in text does, because later text can show that a match was not a
+    /// call.
     fn reads_past_verdict(&self) -> bool {
         false
     }
 
-    /// Whether the checker also reads on after a no, because a call that follows turns the no into
-    /// a yes.
+    /// Whether the checker continues after a no, because a later call turns the no into a yes.
     fn revises_no(&self) -> bool {
         false
     }
@@ -76,14 +78,14 @@ pub trait Checker {
     }
 }
 
-/// Makes a checker for each choice of a stream.
+/// Creates a checker for each choice of a stream.
 pub type Factory = Rc<dyn Fn() -> Box<dyn Checker>>;
 
-/// Makes the factory of a stream from its first event, which may name the API, the model and the
-/// tools. One value serves all streams of a run, and keeps what it builds for them.
+/// Creates the factory of a stream from its first event, which may name the API, the model and the
+/// tools. A single value serves all streams of a run, and caches what it builds for them.
 pub type Checkers = Rc<dyn Fn(&Event<'_>) -> Factory>;
 
-/// The [`Checkers`] of a checker that does not depend on the first event of its stream.
+/// Returns the [`Checkers`] of a checker that does not depend on the first event of its stream.
 #[expect(
     clippy::unnecessary_wraps,
     reason = "a row of the table may reject its argument"
@@ -96,18 +98,20 @@ pub(crate) fn alike<C: Checker + 'static>(make: impl Fn() -> C + 'static) -> Opt
 /// A row of the table of checkers.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckerRow {
-    /// The name that `--checker` takes; the part after a colon names the user's argument.
+    /// The name that `--checker` takes; the part after the colon is a placeholder for the user's
+    /// argument.
     pub name: &'static str,
     /// The help text that says how the checker decides.
     pub help: &'static str,
-    /// Makes its checkers from the user's argument and settings; `None` where that cannot be used.
+    /// Creates its checkers from the user's argument and settings; returns `None` if the argument
+    /// is invalid.
     pub checkers: fn(CallFilter, &str, &CheckerSettings) -> Option<Checkers>,
 }
 
-/// What counts as a call: any, or only one whose tool's name matches a pattern.
+/// Which calls count: all, or only those of tools whose name matches a pattern.
 #[derive(Clone, Debug, Default)]
 pub struct CallFilter {
-    /// The pattern of `--name`.
+    /// The pattern of `--name`; `None` means that all calls count.
     pub name: Option<Glob>,
 }
 
@@ -118,7 +122,7 @@ pub(crate) enum Meaning<'a> {
     Call(String),
     /// A call of a tool that does not match the pattern.
     OtherCall,
-    /// Text that is not empty.
+    /// Text of at least one byte.
     Text(std::borrow::Cow<'a, str>),
     /// Neither a call nor text, or a call that cannot be judged before its name arrives.
     Nothing,
@@ -135,7 +139,7 @@ impl<'a> Meaning<'a> {
 }
 
 impl CallFilter {
-    /// The meaning of an event.
+    /// Returns the meaning of an event.
     pub(crate) fn meaning<'a>(&self, event: &Event<'a>) -> Meaning<'a> {
         match event.kind() {
             Kind::ToolCallDelta | Kind::ToolCall => {
@@ -143,14 +147,14 @@ impl CallFilter {
                 let name = head.name.str();
                 match &self.name {
                     _ if head.is_blank() => Meaning::Nothing,
-                    // The name may come with a later delta.
+                    // The name may arrive in a later delta.
                     Some(_) if name.is_empty() => Meaning::Nothing,
                     Some(pattern) if !pattern.matches(&name) => Meaning::OtherCall,
                     _ if name.is_empty() => Meaning::Call("a tool call".to_owned()),
                     _ => Meaning::Call(format!("a call of {name}")),
                 }
             }
-            // A refusal is an answer in text.
+            // A refusal is a text answer.
             Kind::ContentDelta => Meaning::of_text(ContentDelta::read(event).text),
             Kind::RefusalDelta => Meaning::of_text(RefusalDelta::read(event).text),
             _ => Meaning::Nothing,
@@ -158,8 +162,8 @@ impl CallFilter {
     }
 }
 
-/// The verdict on a stream that ended without a call. `None` if the stream failed: the call may be
-/// in the part that was lost.
+/// Returns the verdict for a stream that ended without a call; `None` if the stream failed, because
+/// the call may be in the part that was lost.
 pub(crate) fn none(ending: StreamEnding) -> Option<Verdict> {
     (!ending.is_failure()).then(|| Verdict::new(false, "the stream ended without a tool call"))
 }
@@ -168,15 +172,15 @@ pub(crate) fn none(ending: StreamEnding) -> Option<Verdict> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EventCallHead<'a> {
     pub index: Option<i64>,
-    /// The id, unless it is empty.
+    /// The id; `None` if it is empty.
     pub id: Option<Text<'a>>,
     pub name: Text<'a>,
-    /// Whether the event has an id or a name, even an empty one.
+    /// Whether the event has arguments. In a delta, empty arguments do not count.
     has_arguments: bool,
 }
 
 impl<'a> EventCallHead<'a> {
-    /// Reads a `tool_call_delta` or a `tool_call`; any other event names nothing.
+    /// Reads a `tool_call_delta` or a `tool_call`; for any other event all fields are empty.
     #[inline]
     pub(crate) fn read(event: &Event<'a>) -> Self {
         let (index, id, name, has_arguments) = if event.kind() == Kind::ToolCall {
@@ -205,30 +209,30 @@ impl<'a> EventCallHead<'a> {
     }
 
     /// Whether the event is not a call: a delta without an id, a name and arguments. Some servers
-    /// write the word null as an id.
+    /// send the word `null` as an id.
     pub(crate) fn is_blank(&self) -> bool {
         self.name.is_empty() && !self.has_arguments && self.id.is_none_or(|id| id == "null")
     }
 }
 
-/// The largest risk that a no of `auto` is wrong: a share from 0 to 1.
+/// The largest acceptable probability, from 0 to 1, that a no of `auto` is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Risk(f64);
 
-/// Half a percent.
+/// 0.5 percent.
 impl Default for Risk {
     fn default() -> Self {
         Risk(0.005)
     }
 }
 
-/// Why a text is not a risk.
+/// The error for a text that is not a valid risk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a risk is a share from 0 to 1, or a percentage such as 0.5%")]
 pub struct RiskError;
 
 impl Risk {
-    /// The risk as a share from 0 to 1.
+    /// Returns the risk as a fraction from 0 to 1.
     pub fn share(self) -> f64 {
         self.0
     }
@@ -237,7 +241,7 @@ impl Risk {
 impl FromStr for Risk {
     type Err = RiskError;
 
-    /// Reads `0.005` or `0.5%`.
+    /// Parses a fraction such as `0.005` or a percentage such as `0.5%`.
     fn from_str(text: &str) -> Result<Self, RiskError> {
         let (number, unit) = match text.strip_suffix('%') {
             Some(number) => (number.trim_end(), 100.0),
@@ -251,17 +255,17 @@ impl FromStr for Risk {
     }
 }
 
-/// The settings of checkers; a checker uses those that mean something to it.
+/// The settings of checkers; a checker ignores those that do not concern it.
 #[derive(Clone, Debug, Default)]
 pub struct CheckerSettings {
     /// The risk of `auto`.
     pub risk: Risk,
-    /// The table of `auto`, in place of the one that is compiled in.
+    /// The table of `auto`; `None` means the built-in one.
     pub table: Option<Rc<AutoTable>>,
 }
 
 impl CheckerSettings {
-    /// The table of `auto`.
+    /// Returns the table of `auto`.
     pub(crate) fn table(&self) -> Rc<AutoTable> {
         self.table
             .clone()

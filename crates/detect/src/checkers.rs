@@ -1,5 +1,5 @@
-//! The table of checkers, and those that need no more than [`CallFilter`]. To add one: a file with
-//! the checker and its row, its `mod` line and its line in the table.
+//! The table of checkers, and the checkers that need only a [`CallFilter`]. To add a checker, write
+//! a file with the checker and its row, then add its `mod` line and its entry in the table.
 
 use crate::checker::{
     CallFilter, Checker, CheckerRow, CheckerSettings, Checkers, Meaning, StreamEnding, Verdict,
@@ -13,7 +13,7 @@ use tag::{Streams, TagOptions};
 
 mod auto;
 
-/// The checkers that need nothing but events.
+/// The checkers that need only the events of a stream.
 pub const CHECKERS: &[CheckerRow] = &[
     FULL,
     FIRST_CHUNK,
@@ -23,13 +23,13 @@ pub const CHECKERS: &[CheckerRow] = &[
     TAG,
 ];
 
-/// The checkers of that name; `calls` decides what counts as a call. `None` for a name that is not
-/// in the table, or whose argument cannot be used.
+/// Returns the checkers with this name; `calls` decides what counts as a call. Returns `None` if
+/// the name is not in the table, or if its argument is invalid.
 pub fn checkers(name: &str, calls: &CallFilter) -> Option<Checkers> {
     checkers_with(name, calls, &CheckerSettings::default())
 }
 
-/// As [`checkers`], with the settings of the user.
+/// Like [`checkers`], with the settings of the user.
 pub fn checkers_with(
     name: &str,
     calls: &CallFilter,
@@ -47,7 +47,7 @@ pub fn checkers_with(
         })
 }
 
-/// `full`: a call anywhere is a yes at once, and only the end is a no.
+/// `full`: a call anywhere in the stream is an immediate yes; only the end of the stream is a no.
 const FULL: CheckerRow = CheckerRow {
     name: "full",
     help: "a call anywhere is a yes, only the end is a no",
@@ -76,13 +76,13 @@ impl Checker for Full {
 }
 
 /// `first-chunk`: the first chunk with text or a call decides. Most frameworks do this; it is wrong
-/// whenever text precedes a call. White space counts as text, as it does for most frameworks; only
-/// an event with empty text is skipped.
+/// whenever text precedes a call. White space counts as text, as in most frameworks; only an event
+/// with empty text is skipped.
 ///
-/// A chunk that has text and a call is a yes, as for eino's default
+/// A chunk with both text and a call is a yes, as in eino's default
 /// (`firstChunkStreamToolCallChecker` in
 /// <https://github.com/cloudwego/eino/blob/02c92db59b5e4a73bbb8896aa50dd0e52272eab9/flow/agent/react/react.go>),
-/// which asks for calls first.
+/// which checks for calls first.
 const FIRST_CHUNK: CheckerRow = CheckerRow {
     name: "first-chunk",
     help: "the first chunk with text or a call decides",
@@ -102,7 +102,7 @@ impl Checker for FirstChunk {
         match self.calls.meaning(event) {
             Meaning::Call(reason) => Some(Verdict::new(true, reason)),
             Meaning::OtherCall => Some(Verdict::new(false, "a call of another tool came first")),
-            // The call of the same chunk follows, and decides.
+            // The call from the same chunk follows, and decides.
             Meaning::Text(_)
                 if event.kind() == Kind::ContentDelta && ContentDelta::read(event).with_call =>
             {
@@ -114,11 +114,11 @@ impl Checker for FirstChunk {
     }
 }
 
-/// `lookahead:N`: no, once N characters of text have come without a call.
+/// `lookahead:N`: no after N characters of text without a call.
 ///
-/// It counts characters, not events: providers split the same text into 1 or 1,000 deltas. White
-/// space alone does not count, since models write it before calls too: the count starts at the
-/// first other character, and white space after it counts once more text follows.
+/// It counts characters, not events, because providers split the same text into 1 or 1,000 deltas.
+/// Leading white space does not count, because models also write it before calls: the count starts
+/// at the first other character, and white space after it counts once more text follows.
 const LOOKAHEAD: CheckerRow = CheckerRow {
     name: "lookahead:N",
     help: "no after N characters of text; white space before it does not count",
@@ -144,7 +144,7 @@ struct Lookahead {
 }
 
 impl Lookahead {
-    /// Counts one piece of text; returns whether the limit is reached.
+    /// Counts a piece of text; returns whether the limit is reached.
     fn count(&mut self, text: &str) -> bool {
         for c in text.chars() {
             if !c.is_whitespace() {
@@ -172,11 +172,11 @@ impl Checker for Lookahead {
     }
 }
 
-/// `tag`: a call that is written as text counts too, as soon as the text can only be read as a
-/// call.
+/// `tag`: like `full`, but a call that the model wrote as text counts too, as soon as the text can
+/// only be parsed as a call.
 ///
-/// The text of every stream is read, even where `tools_mode` is `native`; dialect, tools and
-/// prefill are those of `stream_start`.
+/// The text of every stream is parsed, even if `tools_mode` is `native`. The dialect, tools and
+/// prefill come from `stream_start`.
 const TAG: CheckerRow = CheckerRow {
     name: "tag",
     help: "full, and a call that is written as text counts, in any dialect",
@@ -203,7 +203,7 @@ const TAG: CheckerRow = CheckerRow {
 
 struct TextChecker {
     text: TextCalls,
-    /// Decides about calls that are events.
+    /// Decides about calls that arrive as events.
     full: Full,
 }
 
@@ -233,14 +233,14 @@ impl Checker for TextChecker {
 }
 
 impl TextChecker {
-    /// The yes of a call of the text, unless it was retracted at once.
+    /// Returns the yes for a call found in the text, unless it was retracted immediately.
     fn verdict(&self, call: Option<String>) -> Option<Verdict> {
         call.filter(|_| self.text.holds())
             .map(|reason| Verdict::new(true, reason))
     }
 }
 
-/// Keeps the last call.
+/// Stores the last call in `call`.
 fn keep_call(call: &mut Option<String>, found: ChoicePart<'_, '_>) {
     if let ChoicePart::Call(reason) = found {
         *call = Some(reason);

@@ -1,12 +1,12 @@
-//! Checkers: does this stream call a tool?
+//! Checkers, which decide whether a stream calls a tool.
 //!
-//! What it is: the [`Checker`] trait, one file for each checker, their one table ([`CHECKERS`]),
-//! and [`Detect`], the machine of `tc-detect` that asks a checker for each choice of a stream. What
-//! it is not: it starts nothing; the checker `cmd:` is an adapter in `bin/tc-detect` behind the
-//! same trait.
+//! The crate contains the [`Checker`] trait, one file per checker, the table of all checkers
+//! ([`CHECKERS`]), and [`Detect`], the state machine of `tc-detect`, which runs a checker for each
+//! choice of a stream. It starts no processes: the checker `cmd:` is an adapter in `bin/tc-detect`
+//! that implements the same trait.
 //!
-//! Invariant: a decision is written before the event that decided it, so no later than the event
-//! after which no continuation could change it.
+//! Invariant: a decision is written before the event that caused it, so at the latest before the
+//! event after which no continuation could change it.
 
 pub mod auto;
 mod checker;

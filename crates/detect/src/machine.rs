@@ -1,5 +1,5 @@
-//! The machine of `tc-detect`: one decision for each choice of a stream, written as early as
-//! possible.
+//! The state machine of `tc-detect`, which writes one decision for each choice of a stream as early
+//! as possible.
 
 use crate::checker::{Checker, EventCallHead, Factory, StreamEnding, Verdict};
 use event::payload::{ContentDelta, Decision, RefusalDelta, Retract, StreamEnd};
@@ -7,28 +7,28 @@ use event::{Choices, Event, Kind, Machine, Sink, Text};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// One choice of the stream.
+/// The state of one choice of the stream.
 struct CheckedChoice {
     number: u32,
     checker: Box<dyn Checker>,
-    /// Bytes of content text until the decision.
+    /// Bytes of content text before the decision.
     bytes: u64,
-    /// The decision, once it is made.
+    /// The decision; `None` until it is made.
     decided: Option<bool>,
     /// Whether the stream failed before the decision.
     has_failed: bool,
     calls: RememberedCalls,
 }
 
-/// Decides about one stream.
+/// Decides whether each choice of one stream calls a tool.
 pub struct Detect {
     name: Rc<str>,
     factory: Factory,
     answers: CheckerAnswers,
     choices: Choices<CheckedChoice>,
     events: u64,
-    /// Whether further streams may follow: this stream has a name, or it ended before the input
-    /// did, or the input is not a pipe whose upstream should stop.
+    /// Whether a no cannot settle the run yet: this stream has a name, it ended before the input
+    /// did, or the input is not a pipe whose upstream should be stopped.
     others: bool,
 }
 
@@ -42,8 +42,8 @@ impl std::fmt::Debug for Detect {
 }
 
 impl Detect {
-    /// A machine for the stream that `first` begins. `factory` makes the checker of each choice;
-    /// `name` is the name of the checker in the user's words.
+    /// Returns a machine for the stream that `first` starts. `factory` creates the checker of each
+    /// choice; `name` is the checker's name as the user wrote it.
     pub fn new(
         name: Rc<str>,
         factory: Factory,
@@ -60,16 +60,16 @@ impl Detect {
         }
     }
 
-    /// `others`: further streams may follow in the input, so that a no to this stream is not yet
-    /// the answer.
+    /// Sets whether further streams may follow in the input, so that a no for this stream is not
+    /// yet the final answer.
     #[must_use]
     pub fn followed(mut self, others: bool) -> Self {
         self.others |= others;
         self
     }
 
-    /// Whether the first choice calls a tool; `None` before that is decided, and where the stream
-    /// failed first.
+    /// Returns whether the first choice calls a tool; `None` before that is decided, or if the
+    /// stream failed first.
     pub fn decided(&self) -> Option<bool> {
         self.choices
             .find(0)
@@ -90,7 +90,7 @@ impl Detect {
         })
     }
 
-    /// Writes a decision. Without a verdict the decision is that the stream failed first.
+    /// Writes a decision. `None` for `verdict` means that the stream failed before a verdict.
     fn decide(&mut self, at: usize, verdict: Option<Verdict>, revised: bool, out: &mut dyn Sink) {
         let choice = &mut self.choices[at];
         let undecided = verdict.is_none();
@@ -118,7 +118,7 @@ impl Detect {
             .add(StreamAnswer::of(undecided, verdict.tool_call));
     }
 
-    /// Shows an event to the checker while the event may change the decision.
+    /// Passes an event to the checker while the event may still change the decision.
     #[inline(always)]
     fn ask(&mut self, at: usize, event: &Event<'_>, out: &mut dyn Sink) {
         let choice = &mut self.choices[at];
@@ -142,8 +142,8 @@ impl Detect {
         }
     }
 
-    /// Counts a decision that is in the input already: this checker made it when the stream went
-    /// through `tc-detect` before.
+    /// Counts a decision that the input already contains, because the stream went through
+    /// `tc-detect` with this checker before.
     fn decided_before(&mut self, number: u32, decision: &Decision<'_>) {
         let at = self.choice(number);
         let choice = &mut self.choices[at];
@@ -173,7 +173,7 @@ impl Detect {
                 let verdict = choice.checker.end(ending);
                 self.decide(at, verdict, false, out);
             } else if choice.decided == Some(false) && choice.checker.revises_no() {
-                // The checker has read on: the text may have been a call after all.
+                // The checker continued after the no: the text may have contained a call after all.
                 if let Some(yes) = choice
                     .checker
                     .end(ending)
@@ -185,7 +185,8 @@ impl Detect {
                 && choice.is_overturned(ending)
                 && !ending.is_failure()
             {
-                // Not earlier: after a `retract` another call could still have come.
+                // A revision is written only at the end, because another call could still follow a
+                // `retract`.
                 self.decide(
                     at,
                     Some(Verdict::new(false, "every call was retracted")),
@@ -198,7 +199,7 @@ impl Detect {
 }
 
 impl CheckedChoice {
-    /// Whether all calls that made the yes were retracted, now that the stream has ended.
+    /// Whether every call behind the yes was retracted; called once the stream has ended.
     fn is_overturned(&mut self, ending: StreamEnding) -> bool {
         if self.checker.reads_past_verdict() {
             self.checker.end(ending);
@@ -240,8 +241,7 @@ impl Machine for Detect {
                     Kind::RefusalDelta if choice.decided.is_none() => {
                         choice.bytes += RefusalDelta::read(event).text.len() as u64;
                     }
-                    // Events between streams are for the checker alone: a command (`cmd:`) looks at
-                    // them.
+                    // Events outside streams go only to the checker: a command (`cmd:`) reads them.
                     _ => {}
                 }
                 self.ask(at, event, out);
@@ -254,8 +254,8 @@ impl Machine for Detect {
         self.end(StreamEnding::Cut, out);
     }
 
-    /// A yes is the answer for all streams. A no is the answer only when no stream may follow; the
-    /// upstream may stop then.
+    /// A yes is the answer for all streams. A no is the answer only if no stream can follow, so
+    /// that the upstream may stop.
     fn settled(&self) -> bool {
         self.answers.answer() == StreamAnswer::Yes
             || (!self.others
@@ -264,7 +264,7 @@ impl Machine for Detect {
     }
 }
 
-/// The answer of one stream, or of all streams together, as grep answers over several files.
+/// The answer for one stream, or for all streams together, as grep answers for several files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StreamAnswer {
     /// The stream does not call a tool.
@@ -286,17 +286,17 @@ impl StreamAnswer {
     }
 }
 
-/// The answers of the streams of a run. Clones share the counts: each machine adds the answer of
+/// The answers of the streams of a run. Clones share the counts: each machine adds the answer for
 /// its stream.
 #[derive(Clone, Debug, Default)]
 pub struct CheckerAnswers {
-    /// How many streams gave each answer.
+    /// The number of streams with each answer.
     counts: Rc<Cell<[u64; 3]>>,
 }
 
 impl CheckerAnswers {
-    /// The answer of all streams so far: a yes of any stream outweighs everything, and undecided
-    /// outweighs a no.
+    /// Returns the answer for all streams so far: any yes wins, and undecided takes precedence over
+    /// a no.
     pub fn answer(&self) -> StreamAnswer {
         let counts = self.counts.get();
         let some = |answer: &StreamAnswer| counts[*answer as usize] > 0;
@@ -306,19 +306,19 @@ impl CheckerAnswers {
             .unwrap_or_default()
     }
 
-    /// Adds the answer of an input without a stream.
+    /// Adds the answer for an input without a stream.
     pub fn undecided(&self) {
         self.add(StreamAnswer::Undecided);
     }
 
-    /// Adds the answer of a stream.
+    /// Adds the answer for a stream.
     fn add(&self, answer: StreamAnswer) {
         let mut counts = self.counts.get();
         counts[answer as usize] += 1;
         self.counts.set(counts);
     }
 
-    /// Takes back an answer that was revised.
+    /// Removes an answer that was revised.
     fn take_back(&self, answer: StreamAnswer) {
         let mut counts = self.counts.get();
         counts[answer as usize] = counts[answer as usize].saturating_sub(1);
@@ -326,8 +326,8 @@ impl CheckerAnswers {
     }
 }
 
-/// How many calls of a choice are remembered. For a choice with more calls,
-/// [`RememberedCalls::is_empty`] is never true.
+/// Maximum number of calls remembered per choice. If a choice has more calls,
+/// [`RememberedCalls::is_empty`] never returns true.
 const MAX: usize = 64;
 
 /// The calls of a choice.
@@ -346,9 +346,9 @@ struct EventCallKey {
 }
 
 impl RememberedCalls {
-    /// Remembers the call of a `tool_call_delta` or a `tool_call`.
+    /// Adds the call of a `tool_call_delta` or a `tool_call`.
     fn begin(&mut self, event: &Event<'_>) {
-        // Nearly every delta ends here.
+        // Nearly every delta returns here.
         if !event.names_call() {
             return;
         }
@@ -364,7 +364,7 @@ impl RememberedCalls {
         self.keys.push(key);
     }
 
-    /// Forgets the calls that a `retract` names.
+    /// Removes the calls that a `retract` names.
     fn retract(&mut self, event: &Event<'_>) {
         let Retract { index, tool_id, .. } = Retract::read(event);
         let id = tool_id.map(Text::str);
@@ -375,12 +375,12 @@ impl RememberedCalls {
         self.any_retracted = true;
     }
 
-    /// Whether a `retract` has come.
+    /// Whether a `retract` has arrived.
     fn any_retracted(&self) -> bool {
         self.any_retracted
     }
 
-    /// Whether every call was retracted, or there was none.
+    /// Whether every call was retracted, or no call was seen.
     fn is_empty(&self) -> bool {
         self.keys.is_empty() && !self.has_more
     }

@@ -1,38 +1,39 @@
-//! Calls that are written as text, for the checkers that count them.
+//! Calls that the model wrote as text, for the checkers that count them.
 
 use crate::checker::{CallFilter, Meaning, StreamEnding};
 use event::payload::{ContentDelta, Retract, StreamEnd, ToolCallDelta};
 use event::{Emitted, Event, Machine, Payload, SinkOf};
 use tag::Tag;
 
-/// What a choice of a stream holds, in its order.
+/// A part of one choice of a stream; parts arrive in stream order.
 pub(crate) enum ChoicePart<'f, 'e> {
-    /// An event, whose text is the answer's just as it is.
+    /// An event that was forwarded unchanged, so that any text in it belongs to the answer.
     Event(&'f Event<'e>),
-    /// Text of the answer that is not a part of a call.
+    /// Text of the answer that does not belong to a call.
     Text(&'f str),
-    /// A call that is written as text and counts, and what it is.
+    /// A call that the model wrote as text and that counts, with its description.
     Call(String),
 }
 
-/// Reads the text of one choice for calls.
+/// Searches the text of one choice for calls.
 pub(crate) struct TextCalls {
-    /// `None`: the text is not read, or has ended.
+    /// The parser; `None` if the text is not searched, or has ended.
     tag: Option<Tag>,
     counts: CallCounts,
 }
 
-/// The calls that were found.
+/// The calls found so far.
 struct CallCounts {
     calls: CallFilter,
-    /// How many counted.
+    /// The number of calls that counted, including retracted ones.
     counted: u64,
-    /// The indexes of those that hold.
+    /// The indexes of the calls that were not retracted.
     held: Vec<i64>,
 }
 
 impl TextCalls {
-    /// Reads text by `tag`; without it text is text. `calls` decides which calls count.
+    /// Searches text with `tag`; if it is `None`, no text is a call. `calls` decides which calls
+    /// count.
     pub(crate) fn new(tag: Option<Tag>, calls: CallFilter) -> Self {
         TextCalls {
             tag,
@@ -44,7 +45,8 @@ impl TextCalls {
         }
     }
 
-    /// Takes the next event, and gives what it holds to `take`, with what was held back before it.
+    /// Handles the next event. Passes its parts to `take`, preceded by text that was held back
+    /// earlier.
     #[inline]
     pub(crate) fn push<'e>(&mut self, event: &Event<'e>, take: &mut dyn FnMut(ChoicePart<'_, 'e>)) {
         let TextCalls { tag, counts } = self;
@@ -60,7 +62,7 @@ impl TextCalls {
         }
     }
 
-    /// Handles the end of the stream, and gives what was held back to `take`.
+    /// Handles the end of the stream, and passes the text that was held back to `take`.
     pub(crate) fn end(&mut self, ending: StreamEnding, take: &mut dyn FnMut(ChoicePart<'_, '_>)) {
         let Some(mut tag) = self.tag.take() else {
             return;
@@ -83,7 +85,7 @@ impl TextCalls {
         }
     }
 
-    /// Whether a call of the text holds.
+    /// Whether a call found in the text was not retracted.
     pub(crate) fn holds(&self) -> bool {
         !self.counts.held.is_empty()
     }
@@ -95,7 +97,7 @@ impl TextCalls {
 }
 
 impl CallCounts {
-    /// Takes what the parser found, and gives it to `take`.
+    /// Handles an event that the parser emitted, and passes it to `take`.
     fn found<'e>(
         &mut self,
         choice: u32,

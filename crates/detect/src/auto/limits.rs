@@ -1,64 +1,64 @@
-//! The places at which the risk that a call still follows falls under a limit, for one stream.
+//! The text lengths at which the risk that a call still follows falls below a limit, for one
+//! stream.
 
 use super::origin::StreamOrigin;
 use super::table::{AutoTable, EDGES, StreamCounts};
 use super::words::Sign;
 
-/// How many streams the habit of all models counts for, beside the streams of one API or of one
-/// family of models: a model without streams has the habit of its API.
+/// The weight, in streams, of the prior from all models against the streams of one API or one model
+/// family. A model without streams gets the call rate of its API.
 const HABIT_STREAMS: f64 = 150.0;
 
-/// The same for what is known of the tools.
+/// The same weight for the counts by tools.
 const TOOLS_STREAMS: f64 = 50.0;
 
-/// How many streams the assumption counts for, beside the streams that were counted, that the risk
-/// falls with the length of the text.
+/// The weight, in streams, of the assumption that the risk falls with the length of the text.
 const ASSUMED_STREAMS: f64 = 25.0;
 
-/// The characters over which that risk falls to 1/e, by [`Sign::ALL`]. An announcement may be
-/// followed by much text before its call.
+/// The number of characters over which the assumed risk falls to 1/e, indexed like [`Sign::ALL`].
+/// Much text may follow an announcement before its call.
 const ASSUMED_DECAY: [f64; 4] = [60.0, 60.0, 300.0, 800.0];
 
-/// The least that a habit lowers the risk to: even models that nearly always call at once may learn
-/// to speak.
+/// The lowest factor by which a call rate reduces the risk: even models that nearly always call
+/// immediately may learn to write text first.
 const LEAST_HABIT: f64 = 0.3;
 
-/// The shortest and the longest text before a no, in lengths of the text that half of the calls
-/// have before them.
+/// The minimum and maximum text length before a no, as multiples of the median text length before a
+/// call.
 const FLOOR: (f64, f64) = (1.05, 3.0);
 
-/// The shortest JSON or code before a no, in characters.
+/// The minimum length of JSON or code before a no, in characters.
 const DATA_FLOOR: u64 = 20;
 
-/// The risk at which the lengths of [`FLOOR`] hold; they grow and shrink by the square root of
-/// another risk.
+/// The risk for which the lengths of [`FLOOR`] apply. For another risk they are scaled by the
+/// square root of the ratio.
 const USUAL_RISK: f64 = 0.005;
 
-/// The length of a run that makes a no, and why.
+/// The run length after which the verdict is no, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Limit {
     pub chars: u64,
-    /// The risk then, from 0 to 1.
+    /// The risk at that length, from 0 to 1.
     pub risk: f64,
-    /// The streams that this is known from.
+    /// The number of streams behind that risk.
     pub streams: u64,
 }
 
 /// The limits of one stream.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AutoLimits {
-    /// The shortest text before a no.
+    /// The minimum text length before a no, in characters.
     pub floor: u64,
-    /// The same for JSON and code.
+    /// The minimum length of JSON or code before a no, in characters.
     pub data_floor: u64,
-    /// The shortest run after each sign, by [`Sign::ALL`]; `None` where the risk never falls so
-    /// far.
+    /// The minimum run after each sign, indexed like [`Sign::ALL`]; `None` if the risk never falls
+    /// below the limit.
     pub runs: [Option<Limit>; 4],
 }
 
 impl AutoLimits {
-    /// The limits of a stream of this origin. `risk` is the largest risk of a no that turns out to
-    /// be wrong, from 0 to 1.
+    /// Computes the limits for a stream of this origin. `risk` is the largest acceptable
+    /// probability, from 0 to 1, that a no is wrong.
     pub(crate) fn new(table: &AutoTable, origin: &StreamOrigin, risk: f64) -> Self {
         let all = share(table.text, 1.0, 0.05);
         let counts = |rows: Option<&StreamCounts>| rows.copied().unwrap_or_default();
@@ -79,12 +79,12 @@ impl AutoLimits {
     }
 }
 
-/// The share of calls, if `prior` counts for so many streams.
+/// Returns the fraction of streams with a call, where `prior` weighs as much as `streams` streams.
 fn share(counts: StreamCounts, streams: f64, prior: f64) -> f64 {
     (counts.calls as f64 + streams * prior) / (counts.streams() as f64 + streams)
 }
 
-/// The first length at which the risk is under the limit.
+/// Returns the first run length at which the risk is below the limit.
 fn limit(table: &AutoTable, sign: Sign, factor: f64, limit: f64) -> Option<Limit> {
     let row = &table.runs[sign as usize];
     let first = share(row[0], 2.0, 0.5);

@@ -1,12 +1,12 @@
-//! What the start of a stream shows of its model and of its tools.
+//! The model and the tools of a stream, read from its first event.
 
 use event::payload::StreamStart;
 use event::{Event, Kind, Raw, Text};
 
-/// What is known of the tools of the request.
+/// What is known about the tools of the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum OfferedTools {
-    /// Nothing, which is not an empty list.
+    /// The tools are unknown, which differs from an empty list.
     #[default]
     Unknown,
     /// The request had no tool that the client runs.
@@ -16,7 +16,8 @@ pub(crate) enum OfferedTools {
 }
 
 impl OfferedTools {
-    /// The name in tables; `None` for unknown tools, which all streams count for.
+    /// Returns the name used in tables; `None` if the tools are unknown, in which case all streams
+    /// count.
     pub(crate) fn name(self) -> Option<&'static str> {
         match self {
             OfferedTools::Unknown => None,
@@ -26,12 +27,12 @@ impl OfferedTools {
     }
 }
 
-/// Where a stream comes from.
+/// The API, model family and tools of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StreamOrigin {
     /// The provider's API; empty where it is unknown.
     pub api: Box<str>,
-    /// The family of the model, such as `claude`; empty where it is unknown.
+    /// The family of the model, such as `claude`; empty if unknown.
     pub family: Box<str>,
     pub offered: OfferedTools,
     /// The names of the known tools in lower case, sorted.
@@ -39,7 +40,7 @@ pub(crate) struct StreamOrigin {
 }
 
 impl StreamOrigin {
-    /// Reads the first event of a stream; one that is not `stream_start` shows nothing.
+    /// Reads the first event of a stream; all fields stay empty if it is not `stream_start`.
     pub(crate) fn read(first: &Event<'_>) -> Self {
         if first.kind() != Kind::StreamStart {
             return StreamOrigin::default();
@@ -64,7 +65,7 @@ impl StreamOrigin {
     }
 }
 
-/// The names of a list of tools in OpenAI's shape, in lower case and sorted.
+/// Returns the names in a tool list in OpenAI's format, in lower case and sorted.
 fn names(tools: Raw<'_>) -> Vec<Box<str>> {
     let name = |tool: Raw<'_>| {
         let name = tool
@@ -78,7 +79,7 @@ fn names(tools: Raw<'_>) -> Vec<Box<str>> {
     names
 }
 
-/// The family of a model: the letters that its name begins with, without who serves it.
+/// Returns the family of a model: the leading letters of its name, without the name of the server.
 /// `us.anthropic.claude-3` and `anthropic/claude-3` are both `claude`.
 fn family(model: &str) -> Box<str> {
     let name = model.rsplit('/').next().unwrap_or_default();
@@ -98,7 +99,8 @@ fn family(model: &str) -> Box<str> {
     table_word(&name[..letters])
 }
 
-/// A word that a table can hold: at most 24 ASCII letters, digits and hyphens, in lower case.
+/// Returns a word that a table can hold: at most 24 ASCII letters, digits and hyphens, in lower
+/// case.
 fn table_word(text: &str) -> Box<str> {
     let word = text
         .chars()

@@ -1,47 +1,48 @@
-//! Reads a text for signs of a call, a character at a time, without looking back.
+//! Scans a text for signs of a call, one character at a time, without lookback.
 
 use super::limits::AutoLimits;
 use super::words::{self, Sign};
 
-/// After a colon, this many characters must follow before the text can be read as going on: models
-/// end with a colon before a call.
+/// Number of characters that must follow a colon before a no is possible: models end with a colon
+/// before a call.
 const AFTER_COLON: u64 = 16;
 
-/// The shortest name of a tool that counts when it is in the text, in bytes.
+/// Minimum length in bytes of a tool name that counts as a sign in the text.
 const SHORTEST_NAME: usize = 4;
 
-/// A text as far as it has come.
+/// The scan of a text so far.
 ///
-/// Characters are counted from the first that is not white space; white space counts once more text
-/// follows it.
+/// Characters are counted from the first one that is not white space; white space counts once more
+/// text follows it.
 #[derive(Debug)]
 pub(crate) struct Signs {
     chars: u64,
-    /// White space that does not count yet.
+    /// White space characters that do not count yet.
     white: u64,
     word: SignWord,
     previous: SignWord,
     starts_sentence: bool,
     is_first: bool,
     tag: TagPart,
-    /// How many elements with reasoning or a call are open.
+    /// The number of open elements that hold reasoning or a call.
     open: u32,
     sign: Sign,
-    /// The characters up to the last sign of that strength.
+    /// The number of characters up to the last sign of that strength.
     zero: u64,
-    /// The sign before "let me", which "know" puts back: "let me know" announces nothing.
+    /// The sign before "let me", which is restored if "know" follows: "let me know" announces
+    /// nothing.
     before: Option<(Sign, u64)>,
     colon: Option<u64>,
-    /// The last characters, for languages without spaces.
+    /// The last three characters, for languages without spaces.
     last: [char; 3],
     shape: TextShape,
     /// The characters at which the first text began, or text after an item that the provider ran.
     base: u64,
-    /// The longest run of characters after each sign, without the sign or a stronger one again.
+    /// The longest run of characters after each sign before the same or a stronger sign.
     runs: [Option<u64>; 4],
 }
 
-/// How far a tag has come.
+/// The parsing state of a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TagPart {
     Outside,
@@ -49,13 +50,13 @@ enum TagPart {
     Closes,
 }
 
-/// What the text begins as.
+/// What kind of text this is, judged by its first characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TextShape {
     Empty,
-    /// After `[`, which begins a list of JSON or a note.
+    /// Starts with `[`, which opens a JSON list or a note.
     Bracket,
-    /// JSON or a block of code, whose words mean nothing.
+    /// JSON or a code block, whose words have no meaning as signs.
     Data,
     Prose,
 }
@@ -84,9 +85,9 @@ impl Default for Signs {
 }
 
 impl Signs {
-    /// Takes the next text. Returns whether the risk fell under the limits at any of its
-    /// characters; then the rest is not read. Without limits all of it is read. `tools` are the
-    /// names of the known tools in lower case, sorted.
+    /// Reads the next text. Returns whether the risk fell below the limits at any of its
+    /// characters; the rest is then skipped. Without limits all of the text is read. `tools` are
+    /// the names of the known tools in lower case, sorted.
     pub(crate) fn push(
         &mut self,
         text: &str,
@@ -104,7 +105,8 @@ impl Signs {
         false
     }
 
-    /// Takes an item that the provider ran itself: what the text announced has happened.
+    /// Handles an item that the provider ran itself: the action that the text announced has
+    /// happened.
     pub(crate) fn item(&mut self) {
         if self.sign > Sign::Plain {
             self.mark_run();
@@ -117,18 +119,18 @@ impl Signs {
         }
     }
 
-    /// The characters so far.
+    /// Returns the number of characters so far.
     pub(crate) fn chars(&self) -> u64 {
         self.chars
     }
 
-    /// The sign that counts now, and the characters since it.
+    /// Returns the sign that counts now, and the number of characters since it.
     pub(crate) fn sign(&self) -> (Sign, u64) {
         (self.sign, self.chars - self.zero)
     }
 
-    /// The longest run of each sign, by [`Sign::ALL`]; `None` for a sign that did not count at any
-    /// place.
+    /// Returns the longest run of each sign, indexed like [`Sign::ALL`]; `None` for a sign that
+    /// never counted.
     pub(crate) fn runs(&mut self, tools: &[Box<str>]) -> [Option<u64>; 4] {
         self.end_word(tools);
         if self.chars > 0 {
@@ -164,7 +166,7 @@ impl Signs {
         false
     }
 
-    /// Takes a character between words.
+    /// Handles a character between words.
     fn between(&mut self, c: char) {
         match c {
             '.' | '!' | '?' | '\n' | '。' | '！' | '？' | ':' | '：' | ';' | '—' => {
@@ -190,7 +192,7 @@ impl Signs {
         }
     }
 
-    /// Sets the shape by the first characters.
+    /// Sets the shape from the first characters.
     fn shape(&mut self, c: char) {
         self.shape = match (self.shape, c) {
             (TextShape::Empty, '{' | '`') => TextShape::Data,
@@ -201,7 +203,7 @@ impl Signs {
         };
     }
 
-    /// Ends the word at hand, and finds out what it means.
+    /// Ends the current word, and evaluates it.
     fn end_word(&mut self, tools: &[Box<str>]) {
         if self.word.is_empty() {
             return;
@@ -240,7 +242,7 @@ impl Signs {
         self.before = is_let_me.then_some(state);
     }
 
-    /// Counts a sign, unless a stronger one came before it.
+    /// Records a sign, unless a stronger one is active.
     fn take(&mut self, sign: Sign) {
         if sign >= self.sign {
             self.mark_run();
@@ -269,8 +271,8 @@ impl Signs {
     }
 }
 
-/// Whether a word is the name of one of the tools, which are sorted. A short name is also a word of
-/// the language, such as "a".
+/// Whether a word is the name of one of the tools, which are sorted. Short names are excluded,
+/// because they are also ordinary words, such as "a".
 fn is_tool(word: &str, tools: &[Box<str>]) -> bool {
     word.len() >= SHORTEST_NAME && tools.binary_search_by(|tool| (**tool).cmp(word)).is_ok()
 }
@@ -294,7 +296,7 @@ impl Default for SignWord {
 }
 
 impl SignWord {
-    /// The longest name of a tool at OpenAI has 64 characters.
+    /// OpenAI's limit for tool names is 64 characters.
     const MAX: usize = 64;
 
     fn push(&mut self, c: char) {
@@ -318,12 +320,12 @@ impl SignWord {
         std::str::from_utf8(&self.bytes[..self.len]).unwrap_or_default()
     }
 
-    /// Removes the apostrophe of a closing quotation.
+    /// Removes the apostrophe of a closing quotation mark.
     fn trim_apostrophe(&mut self) {
         self.len = self.as_str().trim_end_matches('\'').len();
     }
 
-    /// Whether it looks like the name of a function: with an underscore inside.
+    /// Whether the word looks like a function name: it has an underscore inside.
     fn is_identifier(&self) -> bool {
         self.has_underscore && self.len > 4 && self.as_str().trim_matches('_').contains('_')
     }

@@ -1,26 +1,26 @@
-//! The learned table: how often a call followed text, and after how much text none followed.
+//! The learned table: how often a call followed text, and after how much text no call followed.
 
 use super::origin::StreamOrigin;
 use super::words::Sign;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter, Result as FmtResult};
 
-/// The lengths at which runs of text are counted, in characters.
+/// The lengths at which text runs are counted, in characters.
 pub(crate) const EDGES: [u64; 43] = [
     0, 8, 16, 24, 32, 40, 50, 60, 70, 80, 90, 100, 110, 120, 130, 140, 150, 160, 180, 200, 220,
     240, 260, 280, 320, 360, 400, 450, 500, 560, 640, 720, 800, 1000, 1300, 1600, 2000, 2500, 3200,
     4000, 5000, 6500, 8000,
 ];
 
-/// The largest count in a table. Sums stop there, so that every table that is written can be read,
-/// and nothing overflows.
+/// The largest count in a table. Sums saturate here, so that every written table can be read and
+/// nothing overflows.
 const MAX_COUNT: u64 = 1 << 50;
 
-/// The most words of one kind that a table holds; streams of further models and APIs count for all
-/// models together.
+/// The maximum number of names of one kind in a table. Streams of further models and APIs count
+/// only for all models together.
 const MAX_WORDS: usize = 512;
 
-/// Counts of streams with text: those in which a call followed, and those without a call.
+/// Counts of streams with text, split by whether a call followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StreamCounts {
     pub calls: u64,
@@ -33,46 +33,47 @@ impl StreamCounts {
         self.others = sum(self.others, others);
     }
 
-    /// The number of streams.
+    /// Returns the number of streams.
     pub(crate) fn streams(self) -> u64 {
         self.calls + self.others
     }
 }
 
-/// Counts of streams, which [`AutoTable::parse`] and its `Display` read and write as text.
+/// Counts of streams, with a text format that [`AutoTable::parse`] reads and `Display` writes.
 ///
-/// One row a line: its kind, its words or numbers, the streams in which a call followed, and the
-/// streams without a call. Empty lines, and text after `#`, are ignored. Rows of one name add up.
-/// Streams without text before their call, or without text, do not count.
+/// Each line is a row: its kind, its names or numbers, the number of streams in which a call
+/// followed, and the number of streams without a call. Empty lines, and text after `#`, are
+/// ignored. Rows with the same name are added up. Streams without text, or without text before
+/// their call, do not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AutoTable {
     /// All streams with text.
     pub(crate) text: StreamCounts,
-    /// By API.
+    /// Counts by API.
     pub(crate) api: BTreeMap<Box<str>, StreamCounts>,
-    /// By the family of the model.
+    /// Counts by model family.
     pub(crate) model: BTreeMap<Box<str>, StreamCounts>,
-    /// By the knowledge about the tools: `none`, `some`.
+    /// Counts by what is known about the tools: `none` or `some`.
     pub(crate) tools: BTreeMap<Box<str>, StreamCounts>,
-    /// The number of calls that had at least as many characters of text before them as each of the
+    /// The number of calls preceded by at least as many characters of text as each of the
     /// [`EDGES`].
     pub(crate) before: [u64; EDGES.len()],
-    /// For each sign, and each of the [`EDGES`]: the streams whose text went on for so many
+    /// For each sign and each of the [`EDGES`], the streams whose text continued for that many
     /// characters after the sign.
     pub(crate) runs: [[StreamCounts; EDGES.len()]; Sign::ALL.len()],
 }
 
-/// The contribution of one stream to a table.
+/// The measurements of one stream, to add to a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
     pub(crate) origin: StreamOrigin,
-    /// Characters of text up to the first call, or to the end.
+    /// Characters of text up to the first call, or to the end of the stream.
     pub(crate) chars: u64,
     pub(crate) has_call: bool,
     pub(crate) runs: [Option<u64>; 4],
 }
 
-/// Why a text is not a table.
+/// The error for a text that is not a valid table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct TableError {
@@ -94,15 +95,15 @@ impl Default for AutoTable {
 }
 
 impl AutoTable {
-    /// The table that is compiled in. `docs/evaluation.md` has the command that makes it.
+    /// Returns the built-in table. `docs/evaluation.md` gives the command that generates it.
     pub fn built_in() -> AutoTable {
         AutoTable::parse(include_str!("../../auto.table")).unwrap_or_default()
     }
 
-    /// Reads a table.
+    /// Parses a table.
     ///
     /// # Errors
-    /// The first line that is not a row, with its number.
+    /// Returns the first line that is not a valid row, with its number.
     pub fn parse(text: &str) -> Result<AutoTable, TableError> {
         let mut table = AutoTable::default();
         for (at, line) in text.lines().enumerate() {
@@ -177,7 +178,7 @@ impl AutoTable {
         }
     }
 
-    /// Counts one stream. A stream without text changes nothing.
+    /// Adds the counts of one stream. A stream without text is ignored.
     pub fn add(&mut self, stream: &Observation) {
         let calls = u64::from(stream.has_call);
         let others = u64::from(!stream.has_call);
@@ -202,17 +203,17 @@ impl AutoTable {
         }
     }
 
-    /// The length of text before a call that half of the calls reach, among the calls with text
-    /// before them. A table without rows `before` has the length of the table that is compiled in:
-    /// 0 would make the checker say no at the first character.
+    /// Returns the median length of the text before a call, among the calls with text before them.
+    /// A table without `before` rows uses the median of the built-in table: with 0 the checker
+    /// would answer no at the first character.
     pub(crate) fn median_before(&self) -> u64 {
         self.known_median()
             .or_else(|| AutoTable::built_in().known_median())
             .unwrap_or(0)
     }
 
-    /// The same length, or `None` without rows `before`. Calls of rows `text` do not matter, since
-    /// a table may have only such rows.
+    /// Returns the same median, or `None` without `before` rows. Calls in `text` rows are ignored,
+    /// because a table may have only such rows.
     fn known_median(&self) -> Option<u64> {
         let all = self.before.iter().max()?;
         let reached = |calls: &u64| *calls > 0 && *calls * 2 >= *all;
@@ -225,7 +226,7 @@ impl AutoTable {
     }
 }
 
-/// A sum of counts, at most [`MAX_COUNT`].
+/// Adds two counts, up to [`MAX_COUNT`].
 fn sum(count: u64, more: u64) -> u64 {
     count.saturating_add(more).min(MAX_COUNT)
 }
@@ -355,8 +356,7 @@ mod tests {
                 usual,
                 "{text}"
             );
-            // Its calls do not count as calls after little text either, when it is added to another
-            // table.
+            // Added to another table, its calls must not count as calls after little text either.
             let mut both = AutoTable::built_in();
             both.merge(&AutoTable::parse(text).unwrap());
             assert_eq!(both.median_before(), usual, "{text}");

@@ -1,34 +1,35 @@
-//! The words by which models announce a call.
+//! The words with which models announce a call.
 //!
-//! The lists hold general words of the language, found in recorded streams of many models. They
+//! The lists hold general words of each language, found in recorded streams of many models. They
 //! need not be complete: a missing word lowers the weight of an announcement in the table, and a
-//! word too many delays a no.
+//! superfluous word delays a no.
 
-/// A sign in the text so far of a call to come; a later variant is a stronger sign.
+/// A sign in the text so far that a call may follow; later variants are stronger signs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Sign {
-    /// Nothing.
+    /// No sign.
     Plain,
-    /// The model speaks of itself, or agrees to do something.
+    /// The model speaks about itself, or agrees to do something.
     Person,
-    /// A tool, the name of one, or a step of a plan.
+    /// The text mentions a tool, a tool name, or a step of a plan.
     Tool,
     /// The model announces that it will do something.
     Intent,
 }
 
 impl Sign {
-    /// All signs, by their place in tables.
+    /// All signs, in the order of their rows in tables.
     pub(crate) const ALL: [Sign; 4] = [Sign::Plain, Sign::Person, Sign::Tool, Sign::Intent];
 
-    /// The name of the sign in tables.
+    /// Returns the name of the sign in tables.
     pub(crate) fn name(self) -> &'static str {
         ["plain", "person", "tool", "intent"][self as usize]
     }
 }
 
-/// The sign of a word, after the word before it. Both words are in lower case, with straight
-/// apostrophes. `starts`: the word begins a sentence; `is_first`: the word begins the text.
+/// Returns the sign of a word, given the word before it. Both words are in lower case, with
+/// straight apostrophes. `starts` says that the word starts a sentence, `is_first` that it starts
+/// the text.
 pub(super) fn sign(previous: &str, word: &str, starts: bool, is_first: bool) -> Option<Sign> {
     let announces = matches!(
         (previous, word),
@@ -99,7 +100,7 @@ pub(super) fn sign(previous: &str, word: &str, starts: bool, is_first: bool) -> 
     (is_person(word) || offers_help || is_first && is_assent(word)).then_some(Sign::Person)
 }
 
-/// Words by which a model says what it is doing: "Searching for flights".
+/// Whether a word describes an action in progress, as in "Searching for flights".
 fn is_activity(word: &str) -> bool {
     matches!(
         word,
@@ -144,7 +145,7 @@ fn is_activity(word: &str) -> bool {
     )
 }
 
-/// Words about an attempt that failed, after which models try again.
+/// Whether a word reports a failed attempt, after which models try again.
 fn is_trouble(word: &str) -> bool {
     matches!(
         word,
@@ -152,7 +153,7 @@ fn is_trouble(word: &str) -> bool {
     )
 }
 
-/// Words that begin a step of a plan.
+/// Whether a word starts a step of a plan.
 fn is_step(word: &str) -> bool {
     matches!(
         word,
@@ -175,7 +176,7 @@ fn is_step(word: &str) -> bool {
     )
 }
 
-/// Words by which a model speaks of itself.
+/// Whether a word refers to the model itself.
 fn is_person(word: &str) -> bool {
     matches!(
         word,
@@ -183,7 +184,7 @@ fn is_person(word: &str) -> bool {
     )
 }
 
-/// Words that agree to do something.
+/// Whether a word agrees to do something.
 fn is_assent(word: &str) -> bool {
     matches!(
         word,
@@ -205,7 +206,7 @@ fn is_assent(word: &str) -> bool {
     )
 }
 
-/// Whether the last characters of a text in Chinese or Japanese announce a call; unused places are
+/// Whether the last characters of a Chinese or Japanese text announce a call; unused positions are
 /// `'\0'`.
 pub(super) fn announces(last: [char; 3]) -> bool {
     let [a, b, c] = last;
@@ -225,8 +226,8 @@ pub(super) fn announces(last: [char; 3]) -> bool {
     ) || matches!((a, b, c), ('我', '需', '要') | ('し', 'ま', 'す'))
 }
 
-/// Whether an element of this name holds reasoning or a call: while it is open, the answer has not
-/// begun.
+/// Whether an element with this name holds reasoning or a call. While it is open, the answer has
+/// not started.
 pub(super) fn is_preamble(tag: &str) -> bool {
     const BEGINNINGS: [&str; 13] = [
         "thought",
@@ -243,7 +244,7 @@ pub(super) fn is_preamble(tag: &str) -> bool {
         "commentary",
         "inner",
     ];
-    // `antThinking` and `internal_reasoning` too.
+    // `contains` also matches `antThinking` and `internal_reasoning`.
     BEGINNINGS.iter().any(|name| tag.starts_with(name))
         || tag.contains("think")
         || tag.contains("reason")

@@ -1,5 +1,5 @@
-//! `auto`: yes at the first call, in an event or in the text, and no once a call has become
-//! unlikely, by a learned table of models and of the words of the text.
+//! `auto`: yes at the first call, whether an event or text; no once a call has become unlikely,
+//! according to a learned table of models and of words in the text.
 
 use crate::auto::{AutoLimits, Sign, Signs, StreamOrigin, Texts};
 use crate::checker::{
@@ -51,15 +51,15 @@ fn checkers(calls: CallFilter, settings: &CheckerSettings, risk: Risk) -> Checke
 struct Auto {
     text: TextCalls,
     risk: RiskOfCall,
-    /// Decides which calls that are events count.
+    /// Decides which calls that arrive as events count.
     calls: CallFilter,
     has_decided: bool,
-    /// A call of the text that came in one event with the no before it. If their text is split
-    /// there, they are two decisions, too.
+    /// A call found in the text of the same event as the no before it. The call becomes a second
+    /// decision, as it would if the text had been split between them.
     later: Option<String>,
 }
 
-/// Whether a call still is likely.
+/// Tracks whether a call is still likely.
 struct RiskOfCall {
     origin: Rc<StreamOrigin>,
     limits: Rc<AutoLimits>,
@@ -67,7 +67,7 @@ struct RiskOfCall {
 }
 
 impl RiskOfCall {
-    /// Takes the next text of the answer; returns why a call is unlikely, once it is.
+    /// Reads the next text of the answer; returns the reason once a call is unlikely.
     fn text(&mut self, text: &str) -> Option<String> {
         let is_settled = self
             .signs
@@ -75,7 +75,7 @@ impl RiskOfCall {
         is_settled.then(|| self.reason())
     }
 
-    /// Why the risk is small enough.
+    /// Returns the reason why the risk is small enough.
     fn reason(&self) -> String {
         let (sign, since) = self.signs.sign();
         let Some(limit) = self.limits.runs[sign as usize] else {
@@ -101,14 +101,14 @@ impl RiskOfCall {
     }
 }
 
-/// What one event showed, the first of each kind.
+/// The findings in one event, the first of each kind.
 #[derive(Default)]
 struct Shown {
-    /// A call that is an event.
+    /// A call that arrived as an event.
     call: Option<String>,
-    /// A call of the text.
+    /// A call found in the text.
     text_call: Option<String>,
-    /// Why a call is unlikely by the text before these.
+    /// The reason why a call is unlikely after the text before these calls.
     no: Option<String>,
 }
 
@@ -158,7 +158,7 @@ impl Checker for Auto {
             no,
         } = self.read(event);
         let later = self.later.take();
-        // A call of the text may have been retracted at once.
+        // A call found in the text may have been retracted immediately.
         let text_call = later.or(text_call).filter(|_| self.text.holds());
         let verdict = match (call, no) {
             (Some(call), _) => Verdict::new(true, call),
