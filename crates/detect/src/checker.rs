@@ -71,8 +71,9 @@ pub trait Checker {
         false
     }
 
-    /// `Some(true)` if every call that it found in text turned out not to be one, `Some(false)` if
-    /// a call remains. `None` if it found only calls that are events; a `retract` withdraws those.
+    /// Returns `Some(true)` if every call that it found in text turned out not to be a call, and
+    /// `Some(false)` if a call remains. Returns `None` if every call that it found was an event;
+    /// only a `retract` withdraws those.
     fn overturned(&self) -> Option<bool> {
         None
     }

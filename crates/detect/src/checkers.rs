@@ -135,11 +135,11 @@ const LOOKAHEAD: CheckerRow = CheckerRow {
 
 struct Lookahead {
     calls: CallFilter,
-    /// The number of characters (Unicode scalar values) of text that decides.
+    /// The number of characters (Unicode scalar values) of text after which the verdict is no.
     limit: u64,
-    /// How many have come.
+    /// The number of characters counted so far.
     seen: u64,
-    /// White space since then, which counts once text follows it.
+    /// White space characters at the end of the text so far, which count once more text follows.
     white: u64,
 }
 

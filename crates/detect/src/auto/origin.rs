@@ -9,9 +9,9 @@ pub(crate) enum OfferedTools {
     /// The tools are unknown, which differs from an empty list.
     #[default]
     Unknown,
-    /// The request had no tool that the client runs.
+    /// The request had no tools that the client runs.
     None,
-    /// The request had some.
+    /// The request had at least one tool.
     Some,
 }
 
@@ -30,7 +30,7 @@ impl OfferedTools {
 /// The API, model family and tools of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StreamOrigin {
-    /// The provider's API; empty where it is unknown.
+    /// The provider's API; empty if unknown.
     pub api: Box<str>,
     /// The family of the model, such as `claude`; empty if unknown.
     pub family: Box<str>,

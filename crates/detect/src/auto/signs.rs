@@ -36,7 +36,8 @@ pub(crate) struct Signs {
     /// The last three characters, for languages without spaces.
     last: [char; 3],
     shape: TextShape,
-    /// The characters at which the first text began, or text after an item that the provider ran.
+    /// The number of characters at which the text started, or restarted after an item that the
+    /// provider ran.
     base: u64,
     /// The longest run of characters after each sign before the same or a stronger sign.
     runs: [Option<u64>; 4],
@@ -139,8 +140,8 @@ impl Signs {
         self.runs
     }
 
-    /// Takes one character. Returns whether a no is possible here: at the beginning of a word, so
-    /// that no word is read in part, and a sentence counts as ended only once another begins.
+    /// Reads one character. Returns whether a no is possible here. It is possible only at the start
+    /// of a word, so that no word is split and a sentence counts as ended only once another starts.
     fn character(&mut self, c: char, tools: &[Box<str>]) -> bool {
         if !c.is_whitespace() {
             self.chars += std::mem::take(&mut self.white) + 1;
