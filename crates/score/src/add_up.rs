@@ -1,8 +1,8 @@
-//! Counts that add up, field by field.
+//! Adds up counts field by field.
 
 use std::collections::BTreeMap;
 
-/// What adds up.
+/// A type whose values can be added up.
 pub(crate) trait AddUp {
     /// Adds the counts of `other`.
     fn add_up(&mut self, other: &Self);
@@ -44,7 +44,7 @@ impl<K: Ord + Copy, T: AddUp + Default> AddUp for BTreeMap<K, T> {
     }
 }
 
-/// Counts whose fields all add up.
+/// Defines a struct of counts that implements [`AddUp`] by adding up each field.
 macro_rules! counts {
     ($(#[$about:meta])* pub struct $name:ident { $($(#[$doc:meta])* pub $field:ident: $type:ty,)* }) => {
         $(#[$about])*

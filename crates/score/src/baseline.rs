@@ -1,7 +1,7 @@
-//! What each checker answered in an earlier run, and what has changed since.
+//! The answers of each checker in an earlier run, and the changes since then.
 //!
-//! A baseline is lines of JSON: a [`BaselineHeader`], one [`BaselineStream`] for each stream in the
-//! order of the corpus, and a [`BaselineEnd`], by which a file that was cut is recognised.
+//! A baseline consists of JSON lines: a [`BaselineHeader`], one [`BaselineStream`] per stream in
+//! the order of the corpus, and a [`BaselineEnd`], without which the file was truncated.
 
 use crate::group::cut;
 use crate::mcnemar::p_value;
@@ -9,13 +9,13 @@ use crate::metrics::{MetricValue, Metrics};
 use crate::{Answer, Measured, Place};
 use serde::{Deserialize, Serialize};
 
-/// The version of the format, as `tc_eval_baseline` in the header has it.
+/// The version of the format, the `tc_eval_baseline` member of the header.
 pub const BASELINE_FORMAT: u32 = 1;
 
-/// Characters of a name in a report; what is longer is cut, so that hostile names do not fill the
-/// memory.
+/// Maximum length of a name in a report, in characters; longer names are cut, so that hostile names
+/// do not fill the memory.
 const NAME_LIMIT: usize = 1_000;
-/// Characters of a reason.
+/// Maximum length of a reason, in characters.
 const REASON_LIMIT: usize = 300;
 
 /// The first line of a baseline.
@@ -23,7 +23,7 @@ const REASON_LIMIT: usize = 300;
 pub struct BaselineHeader {
     /// The version of the format, [`BASELINE_FORMAT`].
     pub tc_eval_baseline: u32,
-    /// The version of the command that wrote it.
+    /// The version of the command that wrote the file.
     pub version: String,
     /// The checkers, in the order of the outcomes of each stream.
     pub checkers: Vec<String>,
@@ -31,28 +31,28 @@ pub struct BaselineHeader {
     pub corpora: Vec<String>,
 }
 
-/// One stream of a baseline.
+/// The results for one stream in a baseline.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct BaselineStream {
-    /// The corpus that has it.
+    /// The corpus that contains the stream.
     pub corpus: String,
-    /// Its id, unique in its corpus.
+    /// The id of the stream, unique in its corpus.
     pub id: String,
-    /// Whether it calls a tool, by its label at that time.
+    /// Whether the stream calls a tool, according to its label at that time.
     pub has_tool_call: bool,
-    /// What each checker of the header answered.
+    /// The outcome of each checker, in the order of the header.
     pub outcomes: Vec<BaselineOutcome>,
 }
 
-/// What one checker answered on one stream.
+/// The answer of one checker for one stream.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct BaselineOutcome {
-    /// Its first answer.
+    /// The first answer.
     pub answer: Answer,
-    /// Where it gave that answer.
+    /// The place of that answer; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Place>,
-    /// Why, in the checker's words. A file of a baseline has no reasons.
+    /// The checker's reason. Baseline files contain no reasons.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
@@ -60,12 +60,12 @@ pub struct BaselineOutcome {
 /// The last line of a baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct BaselineEnd {
-    /// How many streams the file has.
+    /// The number of streams in the file.
     pub end: u64,
 }
 
 impl BaselineStream {
-    /// What was measured on one stream, with the reasons, each cut after 300 characters.
+    /// Returns the measurements of one stream with their reasons, each cut after 300 characters.
     pub fn of(measured: &Measured) -> Self {
         let outcomes = measured.outcomes.iter().map(|outcome| BaselineOutcome {
             answer: outcome.answer,
@@ -81,56 +81,57 @@ impl BaselineStream {
     }
 }
 
-/// What changed since a baseline: a part of a report.
+/// The changes since a baseline, a section of a report.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct BaselineReport {
-    /// Streams that are in the baseline and in this run.
+    /// The number of streams that are both in the baseline and in this run.
     pub compared: u64,
-    /// Streams that this run has and the baseline has not.
+    /// The number of streams that are only in this run.
     pub new: u64,
-    /// The first of them.
+    /// The first of these streams.
     pub new_streams: Vec<BaselineName>,
-    /// Streams that the baseline has and this run has not.
+    /// The number of streams that are only in the baseline.
     pub vanished: u64,
-    /// The first of them.
+    /// The first of these streams.
     pub vanished_streams: Vec<BaselineName>,
-    /// Compared streams whose label changed between a call and no call. Both answers are judged by
-    /// the label of this run.
+    /// The number of compared streams whose label changed between a call and no call. Both answers
+    /// are scored against the label of this run.
     pub relabelled: u64,
-    /// Each checker of this run that the baseline has, too.
+    /// The changes for each checker that is both in this run and in the baseline.
     pub checkers: Vec<CheckerChange>,
-    /// Checkers of this run that the baseline does not have.
+    /// Checkers that are only in this run.
     pub unknown_checkers: Vec<String>,
 }
 
-/// The name of a stream among those of several corpora.
+/// The name of a stream, unique across several corpora.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct BaselineName {
-    /// Its corpus.
+    /// The corpus.
     pub corpus: String,
-    /// Its id there, cut after 1,000 characters.
+    /// The id in the corpus, cut after 1,000 characters.
     pub id: String,
 }
 
-/// What changed for one checker.
+/// The changes for one checker.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct CheckerChange {
-    /// Its name.
+    /// The name of the checker.
     pub checker: String,
-    /// Streams on which it was right and is not right now (undecided is not right): the `b` of
-    /// McNemar's test.
+    /// The number of streams whose answer was correct in the baseline and is not correct now
+    /// (undecided is not correct): the `b` of McNemar's test.
     pub broken: u64,
-    /// Streams on which it was not right and is right now: the `c` of McNemar's test.
+    /// The number of streams whose answer was not correct in the baseline and is correct now: the
+    /// `c` of McNemar's test.
     pub fixed: u64,
-    /// Streams on which its answer differs: those of `broken` and `fixed`, and changes between a
-    /// wrong answer and none.
+    /// The number of streams with a different answer: those of `broken` and `fixed`, and changes
+    /// between a wrong answer and undecided.
     pub changed: u64,
-    /// Streams with the same answer, given earlier in the text or, at the same place in the text,
-    /// at an earlier event.
+    /// The number of streams with the same answer, but given earlier in the text, or at an earlier
+    /// event at the same place in the text.
     pub earlier: u64,
-    /// The same, later.
+    /// The number of streams with the same answer, but given later.
     pub later: u64,
-    /// The exact two-sided p of McNemar's test over `broken` and `fixed`; 1 where both are 0.
+    /// The exact two-sided p-value of McNemar's test on `broken` and `fixed`; 1 if both are 0.
     pub p: f64,
     /// The first broken streams.
     pub broken_streams: Vec<AnswerChange>,
@@ -141,22 +142,23 @@ pub struct CheckerChange {
 /// A stream on which a checker's answer changed.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct AnswerChange {
-    /// Its corpus.
+    /// The corpus of the stream.
     pub corpus: String,
-    /// Its id there, cut after 1,000 characters.
+    /// The id in the corpus, cut after 1,000 characters.
     pub id: String,
-    /// Whether it calls a tool, by its label now.
+    /// Whether the stream calls a tool, according to its label in this run.
     pub has_tool_call: bool,
-    /// The answer of the baseline.
+    /// The answer in the baseline.
     pub was: Answer,
-    /// The answer now.
+    /// The answer in this run.
     pub is: Answer,
-    /// Why, in the checker's words now.
+    /// The checker's reason in this run.
     pub reason: String,
 }
 
 impl BaselineReport {
-    /// The metrics `baseline.NAME` of a checker; `None` for one that the baseline does not have.
+    /// Returns the metrics `baseline.NAME` of a checker; `None` if the baseline does not have the
+    /// checker.
     pub fn metrics(&self, checker: &str) -> Option<Metrics> {
         let of = self.checkers.iter().find(|of| of.checker == checker)?;
         let mut metrics = Metrics::default();
@@ -177,26 +179,26 @@ impl BaselineReport {
         Some(metrics)
     }
 
-    /// Whether a checker got worse on any stream.
+    /// Whether any stream broke for any checker.
     pub fn has_regressions(&self) -> bool {
         self.checkers.iter().any(|change| change.broken > 0)
     }
 }
 
-/// Collects the differences between a baseline and a run, one stream after the other, in memory for
-/// `shown` names of each kind.
+/// Collects the differences between a baseline and a run, one stream at a time. Memory is bounded
+/// by `shown` names of each kind.
 #[derive(Debug)]
 pub struct Comparison {
     report: BaselineReport,
-    /// For each checker of `report.checkers`: its place in the outcomes of the baseline and in
+    /// For each checker of `report.checkers`, its index in the outcomes of the baseline and in
     /// those of the run.
     columns: Vec<(usize, usize)>,
     shown: usize,
 }
 
 impl Comparison {
-    /// Compares the checkers of a run with those of a baseline. At most `shown` streams of each
-    /// kind are named.
+    /// Starts comparing the checkers of a run with those of a baseline. The report names at most
+    /// `shown` streams of each kind.
     pub fn new(baseline: &BaselineHeader, checkers: &[String], shown: usize) -> Self {
         let mut report = BaselineReport::default();
         let mut columns = Vec::new();
@@ -219,7 +221,8 @@ impl Comparison {
         }
     }
 
-    /// A stream that is in both: as it was, and as it is. A missing outcome counts as undecided.
+    /// Compares a stream that is in both: `was` from the baseline, `is` from the run. A missing
+    /// outcome counts as undecided.
     pub fn pair(&mut self, was: &BaselineStream, is: &BaselineStream) {
         self.report.compared += 1;
         self.report.relabelled += u64::from(was.has_tool_call != is.has_tool_call);
@@ -233,19 +236,19 @@ impl Comparison {
         }
     }
 
-    /// A stream of the run that the baseline does not have.
+    /// Counts a stream of the run that the baseline does not have.
     pub fn new_stream(&mut self, is: &BaselineStream) {
         self.report.new += 1;
         name(&mut self.report.new_streams, is, self.shown);
     }
 
-    /// A stream of the baseline that the run does not have.
+    /// Counts a stream of the baseline that the run does not have.
     pub fn vanished_stream(&mut self, was: &BaselineStream) {
         self.report.vanished += 1;
         name(&mut self.report.vanished_streams, was, self.shown);
     }
 
-    /// All differences, after the last stream.
+    /// Returns all differences, after the last stream.
     pub fn finish(mut self) -> BaselineReport {
         for change in &mut self.report.checkers {
             change.p = p_value(change.broken, change.fixed);
@@ -300,7 +303,7 @@ impl CheckerChange {
     }
 }
 
-/// Adds the name of a stream to the first ones.
+/// Appends the name of a stream, unless `shown` names are already listed.
 fn name(names: &mut Vec<BaselineName>, stream: &BaselineStream, shown: usize) {
     if names.len() < shown {
         names.push(BaselineName {
@@ -314,8 +317,8 @@ fn name(names: &mut Vec<BaselineName>, stream: &BaselineStream, shown: usize) {
 mod tests {
     use super::*;
 
-    /// A stream with one outcome for each letter of `answers`: `y`, `n` or `u`, decided after as
-    /// many characters as the digit.
+    /// Returns a stream with one outcome per pair of `answers`: `y`, `n` or `u`, and the number of
+    /// characters before the decision.
     fn stream(id: &str, has_tool_call: bool, answers: &[(char, u64)]) -> BaselineStream {
         let outcome = |&(letter, chars): &(char, u64)| BaselineOutcome {
             answer: match letter {
@@ -352,7 +355,7 @@ mod tests {
     fn counts_what_broke_and_what_was_fixed_by_the_name_of_the_checker() {
         let checkers = ["b", "a", "x"].map(str::to_owned);
         let mut comparison = Comparison::new(&header(&["a", "b"]), &checkers, 1);
-        // In the baseline a comes first, in the run b does.
+        // The baseline lists a first, the run lists b first.
         comparison.pair(
             &stream("1", true, &[('y', 0), ('n', 9)]),
             &stream("1", true, &[('y', 4), ('n', 3), ('y', 0)]),

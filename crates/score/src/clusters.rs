@@ -1,53 +1,55 @@
-//! How alike the streams of one source are, which decides how wide an interval must be.
+//! Measures how similar the streams of the same source are, which determines the width of
+//! intervals.
 
 use crate::add_up::AddUp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Right and wrong answers by source, in constant memory.
+/// Answer counts by source, in constant memory.
 ///
-/// A corpus may have millions of sources. They are put into a fixed number of random groups by a
-/// hash of their name. The variance that the groups show is an unbiased estimate of the variance
-/// between sources, since what is independent stays independent when it is added up (the method of
-/// random groups: Wolter, *Introduction to Variance Estimation*, 2nd edition 2007, chapter 2). With
-/// few sources nearly each has a group of its own.
+/// A corpus may have millions of sources. They are assigned to a fixed number of random groups by a
+/// hash of their name. The variance between the groups is an unbiased estimate of the variance
+/// between sources, because sums of independent values are independent (the method of random
+/// groups: Wolter, *Introduction to Variance Estimation*, 2nd edition 2007, chapter 2). With few
+/// sources, nearly every source has its own group.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Clusters {
-    /// How many groups there are.
+    /// The number of groups.
     size: u16,
-    /// The groups that hold a stream: how many of each [`Cell`].
+    /// The number of answers in each [`Cell`], for each group that has any.
     groups: BTreeMap<u16, [u32; 6]>,
 }
 
-/// One cell of the confusion matrix, with the undecided answers on their own.
+/// A cell of the confusion matrix, with separate cells for undecided answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cell {
-    /// A yes to a stream with a call.
+    /// A yes for a stream with a call.
     TruePositive,
-    /// A yes to a stream without.
+    /// A yes for a stream without a call.
     FalsePositive,
-    /// A no to a stream without a call.
+    /// A no for a stream without a call.
     TrueNegative,
-    /// A no to a stream with a call.
+    /// A no for a stream with a call.
     FalseNegative,
-    /// No answer to a stream with a call.
+    /// An undecided answer for a stream with a call.
     UndecidedCall,
-    /// No answer to a stream without.
+    /// An undecided answer for a stream without a call.
     UndecidedText,
 }
 
-/// A share, as sums over random groups of sources: what an interval is computed from.
+/// A proportion, as sums over random groups of sources, from which its interval is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ClusteredShare {
-    /// How many groups there are, empty ones included.
+    /// The number of groups, including empty ones.
     pub groups: u64,
-    /// How many groups hold a stream that counts.
+    /// The number of groups with at least one stream in the denominator.
     pub used: u64,
-    /// Streams that count, and those of them that have the property.
+    /// The number of streams in the denominator.
     pub total: f64,
-    /// See `total`.
+    /// The number of streams in the numerator, a subset of `total`.
     pub hits: f64,
-    /// The sums over groups of total², total × hits, and hits².
+    /// The sum over groups of total²; the next two fields are the sums of total × hits and of
+    /// hits².
     pub total_squared: f64,
     /// See `total_squared`.
     pub total_hits: f64,
@@ -56,7 +58,7 @@ pub(crate) struct ClusteredShare {
 }
 
 impl Clusters {
-    /// No answers; `size` random groups, at least 1.
+    /// Returns empty counts with `size` random groups, at least 1.
     #[must_use]
     pub(crate) fn new(size: u16) -> Self {
         Self {
@@ -65,14 +67,14 @@ impl Clusters {
         }
     }
 
-    /// Counts one answer to a stream whose source has this hash (see [`hash`]).
+    /// Counts one answer for a stream whose source has this hash (see [`hash`]).
     pub(crate) fn add(&mut self, source: u64, cell: Cell) {
         let group = u16::try_from(source % u64::from(self.size.max(1))).unwrap_or(0);
         let count = &mut self.groups.entry(group).or_default()[cell as usize];
         *count = count.saturating_add(1);
     }
 
-    /// Of the streams in the cells `of`, the share in the cells `hits`.
+    /// Returns the fraction of the streams in the cells `of` that are in the cells `hits`.
     #[must_use]
     pub(crate) fn share(&self, hits: &[Cell], of: &[Cell]) -> ClusteredShare {
         let mut share = ClusteredShare {
@@ -105,9 +107,9 @@ impl AddUp for Clusters {
     }
 }
 
-/// The hash of a source's name: FNV-1a with 64 bits, its bits mixed once more by the last step of
-/// MurmurHash3. It is part of the format of partial counts, so that all parts of a corpus group
-/// their sources alike.
+/// Returns the hash of a source's name: 64-bit FNV-1a, followed by the final mixing step of
+/// MurmurHash3. The hash is part of the format of partial counts, so that all parts of a corpus
+/// group their sources alike.
 #[must_use]
 pub(crate) fn hash(source: &str) -> u64 {
     let mut hash = source

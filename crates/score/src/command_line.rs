@@ -1,9 +1,9 @@
-//! Command lines that a reader of a report can paste into a shell.
+//! Command lines that the reader of a report can paste into a shell.
 
 use event::shell_word;
 
-/// The command that shows where a checker decided on one stream, and why. The checker is that of an
-/// option, which has a name and a value.
+/// Returns the command that shows where and why a checker decided about a stream. The last argument
+/// is the name and value of the option that selects the checker.
 pub fn explain(corpus: &str, stream: &str, [name, value]: [&str; 2]) -> String {
     format!(
         "tc-eval explain {}{}{}",
@@ -13,8 +13,8 @@ pub fn explain(corpus: &str, stream: &str, [name, value]: [&str; 2]) -> String {
     )
 }
 
-/// The command in which a person confirms the labels of indexes; standard input is not one that
-/// can be written.
+/// Returns the command with which a person confirms the labels in `indexes`. Standard input is left
+/// out, because the command cannot write to it.
 pub fn confirm<'p>(indexes: impl Iterator<Item = &'p str>) -> String {
     let files = indexes.filter(|index| *index != "-");
     files.fold("tc-eval label --confirm".to_owned(), |command, index| {
@@ -22,7 +22,7 @@ pub fn confirm<'p>(indexes: impl Iterator<Item = &'p str>) -> String {
     })
 }
 
-/// The command that shows bytes of a file.
+/// Returns the command that prints a byte range of a file.
 pub fn bytes(file: &str, range: std::ops::Range<usize>) -> String {
     format!(
         "tail -c +{} {} | head -c {}",
@@ -32,13 +32,13 @@ pub fn bytes(file: &str, range: std::ops::Range<usize>) -> String {
     )
 }
 
-/// An option with its value; in one word where the value would read as an option.
+/// Returns an option with its value, joined by `=` if the value would be parsed as an option.
 fn option(name: &str, value: &str) -> String {
     let between = if value.starts_with('-') { '=' } else { ' ' };
     format!(" {name}{between}{}", shell_word(value))
 }
 
-/// A path that no command takes for an option.
+/// Returns a path in a form that no command parses as an option.
 fn operand(path: &str) -> String {
     if path.starts_with('-') {
         shell_word(&format!("./{path}")).into_owned()

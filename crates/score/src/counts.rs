@@ -1,5 +1,5 @@
-//! What streams and answers add up to: integers alone, so that any order of adding gives the same
-//! bits.
+//! The sums over streams and answers. They are integers, so that the order of addition does not
+//! change the result.
 
 use crate::add_up::AddUp;
 use crate::clusters::{self, Cell, Clusters};
@@ -7,93 +7,96 @@ use crate::histogram::Histogram;
 use crate::measured::{Answer, Measured, Outcome, Place};
 use serde::{Deserialize, Serialize};
 
-/// Random groups of sources of a whole corpus. An interval computed from so many is as good as one
-/// from each source.
+/// The number of random groups of sources for a whole corpus. Intervals from this many groups are
+/// as good as intervals from the sources themselves.
 const GROUPS_OF_ALL: u16 = 4096;
-/// Those of one API, provider, model, tag or corpus, of which there may be thousands.
+/// The number of groups for a single API, provider, model, tag or corpus, of which there may be
+/// thousands.
 const GROUPS_OF_PART: u16 = 32;
-/// In how many parts the text of a stream is divided, to count in which part decisions fall.
+/// The number of equal parts into which the text of a stream is divided, to count in which part
+/// decisions fall.
 pub(crate) const PARTS_OF_TEXT: usize = 20;
-/// A share of one stream is kept as a whole number of parts of this many.
+/// The fraction of one stream is stored as an integer number of 1/`SHARE_UNIT`.
 pub(crate) const SHARE_UNIT: u64 = 1_000_000_000;
 
 counts! {
-/// Streams, and how their calls were read, whatever the checkers answered.
+/// Counts of streams and of how their calls were read, independent of the checkers.
 #[derive(Default)]
 pub struct StreamCounts {
-    /// Streams.
+    /// The number of streams.
     pub streams: u64,
-    /// Streams that call a tool.
+    /// The number of streams that call a tool.
     pub calling: u64,
-    /// Calls of the labels.
+    /// The number of calls in the labels.
     pub expected: u64,
-    /// Calls that were read.
+    /// The number of calls read from the streams.
     pub read: u64,
-    /// Calls that are in both.
+    /// The number of calls that are in both.
     pub exact: u64,
-    /// Streams with calls, of which the calls that were read equal those of the label in order.
+    /// The number of streams with calls whose calls, as read, equal those of the label in order.
     pub in_order: u64,
-    /// Calls whose arguments were repaired.
+    /// The number of calls whose arguments were repaired.
     pub repaired: u64,
-    /// Calls that were cut.
+    /// The number of truncated calls.
     pub incomplete: u64,
-    /// Microseconds between the first complete call and the end of its stream.
+    /// Microseconds from the first complete call to the end of its stream.
     pub saved_us: Histogram,
 }
 }
 
 counts! {
-/// What one checker answered: what is counted of all streams and of each group.
+/// The answers of one checker, counted over all streams and for each group.
 pub struct Counts {
-    /// How many answers fell into each [`Cell`].
+    /// The number of answers in each [`Cell`].
     pub cells: [u64; 6],
-    /// The same by source.
+    /// The same counts by source.
     pub clusters: Clusters,
-    /// Streams whose last answer differs from the first.
+    /// The number of streams whose last answer differs from the first.
     pub revised: u64,
-    /// Streams whose answer depended on the split.
+    /// The number of streams whose answer depended on the split.
     pub split: u64,
-    /// Characters that had gone by at the decision, of streams without calls.
+    /// Characters before the decision, summed over the streams without calls.
     pub waited: u64,
     /// All characters of these streams.
     pub text: u64,
-    /// The share that had gone by of each such stream, in parts of [`SHARE_UNIT`], added up.
+    /// The fraction of the text before the decision in units of 1/[`SHARE_UNIT`], summed over these
+    /// streams.
     pub waited_shares: u64,
-    /// Such streams that have text.
+    /// The number of these streams that have text.
     pub texts: u64,
-    /// Characters up to the decision.
+    /// Characters before the decision.
     pub decision_chars: Histogram,
 }
 }
 
 counts! {
-/// What is counted of one checker over all streams only.
+/// Counts for one checker that are kept only for all streams, not for groups.
 #[derive(Default)]
 pub struct Details {
-    /// Where the decisions were made.
+    /// The distance of decisions from the start of the stream.
     pub decision: Distances,
-    /// How far they were from the first event of a call.
+    /// The distance of decisions from the first event of a call.
     pub late: Distances,
-    /// The same in characters.
+    /// The same distance in characters.
     pub late_chars: Histogram,
-    /// Decisions by the part of the text in which they fell; streams without text are not counted.
+    /// The number of decisions in each part of the text; streams without text are not counted.
     pub parts: [u64; PARTS_OF_TEXT],
-    /// Characters up to a yes.
+    /// Characters before a yes.
     pub yes_chars: Histogram,
-    /// Those of `parts` that were a yes.
+    /// The decisions of `parts` that were a yes.
     pub yes_parts: [u64; PARTS_OF_TEXT],
 }
 }
 
 counts! {
-/// Distances in a stream; those in characters are beside it, or in [`Counts`].
+/// Distances in a stream; those in characters are stored beside this struct, or in [`Counts`].
 #[derive(Default)]
 pub struct Distances {
-    /// Events.
+    /// The distance in events.
     pub events: Histogram,
-    /// Bytes of UTF-8.
+    /// The distance in bytes of UTF-8.
     pub bytes: Histogram,
-    /// Microseconds of recorded time.
+    /// The distance in microseconds of recorded time.
     pub us: Histogram,
 }
 }
@@ -120,13 +123,13 @@ impl StreamCounts {
 }
 
 impl Counts {
-    /// No answers to the streams of a whole corpus.
+    /// Returns empty counts for the streams of a whole corpus.
     #[must_use]
     pub(crate) fn of_all() -> Self {
         Self::new(GROUPS_OF_ALL)
     }
 
-    /// No answers to the streams of one group.
+    /// Returns empty counts for the streams of one group.
     #[must_use]
     pub(crate) fn of_group() -> Self {
         Self::new(GROUPS_OF_PART)
@@ -168,7 +171,7 @@ impl Counts {
         }
     }
 
-    /// How many answers are in a cell.
+    /// Returns the number of answers in a cell.
     #[must_use]
     pub(crate) fn cell(&self, cell: Cell) -> u64 {
         self.cells[cell as usize]
@@ -192,7 +195,7 @@ impl Details {
             }
             let parts = PARTS_OF_TEXT as u64;
             if let Some(part) = share(at.chars.min(measured.end.chars), measured.end.chars, parts) {
-                // The whole text belongs to the last part.
+                // A decision at the end of the text belongs to the last part.
                 let part = usize::try_from(part.min(parts - 1)).unwrap_or(0);
                 self.parts[part] += 1;
                 self.yes_parts[part] += u64::from(is_yes);
@@ -206,7 +209,7 @@ impl Details {
 }
 
 impl Distances {
-    /// Counts the distance from `from` to `to`, which is 0 where `to` comes first.
+    /// Counts the distance from `from` to `to`; it is 0 if `to` comes first.
     fn add(&mut self, to: Place, from: Place) {
         self.events.record(to.events.saturating_sub(from.events));
         self.bytes.record(to.bytes.saturating_sub(from.bytes));
@@ -216,7 +219,7 @@ impl Distances {
     }
 }
 
-/// The cell of an answer.
+/// Returns the cell of an answer.
 fn cell(has_tool_call: bool, answer: Answer) -> Cell {
     match (has_tool_call, answer) {
         (true, Answer::Yes) => Cell::TruePositive,
@@ -228,26 +231,25 @@ fn cell(has_tool_call: bool, answer: Answer) -> Cell {
     }
 }
 
-/// Where a yes or a no was given.
+/// Returns the place of a yes or a no; `None` for an undecided answer or an unknown place.
 fn decision(outcome: &Outcome) -> Option<Place> {
     outcome.at.filter(|_| outcome.answer != Answer::Undecided)
 }
 
-/// Where a right yes was given, and the first event of a call.
+/// Returns the place of a correct yes, and that of the first event of a call.
 fn lateness(measured: &Measured, outcome: &Outcome) -> Option<(Place, Place)> {
     let is_right = measured.has_tool_call && outcome.answer == Answer::Yes;
     outcome.at.zip(measured.first_call).filter(|_| is_right)
 }
 
-/// `part` of `whole` in units of which `unit` are the whole, rounded down; `None` where the whole
-/// is empty.
+/// Returns `part / whole` in units of 1/`unit`, rounded down; `None` if `whole` is 0.
 fn share(part: u64, whole: u64, unit: u64) -> Option<u64> {
     let share = (u128::from(part) * u128::from(unit)).checked_div(u128::from(whole))?;
     u64::try_from(share).ok()
 }
 
-/// Milliseconds as whole microseconds; 0 for what is negative or not a number.
+/// Converts milliseconds to whole microseconds; negative values and NaN become 0.
 fn microseconds(ms: f64) -> u64 {
-    // `as` saturates, and makes 0 of what is not a number.
+    // `as` saturates, and converts NaN to 0.
     (ms * 1000.0).round() as u64
 }

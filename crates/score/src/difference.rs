@@ -1,9 +1,9 @@
-//! Two recordings compared by their meaning.
+//! Compares two recordings by their meaning.
 //!
-//! What counts: texts, calls with their arguments as values, results, and the finish. What does
-//! not: ids, times, where a text was cut into pieces, the order of keys, and the spelling of
-//! numbers. A list that has grown or shrunk is aligned at its beginning and its end, so that one
-//! item more is named as that. Time is linear in the texts.
+//! The comparison covers texts, calls with their arguments as values, results, and the finish
+//! reason. It ignores ids, times, how a text was split, the order of keys, and the spelling of
+//! numbers. Lists of different lengths are aligned at their start and their end, so that an added
+//! item is reported as one. The time is linear in the length of the texts.
 
 mod compare;
 mod found;
@@ -18,7 +18,7 @@ pub use recording::{
 };
 pub use text::{DiffSettings, Ignored};
 
-/// The first differences of two recordings, at most `limit` of them, in the order of the
+/// Returns the first differences between two recordings, at most `limit`, in the order of the
 /// recordings.
 pub fn differences(
     a: &Recording,

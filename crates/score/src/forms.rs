@@ -1,4 +1,4 @@
-//! The forms of a report.
+//! The output formats of a report.
 
 mod document;
 mod html;
@@ -16,11 +16,11 @@ pub use words::{counted, regressions};
 
 use crate::report::Report;
 
-/// The report as one JSON object on indented lines, so that two reports can be compared by lines.
+/// Returns the report as an indented JSON object, so that two reports can be compared line by line.
 /// Its fields are those of [`Report`].
 ///
 /// # Errors
-/// None that a report can cause; the writer of JSON reports its own.
+/// Returns the error of the JSON writer; no report causes one.
 pub fn json(report: &Report) -> Result<String, serde_json::Error> {
     serde_json::to_string_pretty(report).map(|text| text + "\n")
 }

@@ -1,4 +1,4 @@
-//! The same counts by API, provider, model, tag and corpus.
+//! The counts split by API, provider, model, tag and corpus.
 
 use crate::add_up::AddUp;
 use crate::counts::{Counts, StreamCounts};
@@ -8,30 +8,31 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// How many values of a dimension have counts of their own: the first of the alphabet, so that the
-/// order of streams does not matter.
+/// The maximum number of values of a dimension with separate counts. They are the first in
+/// alphabetical order, so that the order of streams does not matter.
 const LIMIT: usize = 300;
-/// Characters of a value; what is longer is cut, so that hostile names do not fill the memory.
+/// Maximum length of a value in characters; longer ones are cut, so that hostile names do not fill
+/// the memory.
 const NAME_LIMIT: usize = 200;
 
-/// By what a report is split.
+/// The property by which a report is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dimension {
     /// The provider API.
     Api,
-    /// Who served the model.
+    /// The provider that served the model.
     Provider,
     /// The model.
     Model,
     /// The tags of the label. A stream is in the group of each of its tags.
     Tag,
-    /// The index that names the stream.
+    /// The index file that lists the stream.
     Corpus,
 }
 
 impl Dimension {
-    /// All of them, in the order of reports.
+    /// All dimensions, in the order of reports.
     pub const ALL: [Self; 5] = [
         Self::Api,
         Self::Provider,
@@ -40,7 +41,7 @@ impl Dimension {
         Self::Corpus,
     ];
 
-    /// Its name in options, requirements and JSON.
+    /// Returns the name in options, requirements and JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -73,18 +74,18 @@ impl FromStr for Dimension {
 counts! {
 /// The counts of one group.
 pub struct Group {
-    /// Its streams.
+    /// The streams of the group.
     pub streams: StreamCounts,
-    /// What each checker answered.
+    /// The answers of each checker.
     pub counts: Vec<Counts>,
 }
 }
 
-/// The groups of one dimension, a bounded number of them.
+/// The groups of one dimension; their number is bounded.
 ///
-/// Those with a name in the first 300 of the alphabet have counts of their own. A name of the final
-/// 300 is among the first 300 of any part of the streams too, so its counts are never given up, and
-/// the rest is the same whatever the order.
+/// Only the first 300 names in alphabetical order have separate counts. A name among the final 300
+/// is also among the first 300 of any part of the streams, so its counts are never discarded, and
+/// the remaining counts are the same in any order.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub(crate) struct Groups {
     dimension: Dimension,
@@ -93,7 +94,7 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// No groups.
+    /// Returns an empty list of groups.
     #[must_use]
     pub(crate) fn new(dimension: Dimension) -> Self {
         Self {
@@ -103,13 +104,13 @@ impl Groups {
         }
     }
 
-    /// By what these groups split.
+    /// Returns the dimension of these groups.
     #[must_use]
     pub(crate) fn dimension(&self) -> Dimension {
         self.dimension
     }
 
-    /// The groups by name, and at the end those that have no counts of their own (`None`).
+    /// Iterates over the groups by name, followed by the group of all other names (`None`).
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Option<&str>, &Group)> {
         let named = self
             .named
@@ -118,7 +119,7 @@ impl Groups {
         named.chain(self.other.iter().map(|group| (None, group)))
     }
 
-    /// Counts a stream in its groups.
+    /// Counts a stream in each of its groups.
     pub(crate) fn add(&mut self, measured: &Measured, checkers: usize) {
         match self.dimension {
             Dimension::Api => self.add_to(&measured.api, measured, checkers),
@@ -164,13 +165,13 @@ impl Groups {
         self.give_up_last();
     }
 
-    /// Whether each group has counts for so many checkers.
+    /// Whether each group has counts for this number of checkers.
     #[must_use]
     pub(crate) fn fits(&self, checkers: usize) -> bool {
         self.iter().all(|(_, group)| group.counts.len() == checkers)
     }
 
-    /// Keeps at most [`LIMIT`] names.
+    /// Moves the counts of names beyond [`LIMIT`] into the group of other names.
     fn give_up_last(&mut self) {
         while self.named.len() > LIMIT {
             let Some((_, last)) = self.named.pop_last() else {
@@ -204,7 +205,7 @@ impl Group {
     }
 }
 
-/// The text, cut after so many characters with `…` at its end.
+/// Returns the text, cut after `limit` characters with `…` at the end.
 #[must_use]
 pub(crate) fn cut(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {

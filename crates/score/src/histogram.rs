@@ -1,14 +1,14 @@
-//! Counts of whole numbers, from which quantiles are computed in bounded memory.
+//! Histograms of integers, from which quantiles are computed in bounded memory.
 
 use crate::add_up::AddUp;
 use hdrhistogram::Histogram as Buckets;
 use serde::{Deserialize, Serialize};
 
-/// Significant digits: values below 256 are exact, and a larger one is reported as the middle of
-/// its bucket, which is at most 1/256 (0.4 %) away.
+/// The number of significant digits. Values below 256 are exact; a larger value is reported as the
+/// middle of its bucket, which is off by at most 1/256 (0.4 %).
 const DIGITS: u8 = 2;
 
-/// How many values fell into each bucket. The largest value is exact.
+/// The number of values in each bucket. The maximum is exact.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(from = "Saved", into = "Saved")]
 pub(crate) struct Histogram {
@@ -16,20 +16,21 @@ pub(crate) struct Histogram {
     max: Option<u64>,
 }
 
-/// A histogram as JSON: the first value of each bucket that has any, and how many it has.
+/// A histogram as JSON: the first value of each bucket that is not empty, and the number of its
+/// values.
 #[derive(Deserialize, Serialize)]
 struct Saved {
     buckets: Vec<(u64, u64)>,
     max: Option<u64>,
 }
 
-/// Neighbouring ranges of values, and how many values each holds: what a plot draws.
+/// Adjacent ranges of values with the number of values in each, for plots.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Ranges {
-    /// Where the ranges begin, ascending, and where the last one ends: one more than there are
-    /// ranges. A range holds its beginning and not its end.
+    /// The ascending boundaries of the ranges, one more than there are ranges. A range includes its
+    /// start but not its end.
     pub edges: Vec<u64>,
-    /// How many values are in each range.
+    /// The number of values in each range.
     pub counts: Vec<u64>,
 }
 
@@ -64,16 +65,17 @@ impl Histogram {
 
     fn add(&mut self, value: u64, count: u64) {
         if self.buckets.is_none() {
-            // Fails for a number of digits above 5 alone.
+            // `Buckets::new` fails only for more than 5 digits.
             self.buckets = Buckets::new(DIGITS).ok();
         }
         if let Some(buckets) = &mut self.buckets {
-            // Fails for a histogram of a fixed size alone.
+            // `record_n` fails only for a histogram of fixed size.
             let _ = buckets.record_n(value, count);
         }
     }
 
-    /// The first value of each bucket that has any, in order, and how many it has.
+    /// Iterates over the buckets that are not empty: the first value and the number of values of
+    /// each.
     fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
         self.buckets.iter().flat_map(|buckets| {
             buckets.iter_recorded().map(|bucket| {
@@ -83,14 +85,15 @@ impl Histogram {
         })
     }
 
-    /// The largest value; `None` without values.
+    /// Returns the largest value; `None` if there are no values.
     #[must_use]
     pub(crate) fn max(&self) -> Option<u64> {
         self.max
     }
 
-    /// The smallest value that at least `percent` of 100 of all values do not exceed (the nearest
-    /// rank; `inverted_cdf` in NumPy), within the error of a bucket; `None` without values.
+    /// Returns the smallest value that is not exceeded by at least `percent` percent of all values
+    /// (nearest rank; `inverted_cdf` in NumPy), within the error of a bucket; `None` if there are
+    /// no values.
     #[must_use]
     pub(crate) fn percentile(&self, percent: u64) -> Option<u64> {
         let all = self.buckets().map(|(_, count)| u128::from(count));
@@ -106,8 +109,9 @@ impl Histogram {
         Some(middle.min(self.max?))
     }
 
-    /// The values in ranges that grow with the values: one number each below 8, then four to a
-    /// power of two. The ranges begin at 0 and end above the largest value; empty without values.
+    /// Returns the values in ranges whose width grows with the values: single numbers below 8, then
+    /// four ranges per power of two. The ranges start at 0 and end above the largest value; there
+    /// are none without values.
     #[must_use]
     pub(crate) fn ranges(&self) -> Ranges {
         let mut ranges = Ranges::default();

@@ -3,54 +3,56 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// What is true of one recorded stream. Fields that other programs add to the line are ignored.
+/// The true answer for one recorded stream. Fields that other programs add to the line are ignored.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Label {
     /// The name of the stream in reports and baselines; unique in its corpus.
     pub id: String,
-    /// The recording: a path relative to the folder of the index.
+    /// The path of the recording, relative to the folder of the index.
     pub file: String,
-    /// Which stream of a tape or a log this is, from 1 on; `None` where the file holds one.
+    /// The number of the stream in a tape or log, counted from 1; `None` if the file holds a single
+    /// stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<u64>,
-    /// The provider API; without it the recording shows its API.
+    /// The provider API; `None` if the recording itself shows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api: Option<String>,
-    /// Who served the model.
+    /// The provider that served the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
     /// The model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Where the recording comes from. Streams of one source resemble each other, so intervals
-    /// count sources and not streams.
+    /// The origin of the recording. Streams of the same source resemble each other, so intervals
+    /// count sources instead of streams.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Whether choice 0 of the stream calls a tool that the client must run; `None` while nobody
-    /// has confirmed it.
+    /// Whether choice 0 of the stream calls a tool that the client must run; `None` until a person
+    /// has confirmed the answer.
     pub has_tool_call: Option<bool>,
-    /// What a program proposes for `has_tool_call`. It counts nowhere: a person copies it there, by
-    /// hand or with `tc-eval label --confirm`.
+    /// The value that a program proposes for `has_tool_call`. No score uses it: a person copies it
+    /// there, by hand or with `tc-eval label --confirm`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proposed: Option<bool>,
-    /// Those calls, in order; of a label that is not confirmed, the proposed ones.
+    /// The calls of choice 0 that the client must run, in order; proposed ones if the label is not
+    /// confirmed.
     pub calls: Vec<LabelledCall>,
-    /// What the stream shows, in words by which a report can be split.
+    /// Keywords that describe the stream, by which a report can be split.
     pub tags: Vec<String>,
-    /// The list of tools of the request, in any provider's shape; `None` where it is unknown, which
-    /// is not an empty list.
+    /// The tool list of the request, in any provider's format; `None` if it is unknown, which
+    /// differs from an empty list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Box<RawValue>>,
-    /// `tag` where the model was told to write calls as text.
+    /// `tag` if the model was told to write calls as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools_mode: Option<String>,
     /// The dialect of that text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dialect: Option<String>,
-    /// The SHA-256 of the recording up to the end of this stream, in hexadecimal, when the label
-    /// was made: another recording under the same name is not what was confirmed, and a log may
-    /// grow.
+    /// The SHA-256 of the recording up to the end of this stream, in hexadecimal, from when the
+    /// label was made. It detects another recording under the same name, which was never confirmed,
+    /// and it allows a log to grow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
 }
@@ -60,6 +62,6 @@ pub struct Label {
 pub struct LabelledCall {
     /// The name of the tool.
     pub name: String,
-    /// The arguments as JSON, or `null` where they were cut or are not JSON.
+    /// The arguments as JSON; `null` if they were cut off or are not JSON.
     pub arguments: Option<Box<RawValue>>,
 }

@@ -1,8 +1,8 @@
-//! How good a checker is.
+//! Scores how well checkers decide whether a stream calls a tool.
 //!
-//! What it is: the labels of a corpus ([`Label`]), what was measured on one stream ([`Measured`]),
-//! the counts that many of these add up to, the statistics of the counts, and the forms of a
-//! report. What it is not: it reads no file and runs no checker; `bin/tc-eval` does both.
+//! The crate contains the labels of a corpus ([`Label`]), the measurements of one stream
+//! ([`Measured`]), the counts that sum up many measurements, the statistics of the counts, and the
+//! report formats. It reads no files and runs no checkers; `bin/tc-eval` does both.
 
 #[macro_use]
 mod add_up;

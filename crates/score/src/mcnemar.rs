@@ -1,23 +1,23 @@
-//! McNemar's exact test of two checkers, or two runs of one, on the same streams.
+//! McNemar's exact test for two checkers, or two runs of one checker, on the same streams.
 
 use statrs::distribution::{Binomial, Discrete};
 
-/// The two-sided p of McNemar's exact test: how probable a split of `broken + fixed` streams into
-/// two parts is that is at least as uneven, where each of them is as likely to break as to be
-/// fixed. From 0 to 1; 1 where nothing changed.
+/// Returns the two-sided p-value of McNemar's exact test: the probability that `broken + fixed`
+/// streams split at least this unevenly if each is equally likely to break or to be fixed. It
+/// ranges from 0 to 1, and is 1 if nothing changed.
 ///
-/// Exact (binomial), since the usual chi-squared approximation is wrong for the few changes that a
-/// gate sees (<https://en.wikipedia.org/wiki/McNemar%27s_test#Variations>).
+/// The test is exact (binomial), because the usual chi-squared approximation is wrong for the few
+/// changes that a CI gate sees (<https://en.wikipedia.org/wiki/McNemar%27s_test#Variations>).
 pub fn p_value(broken: u64, fixed: u64) -> f64 {
     let changed = broken.saturating_add(fixed);
     let fewer = broken.min(fixed);
-    // `new` fails for a probability outside of 0 to 1 alone.
+    // `new` fails only for a probability outside 0 to 1.
     let Ok(fair) = Binomial::new(0.5, changed) else {
         return 1.0;
     };
-    // The tail is added up from its largest term, since the library's cumulative function is off by
-    // percents from some 10^5 on. The terms fall faster than those of a normal distribution: a few
-    // times the square root of `changed` are added.
+    // The tail is summed from its largest term, because the library's cumulative function is off by
+    // several percent from about 10^5 on. The terms fall faster than those of a normal
+    // distribution, so only a few times the square root of `changed` terms are added.
     let mut tail = 1.0;
     let mut term = 1.0;
     for place in (1..=fewer).rev() {
@@ -30,7 +30,7 @@ pub fn p_value(broken: u64, fixed: u64) -> f64 {
     (2.0 * fair.ln_pmf(fewer).exp() * tail).min(1.0)
 }
 
-/// The quotient of two counts.
+/// Returns the quotient of two counts.
 #[expect(
     clippy::cast_precision_loss,
     reason = "a corpus has fewer than 2^53 streams"
@@ -72,8 +72,8 @@ mod tests {
     fn large_counts_are_probabilities() {
         assert!(p_value(0, 10_000_000) < 1e-300);
         assert!((p_value(5_000_000, 5_000_000) - 1.0).abs() < 1e-9);
-        // The normal approximation with a correction for continuity, which is this close for so
-        // many.
+        // The normal approximation with continuity correction, which is this accurate for so many
+        // streams.
         let p = p_value(4_995_000, 5_005_000);
         assert!((p - 0.001_567_103).abs() < 1e-8, "{p}");
     }

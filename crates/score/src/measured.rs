@@ -1,4 +1,4 @@
-//! What was measured on one stream.
+//! The measurements of one stream.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -8,16 +8,16 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// The stream calls no tool.
+    /// The stream does not call a tool.
     No,
     /// The stream calls a tool.
     Yes,
-    /// The checker gave no answer: the stream failed first, or the checker itself did.
+    /// The checker gave no answer, because the stream or the checker itself failed first.
     Undecided,
 }
 
 impl Answer {
-    /// Its name in messages, in JSON and in baselines.
+    /// Returns the name in messages, in JSON and in baselines.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -28,84 +28,85 @@ impl Answer {
     }
 }
 
-/// A place in a stream, counted from its beginning up to and with the event there.
+/// A place in a stream, counted from its start up to and including the event there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct Place {
-    /// Events of the stream.
+    /// The number of events of the stream.
     pub events: u64,
-    /// Characters (Unicode scalar values) of the answer's text, refusals included and reasoning
-    /// not.
+    /// The number of characters (Unicode scalar values) of the answer's text, including refusals
+    /// but not reasoning.
     pub chars: u64,
-    /// The same text in bytes of UTF-8.
+    /// The number of bytes of the same text in UTF-8.
     pub bytes: u64,
-    /// Recorded time in milliseconds; `None` where the recording has no times.
+    /// Recorded time in milliseconds; `None` if the recording has no times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ms: Option<f64>,
 }
 
-/// What one checker did on one stream.
+/// The answers of one checker for one stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The first answer, on which a pipeline acts. All scores count this one.
+    /// The first answer, on which a pipeline acts. All scores use this answer.
     pub answer: Answer,
-    /// The answer after all events, which differs where a decision was `revised`.
+    /// The answer after all events, which differs if a decision was `revised`.
     pub last: Answer,
-    /// Where the first answer was given; `None` where a checker outside of this process does not
-    /// tell.
+    /// The place of the first answer; `None` if an external checker does not report it.
     pub at: Option<Place>,
-    /// Why, in the checker's words.
+    /// The checker's reason.
     pub reason: String,
-    /// Whether the answer differed when the stream was split elsewhere (`--resplit`).
+    /// Whether the answer differed when the text was split at other places (`--resplit`).
     pub depends_on_split: bool,
 }
 
-/// How the calls that were read compare with those of the label.
+/// Compares the calls that were read with those of the label.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallCounts {
-    /// Calls of the label.
+    /// The number of calls in the label.
     pub expected: u64,
-    /// Calls that were read.
+    /// The number of calls that were read.
     pub read: u64,
-    /// Calls that are in both, with equal names and equal typed arguments, whatever their order.
+    /// The number of calls that are in both, with equal names and equal typed arguments, in any
+    /// order.
     pub exact: u64,
-    /// Whether both lists are equal, in order.
+    /// Whether both lists are equal, including their order.
     pub is_in_order: bool,
-    /// Calls whose arguments were repaired.
+    /// The number of calls whose arguments were repaired.
     pub repaired: u64,
-    /// Calls that were cut.
+    /// The number of truncated calls.
     pub incomplete: u64,
 }
 
-/// One stream, and what each checker did on it.
+/// The measurements of one stream, with the outcome of each checker.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// The `id` of its label.
+    /// The `id` of the label.
     pub id: Arc<str>,
-    /// The index file that names it, as the user typed it.
+    /// The path of the index file that lists the stream, as the user typed it.
     pub corpus: Arc<str>,
-    /// The source of the label, by which intervals are clustered; the id where the label has no
+    /// The source of the label, by which intervals are clustered; the id if the label has no
     /// source.
     pub source: Arc<str>,
-    /// The groups that reports are split by: API, provider and model (empty where unknown).
+    /// The API, by which reports can be split, as by provider and model; empty if unknown.
     pub api: Arc<str>,
-    /// See `api`.
+    /// The provider; empty if unknown.
     pub provider: Arc<str>,
-    /// See `api`.
+    /// The model; empty if unknown.
     pub model: Arc<str>,
     /// The tags of the label.
     pub tags: BTreeSet<Arc<str>>,
-    /// Whether it calls a tool, by the label.
+    /// Whether the stream calls a tool, according to the label.
     pub has_tool_call: bool,
-    /// The whole stream.
+    /// The place of the end of the stream.
     pub end: Place,
-    /// The first event of a call: the earliest place at which a yes could be given.
+    /// The place of the first event of a call, the earliest place at which a yes is possible;
+    /// `None` if the stream has no call.
     pub first_call: Option<Place>,
-    /// Its calls.
+    /// The counts of calls.
     pub calls: CallCounts,
-    /// Recorded milliseconds between the place at which a tool could start (its call was complete)
-    /// and the end of the stream, for the first such call; `None` without such a call or without
-    /// times.
+    /// Recorded milliseconds from the place at which a tool could start, because its call was
+    /// complete, to the end of the stream, for the first such call; `None` without such a call or
+    /// without times.
     pub saved_ms: Option<f64>,
-    /// One outcome for each checker, in the order in which the user named them.
+    /// One outcome per checker, in the order in which the user named them.
     pub outcomes: Vec<Outcome>,
 }

@@ -1,4 +1,4 @@
-//! The metrics by name: the same names in requirements, in JSON and in the docs.
+//! The metrics by name; requirements, JSON and the docs use the same names.
 
 use crate::clusters::Cell;
 use crate::counts::{Counts, Details, SHARE_UNIT, StreamCounts};
@@ -8,20 +8,20 @@ use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The value of a metric. In JSON it is a number, or `null` where it is not defined.
+/// The value of a metric. In JSON it is a number, or `null` if it is undefined.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum MetricValue {
     /// A count.
     Count(u64),
-    /// A share from 0 to 1, a correlation, or milliseconds.
+    /// A fraction from 0 to 1, a correlation, or milliseconds.
     Real(f64),
-    /// Not defined, as the share of nothing.
+    /// Undefined, such as a fraction of 0 streams.
     Undefined,
 }
 
 impl MetricValue {
-    /// Its number.
+    /// Returns the number; `None` if it is undefined.
     #[must_use]
     pub fn number(self) -> Option<f64> {
         match self {
@@ -44,19 +44,19 @@ impl From<Option<f64>> for MetricValue {
     }
 }
 
-/// Values by the name of their metric.
+/// Values by metric name.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct Metrics(BTreeMap<String, MetricValue>);
 
 impl Metrics {
-    /// The value of a metric; `None` where it is not counted here.
+    /// Returns the value of a metric; `None` if the metric is not counted here.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<MetricValue> {
         self.0.get(name).copied()
     }
 
-    /// Names and values.
+    /// Iterates over names and values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, MetricValue)> {
         self.0.iter().map(|(name, value)| (name.as_str(), *value))
     }
@@ -65,7 +65,7 @@ impl Metrics {
         self.0.insert(name.to_owned(), value.into());
     }
 
-    /// Adds the quantiles of a distance, of which `convert` makes values.
+    /// Adds the quantiles of a distance, converted by `convert`.
     fn quantiles(&mut self, name: &str, histogram: &Histogram, convert: fn(u64) -> MetricValue) {
         for (quantile, value) in [
             ("p50", histogram.percentile(50)),
@@ -85,7 +85,7 @@ impl From<u64> for MetricValue {
     }
 }
 
-/// The metrics of streams, whatever the checkers answered.
+/// Returns the metrics of streams, which do not depend on the checkers.
 #[must_use]
 pub(crate) fn of_streams(counts: &StreamCounts) -> Metrics {
     let mut metrics = Metrics::default();
@@ -101,7 +101,7 @@ pub(crate) fn of_streams(counts: &StreamCounts) -> Metrics {
     metrics
 }
 
-/// The metrics of one checker; without `details` those that each group has.
+/// Returns the metrics of one checker; without `details`, only those that each group has.
 #[must_use]
 pub(crate) fn of_checker(counts: &Counts, details: Option<&Details>) -> Metrics {
     let [tp, fp, tn, fn_, undecided_call, undecided_text] = counts.cells;
@@ -152,8 +152,8 @@ pub(crate) fn of_checker(counts: &Counts, details: Option<&Details>) -> Metrics 
     metrics
 }
 
-/// The cells of the share that a metric is: those that count as hits, and those of which they are a
-/// share.
+/// Returns the cells in the numerator and those in the denominator of a metric that is a fraction;
+/// `None` for other metrics.
 #[must_use]
 pub(crate) fn cells(metric: &str) -> Option<(&'static [Cell], &'static [Cell])> {
     use Cell::{FalseNegative, FalsePositive, TrueNegative, TruePositive, UndecidedCall};
@@ -171,7 +171,7 @@ pub(crate) fn cells(metric: &str) -> Option<(&'static [Cell], &'static [Cell])> 
     }
 }
 
-/// Microseconds as milliseconds.
+/// Converts microseconds to milliseconds.
 fn milliseconds(us: u64) -> MetricValue {
     MetricValue::Real(us as f64 / 1000.0)
 }
@@ -189,8 +189,9 @@ impl<'de> Deserialize<'de> for MetricValue {
     }
 }
 
-/// Of how many streams (of `calls.exact`: calls, of `waited`: nothing, since characters are not
-/// counted here) how many have the property whose share the metric is.
+/// Returns the numerator and the denominator of a metric that is a fraction of streams (for
+/// `calls.exact`: of calls). Returns `None` for other metrics, including `waited`, whose characters
+/// are not counted here.
 #[must_use]
 pub(crate) fn part(metrics: &Metrics, name: &str) -> Option<(u64, u64)> {
     let all = |names: &[&str]| {
@@ -216,7 +217,7 @@ pub(crate) fn part(metrics: &Metrics, name: &str) -> Option<(u64, u64)> {
     Some(((share * whole as f64).round() as u64, whole))
 }
 
-/// Why a metric has no value.
+/// Returns the reason why a metric is undefined.
 #[must_use]
 pub(crate) fn why_undefined(name: &str) -> &'static str {
     match name {

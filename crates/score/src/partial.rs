@@ -1,12 +1,11 @@
-//! The counts of a part of a corpus as one line of JSON, which others of the same corpus are added
-//! to.
+//! The counts of a part of a corpus as a line of JSON, to be merged with those of other parts.
 
 use crate::clusters::hash;
 use crate::tally::{MergeError, Tally};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// The version of the format, as `tc_eval_partial` has it.
+/// The version of the format, the `tc_eval_partial` member.
 pub const PARTIAL_FORMAT: u32 = 2;
 
 /// The counts of some streams.
@@ -14,36 +13,37 @@ pub const PARTIAL_FORMAT: u32 = 2;
 pub struct Partial {
     /// The version of the format, [`PARTIAL_FORMAT`].
     tc_eval_partial: u32,
-    /// The version of the command that counted.
+    /// The version of the command that wrote the counts.
     version: String,
     /// The counts.
     pub tally: Tally,
 }
 
-/// Why a part cannot be added.
+/// Why a part cannot be merged.
 #[derive(Debug, thiserror::Error)]
 pub enum PartialError {
-    /// The line is not JSON, or lacks what a part has.
+    /// The line is not JSON, or lacks a member of a part.
     #[error("not a whole part, run tc-eval --partial again for it")]
     Invalid(#[from] serde_json::Error),
-    /// A part of another format or another version of the command, which may count other things.
+    /// The part has another format or comes from another version of the command, which may count
+    /// differently.
     #[error("a part of version {part}, and this is {this}; count all parts with one version")]
     Version {
-        /// Of the part.
+        /// The version of the part.
         part: String,
-        /// Of this command.
+        /// The version of this command.
         this: String,
     },
-    /// The same line was added before.
+    /// The same line was already merged.
     #[error("the same counts as {0}; give each part once")]
     Twice(String),
-    /// Its checkers differ, or it was damaged.
+    /// The part has other checkers, or is damaged.
     #[error("{0}; count all parts with the same options")]
     Merge(#[from] MergeError),
 }
 
 impl Partial {
-    /// The counts of a command of this version.
+    /// Returns the counts as written by a command of this version.
     #[must_use]
     pub fn new(version: &str, tally: Tally) -> Self {
         Partial {
@@ -53,25 +53,25 @@ impl Partial {
         }
     }
 
-    /// The line of JSON, without its end.
+    /// Returns the line of JSON, without a line feed.
     ///
     /// # Errors
-    /// Never for counts; the writer of JSON demands it.
+    /// Returns the error of the JSON writer; counts never cause one.
     pub fn line(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string(self)
     }
 }
 
-/// Adds parts up.
+/// Merges parts.
 #[derive(Debug)]
 pub struct Merger {
     version: String,
     total: Option<Partial>,
-    /// Where each part came from, by the hash of its line.
+    /// The place of each part, by the hash of its line.
     seen: HashMap<u64, String>,
 }
 
-/// The format and the version of a line, whatever else it has.
+/// The format and version of a line; other members are ignored.
 #[derive(Deserialize)]
 struct Versions {
     tc_eval_partial: u32,
@@ -79,7 +79,7 @@ struct Versions {
 }
 
 impl Merger {
-    /// No parts; all must be of this version of the command.
+    /// Returns a merger without parts; all parts must come from this version of the command.
     #[must_use]
     pub fn new(version: &str) -> Self {
         Merger {
@@ -89,11 +89,11 @@ impl Merger {
         }
     }
 
-    /// Adds one line. `place` names it in the messages about later ones.
+    /// Merges one line. `place` identifies it in error messages about later lines.
     ///
     /// # Errors
-    /// When it is not a part, is one of another version or with other checkers, or was added
-    /// before. The sum is unchanged then.
+    /// Fails if the line is not a part, comes from another version, has other checkers, or was
+    /// already merged. The sum is then unchanged.
     pub fn add(&mut self, line: &str, place: &str) -> Result<(), PartialError> {
         let Versions {
             tc_eval_partial: format,
@@ -106,7 +106,8 @@ impl Merger {
             });
         }
         let part: Partial = serde_json::from_str(line)?;
-        // Parts without a stream are equal: an engine for clusters may have many.
+        // All parts without streams have equal lines, and a cluster engine may produce many of
+        // them.
         if part.tally.streams() > 0 {
             let hash = hash(line);
             if let Some(earlier) = self.seen.get(&hash) {
@@ -124,7 +125,7 @@ impl Merger {
         Ok(())
     }
 
-    /// The sum; `None` without a part.
+    /// Returns the sum; `None` if no part was added.
     #[must_use]
     pub fn total(self) -> Option<Partial> {
         self.total
@@ -138,7 +139,8 @@ mod tests {
     use crate::report::Report;
     use std::collections::BTreeSet;
 
-    /// The stream of a number, with values that differ between numbers in every count.
+    /// Returns the stream with this number, whose values differ from those of other numbers in
+    /// every count.
     fn measured(number: u32) -> Measured {
         let place = |chars: u32| Place {
             events: u64::from(chars / 3),
@@ -215,7 +217,7 @@ mod tests {
                 serde_json::to_string(&Report::of(&sum.tally)).unwrap(),
                 report
             );
-            // A tree of merges, with parts without a stream in it.
+            // Merges the parts as a tree that includes parts without streams.
             let halves = parts
                 .chunks(parts.len().div_ceil(2))
                 .map(|half| merged(half).unwrap());

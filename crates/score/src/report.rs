@@ -1,4 +1,4 @@
-//! What a report holds, whatever its form. As JSON it is one object with the names of these fields.
+//! The contents of a report in any format. In JSON it is one object with the names of these fields.
 
 use crate::baseline::BaselineReport;
 use crate::clusters::Cell;
@@ -13,82 +13,83 @@ use crate::wrong::WrongStream;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How good checkers are.
+/// The scores of checkers.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct Report {
-    /// The version of this format, 1. A field may be added without a new version.
+    /// The version of this format, 1. Added fields do not change the version.
     pub version: u32,
-    /// Recordings that could not be read. They are in no other number.
+    /// The number of recordings that could not be read. No other number includes them.
     pub unreadable: u64,
-    /// Streams whose label has no answer yet. They are in no other number.
+    /// The number of streams whose label has no answer yet. No other number includes them.
     pub unlabelled: u64,
     /// The metrics that do not depend on a checker, by name.
     pub streams: Metrics,
-    /// One report for each checker, in the order in which the user named them.
+    /// One report per checker, in the order in which the user named them.
     pub checkers: Vec<CheckerReport>,
-    /// The same by API, provider, model, tag and corpus.
+    /// The same metrics by API, provider, model, tag and corpus.
     pub groups: Vec<GroupReport>,
-    /// Each requirement with the value that was found, in the order in which the user named them.
+    /// Each requirement with the measured value, in the order in which the user gave them.
     pub verdicts: Vec<RequirementVerdict>,
-    /// What changed since a baseline; `None` without one.
+    /// The changes since a baseline; `None` without a baseline.
     pub baseline: Option<BaselineReport>,
-    /// The option and its value that name a checker whose name alone does not: `--checker` and
-    /// `mine=cmd:./mine` for `mine`. For the commands in a report; not a part of its JSON.
+    /// The option and value that select a checker whose name alone is not enough: `--checker` and
+    /// `mine=cmd:./mine` for `mine`. The commands in a report use them; the JSON does not include
+    /// them.
     #[serde(skip)]
     pub named_by: BTreeMap<String, [String; 2]>,
 }
 
-/// How good one checker is.
+/// The scores of one checker.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct CheckerReport {
-    /// Its name.
+    /// The name of the checker.
     pub name: String,
-    /// All answers.
+    /// The confusion matrix of all answers.
     pub confusion: Confusion,
-    /// Its metrics by name; `null` where one is not defined.
+    /// The metrics of the checker by name; `null` if undefined.
     pub metrics: Metrics,
-    /// The intervals of 95 % of `accuracy`, `precision` and `recall`; a metric that is not defined
-    /// has none.
+    /// The 95 % intervals of `accuracy`, `precision` and `recall`; an undefined metric has no
+    /// interval.
     pub intervals: BTreeMap<String, Interval>,
-    /// Decisions by the characters of text before them.
+    /// The number of decisions by the characters of text before them.
     pub decision_chars: Ranges,
-    /// Decisions by the part of the text before them: twenty counts, each of 5 % of the text.
-    /// Streams without text are not counted.
+    /// The number of decisions by the fraction of the text before them: twenty counts, each for 5 %
+    /// of the text. Streams without text are not counted.
     pub decision_parts: Vec<u64>,
-    /// Those of `decision_chars` that were a yes; the others were a no.
+    /// The decisions of `decision_chars` that were a yes; the others were a no.
     pub yes_chars: Ranges,
-    /// Those of `decision_parts` that were a yes.
+    /// The decisions of `decision_parts` that were a yes.
     pub yes_parts: Vec<u64>,
-    /// The first streams with a call to which the answer was not yes, by corpus and id.
+    /// The first streams with a call and an answer other than yes, by corpus and id.
     pub missed: Vec<WrongStream>,
-    /// The first streams without a call to which the answer was yes.
+    /// The first streams without a call and with the answer yes.
     pub false_yes: Vec<WrongStream>,
 }
 
-/// The answers of a checker against the labels. A positive is a stream that calls a tool.
+/// The confusion matrix of a checker. A positive is a stream that calls a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Confusion {
-    /// Yes, and the stream calls a tool.
+    /// Answer yes, and the stream calls a tool.
     pub true_positives: u64,
-    /// Yes, and it does not.
+    /// Answer yes, but the stream does not call a tool.
     pub false_positives: u64,
-    /// No, and it does not.
+    /// Answer no, and the stream does not call a tool.
     pub true_negatives: u64,
-    /// No, and it calls a tool.
+    /// Answer no, but the stream calls a tool.
     pub false_negatives: u64,
-    /// No answer, and it calls a tool.
+    /// Undecided, and the stream calls a tool.
     pub undecided_calls: u64,
-    /// No answer, and it does not.
+    /// Undecided, and the stream does not call a tool.
     pub undecided_others: u64,
 }
 
-/// One value of one dimension.
+/// The scores for one value of one dimension.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct GroupReport {
-    /// By what the report is split here.
+    /// The dimension.
     pub by: Dimension,
-    /// The value: `(unknown)` for labels without one, `(other)` for all values after the first 300
-    /// of the alphabet.
+    /// The value; `(unknown)` for labels without a value, `(other)` for all values after the first
+    /// 300 in alphabetical order.
     pub name: String,
     /// The metrics that do not depend on a checker.
     pub streams: Metrics,
@@ -96,19 +97,19 @@ pub struct GroupReport {
     pub checkers: Vec<GroupChecker>,
 }
 
-/// How good a checker is on the streams of a group.
+/// The scores of a checker for the streams of a group.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct GroupChecker {
     /// The name of the checker.
     pub name: String,
-    /// Its metrics. Of the distances only `decision.chars` is counted.
+    /// The metrics of the checker. The only distances among them are those of `decision.chars`.
     pub metrics: Metrics,
-    /// The intervals of 95 % of `accuracy`, `precision` and `recall`.
+    /// The 95 % intervals of `accuracy`, `precision` and `recall`.
     pub intervals: BTreeMap<String, Interval>,
 }
 
 impl Report {
-    /// The report of these counts.
+    /// Returns the report for these counts.
     #[must_use]
     pub fn of(tally: &Tally) -> Self {
         Self {
@@ -126,20 +127,20 @@ impl Report {
         }
     }
 
-    /// The groups of a dimension.
+    /// Iterates over the groups of a dimension.
     pub fn groups_by(&self, by: Dimension) -> impl Iterator<Item = &GroupReport> {
         self.groups.iter().filter(move |group| group.by == by)
     }
 }
 
 impl CheckerReport {
-    /// The number of a metric, which is `None` where it is not defined.
+    /// Returns the number of a metric; `None` if it is undefined.
     #[must_use]
     pub fn number(&self, metric: &str) -> Option<f64> {
         self.metrics.get(metric)?.number()
     }
 
-    /// The report of the checker at this index; `None` where the counts have none.
+    /// Returns the report of the checker at this index; `None` if there is no such checker.
     fn of(tally: &Tally, index: usize) -> Option<Self> {
         let counts = tally.counts.get(index)?;
         let details = tally.details.get(index)?;
@@ -160,13 +161,14 @@ impl CheckerReport {
 }
 
 impl Confusion {
-    /// Streams with a call to which the answer was not yes.
+    /// Returns the number of streams with a call and an answer other than yes.
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.false_negatives.saturating_add(self.undecided_calls)
     }
 
-    /// The streams with and without calls, each with how often the answer was yes, no or none.
+    /// Returns two rows, for the streams with and without calls, each with the number of yes, no
+    /// and undecided answers.
     #[must_use]
     pub fn rows(&self) -> [(&'static str, [u64; 3]); 2] {
         let calls = [
@@ -194,7 +196,7 @@ impl Confusion {
     }
 }
 
-/// The metrics that are shares of streams and have an interval.
+/// The metrics that are fractions of streams and have an interval.
 pub(crate) const WITH_INTERVAL: [&str; 3] = ["accuracy", "precision", "recall"];
 
 fn intervals(counts: &Counts) -> BTreeMap<String, Interval> {

@@ -1,4 +1,4 @@
-//! Requirements on metrics: what `--require` takes.
+//! Requirements on metrics, the values of `--require`.
 
 use crate::baseline::{BaselineReport, CheckerChange};
 use crate::group::Dimension;
@@ -10,9 +10,10 @@ use std::collections::BTreeSet;
 
 /// A requirement: `[CHECKER:]METRIC[{GROUP=VALUE}] OP NUMBER`.
 ///
-/// `recall>=0.99`, `auto:decision.chars.p90 <= 200`, `auto:recall{api=gemini}>=99.5%`. Without a
-/// checker it holds for each. OP is one of `>= <= > < == !=`; GROUP is one of
-/// `api provider model tag corpus`. A checker's name may hold any characters, `:` and `=` included.
+/// Examples: `recall>=0.99`, `auto:decision.chars.p90 <= 200`, `auto:recall{api=gemini}>=99.5%`. A
+/// requirement that names no checker applies to every checker. OP is one of `>= <= > < == !=`;
+/// GROUP is one of `api provider model tag corpus`. A checker's name may contain any characters,
+/// including `:` and `=`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Requirement {
     text: String,
@@ -21,53 +22,53 @@ pub struct Requirement {
     group: Option<(Dimension, String)>,
     op: &'static str,
     bound: f64,
-    /// The bound as a decimal number.
+    /// The bound as a decimal number, for messages.
     shown: String,
 }
 
-/// Why a requirement cannot be checked.
+/// Why a requirement is invalid.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequirementError {
-    /// It has no operator.
+    /// The requirement has no operator.
     #[error(
         "not a comparison; write METRIC, then one of >= <= > < == !=, then a number, as in recall>=0.99"
     )]
     Operator,
-    /// What follows the operator is not a number.
+    /// The text after the operator is not a number.
     #[error("{0:?} is not a number; write 0.99 or 99%")]
     Number(String),
-    /// The metric is not known.
+    /// The metric is unknown.
     #[error("unknown metric {name:?}, did you mean {near:?}? The metrics are {METRICS}")]
     Metric {
-        /// What was typed.
+        /// The name that the user typed.
         name: String,
-        /// The metric whose name is nearest.
+        /// The known metric with the most similar name.
         near: String,
     },
-    /// The metric is known, and not counted by group.
+    /// The metric is known, but not counted by group.
     #[error("{0} is not counted by group; of the distances only decision.chars is")]
     NotByGroup(String),
-    /// The run has no checker of this name.
+    /// The run has no checker with this name.
     #[error("no checker {name:?} in this run; it has {known}")]
     Checker {
-        /// What was typed.
+        /// The name that the user typed.
         name: String,
         /// The checkers of the run.
         known: String,
     },
 }
 
-/// The metrics in few words, for messages.
+/// A short list of the metrics, for messages.
 const METRICS: &str = "streams, calls, true_positives, false_positives, true_negatives, false_negatives, undecided, \
     undecided.calls, accuracy, precision, recall, f1, mcc, waited, waited.stream, revised, split, \
     {decision,late}.{events,chars,bytes,ms}.{p50,p90,p99,max}, saved.ms.{p50,p90,p99,max}, \
     calls.{expected,read,exact,in_order,repaired,incomplete}, \
     baseline.{broken,fixed,changed,earlier,later,p,new,vanished,relabelled,compared}";
 
-/// Whether a value and a bound are as an operator says.
+/// The comparison of an operator, between a value and a bound.
 type Holds = fn(&f64, &f64) -> bool;
 
-/// The operators, longer ones first.
+/// The operators; longer ones come first.
 const OPERATORS: [(&str, Holds); 6] = [
     (">=", f64::ge),
     ("<=", f64::le),
@@ -78,12 +79,12 @@ const OPERATORS: [(&str, Holds); 6] = [
 ];
 
 impl Requirement {
-    /// Reads a requirement.
+    /// Parses a requirement.
     ///
     /// # Errors
-    /// When it is not one, or its metric is not known.
+    /// Fails if the text is not a requirement, or if its metric is unknown.
     pub fn parse(text: &str) -> Result<Self, RequirementError> {
-        // Only the number follows the last operator; a name before it may hold others.
+        // Only the number follows the last operator; a name before it may contain operators too.
         let end = text
             .rfind(['<', '>', '=', '!'])
             .ok_or(RequirementError::Operator)?
@@ -110,10 +111,10 @@ impl Requirement {
         })
     }
 
-    /// Checks that the checker, if the requirement has one, is in the run.
+    /// Checks that the run has the checker that the requirement names, if it names one.
     ///
     /// # Errors
-    /// When it is not.
+    /// Fails if the run does not have the checker.
     pub fn check_name(&self, checkers: &[String]) -> Result<(), RequirementError> {
         match &self.checker {
             Some(name) if !checkers.contains(name) => Err(RequirementError::Checker {
@@ -124,13 +125,13 @@ impl Requirement {
         }
     }
 
-    /// Whether it is about a comparison with a baseline.
+    /// Whether the requirement is about a comparison with a baseline.
     #[must_use]
     pub fn needs_baseline(&self) -> bool {
         self.metric.starts_with("baseline.")
     }
 
-    /// Whether it limits how many streams a checker may get wrong that were right in the baseline.
+    /// Whether the requirement limits how many streams may break compared with the baseline.
     #[must_use]
     pub fn is_about_regressions(&self) -> bool {
         matches!(
@@ -139,8 +140,8 @@ impl Requirement {
         )
     }
 
-    /// What the report shows of it: one verdict for each checker, or a single one where the metric
-    /// does not depend on a checker. A metric that is not defined is a requirement that is missed.
+    /// Checks the requirement against a report. Returns one verdict per checker, or a single one if
+    /// the metric does not depend on a checker. An undefined metric fails the requirement.
     #[must_use]
     pub fn check(&self, report: &Report) -> Vec<RequirementVerdict> {
         let fails = |checker: Option<&str>, why: &str| {
@@ -211,11 +212,11 @@ impl Requirement {
     }
 }
 
-/// A number, or a percentage as its share; and the same as a decimal.
+/// Parses a number, or a percentage as a fraction; returns it also as a decimal.
 fn number(text: &str) -> Result<(f64, String), RequirementError> {
     let digits = text.strip_suffix('%').map(str::trim_end);
-    // As an exponent, so that 99.9% is the number nearest to 0.999 and not a hundredth of one near
-    // 99.9.
+    // The percentage is parsed with an exponent, so that 99.9% becomes the number nearest to 0.999
+    // instead of a hundredth of a number near 99.9.
     let parsed = match digits {
         Some(digits) if !digits.contains(['e', 'E']) => format!("{digits}e-2").parse::<f64>(),
         Some(_) => "".parse(),
@@ -227,8 +228,9 @@ fn number(text: &str) -> Result<(f64, String), RequirementError> {
     }
 }
 
-/// The group at the end of a text, `{api=gemini}`, and what precedes it. Checkers and values may
-/// hold brackets too, so the group begins at the first bracket that follows the name of a metric.
+/// Returns the text before the group, and the group at its end, such as `{api=gemini}`. Checkers
+/// and values may also contain brackets, so the group starts at the first bracket that follows the
+/// name of a metric.
 fn split_group(text: &str) -> (&str, Option<(Dimension, String)>) {
     let Some(inner) = text.strip_suffix('}') else {
         return (text, None);
@@ -270,7 +272,7 @@ fn known(metric: &str, in_group: bool) -> Result<(), RequirementError> {
     Ok(())
 }
 
-/// The names of all metrics, or of those that each group has.
+/// Returns the names of all metrics, or only of those that each group has.
 #[must_use]
 pub fn names(in_group: bool) -> Vec<String> {
     let tally = Tally::new(&["any".to_owned()]);

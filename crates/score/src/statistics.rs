@@ -1,30 +1,32 @@
-//! Statistics of counts. Each is `None` where it is not defined, as the share of nothing.
+//! Statistics of counts. Each is `None` if it is undefined, such as a fraction of 0 streams.
 
 use crate::clusters::ClusteredShare;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
-/// An interval of 95 % for a share.
+/// A 95 % confidence interval for a fraction.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Interval {
-    /// Its lower end, from 0 to 1.
+    /// The lower end, from 0 to 1.
     pub low: f64,
-    /// Its upper end.
+    /// The upper end, from 0 to 1.
     pub high: f64,
-    /// The number of independent streams that tell as much as those that were counted.
+    /// The effective sample size: the number of independent streams that carry as much information
+    /// as the counted ones.
     pub effective: f64,
 }
 
-/// Both tails together are outside of an interval.
+/// The quantile of the upper end: the interval leaves out 2.5 % at each end.
 const UPPER_TAIL: f64 = 0.975;
 
-/// `part` of `whole`.
+/// Returns `part / whole`; `None` if `whole` is 0.
 #[must_use]
 pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// The harmonic mean of precision and recall; 0 where no yes is right and one was due.
+/// Returns the harmonic mean of precision and recall; 0 if no yes is correct; `None` if there was
+/// neither a yes nor a stream with a call.
 #[must_use]
 pub(crate) fn f1(true_positives: u64, false_positives: u64, missed: u64) -> Option<f64> {
     let twice = 2.0 * true_positives as f64;
@@ -32,8 +34,8 @@ pub(crate) fn f1(true_positives: u64, false_positives: u64, missed: u64) -> Opti
     (all > 0.0).then(|| twice / all)
 }
 
-/// The correlation of answers and labels (Matthews 1975), from -1 to 1. It is not defined where all
-/// answers, or all labels, are equal.
+/// Returns the correlation of answers and labels (Matthews 1975), from -1 to 1. Returns `None` if
+/// all answers, or all labels, are equal.
 #[must_use]
 pub(crate) fn mcc(
     true_positives: u64,
@@ -48,14 +50,15 @@ pub(crate) fn mcc(
         false_negatives,
     ]
     .map(|count| count as f64);
-    // Roots first: the product of four sums may exceed what an f64 holds exactly.
+    // The roots are taken first, because the product of four sums may exceed the exact range of an
+    // f64.
     let scale = (tp + fp).sqrt() * (tp + fn_).sqrt() * (tn + fp).sqrt() * (tn + fn_).sqrt();
     (scale > 0.0).then(|| ((tp * tn - fp * fn_) / scale).clamp(-1.0, 1.0))
 }
 
-/// The interval of Wilson (1927) for a share, with the effective number of streams in place of
-/// their number: of seven intervals with an effective number [Franco et al.
-/// (2019)](https://pmc.ncbi.nlm.nih.gov/articles/PMC6690503) recommend this one by simulations.
+/// Returns the interval of Wilson (1927) for a fraction, with the effective sample size instead of
+/// the number of streams. [Franco et al. (2019)](https://pmc.ncbi.nlm.nih.gov/articles/PMC6690503)
+/// compared seven intervals that use an effective size by simulation, and recommend this one.
 #[must_use]
 pub(crate) fn wilson(share: &ClusteredShare) -> Option<Interval> {
     let n = effective(share)?;
@@ -63,7 +66,7 @@ pub(crate) fn wilson(share: &ClusteredShare) -> Option<Interval> {
     let z = Normal::standard().inverse_cdf(UPPER_TAIL);
     let middle = (p + z * z / (2.0 * n)) / (1.0 + z * z / n);
     let half = z / (1.0 + z * z / n) * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
-    // A share of 0 or 1 is an end of its interval; rounding would miss it by a bit.
+    // A fraction of 0 or 1 is an end of its interval; rounding would miss it slightly.
     let low = if p == 0.0 {
         0.0
     } else {
@@ -81,14 +84,14 @@ pub(crate) fn wilson(share: &ClusteredShare) -> Option<Interval> {
     })
 }
 
-/// How many independent streams tell as much as these, at most their number.
+/// Returns the effective sample size, at most the number of streams.
 ///
-/// The number of streams, divided by the design effect: the variance of the share as a ratio of
-/// sums over sources, over the variance that as many independent streams would have (Kish 1965),
-/// and corrected for few sources by quantiles of Student's t (Korn and Graubard 1998, *Survey
-/// Methodology* 24, 193–201). A share of 0 or 1 shows no variance; then each source counts as one
-/// stream would whose answers are all alike (a correlation of 1 within a source), which errs on the
-/// side of a wide interval.
+/// It is the number of streams divided by the design effect: the variance of the fraction as a
+/// ratio of sums over sources, divided by the variance of as many independent streams (Kish 1965).
+/// Quantiles of Student's t correct it for few sources (Korn and Graubard 1998, *Survey
+/// Methodology* 24, 193–201). A fraction of 0 or 1 shows no variance; each source then counts as a
+/// single stream, as if all its answers were alike (a correlation of 1 within a source), which errs
+/// towards a wide interval.
 fn effective(share: &ClusteredShare) -> Option<f64> {
     let ClusteredShare {
         groups,
@@ -104,8 +107,9 @@ fn effective(share: &ClusteredShare) -> Option<f64> {
     }
     let p = hits / total;
     if p <= 0.0 || p >= 1.0 || used < 2 {
-        // Sources that share a random group by chance make the sum of squares larger than that of
-        // the sources alone, by the sum of the products of all pairs over the number of groups.
+        // Some sources land in the same random group by chance. On average this raises the sum of
+        // squares over that of the sources alone by `sum(x_i * x_j for i != j) / groups`, where x
+        // is the number of streams of a source; the formula below subtracts that.
         let groups = groups as f64;
         let squares = if groups > 1.0 {
             (groups * total_squared - total * total) / (groups - 1.0)
@@ -125,7 +129,7 @@ fn effective(share: &ClusteredShare) -> Option<f64> {
     Some((total * independent / variance * few * few).clamp(1.0, total))
 }
 
-/// The quantile of Student's t.
+/// Returns the upper quantile of Student's t with `freedom` degrees of freedom.
 fn student(freedom: f64) -> Option<f64> {
     Some(
         StudentsT::new(0.0, 1.0, freedom)

@@ -1,4 +1,4 @@
-//! Counts that add up: of any number of streams, in parts, merged in any order.
+//! Counts of any number of streams, which can be counted in parts and merged in any order.
 
 use crate::add_up::AddUp;
 use crate::counts::{Counts, Details, StreamCounts};
@@ -7,65 +7,66 @@ use crate::measured::Measured;
 use crate::wrong::WrongStreams;
 use serde::{Deserialize, Serialize};
 
-/// How many wrong streams of a kind are kept of each checker unless asked otherwise.
+/// The default number of wrong streams of each kind kept per checker.
 pub const SHOWN: usize = 20;
 
-/// What checkers did on any number of streams.
+/// The answers of checkers for any number of streams.
 ///
-/// Its size does not grow with the number of streams. Merging parts in any order, and counting all
-/// streams in one run, give the same counts bit for bit.
+/// Its size does not grow with the number of streams. Merging parts in any order gives the same
+/// counts, bit for bit, as counting all streams in one run.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Tally {
     /// The names of the checkers, in the order in which the user named them.
     pub(crate) checkers: Vec<String>,
-    /// Recordings that could not be read.
+    /// The number of recordings that could not be read.
     pub(crate) unreadable: u64,
-    /// Streams whose label has no answer.
+    /// The number of streams whose label has no answer.
     pub(crate) unlabelled: u64,
-    /// All streams.
+    /// The counts of all streams.
     pub(crate) streams: StreamCounts,
-    /// What each checker answered.
+    /// The answers of each checker.
     pub(crate) counts: Vec<Counts>,
-    /// Where it did.
+    /// The places of the answers of each checker.
     pub(crate) details: Vec<Details>,
-    /// Streams on which it was wrong.
+    /// The streams on which each checker was wrong.
     pub(crate) wrong: Vec<WrongStreams>,
     /// The same counts by API, provider, model, tag and corpus.
     pub(crate) groups: Vec<Groups>,
 }
 
-/// Why two tallies do not add up.
+/// Why two tallies cannot be merged.
 #[derive(Debug, thiserror::Error)]
 pub enum MergeError {
-    /// They count other checkers.
+    /// They count different checkers.
     #[error("one part counts the checkers {one}, another {other}")]
     Checkers {
-        /// The checkers of the first.
+        /// The checkers of the first tally.
         one: String,
-        /// Those of the second.
+        /// The checkers of the second tally.
         other: String,
     },
-    /// They keep another number of wrong streams.
+    /// They keep different numbers of wrong streams.
     #[error("one part keeps {one} wrong streams of a kind, another {other}")]
     Shown {
-        /// How many the first keeps.
+        /// The number that the first tally keeps.
         one: usize,
-        /// How many the second keeps.
+        /// The number that the second tally keeps.
         other: usize,
     },
-    /// A field is missing or has another length: the counts were not written by this command.
+    /// A field is missing or has another length, so this command did not write the counts.
     #[error("a part has counts of {0} that do not match its checkers")]
     Damaged(&'static str),
 }
 
 impl Tally {
-    /// No streams, for these checkers; keeps [`SHOWN`] wrong streams of a kind.
+    /// Returns an empty tally for these checkers, which keeps [`SHOWN`] wrong streams of each kind.
     #[must_use]
     pub fn new(checkers: &[String]) -> Self {
         Self::showing(checkers, SHOWN)
     }
 
-    /// No streams, for these checkers; keeps `shown` wrong streams of a kind of each checker.
+    /// Returns an empty tally for these checkers, which keeps `shown` wrong streams of each kind
+    /// per checker.
     #[must_use]
     pub fn showing(checkers: &[String], shown: usize) -> Self {
         Self {
@@ -80,13 +81,13 @@ impl Tally {
         }
     }
 
-    /// The names of the checkers.
+    /// Returns the names of the checkers.
     #[must_use]
     pub fn checkers(&self) -> &[String] {
         &self.checkers
     }
 
-    /// How many streams were counted.
+    /// Returns the number of streams counted.
     #[must_use]
     pub fn streams(&self) -> u64 {
         self.streams.streams
@@ -123,7 +124,8 @@ impl Tally {
     /// Adds the streams of `other`.
     ///
     /// # Errors
-    /// When it has other checkers, or keeps another number of wrong streams, or was damaged.
+    /// Fails if `other` has different checkers, keeps a different number of wrong streams, or is
+    /// damaged.
     pub fn merge(&mut self, other: Self) -> Result<(), MergeError> {
         if self.checkers != other.checkers {
             let names = |tally: &Self| tally.checkers.join(", ");
@@ -153,10 +155,10 @@ impl Tally {
         Ok(())
     }
 
-    /// Checks that counts which were read from a file fit their checkers.
+    /// Checks that counts read from a file match their checkers.
     ///
     /// # Errors
-    /// Which counts do not.
+    /// Returns the name of the counts that do not match.
     pub fn check(&self) -> Result<(), MergeError> {
         let checkers = self.checkers.len();
         let dimensions = self.groups.iter().map(Groups::dimension);

@@ -1,9 +1,9 @@
-//! A requirement, and whether it is met.
+//! The result of checking a requirement.
 
 use crate::metrics::MetricValue;
 use serde::{Deserialize, Serialize};
 
-/// A requirement with the value that was found.
+/// A requirement with the measured value.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct RequirementVerdict {
     /// The requirement as the user typed it.
@@ -13,23 +13,22 @@ pub struct RequirementVerdict {
     pub checker: Option<String>,
     /// The metric, with the group: `recall`, `recall{api=gemini}`.
     pub metric: String,
-    /// What was found; `null` where the metric is not defined.
+    /// The measured value; `null` if the metric is undefined.
     pub value: MetricValue,
-    /// If the metric is a share: the number of streams (or calls) that count for it, then the
-    /// number of all streams (or calls) of which it is a share.
+    /// If the metric is a fraction, its numerator and denominator in streams (or calls).
     pub part: Option<(u64, u64)>,
-    /// What is required of the value: `>= 0.99`.
+    /// The condition for the value, such as `>= 0.99`.
     pub required: String,
-    /// Whether the value is as required.
+    /// Whether the value meets the condition.
     pub is_met: bool,
-    /// Why the metric is not defined.
+    /// Why the metric is undefined; `None` if it is defined.
     pub reason: Option<String>,
 }
 
 impl RequirementVerdict {
-    /// The verdict as one sentence: `first-chunk: recall is 0.871 (310 of 356), required >= 0.99`.
-    /// The names of checkers and metrics are not escaped: a name may contain line feeds and control
-    /// characters.
+    /// Returns the verdict as one sentence: `first-chunk: recall is 0.871 (310 of 356), required >=
+    /// 0.99`. The names of checkers and metrics are not escaped: a name may contain line feeds and
+    /// control characters.
     #[must_use]
     pub fn message(&self) -> String {
         let who = self
@@ -52,14 +51,15 @@ impl RequirementVerdict {
         }
     }
 
-    /// The value for people, with the counts of a share: `0.871 (310 of 356)`.
+    /// Returns the value as text, with the counts of a fraction: `0.871 (310 of 356)`.
     #[must_use]
     pub fn shown(&self) -> String {
         let value = match self.value {
             MetricValue::Undefined => return "not defined".to_owned(),
             MetricValue::Count(count) => count.to_string(),
-            // At least three digits, and as many more as the shown value needs to compare with the
-            // bound as the real value does: 0.9896 is not shown as `0.990` where 0.99 is required.
+            // The value gets at least three digits, and as many more as the text needs to compare
+            // with the bound as the value itself does: 0.9896 is not shown as `0.990` if 0.99 is
+            // required.
             MetricValue::Real(real) => (3..17)
                 .map(|digits| format!("{real:.digits$}"))
                 .find(|text| {
@@ -77,7 +77,7 @@ impl RequirementVerdict {
         }
     }
 
-    /// The bound of the requirement: 0.99 for `>= 0.99`.
+    /// Returns the bound of the requirement, such as 0.99 for `>= 0.99`.
     fn bound(&self) -> Option<f64> {
         self.required.rsplit(' ').next()?.parse().ok()
     }

@@ -1,27 +1,27 @@
-//! Text of files (names, ids, reasons) that is safe to show on one line.
+//! Text from files (names, ids, reasons) in a form that is safe to show on one line.
 
 use std::fmt::Write;
 
-/// `text` with every line break, tab and hidden character written out (`\n`, `\x1b`, `\u202e`,
-/// `\u{e0041}`), cut to `limit` characters, the last of which is then `…`.
+/// Returns `text` with every line break, tab and hidden character escaped (`
+/// `, `\x1b`, `\u202e`, `\u{e0041}`). Longer text is cut to `limit` characters, the last of which
+/// is `…`.
 ///
-/// Names in a report are read by people who decide by them, so two names that differ must look
-/// different: an invisible character may neither disappear nor reorder its neighbours. An escape is
-/// never cut in two.
+/// People make decisions by the names in a report, so different names must look different: an
+/// invisible character must neither disappear nor reorder its neighbours. An escape is never split.
 pub fn visible(text: &str, limit: usize) -> String {
     cut(text, limit, 0)
 }
 
-/// The same, cut in its middle: the end of a path or of a command tells more than its middle.
+/// Like [`visible`], but cut in the middle, which matters less than the end of a path or a command.
 pub fn visible_ends(text: &str, limit: usize) -> String {
     cut(text, limit, limit / 2)
 }
 
-/// Keeps the beginning and, if it has to be cut, at most `last` characters of the end.
+/// Keeps the start and, if the text has to be cut, at most `last` characters of the end.
 fn cut(text: &str, limit: usize, last: usize) -> String {
     let mut out = String::new();
-    // Where each character of `text` that was written begins in `out`, and how many characters were
-    // written before it.
+    // For each character of `text`, its offset in `out` and the number of characters written before
+    // it.
     let mut pieces = Vec::new();
     let mut written = 0;
     for c in text.chars() {
@@ -55,7 +55,7 @@ fn push(c: char, out: &mut String) {
         '\n' => out.push_str("\\n"),
         '\t' => out.push_str("\\t"),
         c if event::is_hidden(c) => {
-            // Writing to a string cannot fail.
+            // Writing to a `String` cannot fail.
             let _ = match u32::from(c) {
                 code @ 0..=0xff => write!(out, "\\x{code:02x}"),
                 code @ 0x100..=0xffff => write!(out, "\\u{code:04x}"),

@@ -1,34 +1,35 @@
-//! The streams on which a checker was wrong: a bounded number of them, by name.
+//! A bounded list of the streams on which a checker was wrong.
 
 use crate::group::cut;
 use crate::measured::{Answer, Measured, Outcome};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Characters of an id; what is longer is cut, so that hostile ids do not fill the memory.
+/// Maximum length of an id in characters; longer ids are cut, so that hostile ids do not fill the
+/// memory.
 const ID_LIMIT: usize = 1_000;
-/// Characters of a reason.
+/// Maximum length of a reason, in characters.
 const REASON_LIMIT: usize = 300;
 
-/// One stream on which a checker was wrong.
+/// A stream on which a checker was wrong.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 pub struct WrongStream {
-    /// The index that names it, as the user typed it.
+    /// The path of the index file that lists the stream, as the user typed it.
     pub corpus: String,
-    /// Its id, cut after 1,000 characters.
+    /// The id, cut after 1,000 characters.
     pub id: String,
-    /// The answer: `no` or `undecided` for a call that was missed, `yes` for a false yes.
+    /// The answer: `no` or `undecided` for a missed call, `yes` for a false yes.
     pub answer: Answer,
-    /// The events up to the answer, where the checker reports its place.
+    /// The number of events up to the answer; `None` if the checker does not report its place.
     pub events: Option<u64>,
-    /// The characters of text up to it.
+    /// The number of characters of text up to the answer; `None` if unknown.
     pub chars: Option<u64>,
     /// The checker's reason, cut after 300 characters.
     pub reason: String,
 }
 
-/// The wrong streams of one checker: those that are first by corpus and id, so that the order in
-/// which parts are merged does not matter.
+/// The first wrong streams of one checker by corpus and id, so that the order in which parts are
+/// merged does not matter.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct WrongStreams {
     limit: usize,
@@ -37,7 +38,7 @@ pub(crate) struct WrongStreams {
 }
 
 impl WrongStreams {
-    /// No streams; at most `limit` of a kind are kept.
+    /// Returns an empty list, which keeps at most `limit` streams of each kind.
     #[must_use]
     pub(crate) fn new(limit: usize) -> Self {
         Self {
@@ -47,25 +48,25 @@ impl WrongStreams {
         }
     }
 
-    /// How many of a kind are kept.
+    /// Returns the maximum number of streams of each kind.
     #[must_use]
     pub(crate) fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Streams with a call to which the answer was not yes.
+    /// Returns the streams with a call and an answer other than yes.
     #[must_use]
     pub(crate) fn missed(&self) -> &BTreeSet<WrongStream> {
         &self.missed
     }
 
-    /// Streams without a call to which the answer was yes.
+    /// Returns the streams without a call and with the answer yes.
     #[must_use]
     pub(crate) fn false_yes(&self) -> &BTreeSet<WrongStream> {
         &self.false_yes
     }
 
-    /// Keeps the stream if the outcome is wrong.
+    /// Adds the stream if the outcome is wrong.
     pub(crate) fn add(&mut self, measured: &Measured, outcome: &Outcome) {
         let kept = match (measured.has_tool_call, outcome.answer) {
             (true, Answer::No | Answer::Undecided) => &mut self.missed,
@@ -92,7 +93,7 @@ impl WrongStreams {
     }
 }
 
-/// Drops all but the first `limit`.
+/// Drops all but the first `limit` streams.
 fn keep(kept: &mut BTreeSet<WrongStream>, limit: usize) {
     while kept.len() > limit {
         kept.pop_last();
