@@ -1,4 +1,4 @@
-//! The prompt of a chat: a line with editing and a history.
+//! The prompt of a chat: a line editor with a history.
 
 use crate::signals::Running;
 use anyhow::Context;
@@ -8,30 +8,30 @@ use rustyline::error::ReadlineError;
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// What came at the prompt.
+/// An input at the prompt.
 #[derive(Debug)]
 pub(crate) enum Typed {
     /// A question.
     Question(String),
-    /// The end of the chat.
+    /// The end of the chat, such as Ctrl-D.
     End,
-    /// SIGTERM.
+    /// SIGTERM arrived.
     Ended,
 }
 
-/// The prompt. A thread reads the lines, so that a signal ends the wait for one.
+/// The prompt. A separate thread reads the lines, so that a signal can end the wait for a line.
 pub(crate) struct Prompt {
     next: Sender<()>,
     typed: Receiver<Typed>,
-    /// The settings of the terminal while no line is edited.
+    /// The settings of the terminal while no line is being edited.
     usual: Termios,
 }
 
 impl Prompt {
-    /// A prompt whose history begins with these questions.
+    /// Opens a prompt whose history starts with these questions.
     ///
     /// # Errors
-    /// When the terminal cannot be used.
+    /// Fails if the terminal cannot be used.
     pub(crate) fn new(running: &Running, history: Vec<String>) -> anyhow::Result<Prompt> {
         let cannot = "the terminal cannot be used for a chat, give a question";
         let usual = tcgetattr(io::stdin()).context(cannot)?;
@@ -50,9 +50,9 @@ impl Prompt {
         Ok(Prompt { next, typed, usual })
     }
 
-    /// Waits for a line.
+    /// Waits for a line, the end of the chat, or SIGTERM.
     pub(crate) fn line(&self) -> Typed {
-        // Without the thread there is nothing to wait for.
+        // Without the thread no line can arrive, so the result is [`Typed::End`].
         let _ = self.next.send(());
         self.typed.recv().unwrap_or(Typed::End)
     }
@@ -60,7 +60,7 @@ impl Prompt {
 
 impl Drop for Prompt {
     fn drop(&mut self) {
-        // A signal may have come while a line was edited.
+        // A signal may have arrived while a line was being edited.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.usual);
     }
 }
@@ -70,11 +70,11 @@ fn read(editor: &mut DefaultEditor) -> Typed {
         match editor.readline("> ") {
             Ok(line) if line.trim().is_empty() => {}
             Ok(line) => {
-                // Fails only for a history in a file.
+                // `add_history_entry` fails only for a history file.
                 let _ = editor.add_history_entry(&line);
                 return Typed::Question(line);
             }
-            // Ctrl-C takes the line back.
+            // Ctrl-C discards the line.
             Err(ReadlineError::Interrupted) => {}
             Err(_) => return Typed::End,
         }

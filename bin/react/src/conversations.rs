@@ -1,5 +1,5 @@
-//! The conversations stored for `--continue`: each is a log in a folder of this user, with its
-//! options in a file beside it.
+//! The conversations stored for `--continue`. Each is a log in a private folder of this user, with
+//! its options in a file beside it.
 
 use anyhow::{Context, anyhow, bail};
 use api::Conversation;
@@ -12,26 +12,26 @@ use std::path::PathBuf;
 use stdio::{Output, Status};
 use store::PrivateFolder;
 
-/// The suffixes of a log's name and of the names of the files beside it.
+/// The suffixes of a log's name, and of the names of the files beside it.
 const LOG: &str = ".ndjson";
 const OPTIONS: &str = ".options";
 const LOCK: &str = ".ndjson.lock";
 
-/// The first word of a file of options: the version of its format.
+/// The first word of an options file: the version of its format.
 const FORM: &str = "1";
 
-/// The columns of a model and of a question in a list, at most.
+/// Maximum widths of the model and the question in a list, in columns.
 const MODEL: usize = 24;
 const FIRST_LINE: usize = 80;
 
-/// The folder of the conversations.
+/// The folder that contains the conversations.
 pub(crate) struct Conversations(PrivateFolder);
 
 impl Conversations {
-    /// Opens the folder, and makes it if it is missing.
+    /// Opens the folder, and creates it if it is missing.
     ///
     /// # Errors
-    /// When there is no home folder, or the folder may belong to another user.
+    /// Fails if there is no home folder, or if the folder may belong to another user.
     pub(crate) fn open() -> anyhow::Result<Conversations> {
         let path = PrivateFolder::state_path("conversations").context(
             "there is no place for conversations, set HOME or XDG_STATE_HOME to a folder",
@@ -39,10 +39,10 @@ impl Conversations {
         Ok(Conversations(PrivateFolder::open(&path, true)?))
     }
 
-    /// Begins a conversation under a name that is still free.
+    /// Starts a conversation under an unused name.
     ///
     /// # Errors
-    /// When its files cannot be written.
+    /// Fails if its files cannot be written.
     pub(crate) fn begin(self, options: &[OsString]) -> anyhow::Result<KeptConversation> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         loop {
@@ -51,7 +51,7 @@ impl Conversations {
             let name = format!("{date}-{:05}-{}", now % 60_000, std::process::id());
             match self.0.open_file(file(&name, LOG).as_ref(), flags) {
                 Ok(_) => {
-                    // If this fails, dropping `kept` removes the empty log.
+                    // If `keep_options` fails, dropping `kept` removes the empty log.
                     let kept = KeptConversation { folder: self, name };
                     kept.keep_options(options)?;
                     return Ok(kept);
@@ -62,10 +62,10 @@ impl Conversations {
         }
     }
 
-    /// The conversation of this name, or the one that was written last.
+    /// Returns the conversation with this name; if `name` is `None`, the one that was written last.
     ///
     /// # Errors
-    /// When there is none.
+    /// Fails if there is no such conversation.
     pub(crate) fn find(self, name: Option<&str>) -> anyhow::Result<KeptConversation> {
         let folder = self.0.path().display().to_string();
         let name = match name {
@@ -82,7 +82,7 @@ impl Conversations {
         Ok(KeptConversation { folder: self, name })
     }
 
-    /// The names of all that have events, the last one first.
+    /// Returns the names of all conversations with events, the last written first.
     fn names(&self) -> Vec<String> {
         let mut all = self.0.entries();
         all.retain(|entry| entry.bytes > 0);
@@ -94,11 +94,12 @@ impl Conversations {
         all.into_iter().filter_map(name).collect()
     }
 
-    /// Prints a line for each: its name, its model, how many calls wait for an answer, and the
-    /// first line of its first question. A conversation that cannot be read gets a message instead.
+    /// Prints a line per conversation: its name, its model, the number of calls that wait for an
+    /// answer, and the first line of its first question. A conversation that cannot be read gets a
+    /// message on standard error instead.
     ///
     /// # Errors
-    /// Those of standard output.
+    /// Fails if standard output cannot be written.
     pub(crate) fn list(&self) -> anyhow::Result<Status> {
         let mut out = Output::new();
         let mut status = Status::Done;
@@ -119,7 +120,7 @@ impl Conversations {
         Ok(status)
     }
 
-    /// The bytes of a file, if it exists.
+    /// Returns the bytes of a file; `None` if it does not exist.
     fn read(&self, name: &str) -> anyhow::Result<Option<Vec<u8>>> {
         let mut bytes = Vec::new();
         let opened = self.0.open_file(name.as_ref(), OFlags::RDONLY);
@@ -134,7 +135,7 @@ impl Conversations {
     }
 }
 
-/// The line of a list for one conversation.
+/// Returns the line of a list for one conversation.
 fn line(name: &str, log: &str) -> String {
     let (talk, _) = Conversation::read(log);
     let model = log
@@ -155,21 +156,21 @@ fn line(name: &str, log: &str) -> String {
     format!("{name}  {model}{gap}  {waiting}{first}\n")
 }
 
-/// The questions of a log.
+/// Returns the questions in a log.
 pub(crate) fn questions(log: &str) -> Vec<String> {
     let (talk, _) = Conversation::read(log);
     let questions = talk.messages.iter().filter(|m| m.role() == "user");
     questions.map(|message| message.text()).collect()
 }
 
-/// The text of the last answer of a log.
+/// Returns the text of the last answer in a log.
 pub(crate) fn last_answer(log: &str) -> String {
     let (talk, _) = Conversation::read(log);
     let answers = talk.messages.iter().rfind(|m| m.role() == "assistant");
     answers.map(|message| message.text()).unwrap_or_default()
 }
 
-/// How many calls of the last answer have no result.
+/// Returns the number of calls of the last answer that have no result.
 fn waiting(talk: &Conversation) -> usize {
     let mut answered = Vec::new();
     for message in talk.messages.iter().rev() {
@@ -189,26 +190,27 @@ fn file(name: &str, end: &str) -> String {
     format!("{name}{end}")
 }
 
-/// A stored conversation. Dropped with an empty log, it removes its files.
+/// A stored conversation. Dropping it removes its files if its log is empty.
 pub(crate) struct KeptConversation {
     folder: Conversations,
     name: String,
 }
 
 impl KeptConversation {
-    /// Its log.
+    /// Returns the path of its log.
     pub(crate) fn log(&self) -> PathBuf {
         self.folder.0.path().join(file(&self.name, LOG))
     }
 
-    /// The options that it was asked with last.
+    /// Returns the options of its last question.
     ///
     /// # Errors
-    /// When their file cannot be read: without them another model or other tools would be used.
+    /// Fails if their file cannot be read, because another model or other tools would be used
+    /// without them.
     pub(crate) fn options(&self) -> anyhow::Result<Vec<OsString>> {
         let bytes = self.folder.read(&file(&self.name, OPTIONS))?;
         let bytes = bytes.unwrap_or_default();
-        // No argument of a process holds a zero.
+        // A process argument cannot contain a zero byte.
         let mut words = bytes.split(|byte| *byte == 0);
         if words.next() != Some(FORM.as_bytes()) {
             return Ok(Vec::new());
@@ -220,10 +222,10 @@ impl KeptConversation {
         Ok(words)
     }
 
-    /// Keeps the options for the next question.
+    /// Stores the options for the next question.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// Fails if the file cannot be written.
     pub(crate) fn keep_options(&self, options: &[OsString]) -> anyhow::Result<()> {
         let bytes: Vec<u8> = [FORM.as_ref()]
             .into_iter()

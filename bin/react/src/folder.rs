@@ -6,15 +6,15 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// A folder of this user alone, which is removed when it is dropped.
+/// A folder with access for this user only; dropping it removes it.
 #[derive(Debug)]
 pub(crate) struct TemporaryFolder(PathBuf);
 
 impl TemporaryFolder {
-    /// Makes a folder that nothing else has.
+    /// Creates a new folder.
     ///
     /// # Errors
-    /// When no folder can be made there.
+    /// Fails if no folder can be created there.
     pub(crate) fn new() -> anyhow::Result<TemporaryFolder> {
         let parent = std::env::temp_dir();
         let mut number = 0;
@@ -22,7 +22,8 @@ impl TemporaryFolder {
             let path = parent.join(format!("toolpipe-react-{}-{number}", std::process::id()));
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => return Ok(TemporaryFolder(path)),
-                // Left by a process that was killed, or planted: it is not used.
+                // The folder was left by a process that was killed, or planted by an attacker; it
+                // is not used.
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => number += 1,
                 Err(e) => {
                     return Err(e).with_context(|| {

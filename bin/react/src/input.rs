@@ -18,13 +18,13 @@ pub(crate) fn may_hold_text() -> bool {
     kind.is_ok_and(|kind| !kind.is_char_device())
 }
 
-/// Reads standard input to its end; `None` where it holds only white space.
+/// Reads standard input to its end; `None` if it contains only white space.
 ///
-/// A pipe is silent before a slow program writes, as is one that nobody ever writes to: how long to
-/// wait for it would be a guess, so it is waited for, and a message says so.
+/// A pipe is silent both before a slow program writes and if no program ever writes to it. Any
+/// timeout would be a guess, so this waits until the end, and prints a message meanwhile.
 ///
 /// # Errors
-/// When it cannot be read, is not UTF-8 or has more than `--max-line` bytes.
+/// Fails if standard input cannot be read, is not UTF-8, or is longer than `--max-line`.
 pub(crate) fn text(args: &Args) -> anyhow::Result<Option<String>> {
     let typed = args.of_name(&["max-line"]);
     let typed = typed.last().and_then(|value| value.to_str());

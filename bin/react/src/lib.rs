@@ -1,5 +1,5 @@
-//! `react`: the agent loop, put together with pipes. The model calls tools, `tool-exec` runs them,
-//! and their results go back to the model, until it answers without a call.
+//! `react`: the agent loop, built from commands joined by pipes. The model calls tools, `tool-exec`
+//! runs them, and their results go back to the model until it answers without a call.
 
 mod args;
 mod chat;
@@ -17,10 +17,10 @@ use args::Args;
 use std::process::ExitCode;
 use stdio::Status;
 
-/// What the command is for, in a line.
+/// The description of the command, on one line.
 pub const ABOUT: &str = env!("CARGO_PKG_DESCRIPTION");
 
-/// Runs the command with the arguments of this process; returns the status to end with.
+/// Runs the command with the arguments of this process; returns its exit status.
 pub fn main() -> ExitCode {
     config::run(options::spec(), args::remedy, |args: Args, configured| {
         let args = args.without_defaults(|option| configured.is_typed(option));

@@ -1,4 +1,4 @@
-//! The log of a conversation, and its lock.
+//! The log of a conversation, with its lock.
 
 use anyhow::{Context, anyhow, bail};
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -7,27 +7,28 @@ use std::io::{BufRead, BufReader, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// A log that this run alone writes.
+/// A log that only this run writes.
 #[derive(Debug)]
 pub(crate) struct Log {
-    /// As a person named it.
+    /// The path as the user gave it.
     pub name: PathBuf,
-    /// The file itself, without links.
+    /// The canonical path, with links resolved.
     pub file: PathBuf,
-    /// Its length when this run began.
+    /// Its length in bytes when this run started.
     before: u64,
     _lock: File,
 }
 
 impl Log {
-    /// Opens the log, makes it if it is missing, and locks it.
+    /// Opens and locks the log, and creates it if it is missing.
     ///
     /// Two runs on one log would mix their turns. The stages inherit the lock, so it is held until
-    /// the last of them has ended, even if react was killed; the tools do not, since `tool-exec`
-    /// passes no open files to them.
+    /// the last stage has ended, even if react was killed. The tools do not inherit it, because
+    /// `tool-exec` passes no open files to them.
     ///
     /// # Errors
-    /// When it cannot be written, is not an ordinary file, or another run has the lock.
+    /// Fails if the log cannot be written or is not a regular file, or if another run holds the
+    /// lock.
     pub(crate) fn open(name: &Path) -> anyhow::Result<Log> {
         let shown = name.display();
         let open = |path: &Path| {
@@ -63,18 +64,19 @@ impl Log {
         })
     }
 
-    /// The log as the input of a stage.
+    /// Opens the log as the input of a stage.
     ///
     /// # Errors
-    /// When it cannot be opened.
+    /// Fails if the log cannot be opened.
     pub(crate) fn input(&self) -> anyhow::Result<File> {
         File::open(&self.file).with_context(|| self.unreadable())
     }
 
-    /// The text of the log.
+    /// Returns the text of the log.
     ///
     /// # Errors
-    /// When it cannot be read: without its answer a schema would be checked against an empty one.
+    /// Fails if the log cannot be read: a schema would otherwise be checked against an empty
+    /// answer.
     pub(crate) fn read(&self) -> anyhow::Result<String> {
         let bytes = std::fs::read(&self.file).with_context(|| self.unreadable())?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -84,12 +86,12 @@ impl Log {
         format!("{}: the log cannot be read", self.name.display())
     }
 
-    /// Whether it has no event.
+    /// Whether the log contains no events.
     pub(crate) fn is_empty(&self) -> bool {
         self.file.metadata().is_ok_and(|meta| meta.len() == 0)
     }
 
-    /// Whether this run has written a question.
+    /// Whether this run has written a question to the log.
     pub(crate) fn has_question(&self) -> bool {
         let Ok(mut file) = File::open(&self.file) else {
             return false;
@@ -102,7 +104,7 @@ impl Log {
     }
 }
 
-/// The beginning of a question of `llm-stream`.
+/// The first bytes of a question that `llm-stream` writes.
 const QUESTION: &[u8] = br#"{"type":"message","message":{"role":"user""#;
 
 #[cfg(test)]

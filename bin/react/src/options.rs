@@ -1,9 +1,9 @@
-//! The options that stages of the pipeline take.
+//! The options that the stages of the pipeline take.
 
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::ffi::OsString;
 
-/// The stages, by the names of their commands.
+/// The stages, by command name.
 pub(crate) const ASK: &str = "llm-stream";
 pub(crate) const PARSE: &str = "tag-parse";
 pub(crate) const MERGE: &str = "tc-accumulate";
@@ -13,23 +13,23 @@ pub(crate) const VIEW: &str = "tc-view";
 /// All stages, in the order of the pipeline.
 pub(crate) const STAGES: [&str; 5] = [ASK, PARSE, MERGE, EXEC, VIEW];
 
-/// An option that react hands on.
+/// An option that react forwards to stages.
 #[derive(Debug)]
 pub(crate) struct PassedOption {
     /// The long name.
     pub name: &'static str,
-    /// The letter.
+    /// The short option letter; `None` if there is none.
     pub letter: Option<char>,
-    /// The name of its value; empty for an option without one.
+    /// The name of its value; empty for a flag.
     pub value: &'static str,
-    /// The stages that take it.
+    /// The stages that take the option.
     pub stages: &'static [&'static str],
-    /// What the stages get in place of `--name`, if they have another word for it.
+    /// The words that replace `--name` for the stages; empty if they use the same name.
     pub passed: &'static [&'static str],
     help: &'static str,
-    /// A name that it had in an earlier release.
+    /// The name of the option in an earlier release.
     alias: Option<&'static str>,
-    /// Whether `-h` has it, too.
+    /// Whether `-h` also lists the option.
     is_common: bool,
 }
 
@@ -52,7 +52,7 @@ const fn row(
 }
 
 impl PassedOption {
-    /// What has a letter is typed often, so `-h` has it.
+    /// Sets the letter. Options with a letter are typed often, so `-h` lists them.
     const fn letter(self, letter: char) -> PassedOption {
         PassedOption {
             letter: Some(letter),
@@ -79,7 +79,7 @@ impl PassedOption {
         PassedOption { passed, ..self }
     }
 
-    /// The option as clap reads it.
+    /// Returns the option as a clap argument.
     fn arg(&self) -> Arg {
         let action = if self.value.is_empty() {
             ArgAction::SetTrue
@@ -95,7 +95,7 @@ impl PassedOption {
             .hide_short_help(!self.is_common)
             .aliases(self.alias);
         let arg = match self.passed {
-            // The name that it has in its stage is understood, too.
+            // The name of the option in its stage is accepted, too.
             [passed] => arg.alias(passed.trim_start_matches('-')),
             _ => arg,
         };
@@ -119,12 +119,12 @@ impl PassedOption {
         }
     }
 
-    /// The word that names it on the command line.
+    /// Returns the option as typed on the command line.
     pub(crate) fn word(&self) -> OsString {
         format!("--{}", self.name).into()
     }
 
-    /// The words that name it in its stages.
+    /// Returns the words that stand for the option in its stages.
     pub(crate) fn words(&self) -> Vec<OsString> {
         match self.passed {
             [] => vec![self.word()],
@@ -132,7 +132,7 @@ impl PassedOption {
         }
     }
 
-    /// What was typed of it: each time the place in the command line, and the value.
+    /// Returns each occurrence of the option, with its position in the command line and its value.
     fn typed(&'static self, matches: &ArgMatches) -> Vec<TypedOption> {
         let places = matches.indices_of(self.name).into_iter().flatten();
         let typed = |(place, value)| TypedOption {
@@ -152,18 +152,19 @@ impl PassedOption {
     }
 }
 
-/// An option as it was typed.
+/// An option as typed.
 #[derive(Debug)]
 pub(crate) struct TypedOption {
-    /// Its place in the command line.
+    /// The position in the command line.
     pub place: usize,
     /// The option.
     pub option: &'static PassedOption,
-    /// Its value, if it takes one.
+    /// The value; `None` for a flag.
     pub value: Option<OsString>,
 }
 
-/// Every option that react hands on. `--tools` and those that react reads itself are in `args.rs`.
+/// Every option that react forwards. `--tools` and the options that react itself reads are in
+/// `args.rs`.
 pub(crate) const PASSED: &[PassedOption] = &[
     row(
         &[ASK],
@@ -436,14 +437,14 @@ pub(crate) const PASSED: &[PassedOption] = &[
     row(&STAGES, "max-line", "BYTES", "Longest line that is read"),
 ];
 
-/// Whether the value of the option that is typed like this is a path.
+/// Whether the value of the option with this word is a path.
 pub(crate) fn is_file(word: &OsString) -> bool {
     let passed = PASSED.iter().find(|option| option.word() == *word);
     word == "--tools" || passed.is_some_and(|option| ["FILE", "DIR"].contains(&option.value))
 }
 
-/// How react uses the configuration: what it hands on to `llm-stream` alone is read there where
-/// react has no value for it.
+/// Returns how react uses the configuration. Options that only `llm-stream` takes are read there if
+/// react has no value for them.
 pub(crate) fn spec() -> config::Spec {
     let asks = PASSED.iter().filter(|option| option.stages == [ASK]);
     config::Spec {
@@ -455,12 +456,12 @@ pub(crate) fn spec() -> config::Spec {
     }
 }
 
-/// The options as clap reads them.
+/// Returns the options as clap arguments.
 pub(crate) fn all() -> impl Iterator<Item = Arg> {
     PASSED.iter().map(PassedOption::arg)
 }
 
-/// What was typed of the options that are handed on, in the order in which it was typed.
+/// Returns the typed options that are forwarded, in the order in which they were typed.
 pub(crate) fn typed(matches: &ArgMatches) -> Vec<TypedOption> {
     let mut typed: Vec<_> = PASSED
         .iter()

@@ -1,4 +1,4 @@
-//! Stages, which are commands, joined by pipes.
+//! Pipelines of stages, which are commands joined by pipes.
 
 use crate::signals::{Running, StageRun};
 use anyhow::{Context, bail};
@@ -13,20 +13,20 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode, ExitStatus};
 use stdio::Status;
 
-/// A stage: a command and its arguments.
+/// A command with its arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Stage {
     /// The name of the command.
     pub command: &'static str,
-    /// Its arguments.
+    /// The arguments.
     pub arguments: Vec<OsString>,
-    /// What a thread of this process runs in place of the command; without it the command is a
-    /// process.
+    /// The function that a thread of this process runs instead of the command; `None` if the
+    /// command runs as a process.
     main: Option<fn() -> ExitCode>,
 }
 
 impl Stage {
-    /// A stage from its command and its arguments.
+    /// Creates a stage from its command and arguments.
     pub(crate) fn new<W: Into<OsString>>(
         command: &'static str,
         arguments: impl IntoIterator<Item = W>,
@@ -38,22 +38,22 @@ impl Stage {
         }
     }
 
-    /// The same as a thread of this process, if this program is the command.
+    /// Makes the stage a thread of this process, if this program contains the command.
     pub(crate) fn in_thread(self) -> Stage {
         let main = ::args::program::main_of(self.command);
         Stage { main, ..self }
     }
 
-    /// The same with more arguments.
+    /// Adds arguments to the stage.
     pub(crate) fn and<W: Into<OsString>>(mut self, more: impl IntoIterator<Item = W>) -> Stage {
         self.arguments.extend(more.into_iter().map(Into::into));
         self
     }
 
-    /// The process, not started yet.
+    /// Returns the process, not started yet.
     ///
     /// # Errors
-    /// When the command is missing.
+    /// Fails if the command is missing.
     pub(crate) fn process(&self) -> anyhow::Result<Command> {
         let words = find(self.command)?;
         let mut command = Command::new(&words[0]);
@@ -62,7 +62,7 @@ impl Stage {
     }
 }
 
-/// The words for a shell.
+/// Formats the stage as a shell command.
 impl Display for Stage {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         out.write_str(self.command)?;
@@ -72,10 +72,10 @@ impl Display for Stage {
     }
 }
 
-/// The first words of the command line of a stage.
+/// Returns the first words of the command line of a stage.
 ///
 /// # Errors
-/// When the command is neither beside this one nor in PATH.
+/// Fails if the command is neither beside this program nor in PATH.
 pub(crate) fn find(name: &str) -> anyhow::Result<Vec<OsString>> {
     let words = ::args::program::command(name);
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -93,11 +93,11 @@ pub(crate) fn find(name: &str) -> anyhow::Result<Vec<OsString>> {
     Ok(words)
 }
 
-/// Stages joined by pipes.
+/// A list of stages joined by pipes.
 #[derive(Clone, Debug)]
 pub(crate) struct Pipeline(pub Vec<Stage>);
 
-/// The stages as a shell joins them.
+/// Formats the stages as a shell pipeline.
 impl Display for Pipeline {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         for (at, stage) in self.0.iter().enumerate() {
@@ -110,7 +110,7 @@ impl Display for Pipeline {
     }
 }
 
-/// How a stage ended.
+/// The exit of a stage.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StageEnd {
     command: &'static str,
@@ -118,8 +118,9 @@ pub(crate) struct StageEnd {
 }
 
 impl StageEnd {
-    /// The exit status that counts for the run: that of the stage, 128 and the number of a signal
-    /// that ends it as a person or the system asks for it, and 2 for any other signal.
+    /// Returns the exit status that counts for the run: that of the stage, 128 plus the signal
+    /// number for SIGINT and SIGTERM, with which a user or the system stops a stage, and 2 for any
+    /// other signal.
     pub(crate) fn code(self) -> i32 {
         match (self.status.code(), self.status.signal()) {
             (Some(code), _) => code,
@@ -128,7 +129,8 @@ impl StageEnd {
         }
     }
 
-    /// What happened, if a signal ended it that no stage takes.
+    /// Returns a description if a signal other than SIGINT and SIGTERM killed the stage; otherwise
+    /// `None`.
     pub(crate) fn killed(self) -> Option<String> {
         let signal = self.status.signal().filter(|n| ![2, 15].contains(n))?;
         Some(format!("{} was killed by signal {signal}", self.command))
@@ -136,11 +138,11 @@ impl StageEnd {
 }
 
 impl Pipeline {
-    /// Runs all stages at once, from `input` to `output`; returns how each ended, in their order.
+    /// Runs all stages concurrently, from `input` to `output`; returns their exits in order.
     ///
     /// # Errors
-    /// When a stage is missing or cannot be started. Those that run already see the end of their
-    /// input, and are waited for.
+    /// Fails if a stage is missing or cannot be started. The stages that already run then reach the
+    /// end of their input, and are waited for.
     pub(crate) fn run(
         &self,
         running: &Running,
@@ -177,10 +179,11 @@ impl Pipeline {
     }
 }
 
-/// Starts one stage, which is waited for later. Without `output` it writes where react does.
+/// Starts a stage without waiting for it. If `output` is `None`, the stage writes to the standard
+/// output of react.
 ///
 /// # Errors
-/// When it is missing or cannot be started.
+/// Fails if the command is missing or cannot be started.
 pub(crate) fn start(
     stage: &Stage,
     running: &Running,
@@ -209,7 +212,7 @@ pub(crate) fn start(
     Ok(StartedStage { command, run })
 }
 
-/// A stage that runs.
+/// A running stage.
 #[derive(Debug)]
 pub(crate) struct StartedStage {
     command: &'static str,
@@ -217,15 +220,15 @@ pub(crate) struct StartedStage {
 }
 
 impl StartedStage {
-    /// Whether it has ended.
+    /// Whether the stage has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
         self.run.has_ended()
     }
 
-    /// Waits for its end.
+    /// Waits until the stage has ended.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Returns the error of the system call.
     pub(crate) fn wait(&mut self, running: &Running) -> io::Result<StageEnd> {
         let status = running.wait(&mut self.run)?;
         Ok(StageEnd {

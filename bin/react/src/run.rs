@@ -27,13 +27,13 @@ use store::FileId;
 /// The command that compares two logs.
 const EVAL: &str = "tc-eval";
 
-/// The variable in which a hub of servers of tools names its socket.
+/// The environment variable with the socket of a tool server hub.
 const HUB: &str = "TOOLPIPE_HUB";
 
-/// The variable that `tc-serve` sets for the command that answers a request.
+/// The environment variable that `tc-serve` sets for the command that answers a request.
 const REQUEST: &str = "TOOLPIPE_REQUEST_ID";
 
-/// A stage has failed, and has written the reason on standard error.
+/// The error of a stage that failed and already wrote the reason to standard error.
 #[derive(Debug)]
 pub(crate) struct Reported;
 
@@ -94,7 +94,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Status> {
     Ok(exit_status(status))
 }
 
-/// The options of this run, after those of the conversation that `--continue` names.
+/// Returns the options of this run, preceded by those of the conversation that `--continue` names,
+/// and that conversation; `None` without `--continue`.
 fn with_continued(args: Args) -> anyhow::Result<(Args, Option<KeptConversation>)> {
     let Some(name) = &args.own.continued else {
         return Ok((args, None));
@@ -105,16 +106,16 @@ fn with_continued(args: Args) -> anyhow::Result<(Args, Option<KeptConversation>)
     Ok((args, Some(found)))
 }
 
-/// Where the questions of a run come from.
+/// The source of a run's questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// A request of `tc-serve` on standard input, which has the whole conversation.
+    /// A request from `tc-serve` on standard input, which contains the whole conversation.
     Served,
     /// The recording of `--replay`, unless the command line has a question.
     Replay,
-    /// A person at a terminal, who asks one question after the other.
+    /// A user at a terminal, who asks one question after another.
     Chat,
-    /// The command line, the log, or text on standard input.
+    /// A single question from the command line, the log, or text on standard input.
     Once,
 }
 
@@ -159,7 +160,7 @@ fn refuse_no_question(args: &Args, mode: Mode, has_text: bool) -> anyhow::Result
     Ok(())
 }
 
-/// Fails before anything runs if the log cannot be compared with that of `--expect`.
+/// Fails before anything runs if `--expect` cannot be used to compare the logs.
 fn check_expected(args: &Args) -> anyhow::Result<()> {
     if let Some(expected) = &args.own.expect {
         find(EVAL)?;
@@ -168,19 +169,19 @@ fn check_expected(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether servers of tools have to run. A replay has their tools in its recording.
+/// Whether tool servers must run. A replay takes their tools from its recording.
 fn needs_servers(args: &Args) -> bool {
     let mut sources = args.own.tools.iter();
     args.own.replay.is_none() && sources.any(|source| toolbox::names_servers(source))
 }
 
-/// Where the log of a run is.
+/// The location of a run's log.
 enum LogPlace {
-    /// Where `--log` says.
+    /// The path given with `--log`.
     Named(PathBuf),
-    /// Among the conversations that are stored for `--continue`.
+    /// A conversation stored for `--continue`.
     Kept(KeptConversation),
-    /// In the temporary folder.
+    /// A file in the temporary folder.
     Temporary(PathBuf),
 }
 
@@ -213,10 +214,10 @@ impl LogPlace {
         LogPlace::Temporary(folder.path().join("log.ndjson"))
     }
 
-    /// Opens the log. A stored conversation gets the options of this run.
+    /// Opens the log. A continued conversation gets the options of this run.
     ///
     /// # Errors
-    /// Those of [`Log::open`], and when the log is the recording that is replayed.
+    /// Fails if [`Log::open`] fails, or if the log is the recording that is being replayed.
     fn open(&self, args: &Args) -> anyhow::Result<Log> {
         let path = match self {
             LogPlace::Named(path) | LogPlace::Temporary(path) => path.clone(),
@@ -251,8 +252,8 @@ fn exit_status(status: i32) -> Status {
     }
 }
 
-/// Refuses a pipe as a file that several processes read: the first one would leave nothing to the
-/// others.
+/// Rejects a pipe for an option whose file several processes read: the first process would leave
+/// nothing for the others.
 fn refuse_pipes(args: &Args) -> anyhow::Result<()> {
     let is_pipe = |path: &Path| path.metadata().is_ok_and(|meta| meta.file_type().is_fifo());
     match args.shared_files().find(|(_, path)| is_pipe(path)) {
@@ -267,15 +268,15 @@ fn refuse_pipes(args: &Args) -> anyhow::Result<()> {
 
 /// The question of a run.
 struct Question {
-    /// Its arguments for `llm-stream`; empty without a question.
+    /// The arguments for `llm-stream`; empty without a question.
     words: Vec<OsString>,
-    /// Whether text on standard input belongs to it.
+    /// Whether text from standard input belongs to the question.
     has_text: bool,
 }
 
 impl Question {
-    /// Joins what was typed with the text of standard input, which goes into a file of the folder,
-    /// since it may be longer than an argument.
+    /// Combines the typed question with the text from standard input. The text is stored in a file
+    /// in `folder`, because it may be longer than an argument can be.
     fn new(args: &Args, text: Option<&str>, folder: &Path) -> anyhow::Result<Question> {
         let file = text.map(|text| {
             let file = folder.join("standard-input");
@@ -304,8 +305,8 @@ impl Question {
     }
 }
 
-/// Whether this run is a chat: there is no question, and a person sits at a terminal. With a
-/// `--log` that has events, or a decision about a call, the run finishes that and ends.
+/// Whether this run is a chat: there is no question, and a user is at a terminal. If a `--log` has
+/// events, or a call is approved or denied, the run finishes that work and ends.
 fn is_chat(args: &Args) -> bool {
     args.question().is_none()
         && args.decisions().is_empty()
@@ -315,14 +316,14 @@ fn is_chat(args: &Args) -> bool {
         && io::stdout().is_terminal()
 }
 
-/// Whether conversations are kept for `--continue`.
+/// Whether conversations are stored for `--continue`.
 fn is_kept(args: &Args) -> bool {
     let is_off = args.own.no_keep || args.own.replay.is_some();
     !is_off && std::env::var_os("TOOLPIPE_KEEP").is_none_or(|value| value != "0")
 }
 
-/// Servers of tools are started once for all turns: a hub starts them, and runs this command again,
-/// which finds the hub in its environment.
+/// Starts the tool servers once for all turns: a hub starts them and runs this command again, which
+/// then finds the hub in its environment.
 fn under_hub(args: &Args) -> anyhow::Result<Status> {
     let mut command = hub(args).process()?;
     command
@@ -338,21 +339,21 @@ fn hub(args: &Args) -> Stage {
         .and(tools_options(&args.own.tools))
 }
 
-/// The options that name these sources of tools.
+/// Returns the options that name these tool sources.
 fn tools_options(sources: &[PathBuf]) -> impl Iterator<Item = &OsStr> {
     sources
         .iter()
         .flat_map(|source| ["--tools".as_ref(), source.as_os_str()])
 }
 
-/// The command that lists the tools, with those of servers.
+/// Returns the command that lists the tools, including those of servers.
 fn list(args: &Args) -> Stage {
     let mut list = hub(args);
     list.arguments[0] = "--list".into();
     list
 }
 
-/// This command as a person types it: by its name, if the PATH leads to this program.
+/// Returns this command as a user types it: its name, if PATH leads to this program.
 fn own_name() -> String {
     let program = std::env::current_exe()
         .ok()
@@ -375,9 +376,9 @@ fn own_name() -> String {
 /// The tools of a run.
 #[derive(Default)]
 struct Tools {
-    /// What the tools are read from; nothing where a recording has the tools.
+    /// The sources of the tools; empty if a recording has the tools.
     sources: Vec<PathBuf>,
-    /// What the model is offered, if anything.
+    /// The sources offered to the model; empty if it gets no tools.
     offered: Vec<PathBuf>,
 }
 
@@ -414,19 +415,19 @@ impl Tools {
     }
 }
 
-/// A file that is empty and takes everything.
+/// Opens /dev/null for reading and writing.
 fn null() -> anyhow::Result<OwnedFd> {
     let opened = File::options().read(true).write(true).open("/dev/null");
     Ok(opened.context("/dev/null")?.into())
 }
 
-/// Standard output of this process.
+/// Returns a copy of this process's standard output.
 fn inherited() -> anyhow::Result<OwnedFd> {
     let cloned = io::stdout().as_fd().try_clone_to_owned();
     cloned.context("standard output cannot be used twice")
 }
 
-/// The stages of a run.
+/// Builds the stages of a run.
 struct Stages<'a> {
     args: &'a Args,
     tools: &'a Tools,
@@ -436,11 +437,11 @@ struct Stages<'a> {
 }
 
 impl Stages<'_> {
-    /// Gets one answer of the model and runs its calls. `llm-stream` reads the log to its end
-    /// before anything is appended to it; `tag-parse` parses calls in the text and passes a stream
-    /// with native calls; `--keep-deltas` lets people see arguments while the model writes them;
-    /// `tool-exec` appends every event to the log, also when the view has ended, and runs no call
-    /// whose start is not in it.
+    /// Returns the pipeline that gets one answer from the model and runs its calls. `llm-stream`
+    /// reads the log to its end before anything is appended. `tag-parse` parses calls in the text,
+    /// and forwards streams with native calls. `--keep-deltas` lets the view show arguments while
+    /// the model writes them. `tool-exec` appends every event to the log, even if the view has
+    /// ended, and runs a call only if the log contains its start.
     fn turn(&self, question: &[OsString]) -> Pipeline {
         let steps = [
             "--max-steps".to_owned(),
@@ -456,15 +457,15 @@ impl Stages<'_> {
         let merge = self
             .part(MERGE, self.args.of_stage(MERGE))
             .and(["--keep-deltas"]);
-        // A recording already has what tag-parse wrote; parsing its text again could find calls in
-        // it.
+        // A recording already contains the output of tag-parse; parsing its text again could find
+        // calls in it.
         let parse = Some(parse).filter(|_| self.args.own.replay.is_none());
         let stages = [Some(ask), parse, Some(merge), Some(self.calls())];
         Pipeline(stages.into_iter().flatten().collect())
     }
 
-    /// A stage that may be a thread of this process. Those of `tool-exec` are not: it starts
-    /// processes, and has threads that end with its own.
+    /// Returns a stage that may run as a thread of this process. Stages of `tool-exec` may not,
+    /// because it starts processes, and has threads that end with its process.
     fn part<W: Into<OsString>>(
         &self,
         command: &'static str,
@@ -488,8 +489,8 @@ impl Stages<'_> {
         stage.and(["--continue-with", self.continued])
     }
 
-    /// Runs the calls that have no result in the log because a stage was stopped or they needed
-    /// approval. No call runs twice.
+    /// Returns the stage that runs the calls without a result in the log, because a stage was
+    /// stopped or they needed approval. No call runs twice.
     fn resume(&self) -> Stage {
         self.calls().and(self.args.decisions())
     }
@@ -498,13 +499,13 @@ impl Stages<'_> {
         let stage = self
             .part(VIEW, self.args.of_stage(VIEW))
             .and(["--ignore-interrupts"]);
-        // The questions of a chat are on the terminal already.
+        // The questions of a chat are already on the terminal.
         let typed = (self.mode == Mode::Chat).then_some("--no-questions");
         stage.and(typed)
     }
 }
 
-/// A run that has its log.
+/// A run with its open log.
 struct Run<'a> {
     args: &'a Args,
     tools: Tools,
@@ -512,15 +513,14 @@ struct Run<'a> {
     running: Running,
     question: Question,
     mode: Mode,
-    /// What the answer has to fit.
+    /// The schema that the answer must match; `None` without `--schema`.
     answer_form: Option<AnswerForm>,
-    /// The stage that a signal killed, with that signal.
+    /// A description of the stage that a signal killed; `None` if there is none.
     killed: Option<String>,
 }
 
 impl Run<'_> {
-    /// Answers the request on standard input, of which the last message is the question, with
-    /// events.
+    /// Answers, with events, the request on standard input, whose last message is the question.
     fn served(&mut self) -> anyhow::Result<i32> {
         let name = || format!("{}: the request cannot be kept", self.log.file.display());
         let mut file = File::options()
@@ -543,7 +543,8 @@ impl Run<'_> {
             let (input, view) = self.start_view()?;
             self.show(&continued, input, view)?
         };
-        // The loop has ended as it should; the view may have failed.
+        // If the loop ended normally, the status of the view counts, because the view may have
+        // failed.
         let status = if status > 1 { status } else { view };
         let compared = self.compare()?;
         if status == 0 {
@@ -555,14 +556,14 @@ impl Run<'_> {
         Ok(status)
     }
 
-    /// Whether a program reads the answer, which has to fit a schema.
+    /// Whether only the answer is printed: it must match a schema, and a program reads it.
     fn prints_answer_alone(&self) -> bool {
         self.answer_form.is_some()
             && !io::stdout().is_terminal()
             && self.args.of_name(&["view", "plain"]).is_empty()
     }
 
-    /// Reports the commands that continue a run which stopped with this status.
+    /// Reports the commands that continue a run stopped with this status.
     fn suggest_next(&self, name: &str, status: i32) -> anyhow::Result<()> {
         let is_unasked = !self.log.has_question();
         if status != i32::from(Status::Undecided.code()) {
@@ -586,7 +587,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Answers one question after the other until the person at the terminal ends it.
+    /// Answers one question after another until the user ends the chat.
     fn chat(&mut self) -> anyhow::Result<i32> {
         self.check_view()?;
         let log = self.log.read()?;
@@ -602,7 +603,7 @@ impl Run<'_> {
             match prompt.line() {
                 Typed::Question(text) => {
                     let ends_options = text.starts_with('-').then(|| "--".into());
-                    // The files of the command line belong to the first question.
+                    // The attached files from the command line belong to the first question.
                     let words = ends_options.into_iter().chain([text.into()]);
                     self.question.words.extend(words);
                     self.answer()?;
@@ -613,7 +614,7 @@ impl Run<'_> {
         }
     }
 
-    /// Answers one question of a chat. The view reports failures; Ctrl-C ends the answer.
+    /// Answers a question in a chat. The view reports failures; Ctrl-C ends the answer.
     fn answer(&mut self) -> anyhow::Result<()> {
         let (input, view) = self.start_view()?;
         self.show(&self.command(&own_name(), &[], false), input, view)?;
@@ -621,7 +622,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Compares the log with the expected one, and writes the differences to standard error.
+    /// Compares the log with the expected log, and writes the differences to standard error.
     /// Returns 1 if they differ.
     fn compare(&self) -> anyhow::Result<i32> {
         let Some(expected) = &self.args.own.expect else {
@@ -637,7 +638,7 @@ impl Run<'_> {
         Ok(compared.code().unwrap_or(2))
     }
 
-    /// Fails before anything runs if the form of the view is unknown.
+    /// Fails before anything runs if the view does not accept its options.
     fn check_view(&self) -> anyhow::Result<()> {
         let typed = self.args.of_stage(VIEW);
         if typed.is_empty() {
@@ -657,7 +658,7 @@ impl Run<'_> {
         Ok((write, start(&view, &self.running, read.into(), None)?))
     }
 
-    /// The statuses of the loop and of the view.
+    /// Runs the loop with a view. Returns the exit statuses of the loop and of the view.
     fn show(
         &mut self,
         continued: &str,
@@ -689,7 +690,8 @@ impl Run<'_> {
         }
     }
 
-    /// The loop. 0: the view has ended; 1: there is an answer; else the status that stopped it.
+    /// Runs the loop. Returns 0 if the view has ended, 1 if there is an answer, otherwise the
+    /// status that stopped it.
     fn turns(
         &mut self,
         continued: &str,
@@ -697,7 +699,7 @@ impl Run<'_> {
         has_no_reader: &mut dyn FnMut() -> bool,
     ) -> anyhow::Result<i32> {
         let mut status = self.resume(continued, output)?;
-        // Ask the model if calls got results or there is a new question. In a chat the next
+        // The model is asked if calls got results or if there is a new question. In a chat the next
         // question may not be typed yet.
         let has_question = self.mode != Mode::Chat || !self.question.words.is_empty();
         let mut goes_on = status == 0 || (status == 1 && has_question);
@@ -713,7 +715,7 @@ impl Run<'_> {
             }
             status = self.status(&ended);
             if replays && status == 3 {
-                // The recording also has decisions that were made later.
+                // The recording may also contain later decisions about these calls.
                 status = self.resume(continued, output)?;
             }
             goes_on = status == 0 || (replays && status == 1);
@@ -738,7 +740,7 @@ impl Run<'_> {
         Ok(status)
     }
 
-    /// Runs the calls that have no result in the log; returns the status.
+    /// Runs the calls that have no result in the log; returns the exit status.
     fn resume(
         &mut self,
         continued: &str,
@@ -750,7 +752,7 @@ impl Run<'_> {
         Ok(self.status(&ended))
     }
 
-    /// The loop without a view, and then the answer alone, for a program that reads it.
+    /// Runs the loop without a view, then prints only the answer, for a program that reads it.
     fn show_answer(&mut self, continued: &str) -> anyhow::Result<(i32, i32)> {
         // Without a view, each stage reports its own errors.
         let status = self.turns(continued, &mut null, &mut || false)?;
@@ -764,8 +766,8 @@ impl Run<'_> {
         Ok((status, 0))
     }
 
-    /// The status of `tool-exec`, the last stage, counts, unless another stage was stopped or
-    /// failed, or a signal came that reached react alone.
+    /// Returns the exit status of the run. It is that of `tool-exec`, the last stage, unless
+    /// another stage failed or was stopped, or a signal reached only react.
     fn status(&self, ended: &[StageEnd]) -> i32 {
         let codes: Vec<i32> = ended.iter().map(|end| end.code()).collect();
         let (last, others) = codes.split_last().unwrap_or((&2, &[]));
@@ -783,7 +785,7 @@ impl Run<'_> {
         self.killed = self.killed.take().or(killed);
     }
 
-    /// The calls that need approval, as `--approve-call` and `--deny-call` name them.
+    /// Returns the ids of the calls that need approval, for `--approve-call` and `--deny-call`.
     fn waiting(&self) -> anyhow::Result<Vec<String>> {
         let resume: [&OsStr; 3] = [
             "--resume".as_ref(),
@@ -803,8 +805,8 @@ impl Run<'_> {
         Ok(text.lines().map(str::to_owned).collect())
     }
 
-    /// The command that continues from the log with these options and those of this run, and with
-    /// the question if it was not asked yet.
+    /// Returns the command that continues from the log with `options` and those of this run, and
+    /// with the question if it was not asked yet.
     fn command(&self, name: &str, options: &[String], is_unasked: bool) -> String {
         let log: [OsString; 2] = ["--log".into(), self.log.name.clone().into()];
         let question = self.args.question().filter(|_| is_unasked);
@@ -829,10 +831,10 @@ impl Run<'_> {
     }
 }
 
-/// Prints the loop as a line for bash.
+/// Prints the loop as a bash command line.
 fn print(args: &Args, has_text: bool) -> anyhow::Result<Status> {
     let mut before = String::from("set -o pipefail; ");
-    // Placeholders for files that do not exist yet; a shell needs no quotes around them.
+    // These placeholders stand for files that do not exist yet, and need no quotes in a shell.
     let mut files = Vec::new();
     let mut temporary = |name: &'static str, make: &str| {
         before.push_str(&format!("{name}=$(mktemp){make}; "));

@@ -1,9 +1,9 @@
-//! SIGINT and SIGTERM while stages run.
+//! Handles SIGINT and SIGTERM while stages run.
 //!
-//! The stages are in the process group of react, so Ctrl-C reaches them too, and react waits for
-//! them: a stage closes the log before it ends. SIGTERM may reach react alone, and is passed on.
-//! SIGINT is not, since the second one ends running calls at once. A stage that is a thread of react
-//! sees the signals of react.
+//! The stages are in react's process group, so Ctrl-C reaches them too, and react waits for them,
+//! because a stage closes the log before it ends. SIGTERM may reach only react, which forwards it.
+//! SIGINT is not forwarded, because a second SIGINT ends running calls immediately. A stage that
+//! runs as a thread of react receives react's signals.
 
 use crate::chat::Typed;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
@@ -17,21 +17,21 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use stdio::{Failure, ThreadCommand};
 
-/// The stages that run, and the signal that came.
+/// The running stages, and the last signal.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Running {
     signal: Arc<AtomicI32>,
     pids: Arc<Mutex<Vec<Pid>>>,
     threads: Arc<Mutex<Vec<Weak<StageThread>>>>,
-    /// What waits at a prompt while no process runs.
+    /// The prompt that is waiting while no process runs; `None` outside a chat.
     prompt: Arc<Mutex<Option<Sender<Typed>>>>,
 }
 
 impl Running {
-    /// Takes over both signals for this process.
+    /// Installs handlers for both signals in this process.
     ///
     /// # Errors
-    /// [`Failure::Limit`].
+    /// Returns [`Failure::Limit`] if the system has no more resources.
     pub(crate) fn take_signals() -> Result<Running, Failure> {
         let running = Running::default();
         let shared = running.clone();
@@ -47,21 +47,21 @@ impl Running {
         Ok(running)
     }
 
-    /// The signal that came last.
+    /// Returns the last signal; `None` if no signal arrived.
     pub(crate) fn signal(&self) -> Option<i32> {
         Some(self.signal.load(Ordering::SeqCst)).filter(|signal| *signal != 0)
     }
 
-    /// Forgets Ctrl-C, which ended an answer and not this command.
+    /// Clears a SIGINT, which ended an answer but not this command.
     pub(crate) fn forget_interrupt(&self) {
         let interrupt = Signal::INT.as_raw();
-        // It is another signal, or none.
+        // Fails if another signal or none is stored, which then stays.
         let _ = self
             .signal
             .compare_exchange(interrupt, 0, Ordering::SeqCst, Ordering::SeqCst);
     }
 
-    /// From now on SIGTERM is reported to a prompt, too.
+    /// Also reports SIGTERM to this prompt from now on.
     pub(crate) fn report_end_to(&self, prompt: Sender<Typed>) {
         *lock(&self.prompt) = Some(prompt);
     }
@@ -69,17 +69,17 @@ impl Running {
     fn pass_on(&self) {
         let prompt = lock(&self.prompt);
         if let Some(prompt) = &*prompt {
-            // The chat may have ended.
+            // Fails if the chat has ended.
             let _ = prompt.send(Typed::Ended);
         }
         let pids = lock(&self.pids);
         for pid in pids.iter() {
-            // Fails where the process has ended.
+            // Fails if the process has ended.
             let _ = kill_process(*pid, Signal::TERM);
         }
     }
 
-    /// Registers a process that was started.
+    /// Registers a started process.
     pub(crate) fn add(&self, child: &Child) {
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         lock(&self.pids).extend(pid);
@@ -91,7 +91,7 @@ impl Running {
     /// Starts a stage as a thread of this process.
     ///
     /// # Errors
-    /// [`Failure::Limit`].
+    /// Returns [`Failure::Limit`] if the thread cannot be started.
     pub(crate) fn start_thread(
         &self,
         words: Vec<OsString>,
@@ -116,7 +116,7 @@ impl Running {
         Ok(StageRun::Thread(thread))
     }
 
-    /// Waits for a stage.
+    /// Waits until a stage has ended.
     pub(crate) fn wait(&self, run: &mut StageRun) -> io::Result<ExitStatus> {
         match run {
             StageRun::Process(child) => self.wait_for(child),
@@ -129,7 +129,8 @@ impl Running {
         }
     }
 
-    /// Waits for a process. Its number is taken out of the list before another process can get it.
+    /// Waits until a process has ended. Its pid is removed from the list before another process can
+    /// get the same pid.
     fn wait_for(&self, child: &mut Child) -> io::Result<ExitStatus> {
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         if let Some(pid) = pid {
@@ -146,17 +147,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A stage that runs.
+/// A running stage.
 #[derive(Debug)]
 pub(crate) enum StageRun {
-    /// A process.
+    /// A stage that runs as a process.
     Process(Child),
-    /// A thread of this process.
+    /// A stage that runs as a thread of this process.
     Thread(Arc<StageThread>),
 }
 
 impl StageRun {
-    /// Whether it has ended.
+    /// Whether the stage has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
         match self {
             StageRun::Process(child) => child.try_wait().is_ok_and(|status| status.is_some()),
@@ -165,15 +166,15 @@ impl StageRun {
     }
 }
 
-/// A stage that is a thread, for those who wait for it.
+/// The shared state of a stage that runs as a thread.
 #[derive(Debug, Default)]
 pub(crate) struct StageThread {
     ignores_interrupts: bool,
-    /// Whether it sees signals by itself.
+    /// Whether the stage has installed its own signal handling.
     takes_signals: Arc<AtomicBool>,
-    /// How many signals have come.
+    /// The number of signals received.
     signals: AtomicU32,
-    /// Its exit status.
+    /// The exit status; `None` while the stage runs.
     ended: Mutex<Option<i32>>,
     has_ended: Condvar,
 }
@@ -184,8 +185,9 @@ impl StageThread {
         self.has_ended.notify_all();
     }
 
-    /// Ends the wait for it where the signal ends a process: it is the second one, or the stage
-    /// has not taken over signals yet. After the first one it closes its stream.
+    /// Handles a signal. Ends the wait for the stage if the signal would kill a process: it is the
+    /// second signal, or the stage has not installed its signal handling yet. After a first signal
+    /// the stage closes its stream itself.
     fn signal(&self, signal: i32) {
         if self.ignores_interrupts && signal == Signal::INT.as_raw() {
             return;

@@ -1,12 +1,12 @@
-//! An answer that has to fit a JSON Schema.
+//! Answers that must match a JSON Schema.
 
 use json::Schema;
 use std::path::{Path, PathBuf};
 
-/// How often the model is asked again for an answer that fits.
+/// Maximum number of times the model is asked again for a matching answer.
 const AGAIN: usize = 3;
 
-/// What the answer has to fit.
+/// The schema that an answer must match.
 pub(crate) struct AnswerForm {
     path: PathBuf,
     schema: Schema,
@@ -14,20 +14,20 @@ pub(crate) struct AnswerForm {
     asked_again: usize,
 }
 
-/// What follows from an answer.
+/// The result of checking an answer.
 pub(crate) enum AnswerCheck {
-    /// It fits.
+    /// The answer matches.
     Fits,
-    /// The question that asks for another one.
+    /// The answer does not match; this question asks the model again.
     Again(String),
-    /// Why no further one is asked for.
+    /// The answer does not match; this is the reason why the model is not asked again.
     Never(String),
 }
 
 impl AnswerForm {
     /// Reads the schema.
     ///
-    /// # Errors
+    /// Returns one line that names the file and its fault.
     /// One line that names the file and what is wrong with it.
     pub(crate) fn new(path: &Path) -> anyhow::Result<AnswerForm> {
         let (schema, text) = ::args::file(path, |text| {
@@ -41,7 +41,7 @@ impl AnswerForm {
         })
     }
 
-    /// Checks an answer.
+    /// Checks an answer against the schema.
     pub(crate) fn check(&mut self, answer: &str) -> AnswerCheck {
         let Err(misfit) = self.schema.check(bare(answer)) else {
             self.asked_again = 0;
@@ -55,7 +55,7 @@ impl AnswerForm {
             ));
         }
         self.asked_again += 1;
-        // A server that cannot keep to a schema may not have shown it to the model.
+        // A server that cannot enforce a schema may not have shown it to the model.
         AnswerCheck::Again(format!(
             "Your answer does not fit the JSON Schema ({misfit}). Answer again, with nothing but \
              the JSON. The schema:\n{}",
@@ -64,7 +64,7 @@ impl AnswerForm {
     }
 }
 
-/// The JSON of an answer, which some models put into a fence.
+/// Returns the JSON of an answer, without the Markdown fence that some models add.
 pub(crate) fn bare(answer: &str) -> &str {
     let answer = answer.trim();
     let inner = answer
