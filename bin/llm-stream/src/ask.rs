@@ -21,12 +21,11 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use stdio::{Failure, Filter, Status};
 
-/// Asks for the next turn of the conversation on standard input, and writes the events: 2 when any
-/// `error` event was written, else 0.
+/// Asks for the next turn of the conversation on standard input, and writes its events. Returns
+/// status 2 if any `error` event was written, otherwise 0.
 ///
 /// # Errors
-/// One line for a mistake in the arguments, the files that they name and the log; failures of
-/// standard output.
+/// Fails with one line for invalid arguments, files or logs, and if standard output fails.
 pub(crate) fn turn(args: Args, configured: &Configured) -> Result<Status> {
     let mut opening = Opening::new(args, configured)?;
     let recorder = opening.recorder.as_ref();
@@ -36,9 +35,9 @@ pub(crate) fn turn(args: Args, configured: &Configured) -> Result<Status> {
     } else {
         opening.take_key()
     };
-    // Reported before standard input is read, which may take long, unless the tape may make the key
-    // unnecessary. A model that is named nowhere yet may be named there; if it is not, that is
-    // reported first.
+    // A missing key is reported before standard input is read, which may take long, unless the tape
+    // may make the key unnecessary. If no model is named yet, standard input may name it; if it
+    // does not, the missing model is reported first.
     let may_wait = opening.recorder.is_some() || opening.turn.check_model().is_err();
     let key = if may_wait { key } else { Ok(key?) };
     let asked = runtime()?.block_on(async {
@@ -87,11 +86,10 @@ pub(crate) fn turn(args: Args, configured: &Configured) -> Result<Status> {
     asked.map_err(|e| opening.redacted(e))
 }
 
-/// `--dry-run`: prints the request. Nothing is sent, and no key is needed.
+/// `--dry-run`: prints the request. No request is sent, and no key is needed.
 ///
 /// # Errors
-/// One line for a mistake in the arguments, the files that they name and the log; failures of
-/// standard output.
+/// Fails with one line for invalid arguments, files or logs, and if standard output fails.
 pub(crate) fn dry_run(args: Args, configured: &Configured) -> Result<Status> {
     let mut opening = Opening::new(args, configured)?;
     let shown = runtime()?.block_on(async {
@@ -109,8 +107,8 @@ pub(crate) fn dry_run(args: Args, configured: &Configured) -> Result<Status> {
     shown.map_err(|e| opening.redacted(e))
 }
 
-/// Prints the body of the request on one line, or indented at a terminal; its address goes to
-/// standard error.
+/// Prints the body of the request on one line, or indented on a terminal; the URL goes to standard
+/// error.
 fn show(turn: &TurnDraft, out: &mut Out) -> Result<Status> {
     let request = turn.request(turn.form)?;
     let mut body = request.body.clone();
@@ -123,15 +121,16 @@ fn show(turn: &TurnDraft, out: &mut Out) -> Result<Status> {
     Ok(Status::Done)
 }
 
-/// `--probe`: prints as JSON how `--tools-mode auto` decides for a model, which gets no request.
+/// `--probe`: prints as JSON how `--tools-mode auto` decides for a model, without sending the model
+/// a request.
 ///
 /// # Errors
-/// One line for a mistake in the arguments or in a file that they name, or for a server that cannot
-/// be reached; failures of standard output.
+/// Fails with one line for invalid arguments or files, or for an unreachable server, and if
+/// standard output fails.
 pub(crate) fn probe(args: Args, configured: &Configured) -> Result<Status> {
     let mut opening = Opening::new(args, configured)?;
     opening.turn.check_model()?;
-    // Without a key the server may answer nevertheless.
+    // The server may answer even without a key.
     let _ = opening.take_key();
     let found = runtime()?.block_on(async {
         let watch = StopWatch::new()?;
@@ -158,21 +157,21 @@ pub(crate) fn probe(args: Args, configured: &Configured) -> Result<Status> {
     found.map_err(|e| opening.redacted(e))
 }
 
-/// What a turn, a dry run and a probe begin with: the tape, the turn, standard input, and the form
-/// of the tools.
+/// The common setup of a turn, a dry run and a probe: the tape, the turn, standard input, and the
+/// form in which tools are offered.
 struct Opening {
     args: Args,
     filter: Filter,
     recorder: Option<RefCell<Recorder>>,
     turn: TurnDraft,
-    /// The models that are asked where the server fails, by name.
+    /// The models to try if the server fails, by name.
     fallbacks: Vec<(String, TurnDraft)>,
-    /// What belongs to the question.
+    /// The files that belong to the question.
     files: QuestionFiles,
 }
 
 impl Opening {
-    /// Reads the tape and puts the turn together.
+    /// Opens the tape and builds the turn.
     fn new(args: Args, configured: &Configured) -> Result<Opening> {
         let tape = args.replay.tape()?;
         let filter = args.common.filter("llm-stream", vec![]);
@@ -232,13 +231,13 @@ impl Opening {
         Ok(opening)
     }
 
-    /// The turn, and those of the fallbacks.
+    /// Iterates over the turn and those of the fallbacks.
     fn turns(&mut self) -> impl Iterator<Item = &mut TurnDraft> {
         let fallbacks = self.fallbacks.iter_mut().map(|(_, turn)| turn);
         std::iter::once(&mut self.turn).chain(fallbacks)
     }
 
-    /// Reads the key of the turn, and hides it from all output.
+    /// Reads the key of the turn, and hides it in all output.
     fn take_key(&mut self) -> Result<()> {
         self.turn.take_key()?;
         self.hide_secrets();
@@ -251,7 +250,7 @@ impl Opening {
         }
     }
 
-    /// Standard output and standard error.
+    /// Returns the writer for standard output and standard error.
     fn out(&self) -> Out {
         let no_time = self.filter.no_time;
         Out::new(
@@ -260,7 +259,7 @@ impl Opening {
         )
     }
 
-    /// The network by which the turn reaches the provider.
+    /// Returns the network through which the turn reaches the provider.
     fn network(&self) -> Result<Network> {
         Ok(Network::new(
             &self.turn.provider.route,
@@ -268,9 +267,9 @@ impl Opening {
         )?)
     }
 
-    /// Reads standard input, and takes what its `request` event asks for; returns the question as a
-    /// chat message. A signal may have ended the reading. Lines of a log that are not events become
-    /// warnings if `warns`.
+    /// Reads standard input, and applies its `request` event; returns the question as a chat
+    /// message. A signal may have ended the reading. If `warns` is true, lines of a log that are
+    /// not events become warnings.
     fn converse(
         &mut self,
         watch: &StopWatch,
@@ -318,14 +317,14 @@ impl Opening {
                 let content: Vec<Value> = text.into_iter().chain(parts).collect();
                 Some(turn.ask(content))
             };
-            // What is written is the message as the model that was named gets it.
+            // The written message is the one in the form for the named model, not for a fallback.
             asked = asked.or(message);
         }
         Ok(asked)
     }
 
-    /// The messages, as JSON, by which a log that is the tape goes on, where nobody has asked
-    /// anything; `None` at the end of the log.
+    /// Returns the messages, as JSON, with which the log that serves as tape continues; the list is
+    /// empty if there is a question or the tape is not a log. Returns `None` at the end of the log.
     fn of_log(&self, has_question: bool) -> Option<Vec<String>> {
         let recorder = self.recorder.as_ref().map(RefCell::borrow);
         let Some(recorder) = recorder.filter(|recorder| recorder.is_log() && !has_question) else {
@@ -338,15 +337,14 @@ impl Opening {
         }
     }
 
-    /// Whether the model has used up its `max_steps` answers since the last message of the user.
-    /// Without that limit it never has.
+    /// Whether the model has given `max_steps` answers since the user's last message. Always false
+    /// without that limit.
     fn is_enough(&self) -> bool {
         let most = self.args.request.max_steps;
         most.is_some_and(|most| self.turn.steps() >= most)
     }
 
-    /// See [`decide`]. At the limit of steps it decides nothing. A signal may have ended the
-    /// search.
+    /// Calls [`decide`], unless the limit of steps is reached. A signal may have ended the search.
     async fn decide(
         &mut self,
         network: Option<&Network>,
@@ -421,7 +419,8 @@ impl Opening {
         })
     }
 
-    /// Asks the model of one turn, or reports that `next` is to be asked.
+    /// Asks the model of one turn. If that fails, `next` is the model to report as the next one to
+    /// try.
     async fn attempt(
         &self,
         turn: &TurnDraft,
@@ -446,8 +445,8 @@ impl Opening {
         session.run().await
     }
 
-    /// `error` without the secrets of the turn. A [`Failure`] stays as it is, because redaction
-    /// would turn it into plain text.
+    /// Returns `error` without the secrets of the turn. A [`Failure`] is returned unchanged,
+    /// because redaction would turn it into plain text.
     fn redacted(&self, error: anyhow::Error) -> anyhow::Error {
         if error.is::<Failure>() {
             error
@@ -457,10 +456,11 @@ impl Opening {
     }
 }
 
-/// Makes the decisions that depend on the server: in `--tools-mode auto`, whether the request names
-/// the tools or the prompt describes them; in any mode, by which dialect calls in the text of a
-/// native answer are read. Without tools there is nothing to decide; without a `network` no server
-/// is asked. Returns whether a refusal by the provider may change the first decision.
+/// Makes the decisions that depend on the server. In `--tools-mode auto`, decides whether the
+/// request names the tools or the prompt describes them; in any mode, decides in which dialect
+/// calls in the text of a native answer are parsed. Without tools there is nothing to decide;
+/// without a `network` no server is asked. Returns whether a rejection by the provider may change
+/// the first decision.
 async fn decide(
     turn: &mut TurnDraft,
     recorder: Option<&RefCell<Recorder>>,
@@ -482,7 +482,7 @@ async fn decide(
         may_tag = !decision.is_firm;
         server = decision.server;
     }
-    // A replay has no server to ask, so a turn with a tape asks none while it is recorded either.
+    // A replay has no server to ask, so a turn that records a tape does not ask a server either.
     if let (Some(network), None) = (network, recorder)
         && turn.needs_family()
         && watch.signal().is_none()

@@ -1,5 +1,5 @@
-//! A turn in this command: its events go to standard output, and a signal or a reader that leaves
-//! ends it.
+//! The host of a turn in this command: events go to standard output, and a signal or a reader that
+//! closes the pipe ends the turn.
 
 use crate::output::Out;
 use ::ask::{Host, Note};
@@ -14,24 +14,24 @@ use tokio::io::Interest;
 use tokio::net::{UnixStream, unix::pipe};
 use tokio::time::Instant;
 
-/// The longest time that events stay in the buffer, and that a reader's leaving goes unnoticed.
+/// The longest time that events stay in the buffer, and that a closed reader goes unnoticed.
 const PULSE: Duration = Duration::from_millis(100);
 
-/// Writes the events of one stream after the other. `t` counts from the first bytes of a stream
-/// with an event.
+/// Writes the events of one stream after another. `t` counts from the first bytes of a stream that
+/// produced an event.
 pub(crate) struct StdoutHost<'o> {
     watch: &'o StopWatch,
     out: &'o mut Out,
-    /// The name of the stream, as JSON.
+    /// The name of the stream as JSON; `None` if it has no name.
     name: Option<&'o str>,
     begin: Option<Duration>,
     t: Option<String>,
-    /// When [`PULSE`] began.
+    /// When the current [`PULSE`] started.
     pulse: Option<Instant>,
 }
 
 impl<'o> StdoutHost<'o> {
-    /// `name` (as JSON) is that of every stream that follows.
+    /// Creates a host; `name` (as JSON) is the name of every stream that follows.
     pub(crate) fn new(
         watch: &'o StopWatch,
         out: &'o mut Out,
@@ -49,7 +49,7 @@ impl<'o> StdoutHost<'o> {
 }
 
 impl Host for StdoutHost<'_> {
-    /// A signal.
+    /// The number of the signal that stopped the turn.
     type Stop = i32;
     type Failure = Failure;
 
@@ -120,21 +120,21 @@ impl Sink for StdoutHost<'_> {
     }
 }
 
-/// Watches for signals, and for a reader of standard output that leaves, inside a runtime.
+/// Watches, inside a runtime, for signals and for a closed reader of standard output.
 #[derive(Debug)]
 pub(crate) struct StopWatch {
     signals: StopSignals,
     wake: UnixStream,
-    /// Never written to; an error on it means that the reader left. `None` when standard output is
-    /// a file, which has no reader.
+    /// A handle that is never written to; an error on it means that the reader closed the pipe.
+    /// `None` if standard output is a file, which has no reader.
     stdout: Option<pipe::Sender>,
 }
 
 impl StopWatch {
-    /// Takes over SIGINT and SIGTERM.
+    /// Installs the handlers for SIGINT and SIGTERM.
     ///
     /// # Errors
-    /// [`Failure::Limit`] when the system has no more file descriptors.
+    /// Returns [`Failure::Limit`] if the system has no more file descriptors.
     pub(crate) fn new() -> Result<StopWatch, Failure> {
         let signals = StopSignals::new()?;
         let wake = signals
@@ -142,7 +142,8 @@ impl StopWatch {
             .try_clone_to_owned()
             .and_then(|fd| UnixStream::from_std(StdStream::from(fd)));
         let wake = wake.map_err(Failure::limit("signals cannot be watched"))?;
-        // Unchecked, since the check would make it non-blocking for all processes that share it.
+        // The unchecked constructor is needed: the check would make standard output non-blocking
+        // for every process that shares it.
         let stdout = stdio::stdout()
             .as_fd()
             .try_clone_to_owned()
@@ -155,20 +156,20 @@ impl StopWatch {
         })
     }
 
-    /// The signals, for reading standard input before the runtime waits for anything.
+    /// Returns the signals, for reading standard input before the runtime waits for anything.
     pub(crate) fn signals(&self) -> &StopSignals {
         &self.signals
     }
 
-    /// The signal that came, if one did.
+    /// Returns the signal that arrived; `None` if there was none.
     pub(crate) fn signal(&self) -> Option<i32> {
         self.signals.seen()
     }
 
-    /// Waits for a signal. Later calls return the same at once.
+    /// Waits for a signal. After the first signal, later calls return it immediately.
     ///
     /// # Errors
-    /// [`Failure::Gone`] when the reader leaves first.
+    /// Returns [`Failure::Gone`] if the reader closes the pipe first.
     pub(crate) async fn interrupt(&self) -> Result<i32, Failure> {
         tokio::select! {
             signal = self.signalled() => Ok(signal),
@@ -176,8 +177,8 @@ impl StopWatch {
         }
     }
 
-    /// What has happened already, for work that never waits. Whether the reader left is looked at
-    /// only if `and_reader`: that is a system call.
+    /// Returns the stop that has already happened, for code that never waits. The reader is checked
+    /// only if `and_reader` is true, because the check is a system call.
     pub(crate) fn seen(&self, and_reader: bool) -> Option<Result<i32, Failure>> {
         let is_gone = || and_reader && stdio::reader_gone(Some(Duration::ZERO));
         let signal = self.signal().map(Ok);
@@ -189,7 +190,7 @@ impl StopWatch {
             if let Some(signal) = self.signals.seen() {
                 return signal;
             }
-            // An error means that the runtime ends.
+            // An error means that the runtime is shutting down.
             if self.wake.readable().await.is_err() {
                 pending::<()>().await;
             }
@@ -204,12 +205,12 @@ impl StopWatch {
     }
 }
 
-/// The runtime of this command: one thread.
+/// Creates the single-threaded runtime of this command.
 ///
 /// # Errors
-/// [`Failure::Limit`] when the system has no more file descriptors.
+/// Returns [`Failure::Limit`] if the system has no more file descriptors.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    // Together with the commands that use its signals, tokio panics where it has no files for them.
+    // tokio panics if no file descriptors are left for its signal handling.
     stdio::check_descriptors(8)?;
     tokio::runtime::Builder::new_current_thread()
         .enable_all()

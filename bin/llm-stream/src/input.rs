@@ -1,5 +1,5 @@
-//! What is read: standard input, which is a log with the conversation so far or text to ask about,
-//! the files that belong to the question, and those of the tools.
+//! Reads the input: standard input, which is a log of the conversation so far or text for the
+//! question, the files that belong to the question, and the tool sources.
 
 use crate::args::Args;
 use crate::host::runtime;
@@ -16,19 +16,19 @@ use std::path::{Path, PathBuf};
 use stdio::{BadLine, BadLines, Filter, Input, InputBlock, Patience, StopSignals, unreadable};
 use toolbox::{Access, Toolbox};
 
-/// What standard input held.
+/// The content of standard input.
 #[derive(Debug, Default)]
 pub(crate) struct InputContent {
-    /// The conversation of a log.
+    /// The conversation in the log.
     pub conversation: Conversation,
-    /// The API and the request of the log's last `request` event.
+    /// The API and the request of the log's last `request` event; `None` if there is none.
     pub request: Option<(Api, InboundRequest)>,
-    /// The text, where no line is a JSON object.
+    /// The text, if no line is a JSON object.
     pub text: Option<String>,
 }
 
 impl InputContent {
-    /// Reports what was read.
+    /// Reports, with `--verbose`, what was read.
     pub(crate) fn report(&self, messages: &Messages) {
         match (&self.text, self.conversation.messages.len()) {
             (Some(text), _) => {
@@ -42,12 +42,12 @@ impl InputContent {
     }
 }
 
-/// Reads standard input to its end. Returns nothing where it is a terminal or a signal ended the
-/// wait. Lines of a log that are not events become warnings, which `warn` gets.
+/// Reads standard input to its end. Returns empty content if it is a terminal, or if a signal ended
+/// the wait. Lines of a log that are not events become warnings, which are passed to `warn`.
 ///
 /// # Errors
-/// Under `--strict` the first such line; a message that is longer than `--max-line`; text that
-/// cannot be sent whole; failures of standard input.
+/// Fails at the first such line with `--strict`, for a message longer than `--max-line`, for text
+/// that cannot be sent whole, and if standard input cannot be read.
 pub(crate) fn read(
     options: &Filter,
     signals: &StopSignals,
@@ -58,7 +58,7 @@ pub(crate) fn read(
     }
     let mut input = Input::open(&[], options.max_line)?;
     let mut log = InputLog::default();
-    // Only a terminal gets the message: elsewhere nobody watches.
+    // Only a terminal gets the message, because elsewhere no user is watching.
     let is_watched = std::io::stderr().is_terminal();
     let patience = is_watched.then(|| Patience::new("llm-stream", WAITS));
     while let Some(block) = input.block(Some(signals), &mut || Ok(()))? {
@@ -101,7 +101,7 @@ pub(crate) fn read(
         })
 }
 
-/// The question: the prompt, and behind it the text on standard input and that of `--text`.
+/// Returns the question: the prompt, followed by the text from standard input and that of `--text`.
 pub(crate) fn question(prompt: Option<&str>, texts: [Option<String>; 2]) -> Option<String> {
     let texts = texts.into_iter().flatten().reduce(joined);
     match (prompt, texts) {
@@ -115,8 +115,8 @@ fn joined(first: String, second: String) -> String {
     format!("{first}\n\n{second}")
 }
 
-/// The files that belong to a question. The command reads them before it handles signals: to open a
-/// pipe may block for ever, and Ctrl-C must end that.
+/// The files that belong to a question. The command reads them before it handles signals: opening a
+/// pipe may block forever, and Ctrl-C must end that.
 #[derive(Debug, Default)]
 pub(crate) struct QuestionFiles {
     /// The text of `--text`.
@@ -134,10 +134,10 @@ struct AttachedFile {
 }
 
 impl QuestionFiles {
-    /// Reads the files that the arguments name: at most `most` bytes of a text or an attached file.
+    /// Reads the files named by the arguments, at most `most` bytes of each text or attached file.
     ///
     /// # Errors
-    /// One line that names the file and what is wrong with it.
+    /// Returns one line that names the file and its fault.
     pub(crate) fn read(args: &Args, most: usize) -> Result<QuestionFiles> {
         let text = args.text.as_deref().map(|path| {
             let name = path.display().to_string();
@@ -160,10 +160,11 @@ impl QuestionFiles {
         })
     }
 
-    /// The parts of a question that the attached files are.
+    /// Returns the message parts for the attached files.
     ///
     /// # Errors
-    /// When one cannot be sent, or all together are more than a line of the log may hold.
+    /// Fails if a file cannot be sent, or if all of them together are longer than a log line may
+    /// be.
     pub(crate) fn attachments(&self, api: Api, most: usize) -> Result<Vec<Value>> {
         let mut parts = Vec::new();
         let mut length = 0;
@@ -203,13 +204,13 @@ fn schema(path: &Path) -> Result<Value> {
 
 const TOO_LONG: &str = "longer than --max-line";
 
-/// The lines so far. One that cannot be kept leaves an empty line, so that the numbers of the
-/// others stay right.
+/// The lines so far. A line that cannot be kept leaves an empty line, so that later line numbers
+/// stay correct.
 #[derive(Default)]
 struct InputLog {
     text: String,
     lines: u64,
-    /// Whether any line is a JSON object, which makes it a log.
+    /// Whether any line is a JSON object, which makes the input a log.
     has_object: bool,
     bad: Vec<BadInput>,
 }
@@ -250,7 +251,8 @@ impl InputLog {
         });
     }
 
-    /// The messages of a log. `warn` gets a warning for each line that is not an event.
+    /// Returns the messages of a log. A warning for each line that is not an event is passed to
+    /// `warn`.
     fn conversation(
         mut self,
         options: &Filter,
@@ -297,8 +299,8 @@ impl InputLog {
         Ok(conversation)
     }
 
-    /// The text; `None` if it is only white space. Line ends at its end do not count, as in the
-    /// shell's `$(…)`.
+    /// Returns the text; `None` if it is only white space. Trailing line breaks are dropped, as in
+    /// the shell's `$(…)`.
     fn text(self, max_line: usize) -> Result<Option<String>> {
         if let Some(BadInput { number, what, .. }) = self.bad.first() {
             let remedy = if what == TOO_LONG {
@@ -312,8 +314,8 @@ impl InputLog {
     }
 }
 
-/// Whether a line that begins with `start` may be a message of the conversation, or its request: an
-/// object that does not begin as another event does.
+/// Whether a line that starts with `start` may be a message of the conversation or its request: an
+/// object that does not start like another event.
 fn may_be_message(start: &[u8]) -> bool {
     let start = start.trim_ascii_start();
     match start.strip_prefix(br#"{"type":""#) {
@@ -322,7 +324,7 @@ fn may_be_message(start: &[u8]) -> bool {
     }
 }
 
-/// Whether the line is a whole JSON object.
+/// Whether the line is a complete JSON object.
 fn is_object(line: &str) -> bool {
     line.trim_start().starts_with('{') && Raw::parse(line).is_ok_and(|json| json.is_object())
 }
@@ -331,10 +333,10 @@ const NO_EVENT: &str = "standard input holds JSON but no event and no message, s
                         sent; \
                         to ask about it, put it into PROMPT: llm-stream \"… $(cat FILE)\"";
 
-/// The last `request` event of a log: the API that the client speaks, and what it asks for. An
-/// earlier one belongs to an earlier turn.
+/// Returns the last `request` event of a log: the API that the client uses, and its request.
+/// Earlier ones belong to earlier turns.
 fn last_request(log: &str) -> Option<(Api, InboundRequest)> {
-    // A line that does not hold the word is not parsed: a log may be long.
+    // A line without the word is not parsed, because a log may be long.
     log.lines()
         .rev()
         .filter(|line| line.contains("\"request\""))
@@ -344,17 +346,18 @@ fn last_request(log: &str) -> Option<(Api, InboundRequest)> {
 const WAITS: &str = "still reading standard input to its end before the request is sent; add \
     </dev/null if there is nothing to read";
 
-/// The document at an address that `--tools` names.
+/// Fetches the document at a URL given with `--tools`.
 fn document(url: &str) -> Result<String> {
     let found = runtime()?.block_on(client::document(url))?;
     found
         .context("the server has no document there, check the address (redirects are not followed)")
 }
 
-/// The tools of these sources in OpenAI's shape, as JSON on one line; `None` without any source.
+/// Returns the tools from these sources in OpenAI's format, as JSON on one line; `None` without any
+/// source.
 ///
 /// # Errors
-/// One line that names the source and what is wrong with it.
+/// Returns one line that names the source and its fault.
 pub(crate) fn tools(sources: &[PathBuf]) -> Result<Option<String>> {
     let access = Access {
         fetch: Some(&document),

@@ -1,4 +1,4 @@
-//! `llm-stream`: a model's stream as events.
+//! `llm-stream`: writes a model's stream as events.
 
 mod args;
 mod ask;
@@ -12,10 +12,10 @@ use anyhow::bail;
 use args::Args;
 use std::process::ExitCode;
 
-/// What the command is for, on one line.
+/// The description of the command, on one line.
 pub const ABOUT: &str = env!("CARGO_PKG_DESCRIPTION");
 
-/// Runs the command with the arguments of this process; returns the status to end with.
+/// Runs the command with the arguments of this process; returns its exit status.
 pub fn main() -> ExitCode {
     ::ask::run(
         "llm-stream",

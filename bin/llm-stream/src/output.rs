@@ -1,4 +1,4 @@
-//! Standard output and standard error: events, and lines for people.
+//! Standard output and standard error: events, and messages for people.
 
 use api::Request;
 use event::payload::{self, Payload};
@@ -8,8 +8,8 @@ use std::fmt::Display;
 use std::time::Duration;
 use stdio::{Errors, Failure, Output};
 
-/// Where all events go. After a failure nothing is written until [`Out::check`] or [`Out::flush`]
-/// has returned that failure.
+/// The destination of all events. After a failure nothing is written until [`Out::check`] or
+/// [`Out::flush`] has returned that failure.
 #[derive(Debug)]
 pub(crate) struct Out {
     stdout: Output,
@@ -20,7 +20,7 @@ pub(crate) struct Out {
 }
 
 impl Out {
-    /// `no_time` leaves times out of the events.
+    /// Creates the destination; `no_time` omits times from the events.
     pub(crate) fn new(no_time: bool, messages: Messages) -> Out {
         Out {
             stdout: Output::new(),
@@ -31,12 +31,12 @@ impl Out {
         }
     }
 
-    /// Whether times are left out.
+    /// Whether times are omitted.
     pub(crate) fn no_time(&self) -> bool {
         self.no_time
     }
 
-    /// Where lines for people go.
+    /// Returns the destination of messages for people.
     pub(crate) fn messages(&self) -> &Messages {
         &self.messages
     }
@@ -46,10 +46,10 @@ impl Out {
         self.errors.any()
     }
 
-    /// Flushes.
+    /// Flushes standard output.
     ///
     /// # Errors
-    /// The first failure since the last call.
+    /// Returns the first failure since the last call.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         self.check()?;
         self.stdout.flush()
@@ -58,27 +58,27 @@ impl Out {
     /// Checks the writes so far.
     ///
     /// # Errors
-    /// The first failure since the last call.
+    /// Returns the first failure since the last call.
     pub(crate) fn check(&mut self) -> Result<(), Failure> {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Writes a text that is not an event, and flushes.
+    /// Writes text that is not an event, and flushes.
     ///
     /// # Errors
-    /// As [`Out::flush`].
+    /// Fails like [`Out::flush`].
     pub(crate) fn text(&mut self, text: &str) -> Result<(), Failure> {
         self.stdout.put(text.as_bytes())?;
         self.stdout.put(b"\n")?;
         self.flush()
     }
 
-    /// Writes an event that belongs to no stream.
+    /// Writes an event outside any stream.
     pub(crate) fn event<'e>(&mut self, event: impl Into<Payload<'e>>) {
         self.write(None, 0, None, &event.into());
     }
 
-    /// Writes an event of the stream `stream` (as JSON) and of `choice`, at the time `t`.
+    /// Writes an event of the stream `stream` (as JSON) and of `choice`, at time `t`.
     pub(crate) fn write(
         &mut self,
         stream: Option<&str>,
@@ -98,7 +98,7 @@ impl Out {
     }
 }
 
-/// Writes lines for people on standard error. No secret gets into them.
+/// Writes messages for people to standard error, with secrets removed.
 #[derive(Clone, Debug)]
 pub(crate) struct Messages {
     is_verbose: bool,
@@ -107,7 +107,7 @@ pub(crate) struct Messages {
 }
 
 impl Messages {
-    /// `is_verbose` is `--verbose`, `no_time` leaves times out.
+    /// Creates the writer; `is_verbose` is `--verbose`, `no_time` omits times.
     pub(crate) fn new(is_verbose: bool, no_time: bool, redactor: Redactor) -> Messages {
         Messages {
             is_verbose,
@@ -116,19 +116,19 @@ impl Messages {
         }
     }
 
-    /// Reports something that everybody should read.
+    /// Prints a message regardless of `--verbose`.
     pub(crate) fn always(&self, what: impl Display) {
         stdio::message("llm-stream", &self.redactor.text(&what.to_string()));
     }
 
-    /// Reports what happens, under `--verbose`.
+    /// Prints a message with `--verbose`.
     pub(crate) fn verbose(&self, what: impl Display) {
         if self.is_verbose {
             self.always(what);
         }
     }
 
-    /// Reports what happened this time after the request was sent, under `--verbose`.
+    /// Prints a message with `--verbose`, with the time since the request was sent.
     pub(crate) fn at(&self, what: impl Display, time: Option<Duration>) {
         match time.filter(|_| !self.no_time) {
             Some(time) => self.verbose(format_args!("{what} after {}", short(time))),
@@ -136,13 +136,13 @@ impl Messages {
         }
     }
 
-    /// A request's method and address.
+    /// Returns a request's method and URL, with secrets removed.
     pub(crate) fn line(&self, request: &Request) -> String {
         format!("{} {}", request.method, self.redactor.url(&request.url))
     }
 }
 
-/// A time for people.
+/// Formats a duration for people.
 fn short(time: Duration) -> String {
     match time.as_millis() {
         millis @ 0..1000 => format!("{millis} ms"),

@@ -1,6 +1,6 @@
-//! What to write instead of options that other programs have.
+//! Suggestions for options that other programs have.
 
-/// Other options, and the remedy.
+/// The other options, each with its suggestion.
 const OTHERS: [(&str, &str); 5] = [
     (
         "api-key key token",
@@ -20,7 +20,7 @@ const OTHERS: [(&str, &str); 5] = [
     ),
 ];
 
-/// What to write instead of the argument `unknown` of the command line.
+/// Returns the suggestion for the unknown argument `unknown`; `None` if there is none.
 pub(crate) fn remedy(unknown: &str) -> Option<String> {
     let typed: Vec<String> = stdio::arguments()
         .iter()
@@ -35,7 +35,7 @@ fn instead(unknown: &str, typed: &[String]) -> Option<String> {
         return Some("put quotes around the whole prompt: llm-stream 'PROMPT'".to_owned());
     }
     let Some(name) = unknown.strip_prefix("--") else {
-        // A prompt in quotes that begins with a dash.
+        // A quoted prompt that starts with a dash.
         let prompt = typed
             .iter()
             .any(|word| word.starts_with(unknown) && word.contains(char::is_whitespace));
@@ -46,7 +46,7 @@ fn instead(unknown: &str, typed: &[String]) -> Option<String> {
     Some((*remedy).to_owned())
 }
 
-/// Whether `word` is one of `words`, which are separated by spaces.
+/// Whether `word` is one of the space-separated `words`.
 fn has(words: &str, word: &str) -> bool {
     words.split(' ').any(|other| other == word)
 }

@@ -1,4 +1,4 @@
-//! `--replay`: recorded bodies and tapes as streams, one after the other.
+//! `--replay`: reads recorded bodies and tapes as streams, one after another.
 
 use crate::args::Args;
 use crate::host::{StdoutHost, StopWatch, runtime};
@@ -19,16 +19,17 @@ use std::path::Path;
 use std::time::SystemTime;
 use stdio::{Failure, Status, unreadable};
 
-/// Writes the events of all files: 2 when any `error` event was written or a file could not be
-/// read, else 0.
+/// Writes the events of all files. Returns status 2 if any `error` event was written or a file
+/// could not be read, otherwise 0.
 ///
 /// # Errors
-/// One line for a mistake in the arguments, and for a file that does not exist; failures of
-/// standard output.
+/// Fails with one line for invalid arguments and for a file that does not exist, and if standard
+/// output fails.
 pub(crate) fn replay(args: &Args) -> Result<Status> {
     let files = &args.replay.files;
     for path in files.iter().filter(|path| *path != Path::new("-")) {
-        // Before anything is written: a wrong name should not cost half of the work.
+        // All names are checked before anything is written, so that a wrong one does not waste half
+        // of the work.
         std::fs::metadata(path).map_err(|e| unreadable(path, &e))?;
     }
     let tools_mode = &args.request.tools_mode;
@@ -44,7 +45,7 @@ pub(crate) fn replay(args: &Args) -> Result<Status> {
         words: COMMAND,
         ..StreamOptions::default()
     };
-    // In tag mode every stream is one of tag mode, whatever was recorded.
+    // In tag mode every stream is read in tag mode, whatever the recording says.
     if tools_mode.tools_mode == ToolsModeChoice::Tag {
         options.tools_mode = Some("tag".to_owned());
         options.tools = input::tools(&args.request.tools)?;
@@ -80,7 +81,7 @@ pub(crate) fn replay(args: &Args) -> Result<Status> {
     })
 }
 
-/// Opens the body at `path`.
+/// Opens the body at `path`; `-` is standard input.
 fn open(path: &Path) -> io::Result<FileBody> {
     if path != Path::new("-") {
         return FileBody::open(path);
@@ -91,7 +92,7 @@ fn open(path: &Path) -> io::Result<FileBody> {
 
 struct ReplayRun<'s> {
     args: &'s Args,
-    /// The settings of every stream, whatever was recorded.
+    /// The settings that apply to every stream, whatever the recording says.
     options: StreamOptions,
     watch: StopWatch,
     out: Out,
@@ -139,7 +140,7 @@ impl ReplayRun<'_> {
         self.write(body, stream, &name).await
     }
 
-    /// All exchanges of a tape.
+    /// Replays all exchanges of a tape.
     async fn tape(&mut self, body: &mut FileBody, path: &Path, name: &str) -> Result<()> {
         let Some(bytes) = self.ahead(body, path, |_| false).await? else {
             return Ok(());
@@ -166,8 +167,8 @@ impl ReplayRun<'_> {
         Ok(())
     }
 
-    /// Reads on in `body` until `enough` is true of all that was read, or the file ends; `None`
-    /// when a signal comes first.
+    /// Reads more of `body` until `enough` returns true for all bytes read so far, or the file
+    /// ends. Returns `None` if a signal arrives first.
     async fn ahead<'b>(
         &mut self,
         body: &'b mut FileBody,
@@ -187,7 +188,7 @@ impl ReplayRun<'_> {
         }
     }
 
-    /// Whether a signal came: then no further stream begins.
+    /// Whether a signal arrived, so that no further stream starts.
     fn is_stopped(&mut self) -> bool {
         if let Some(signal) = self.watch.signal() {
             self.status = Status::Signal(signal);
@@ -195,7 +196,7 @@ impl ReplayRun<'_> {
         matches!(self.status, Status::Signal(_))
     }
 
-    /// One exchange of a tape.
+    /// Replays one exchange of a tape.
     async fn exchange(&mut self, exchange: &TapeExchange, name: &str) -> Result<()> {
         let of_log = exchange.logged.as_ref().map(|_| Api::OpenaiChat);
         let typed = self.args.request.provider.api;
@@ -264,7 +265,8 @@ impl ReplayRun<'_> {
     }
 }
 
-/// The tools of a recorded request in OpenAI's shape, as JSON on one line; `None` if it has none.
+/// Returns the tools of a recorded request in OpenAI's format, as JSON on one line; `None` if it
+/// has none.
 fn asked(body: &Value) -> Option<String> {
     let tools = ToolList::read(&body.get("tools")?.to_string()).ok()?;
     Some(tools.openai(|_| true))
