@@ -16,7 +16,7 @@ pub(super) const ONLY_JSON: &[&str] = &[JSON];
 /// The media types of bodies that may contain files.
 pub(super) const FORMS: &[&str] = &[JSON, "multipart/form-data"];
 
-/// Reads the body of a request, which must have one of the media types `kinds`.
+/// Reads the body of a request, which must have one of the media types `types`.
 ///
 /// # Errors
 /// 415 for another type, because web pages can send form types without a preflight; 413 for a body

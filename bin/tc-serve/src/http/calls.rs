@@ -1,5 +1,5 @@
-//! What a person does with a session over HTTP: answers the calls that wait, cancels a call or the
-//! response, and says something meanwhile.
+//! A user's actions on a session over HTTP: answering pending calls, cancelling a call or the
+//! response, and sending a message during a response.
 
 use super::kept::object;
 use super::refusals::{Named, other_call};
@@ -22,22 +22,22 @@ use std::rc::Rc;
 use std::sync::Arc;
 use store::Store;
 
-/// A request of a person about one session.
+/// A user's request about one session.
 struct PersonAsks {
     sessions: Rc<Sessions>,
     session: Rc<LiveSession>,
-    /// Who asks, as the session names a client.
+    /// The client's name as stored in the session.
     by: String,
-    /// The id of the call, as the path has it.
+    /// The id of the call as written in the path.
     call: String,
     body: Map<String, Value>,
 }
 
 impl Service {
-    /// Answers a request of a person about one session.
+    /// Answers a request of a user about one session.
     ///
     /// # Errors
-    /// 404 for a session or a call that is not there, 409 for a call that was answered before.
+    /// 404 for an unknown session or call, and 409 for a call that was already answered.
     pub(super) async fn person(
         self: &Rc<Self>,
         request: Request<Incoming>,
@@ -66,11 +66,11 @@ impl Service {
     }
 }
 
-/// The longest reason that is recorded, in bytes: a sentence or two for people and for the model.
-/// The system takes at most 128 KiB in one variable of a program.
+/// The longest reason that is recorded, in bytes: a sentence or two for users and the model. The
+/// system allows at most 128 KiB in one environment variable.
 const LONGEST_REASON: usize = 4000;
 
-/// The options of `tool-exec` that approve or refuse a call (`ID:HASH`), with a person's reason.
+/// Returns the `tool-exec` options that approve or deny a call (`ID:HASH`), with the user's reason.
 pub(super) fn verdict_options(
     is_approved: bool,
     call: &str,
@@ -82,7 +82,7 @@ pub(super) fn verdict_options(
     };
     let mut options: Vec<OsString> = vec![verdict.into(), call.into()];
     if let Some(reason) = reason.filter(|reason| !reason.is_empty()) {
-        // No text of a session holds U+0000.
+        // Text in a session never contains U+0000.
         let reason = event::cut(reason, LONGEST_REASON).replace('\0', "\u{fffd}");
         options.extend(["--answer-reason".into(), format!("{call}={reason}").into()]);
     }
@@ -99,12 +99,12 @@ impl PersonAsks {
         self.body.get(name).and_then(Value::as_str)
     }
 
-    /// Whether `id` is that of the path.
+    /// Whether `id` is the call id in the path.
     fn is_call(&self, id: &str) -> bool {
         id == self.call || event::url::percent_encoded(id) == self.call
     }
 
-    /// Gives a person's answer to a call that waits. The first answer counts, whoever gives it, and
+    /// Applies a user's answer to a pending call. The first answer counts, whoever gives it and
     /// wherever.
     async fn decide(
         self,
@@ -113,7 +113,7 @@ impl PersonAsks {
         verb: CallVerb,
     ) -> Result<Response<ResponseBody>, Refusal> {
         let hash = self.text("hash").unwrap_or_default().to_owned();
-        // Who is late does not wait for the call that the first answer runs.
+        // Check first, so that a late answer does not wait for the call that the first answer runs.
         let outline = self.outline()?;
         self.waiting(&outline, &hash)?;
         let one_at_a_time = Arc::clone(&self.session.deciding).lock_owned().await;
@@ -141,7 +141,7 @@ impl PersonAsks {
         let running = tokio::task::spawn_local(async move {
             let ended = decision.run().await;
             drop(one_at_a_time);
-            // A decision that failed has written no line that would wake the waiting response.
+            // A failed decision has written no line that would wake the waiting response.
             session.notify();
             ended
         });
@@ -158,7 +158,7 @@ impl PersonAsks {
         };
         match answered {
             Some(event) if self.is_own(&event) => Ok(whole(StatusCode::OK, JSON, event)),
-            // Somebody has answered in a terminal meanwhile.
+            // Someone has answered the call in a terminal in the meantime.
             Some(event) => Err(answered_before(&event)),
             None => {
                 let message = "the answer was not accepted: another process works on the \
@@ -168,10 +168,10 @@ impl PersonAsks {
         }
     }
 
-    /// The call of the path, if it waits for an answer and has this hash.
+    /// Returns the call in the path, if it waits for an answer and has this hash.
     ///
     /// # Errors
-    /// 404 for a call that is not there, 409 for one that is answered or has another hash.
+    /// 404 for an unknown call, and 409 for one that is answered or has another hash.
     fn waiting<'o>(&self, outline: &'o Outline, hash: &str) -> Result<&'o PendingCall, Refusal> {
         let mut answers = outline.answered.iter();
         if let Some((.., first)) = answers.find(|(id, known, _)| self.is_call(id) && known == hash)
@@ -189,12 +189,12 @@ impl PersonAsks {
         }
     }
 
-    /// Whether an `approval` event is the answer of this client.
+    /// Whether an `approval` event is this client's answer.
     fn is_own(&self, event: &str) -> bool {
         member(event, "source") == "http" && member(event, "by") == self.by
     }
 
-    /// The options of `tool-exec` that give the answer.
+    /// Returns the `tool-exec` options that contain the answer.
     fn words(&self, verb: CallVerb, call: &str) -> Result<Vec<OsString>, Refusal> {
         let mut words = match verb {
             CallVerb::Approve | CallVerb::Deny | CallVerb::Cancel => {
@@ -215,7 +215,7 @@ impl PersonAsks {
         Ok(words)
     }
 
-    /// The names of the tools that the client of the last response has.
+    /// Returns the names of the tools of the last response's client.
     fn client_tools(&self, outline: &Outline) -> Vec<String> {
         let last = outline
             .responses
@@ -225,7 +225,7 @@ impl PersonAsks {
         stored.map(|stored| stored.tools).unwrap_or_default()
     }
 
-    /// Cancels a call that runs.
+    /// Cancels a running call.
     fn cancel_call(&self) -> Result<Response<ResponseBody>, Refusal> {
         let outline = self.outline()?;
         let mut started = outline.started.iter();
@@ -240,7 +240,7 @@ impl PersonAsks {
         ))
     }
 
-    /// Cancels the response that is made, or the one that the body names.
+    /// Cancels the response in progress, or the response that the body names.
     async fn cancel(&self) -> Result<Response<ResponseBody>, Refusal> {
         let named = self
             .text("response_id")
@@ -258,7 +258,7 @@ impl PersonAsks {
         ))
     }
 
-    /// Appends a user's message. While a response is made, it is appended before the next turn.
+    /// Appends a user's message. During a response it is appended before the next turn.
     fn say(&self, key: Option<&str>) -> Result<Response<ResponseBody>, Refusal> {
         let content = self
             .text("content")
@@ -299,14 +299,14 @@ impl PersonAsks {
     }
 }
 
-/// The text of a member of an event.
+/// Returns the text of an event's member.
 fn member(line: &str, name: &str) -> String {
     let raw = Raw::parse(line).ok();
     let text = raw.as_ref().and_then(|raw| raw.get_str(name));
     text.unwrap_or_default().into_owned()
 }
 
-/// The refusal of an answer to a call that has one.
+/// Returns the refusal of an answer to a call that was already answered.
 fn answered_before(first: &str) -> Refusal {
     let message = format!(
         "the call was {} before, by {}",
@@ -316,14 +316,14 @@ fn answered_before(first: &str) -> Refusal {
     Refusal::new(409, "already_answered", message)
 }
 
-/// The `approval` event of a call, if it is answered.
+/// Returns the `approval` event of a call, or `None` if it is not answered.
 fn found(outline: &Outline, id: &str, hash: &str) -> Option<String> {
     let mut answers = outline.answered.iter();
     let found = answers.find(|(call, known, _)| call == id && known == hash);
     found.map(|(_, _, line)| line.clone())
 }
 
-/// A person's answer on its way to `tool-exec`.
+/// A user's answer that is being passed to `tool-exec`.
 struct Decision {
     sessions: Rc<Sessions>,
     session: Rc<LiveSession>,
@@ -333,14 +333,14 @@ struct Decision {
     leave: Vec<String>,
     id: String,
     key: crate::keys::ClientKey,
-    /// The response that waits for the answer.
+    /// The response that waits for the answer, if there is one.
     response: Option<Rc<RunningResponse>>,
 }
 
 impl Decision {
-    /// Gives the answer. The call that it lets run ends with the response.
+    /// Applies the answer. If it starts a call, the call ends with the response.
     async fn run(self) -> anyhow::Result<()> {
-        // Where a response waits, it has the file already.
+        // If a response waits, it already holds the run file, so this fails.
         let _own = RunFile::take(&self.log).ok();
         let response = self.response.as_deref();
         let turn = ToolTurn {

@@ -1,6 +1,6 @@
-//! The chats of user interfaces: a page that is loaded again comes back to its answer, and a person
-//! stops one. Source of the paths: `src/ui/http-chat-transport.ts` of the package `ai`, version
-//! 7.0.173, and <https://ai-sdk.dev/docs/ai-sdk-ui/chatbot-resume-streams>.
+//! The chats of user interfaces: a reloaded page reconnects to its response, and a user can stop
+//! one. Source of the paths: `src/ui/http-chat-transport.ts` of the package `ai`, version 7.0.173,
+//! and <https://ai-sdk.dev/docs/ai-sdk-ui/chatbot-resume-streams>.
 
 use super::kept::object;
 use super::kept_turn::session_of_name;
@@ -21,8 +21,7 @@ impl Service {
     /// Answers a request about a chat.
     ///
     /// # Errors
-    /// 404 for a chat that is to be stopped and is not there, 409 for one whose answer another process
-    /// makes.
+    /// 404 for a request to stop an unknown chat, and 409 if another process produces the response.
     pub(super) async fn chat(
         self: &Rc<Self>,
         request: Request<Incoming>,
@@ -59,7 +58,8 @@ impl Service {
         }
     }
 
-    /// The session of the chat of this name; `None` if the client's key has no such session.
+    /// Returns the session of the chat with this name, or `None` if the client's key has no such
+    /// session.
     fn open_chat(
         &self,
         name: &str,
@@ -72,8 +72,8 @@ impl Service {
         Some((Rc::clone(sessions), session))
     }
 
-    /// Streams the message that is being written, from its first part on. A message that the client
-    /// names is streamed also after its end.
+    /// Streams the message in progress from its first part on. A message that the client names is
+    /// streamed even after it has ended.
     async fn stream(
         self: &Rc<Self>,
         sessions: &Rc<Sessions>,
@@ -112,8 +112,8 @@ impl Service {
         self.respond_with(view, true, exchange).await
     }
 
-    /// Cancels the answer that is being made. A request that names a message or a response cancels no
-    /// other one, since the request may come late.
+    /// Cancels the response in progress. If the request names a message or a response, only that
+    /// one is cancelled, since the request may arrive late.
     async fn stop(
         &self,
         request: Request<Incoming>,
@@ -121,7 +121,7 @@ impl Service {
         name: &str,
         (sessions, session): (&Sessions, &LiveSession),
     ) -> Result<Response<ResponseBody>, Refusal> {
-        // A request without a type has no body.
+        // A request without a content type has no body.
         let has_body = request.headers().contains_key("content-type");
         let body = match has_body {
             true => self.object(request).await?,
@@ -140,7 +140,7 @@ impl Service {
             let is_it = text("messageId").is_none_or(|id| id == own.message)
                 && text("responseId").is_none_or(|id| id == own.response);
             if is_it && stored.front.is_ui() {
-                // Another process cannot be asked.
+                // Another process cannot be told to cancel.
                 let running =
                     running.ok_or_else(|| Named::Session.refuse(PlaceError::Busy(None)))?;
                 running.cancel(&self.client_name(admitted.key));
@@ -157,8 +157,8 @@ fn outline(sessions: &Sessions, session: &LiveSession) -> Result<Rc<Outline>, Re
     outline.map_err(|error| Named::Session.refuse(error))
 }
 
-/// The response that another process makes in this session; `None` if nobody makes one. The caller
-/// has seen that this process makes none.
+/// Returns the response that another process produces in this session, or `None` if there is none.
+/// The caller has checked that this process produces none.
 fn elsewhere(sessions: &Sessions, session: &LiveSession) -> Result<Option<ResponseId>, Refusal> {
     if !sessions.is_written(session.id) {
         return Ok(None);

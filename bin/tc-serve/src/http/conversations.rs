@@ -1,4 +1,4 @@
-//! Conversations and their items. Source of the shapes: OpenAI's
+//! Conversations and their items. Source of the formats: OpenAI's
 //! <https://platform.openai.com/docs/api-reference/conversations>.
 
 use super::body;
@@ -19,11 +19,11 @@ use serde_json::{Map, Value, json};
 use std::rc::Rc;
 use store::{SessionId, StoreError};
 
-/// The most items that a conversation may begin with.
+/// The most items in a new conversation.
 const ITEMS: usize = 1000;
 
 impl AskedFor {
-    /// The session that the path names as a conversation.
+    /// Returns the session of the conversation that the path names.
     fn session(&self) -> Result<SessionId, Refusal> {
         let id = self.id.strip_prefix("conv_").and_then(SessionId::of);
         let id = id.ok_or_else(|| Named::Conversation.unknown())?;
@@ -32,7 +32,7 @@ impl AskedFor {
         Ok(id)
     }
 
-    /// Begins a conversation.
+    /// Creates a conversation.
     pub(super) fn new_conversation(
         &self,
         body: Map<String, Value>,
@@ -56,7 +56,7 @@ impl AskedFor {
         Ok(shown_conversation(id, created, metadata.as_deref()))
     }
 
-    /// The conversation.
+    /// Returns the conversation object.
     pub(super) fn conversation(&self) -> Result<Response<ResponseBody>, Refusal> {
         let id = self.session()?;
         let outline = self.sessions.outline(id);
@@ -71,7 +71,7 @@ impl AskedFor {
         ))
     }
 
-    /// Gives the conversation other metadata.
+    /// Replaces the conversation's metadata.
     pub(super) fn set_metadata(
         &self,
         body: &Map<String, Value>,
@@ -92,7 +92,7 @@ impl AskedFor {
         Ok(shown_conversation(id, created, metadata.as_deref()))
     }
 
-    /// Appends lines to a session that nobody else writes.
+    /// Appends lines to a session that no one else is writing.
     fn append<T>(
         &self,
         id: SessionId,
@@ -106,7 +106,7 @@ impl AskedFor {
         Ok(value)
     }
 
-    /// Removes the conversation with all its responses.
+    /// Deletes the conversation with all its responses.
     pub(super) fn delete_conversation(&self) -> Result<Response<ResponseBody>, Refusal> {
         let id = self.session()?;
         let removed = self.sessions.remove(id, self.key.as_deref());
@@ -138,7 +138,8 @@ impl AskedFor {
         Ok(items_list(added, false))
     }
 
-    /// A page of the items of the conversation. Only those parts of it are read that the page needs.
+    /// Returns a page of the conversation's items. Reads only the parts of the session that the
+    /// page needs.
     pub(super) async fn items_page(
         &self,
         service: &Service,
@@ -177,7 +178,7 @@ impl AskedFor {
         Ok(items_list(found, has_more))
     }
 
-    /// The item of the conversation that the path names.
+    /// Returns the item that the path names.
     pub(super) async fn one_item(
         &self,
         service: &Service,
@@ -198,23 +199,23 @@ impl AskedFor {
     }
 }
 
-/// The items of a conversation, which are read a part at a time: what went into each response, and
-/// what came out of it, under the ids that its client has seen.
+/// The items of a conversation, read one part at a time: the input and the output of each response,
+/// with the ids that its client has seen.
 struct ConversationItems<'a> {
     asked: &'a AskedFor,
     service: &'a Service,
     id: SessionId,
     outline: Rc<Outline>,
-    /// What the items that were read take.
+    /// The memory share of the items read so far.
     share: Share,
 }
 
 /// An item of a conversation.
 struct ConversationItem {
-    /// The item, as the API has it.
+    /// The item in the API's format.
     item: Value,
-    /// The offset of the first message of those that were read with it; `None` for an item of an
-    /// answer.
+    /// The offset of the first message that was read with the item; `None` for an item of a
+    /// response's output.
     message: Option<u64>,
 }
 
@@ -240,8 +241,8 @@ impl<'a> ConversationItems<'a> {
         })
     }
 
-    /// The part that has the item of this id, if the id says so: it has the offset of the part behind
-    /// the id of the session.
+    /// Returns the index of the part that contains the item with this id, or `None` if the id does
+    /// not name a part. The id contains the session's id, followed by the offset of the part.
     fn place_of(&self, item: &str) -> Option<usize> {
         let (_, rest) = item.split_once(&self.id.to_string())?;
         let digits = rest.find(|digit: char| !digit.is_ascii_hexdigit());
@@ -257,7 +258,7 @@ impl<'a> ConversationItems<'a> {
         (parts[at].start == start).then_some(at)
     }
 
-    /// The items of the part at this place.
+    /// Returns the items of the part with index `at`.
     async fn part(&mut self, at: usize) -> Result<Vec<ConversationItem>, Refusal> {
         let (sessions, id) = (&self.asked.sessions, self.id);
         let part = self.outline.parts()[at];
@@ -312,20 +313,20 @@ impl<'a> ConversationItems<'a> {
         Ok(items)
     }
 
-    /// Counts bytes that are kept until the answer is made.
+    /// Adds bytes to the memory share, which is held until the response is complete.
     fn keep(&mut self, bytes: usize) -> Result<(), Refusal> {
         let beside = self.outline.conversation_size();
         Ok(self.share.reserve(self.share.kept() + bytes, beside)?)
     }
 }
 
-/// These items as a list.
+/// Returns a response with these items as a list.
 fn items_list(items: Vec<ConversationItem>, has_more: bool) -> Response<ResponseBody> {
     let items: Vec<Value> = items.into_iter().map(|item| item.item).collect();
     list(&items, has_more)
 }
 
-/// The `metadata` of a body, as JSON.
+/// Returns the `metadata` of a body as JSON.
 fn metadata(body: &Map<String, Value>) -> Result<Option<String>, Refusal> {
     match body.get("metadata") {
         None | Some(Value::Null) => Ok(None),
@@ -338,7 +339,7 @@ fn metadata(body: &Map<String, Value>) -> Result<Option<String>, Refusal> {
     }
 }
 
-/// The `items` of a body, as `message` events.
+/// Returns the `items` of a body as `message` events.
 fn item_lines(body: &Map<String, Value>) -> Result<String, Refusal> {
     let Some(items) = body.get("items").and_then(Value::as_array) else {
         return Ok(String::new());
@@ -379,15 +380,15 @@ fn shown_conversation(
     }))
 }
 
-// Items that a request names and does not hold.
+// Items that a request refers to by id.
 
 impl Service {
-    /// The body of a request with the stored items in place of the references to them: the AI SDK
-    /// sends earlier items by their ids alone. A reference to an item that is not stored here for
-    /// this client stays.
+    /// Returns the body of a request with references to stored items replaced by the items. The AI
+    /// SDK sends earlier items only by id. A reference to an item that is not stored for this
+    /// client is left unchanged.
     ///
     /// # Errors
-    /// 503 where the service has no memory to read the item.
+    /// 503 if the service has no memory to read the item.
     pub(super) async fn with_items(
         &self,
         body: Bytes,
@@ -416,7 +417,7 @@ impl Service {
         Ok(Value::Object(members).to_string().into())
     }
 
-    /// The item of a stored answer that has this id; `None` where this client has no such item.
+    /// Returns the stored item with this id, or `None` if this client has no such item.
     async fn item(
         &self,
         sessions: &Rc<Sessions>,
@@ -449,5 +450,5 @@ impl Service {
     }
 }
 
-/// The type of an item that is only named.
+/// The type of an item that only refers to another item.
 const REFERENCE: &str = "item_reference";

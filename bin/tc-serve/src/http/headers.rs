@@ -1,9 +1,9 @@
-//! What the headers of a request say of its client.
+//! What a request's headers reveal about its client.
 
 use api::Api;
 use hyper::HeaderMap;
 
-/// Whether a client wants server-sent events.
+/// Whether a client accepts server-sent events.
 pub(super) fn accepts_sse(headers: &HeaderMap) -> bool {
     let accept = headers
         .get("accept")
@@ -11,7 +11,7 @@ pub(super) fn accepts_sse(headers: &HeaderMap) -> bool {
     accept.is_some_and(|accept| accept.contains("text/event-stream"))
 }
 
-/// The headers that a provider of the client's own API may get.
+/// Returns the headers to forward to a provider of the client's own API.
 pub(super) fn forwarded(api: Api, headers: &HeaderMap) -> Vec<(String, String)> {
     let values = |name: &&'static str| {
         let values: Vec<&str> = headers
@@ -27,9 +27,9 @@ pub(super) fn forwarded(api: Api, headers: &HeaderMap) -> Vec<(String, String)> 
         .collect()
 }
 
-/// How the `user-agent` of clients begins that try again by themselves: Codex, Claude Code,
-/// opencode, and `llm-stream` or another `tc-serve`. Codex has several names (`codex_cli_rs`,
-/// `codex_exec`, `codex-tui`, `codex_vscode`): <https://github.com/openai/codex>,
+/// The `user-agent` prefixes of clients that retry by themselves: Codex, Claude Code, opencode, and
+/// `llm-stream` or another `tc-serve`. Codex has several names (`codex_cli_rs`, `codex_exec`,
+/// `codex-tui`, `codex_vscode`): <https://github.com/openai/codex>,
 /// `codex-rs/login/src/auth/default_client.rs`.
 const AGENTS: [&str; 5] = [
     "codex",
@@ -39,18 +39,18 @@ const AGENTS: [&str; 5] = [
     "toolpipe/",
 ];
 
-/// How the product begins that the AI SDK adds to the `user-agent` of its caller
+/// The prefix of the product that the AI SDK adds to its caller's `user-agent`
 /// (`@ai-sdk/provider-utils`, `withUserAgentSuffix`): `ai-sdk/provider-utils/4.0.40`, and
 /// `ai-sdk-provider-utils/5.0.81` since version 7.
 const AI_SDK: &str = "ai-sdk";
 
-/// What each header of the official SDKs of OpenAI and Anthropic begins with,
-/// `x-stainless-retry-count` among them.
+/// The prefix of the headers of the official OpenAI and Anthropic SDKs, such as
+/// `x-stainless-retry-count`.
 const SDK: &str = "x-stainless-";
 
-/// Whether a client with these headers sends a failed request again by itself. Two layers that do
-/// multiply: three attempts of a client, each of which is made three times, are nine requests to a
-/// provider that is overloaded already.
+/// Whether a client with these headers retries failed requests by itself. Retries in two layers
+/// multiply: three attempts by the client, each made three times here, are nine requests to a
+/// provider that is already overloaded.
 pub(super) fn client_retries(headers: &HeaderMap) -> bool {
     let agent = headers
         .get("user-agent")

@@ -1,4 +1,4 @@
-//! A request whose answer is kept, and what the service needs to answer it with its own tools.
+//! A request whose response is stored, and what the service needs to run its own tools for it.
 
 use super::service::Admitted;
 use crate::budget::Share;
@@ -10,31 +10,31 @@ use hyper::body::Bytes;
 use std::ffi::OsString;
 use std::rc::Rc;
 
-/// A request whose answer is kept.
+/// A request whose response is stored.
 pub(super) struct KeptRequest<'r> {
-    /// What is known of its head.
+    /// What is known from the request's head.
     pub admitted: &'r Admitted,
-    /// What the client speaks.
+    /// The protocol that the client speaks.
     pub front: AnyFront,
     /// The headers.
     pub headers: &'r HeaderMap,
-    /// What the body says.
+    /// The parsed body.
     pub inbound: InboundRequest,
     /// The bytes of the body.
     pub body: Bytes,
-    /// What the service keeps of it in memory.
+    /// The request's share of the memory budget.
     pub share: Share,
 }
 
-/// What the service needs to answer a request with its own tools.
+/// What the service needs to run its own tools for a request.
 pub(super) struct OwnTools {
     /// The tools.
     pub tools: Rc<ServiceTools>,
     /// The names of the client's tools.
     pub leave: Vec<String>,
-    /// The options with which `tool-exec` runs the calls of the last turn before the model is asked;
-    /// `None` where the last turn has no open calls.
+    /// The options with which `tool-exec` runs the calls of the last turn before the model is
+    /// asked; `None` if the last turn has no open calls.
     pub decides: Option<Vec<OsString>>,
-    /// Whether the response ends where a call waits for a person.
+    /// Whether the response ends, instead of waiting, when a call needs approval.
     pub ends_for_a_person: bool,
 }

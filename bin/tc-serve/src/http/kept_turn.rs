@@ -1,5 +1,6 @@
-//! A request whose answer is kept: its place in a session, and the response that is made there. Source
-//! of the members: OpenAI's <https://platform.openai.com/docs/api-reference/responses/create>.
+//! Handles a request whose response is stored: finds its place in a session, and produces the
+//! response there. Source of the members: OpenAI's
+//! <https://platform.openai.com/docs/api-reference/responses/create>.
 
 use super::body;
 use super::calls::verdict_options;
@@ -36,25 +37,26 @@ use std::sync::Arc;
 use store::SessionId;
 use trace::TraceContext;
 
-/// The client's answers to calls that wait.
+/// The client's answers to pending calls.
 struct PersonAnswers {
-    /// As options of `tool-exec`.
+    /// The answers as options of `tool-exec`.
     words: Vec<OsString>,
     /// The offsets of the calls.
     calls: Vec<u64>,
 }
 
-/// The header in which a client says what it wants to see of calls that the service runs.
+/// The header that selects what a client sees of calls that the service runs.
 const MODE: &str = "x-toolpipe-mode";
 
-/// The header in which a client says what becomes of its answer when a call waits for a person.
-/// `wait`: the answer waits for the person. `end`: the answer ends, and the client approves or refuses
-/// the call in its next request.
+/// The header that selects what happens when a call needs approval. `wait`: the response waits for
+/// a user. `end`: the response ends, and the client approves or denies the call in its next
+/// request.
 const PENDING: &str = "x-toolpipe-pending";
 
 impl Service {
-    /// The sessions, if the answer to this request is kept: one of OpenAI Responses unless the
-    /// client says no, one to a user interface, and any other whose client names a session.
+    /// Returns the sessions if the response to this request is stored: OpenAI Responses unless the
+    /// client opts out, responses to a user interface, and any response whose client names a
+    /// session.
     pub(super) fn keeps(
         &self,
         front: AnyFront,
@@ -63,13 +65,14 @@ impl Service {
     ) -> Option<Rc<Sessions>> {
         let sessions = self.sessions.as_ref()?;
         let is_kept = self.is_stored(front, headers, inbound)
-            // A mode that is unknown is refused where the answer begins.
+            // An unknown mode is rejected later, when the response begins.
             || self.tools_for(headers).map_or(true, |tools| tools.is_some());
         is_kept.then(|| Rc::clone(sessions))
     }
 
-    /// Whether the client wants that the answer is kept. Where the service runs tools, an answer is
-    /// written down that the client does not want kept, and removed after its end.
+    /// Whether the client asked us to store the response. If the service runs tools, a response
+    /// that the client does not want stored is still written to a session, which is removed when
+    /// the response ends.
     fn is_stored(&self, front: AnyFront, headers: &HeaderMap, inbound: &InboundRequest) -> bool {
         headers.contains_key(SESSION)
             || match front {
@@ -79,17 +82,17 @@ impl Service {
             }
     }
 
-    /// The hash of a client's key, by which its sessions are its own.
+    /// Returns the hash of a client's key, which identifies the client's sessions.
     pub(super) fn key_hash(&self, key: ClientKey) -> Option<String> {
         key.map(KeyHash::hex)
     }
 
-    /// Puts the history that a request refers to before its messages, for a request whose own answer
-    /// is not kept.
+    /// Prepends the history that a request refers to, for a request whose own response is not
+    /// stored.
     ///
     /// # Errors
-    /// 404 for a response or a conversation that is not kept here for this client, [`crate::budget::NoRoom`] where
-    /// `share` has none for it.
+    /// 404 for a response or a conversation that is not stored here for this client, and
+    /// [`crate::budget::NoRoom`] if `share` has no room for the history.
     pub(super) async fn recall(
         &self,
         admitted: &Admitted,
@@ -118,12 +121,12 @@ impl Service {
         Ok(())
     }
 
-    /// Answers a request whose answer is kept.
+    /// Answers a request whose response is stored.
     ///
     /// # Errors
-    /// 400 for a request that the service or its source does not take, 404 for a session that is not
-    /// the client's, 409 for one that is written now, 413 and 429 at the limits of sessions, and the
-    /// failure of the answer, if nothing of it was sent.
+    /// 400 for a request that the service or its source does not accept, 404 for a session that is
+    /// not the client's, 409 for one that is currently being written, 413 and 429 at the limits of
+    /// sessions, and the failure of the response if none of it was sent.
     pub(super) async fn kept_turn(
         self: &Rc<Self>,
         sessions: &Rc<Sessions>,
@@ -138,7 +141,8 @@ impl Service {
         let is_stream = asked.front.streams(&asked.inbound);
         let is_sse = accepts_sse(asked.headers);
         if asked.front.is_ui() {
-            // A call that somebody else has just answered runs before the answer goes on.
+            // If someone else has just answered a call, the call runs before the response
+            // continues.
             let place = asked.place(sessions, key.as_deref())?;
             let session = place.wanted.session().map(|id| sessions.live(id));
             let idle = session.filter(|session| session.running.borrow().is_none());
@@ -174,13 +178,13 @@ impl Service {
             (running, client)
         });
         let mut view = self.view(sessions, stored, form, is_sse, running);
-        // A client that loses the connection comes back by the id of the first event.
+        // A client that loses its connection uses the id of the first event to reconnect.
         view.begins_at_once = is_background && is_stream;
         self.respond_with(view, is_stream, exchange).await
     }
 
-    /// Begins the response to a request: what a replay needs is in the session before anybody is
-    /// asked.
+    /// Begins the response to a request. Everything a replay needs is written to the session before
+    /// the model is asked.
     ///
     /// # Errors
     /// As [`Service::kept_turn`], up to the first event.
@@ -198,7 +202,7 @@ impl Service {
         let owner = key.clone();
         let begun = self.begin_in(asked, place, key);
         if begun.is_err() && is_new {
-            // Nothing came of it. What cannot be removed now is an empty session.
+            // Nothing was produced. If the removal fails, an empty session remains.
             let _ = sessions.remove(session, owner.as_deref());
         }
         begun
@@ -228,7 +232,7 @@ impl Service {
         let front = asked.front;
         let client = client_trace(asked.headers);
         let tools = self.tools_for(asked.headers)?;
-        // A request without tools of the service decides no call.
+        // A request without tools of the service cannot answer calls.
         let waiting = tools.as_ref().map(|_| &pending[..]).unwrap_or_default();
         let answers = asked.answers(waiting, &self.client_name(asked.admitted.key))?;
         let ends_for_a_person = asked.ends_for_a_person()?;
@@ -258,7 +262,7 @@ impl Service {
         let mut running = RunningResponse::new(id, key, front.name(), pipe);
         running.is_background = background;
         running.trace = trace;
-        // The client may decide a call of the session in a later request.
+        // The client may answer a call of the session in a later request.
         running.is_temporary = is_new && !is_stored && !ends_for_a_person;
         running.idempotency = idempotency;
         running.body_hash = body_hash;
@@ -268,8 +272,8 @@ impl Service {
         Ok(self.make(running, writer, request, own))
     }
 
-    /// Starts the task that makes a response: of one turn, or, with tools that the service runs, of
-    /// as many as it takes.
+    /// Starts the task that produces a response: one turn, or with the service's own tools as many
+    /// turns as needed.
     pub(super) fn make(
         self: &Rc<Self>,
         running: RunningResponse,
@@ -306,10 +310,10 @@ impl Service {
         running
     }
 
-    /// The mode that a request wants, and the tools that the service runs for it.
+    /// Returns the tools that the service runs for a request, in the mode that the request selects.
     ///
     /// # Errors
-    /// 400 for a mode that is unknown.
+    /// 400 for an unknown mode.
     pub(super) fn tools_for(
         &self,
         headers: &HeaderMap,
@@ -328,7 +332,8 @@ impl Service {
         Ok((mode != ToolsMode::Pass).then(|| (Rc::clone(tools), mode)))
     }
 
-    /// What the answer says besides what the model writes: with `mode`, the service runs tools.
+    /// Returns what the response contains apart from the model's output. With `mode`, the service
+    /// runs tools.
     fn stored_options(
         &self,
         id: ResponseId,
@@ -364,7 +369,7 @@ impl Service {
         }
     }
 
-    /// The `response` event of a request.
+    /// Returns the `response` event of a request.
     fn response_line(
         &self,
         id: ResponseId,
@@ -399,8 +404,8 @@ impl Service {
     }
 }
 
-/// Parts the lines of what a client says. Messages beside its answers to calls are appended behind the
-/// results of the calls.
+/// Splits the lines of a client's input. If it answers calls, the other messages are appended after
+/// the results of the calls.
 fn parted(said: &[u8], has_answers: bool) -> (&[u8], &[u8]) {
     let end = said.iter().position(|byte| *byte == b'\n');
     match has_answers {
@@ -409,7 +414,7 @@ fn parted(said: &[u8], has_answers: bool) -> (&[u8], &[u8]) {
     }
 }
 
-/// Appends the lines with which a response begins, and keeps those for its next turn.
+/// Appends the lines that begin a response, and keeps the others for its next turn.
 fn write_down(
     session: &LiveSession,
     writer: &mut SessionWriter,
@@ -424,7 +429,7 @@ fn write_down(
 }
 
 impl OwnTools {
-    /// Offers the tools beside those of the client in its request.
+    /// Adds the service's tools to the client's tools in the request.
     fn offered(
         tools: Rc<ServiceTools>,
         inbound: &mut InboundRequest,
@@ -444,11 +449,11 @@ impl OwnTools {
 }
 
 impl KeptRequest<'_> {
-    /// What the source is asked for, with the history of the session, and what the client says from
-    /// its message `first` on, as lines of the session.
+    /// Returns the request to the source with the history of the session, and the client's messages
+    /// from `first` on as lines of the session.
     ///
     /// # Errors
-    /// Where the memory has no room for the history, which goes to the provider, too.
+    /// If the memory budget has no room for the history, which is also sent to the provider.
     fn request(
         self,
         first: usize,
@@ -484,25 +489,25 @@ impl KeptRequest<'_> {
         Ok((request, said))
     }
 
-    /// The text of a header.
+    /// Returns the text of a header.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// Whether the answer goes on when the client leaves. One to a user interface does: a page that
-    /// is loaded again comes back for it.
+    /// Whether the response continues when the client leaves. A response to a user interface does,
+    /// because a reloaded page reconnects to it.
     fn is_background(&self) -> bool {
         self.inbound.background() || self.front.is_ui()
     }
 
-    /// Whether the answer ends where a call waits for a person: the client says so, or answers such
-    /// a call.
+    /// Whether the response ends when a call needs approval: either the client says so, or the
+    /// client answers such a call.
     ///
     /// # Errors
-    /// 400 for a word that has no meaning.
+    /// 400 for an unknown value.
     fn ends_for_a_person(&self) -> Result<bool, Refusal> {
         match self.header(PENDING) {
-            // The client of a user interface gives its answers in its next request.
+            // A user interface sends its answers in its next request.
             None => Ok(!self.inbound.approvals.is_empty() || self.front.is_ui()),
             Some("wait") => Ok(false),
             Some("end") => Ok(true),
@@ -510,10 +515,10 @@ impl KeptRequest<'_> {
         }
     }
 
-    /// The client's answers to calls that wait, in the name of `by`.
+    /// Returns the client's answers to pending calls, given in the name of `by`.
     ///
     /// # Errors
-    /// 400 for an answer to a call that does not wait.
+    /// 400 for an answer to a call that is not pending.
     fn answers(&self, pending: &[PendingCall], by: &str) -> Result<PersonAnswers, Refusal> {
         let mut answers = PersonAnswers {
             words: Vec::new(),
@@ -523,7 +528,7 @@ impl KeptRequest<'_> {
             let call = pending.iter().find(|call| approval.is_of(&call.tool_id));
             let Some(call) = call else {
                 if self.front.is_ui() {
-                    // Somebody else has answered: the client sees it in the answer.
+                    // Someone else has already answered; the client sees that in the response.
                     continue;
                 }
                 let why = format!(
@@ -548,12 +553,12 @@ impl KeptRequest<'_> {
         Ok(answers)
     }
 
-    /// The hash of the body, in hexadecimal.
+    /// Returns the hash of the body in hexadecimal.
     pub(super) fn body_hash(&self) -> String {
         hex(&Sha256::digest(&self.body))
     }
 
-    /// The place that the request wants.
+    /// Returns the place that the request asks for.
     ///
     /// # Errors
     /// As [`referred`].
@@ -588,22 +593,23 @@ impl KeptRequest<'_> {
     }
 }
 
-/// Whether a client takes this segment of a path away, encoded or not. Source:
+/// Whether clients remove this path segment, encoded or not. Source:
 /// <https://url.spec.whatwg.org/#path-state>, "single-dot URL path segment".
 fn is_dots(segment: &str) -> bool {
     matches!(segment, "." | "..")
 }
 
-/// The session that a client names: by its id, or by a text of the client's own.
+/// Returns the session that a client names by its id, or by a name of the client's own.
 pub(super) fn session_of_name(sessions: &Sessions, name: &str, key: Option<&str>) -> SessionId {
     let own = SessionId::of(name).filter(|id| sessions.open(*id, key).is_ok());
     own.unwrap_or_else(|| id_of_name(key, "session", name))
 }
 
-/// The session that a request of OpenAI Responses refers to.
+/// Returns the session that an OpenAI Responses request refers to.
 ///
 /// # Errors
-/// 400 for a response and a conversation in one request, 404 for an id that no session of this service can have.
+/// 400 if the request names both a response and a conversation, and 404 for an id that no session
+/// of this service can have.
 fn referred(inbound: &InboundRequest) -> Result<Option<WantedSession>, Refusal> {
     match (inbound.previous_response_id(), inbound.conversation_id()) {
         (Some(_), Some(_)) => Err(member(
@@ -622,7 +628,7 @@ fn referred(inbound: &InboundRequest) -> Result<Option<WantedSession>, Refusal> 
     }
 }
 
-/// What the request names of this session.
+/// Returns how the request refers to this session.
 fn named(wanted: WantedSession) -> Named {
     match wanted {
         WantedSession::After(_) => Named::PreviousResponse,

@@ -1,4 +1,4 @@
-//! `GET /`: the page, or a line that says what this is.
+//! `GET /`: the page, or a line that describes the service.
 
 use super::response::{Content, ResponseBody, text, whole};
 use super::service::Service;
@@ -6,15 +6,16 @@ use hyper::body::Bytes;
 use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Response, StatusCode};
 
-/// What is at `/` where no answers are kept.
+/// The text at `/` if responses are not stored.
 const WITHOUT_SESSIONS: &str = "tc-serve: POST /v1/chat/completions, /v1/responses or \
     /v1/messages\nStart it with --sessions DIR for a page of sessions here.\n";
 
-/// What is there with `--no-page`.
+/// The text at `/` with `--no-page`.
 const WITHOUT_PAGE: &str = "tc-serve: POST /v1/chat/completions, /v1/responses or /v1/messages\n";
 
 impl Service {
-    /// The page. It holds nothing of any session: its script asks with the client's key.
+    /// Returns the page. It contains no session data; its script requests that with the client's
+    /// key.
     pub(super) fn root(&self, headers: &HeaderMap) -> Response<ResponseBody> {
         let Some(page) = &self.page else {
             let line = match self.sessions {

@@ -1,5 +1,5 @@
-//! Paths that are passed to the provider as they are: the requests of clients of a local server
-//! that do not ask for an answer.
+//! Paths that are forwarded to the provider unchanged: requests of a local server's clients that do
+//! not ask for a model's response.
 
 use super::body;
 use super::headers::forwarded;
@@ -17,9 +17,9 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use std::rc::Rc;
 use trace::TraceContext;
 
-/// Headers of the provider's answer that the client does not get: those of one connection (RFC
-/// 9110, 7.6.1), those of a body which is sent in another way, those by which browsers trust a
-/// server, and those that this service writes itself.
+/// Headers of the provider's response that are not forwarded to the client: connection-specific
+/// headers (RFC 9110, 7.6.1), headers about a body that is encoded differently here, security
+/// headers for browsers, and headers that this service writes itself.
 const KEPT_BACK: [&str; 21] = [
     "connection",
     "keep-alive",
@@ -45,7 +45,7 @@ const KEPT_BACK: [&str; 21] = [
 ];
 
 impl Service {
-    /// Passes a request to `path` of the provider, and its answer back.
+    /// Forwards a request to `path` of the provider, and the response to the client.
     pub(super) async fn pass(
         self: &Rc<Self>,
         request: Request<Incoming>,
@@ -114,9 +114,8 @@ impl Service {
     }
 }
 
-/// The headers of the client that the provider gets: those that describe the body, those that say
-/// which answers the client accepts, those that choose features, and those that name the client's
-/// span. No key is among them.
+/// Returns the client's headers to forward to the provider: those that describe the body, the
+/// accepted responses, feature selection and the client's span. No key is included.
 fn passed_headers(headers: &HeaderMap) -> Vec<(String, String)> {
     let named = |name: &str| {
         Some((
@@ -129,14 +128,14 @@ fn passed_headers(headers: &HeaderMap) -> Vec<(String, String)> {
         .filter_map(named)
         .collect();
     passed.extend(forwarded(Api::OpenaiChat, headers));
-    // No span of the service is between the client's and the provider's.
+    // The service adds no span between the client's and the provider's.
     let trace = client_trace(headers);
     let trace = trace.iter().flat_map(TraceContext::headers);
     passed.extend(trace.map(|(name, value)| (name.to_owned(), value)));
     passed
 }
 
-/// The headers of the provider that the client gets.
+/// Returns the provider's headers to forward to the client.
 fn answer_headers(head: &Head) -> HeaderMap {
     let of_connection = |name: &str| {
         let names = head

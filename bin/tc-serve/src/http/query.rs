@@ -4,43 +4,43 @@ use super::refusals::member;
 use super::response::Refusal;
 use hyper::Uri;
 
-/// How many members a page has, unless the client asks for another number.
+/// The default number of members on a page.
 const PAGE: usize = 20;
 
-/// How many members a page has at most.
+/// The largest number of members on a page.
 const LARGEST_PAGE: usize = 100;
 
-/// The pairs of a query, as they are typed.
+/// The query string, not decoded.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Query<'q>(pub &'q str);
 
 impl<'q> Query<'q> {
-    /// The query of this address.
+    /// Returns the query of this URI.
     pub(super) fn of(uri: &'q Uri) -> Query<'q> {
         Query(uri.query().unwrap_or_default())
     }
 
-    /// The values of this name, in order.
+    /// Returns the values with this name, in order.
     pub(super) fn all(self, name: &str) -> impl Iterator<Item = &'q str> {
         let pairs = self.0.split('&').filter_map(|pair| pair.split_once('='));
         pairs.filter_map(move |(known, value)| (known == name).then_some(value))
     }
 
-    /// The first value of this name.
+    /// Returns the first value with this name.
     pub(super) fn get(self, name: &str) -> Option<&'q str> {
         self.all(name).next()
     }
 
-    /// Whether the name is there, with or without a value.
+    /// Whether the name is present, with or without a value.
     pub(super) fn has(self, name: &str) -> bool {
         let mut pairs = self.0.split('&');
         pairs.any(|pair| pair.split('=').next() == Some(name))
     }
 
-    /// How many members a page of a list has: `limit`.
+    /// Returns the number of members on a page of a list: `limit`.
     ///
     /// # Errors
-    /// 400 for what is not a number from 1 to 100.
+    /// 400 for a value that is not a number from 1 to 100.
     pub(super) fn limit(self) -> Result<usize, Refusal> {
         match self.get("limit").map(str::parse) {
             None => Ok(PAGE),

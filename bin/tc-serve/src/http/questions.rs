@@ -1,8 +1,8 @@
-//! Requests beside those for answers: `/health`, `/ready`, `/metrics`, `/v1/models` and
+//! Requests other than those for responses: `/health`, `/ready`, `/metrics`, `/v1/models` and
 //! `/v1/messages/count_tokens`.
 //!
-//! Models have OpenAI's shape, or Anthropic's for a client that sends `anthropic-version`. Sources:
-//! <https://platform.openai.com/docs/api-reference/models>,
+//! Models have OpenAI's format, or Anthropic's for a client that sends `anthropic-version`.
+//! Sources: <https://platform.openai.com/docs/api-reference/models>,
 //! <https://docs.anthropic.com/en/api/models-list>,
 //! <https://docs.anthropic.com/en/api/messages-count-tokens>.
 
@@ -21,7 +21,8 @@ use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Request, Response, StatusCode};
 
 impl Service {
-    /// Whether the service takes requests for answers: 503 once a signal has begun its end.
+    /// Whether the service accepts requests for responses: 503 once a signal has started the
+    /// shutdown.
     pub(super) fn ready(&self) -> Response<ResponseBody> {
         let (status, line) = match self.ending.has_begun() {
             false => (StatusCode::OK, "ready\n"),
@@ -30,7 +31,7 @@ impl Service {
         text(status, line)
     }
 
-    /// The metrics.
+    /// Returns the metrics.
     pub(super) fn metrics(&self) -> Response<ResponseBody> {
         let followers = self.sessions.as_deref().map_or(0, Sessions::followers);
         let page = self.pipe.metrics.page(followers, !self.ending.has_begun());
@@ -42,10 +43,10 @@ impl Service {
         )
     }
 
-    /// Asks the provider. The word of a failure is `status`: `upstream_unreachable`,
-    /// `upstream_timeout`, `upstream_key_refused` or `upstream_failed`.
+    /// Checks the provider. On failure, `status` is `upstream_unreachable`, `upstream_timeout`,
+    /// `upstream_key_refused` or `upstream_failed`.
     pub(super) async fn health(&self) -> Response<ResponseBody> {
-        // A COMMAND is started for each request, and recorded answers are at hand.
+        // A COMMAND is started per request, and recordings are local, so neither is checked.
         let mut checked = Ok(());
         for upstream in self.source.upstreams() {
             checked = match checked {
@@ -70,7 +71,7 @@ impl Service {
 }
 
 impl Service {
-    /// The list of models, or one of them.
+    /// Returns the list of models, or one of them.
     pub(super) async fn models(
         &self,
         headers: &HeaderMap,
@@ -127,7 +128,8 @@ fn anthropic(model: &mut Object<'_>, known: &ListedModel) {
 }
 
 impl Service {
-    /// The tokens of a request of Anthropic's API: as the provider counts them, else an estimate.
+    /// Returns the token count of a request in Anthropic's API, from the provider if it counts,
+    /// else an estimate.
     pub(super) async fn count_tokens(
         &self,
         request: Request<Incoming>,

@@ -1,24 +1,24 @@
-//! Why a request about a session is refused.
+//! Refusals of requests about a session.
 
 use super::response::Refusal;
 use crate::sessions::{PlaceError, not_written};
 use store::StoreError;
 
-/// What a request names, so that a refusal can say what was not found.
+/// What a request refers to, so that a refusal can say what was not found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Named {
     /// A session.
     Session,
     /// A response.
     Response,
-    /// The response that the request goes on from.
+    /// The response that the request continues from.
     PreviousResponse,
     /// A conversation.
     Conversation,
 }
 
 impl Named {
-    /// The refusal of something that does not exist, or that belongs to another key.
+    /// Returns the refusal for something that does not exist or belongs to another key.
     pub(super) fn unknown(self) -> Refusal {
         let (what, code, member) = match self {
             Named::Session => ("session", "session_not_found", None),
@@ -38,7 +38,7 @@ impl Named {
         refusal
     }
 
-    /// The refusal of a request whose session or response cannot be read or written.
+    /// Returns the refusal for a session or response that cannot be read or written.
     pub(super) fn refuse(self, error: impl Into<PlaceError>) -> Refusal {
         match error.into() {
             PlaceError::Unknown => self.unknown(),
@@ -68,22 +68,22 @@ impl Named {
     }
 }
 
-/// The refusal of one follower too many.
+/// Returns the refusal for a key that has too many followers.
 pub(super) fn too_many_followers() -> Refusal {
     let message = "too many clients of this key follow sessions; close some, follow all \
         sessions with one GET /v1/sessions/events, or raise --max-followers";
     Refusal::full(429, "too_many_followers", message)
 }
 
-/// The refusal of a member, a parameter or a header of the request.
+/// Returns the refusal for an invalid member, parameter or header of the request.
 pub(super) fn member(name: &str, why: &str) -> Refusal {
     let mut refusal = Refusal::new(400, "invalid_request_error", format!("{name}: {why}"));
     refusal.failure.param = Some(name.into());
     refusal
 }
 
-/// The refusal of an answer to another call than the one that waits under this id. It does not name
-/// the right hash: who answers has to have seen the call.
+/// Returns the refusal for an answer whose hash does not match the pending call with this id. It
+/// does not reveal the right hash, since whoever answers must have seen the call.
 pub(super) fn other_call() -> Refusal {
     let message = "the pending call with this id has another hash; check it again in its session";
     Refusal::new(409, "hash_differs", message)

@@ -1,5 +1,5 @@
-//! A request that its client has sent before: by its `Idempotency-Key`, or as the SDKs send a request
-//! again.
+//! Detects a request that its client has sent before, by its `Idempotency-Key` or by the SDKs'
+//! retry header.
 
 use super::kept_request::KeptRequest;
 use super::refusals::Named;
@@ -10,28 +10,30 @@ use crate::sessions::{
 use std::rc::Rc;
 use store::{SessionId, StoreError};
 
-/// Whether a request was sent before, and what came of it.
+/// Whether a request was sent before, and the state of its response.
 pub(super) enum SentBefore {
-    /// Its answer is made now.
+    /// Its response is in progress.
     Running(Rc<RunningResponse>),
-    /// Its answer has ended.
+    /// Its response has ended.
     Ended(ResponseId),
-    /// It is new, and wants this place.
+    /// The request is new; this is the place it asks for.
     No(WantedPlace),
 }
 
-/// The header that has the same value in each attempt of one request (OpenAI's SDKs send it with
-/// `POST`).
+/// The header that has the same value in each attempt of one request. OpenAI's SDKs send it with
+/// `POST`.
 pub(super) const IDEMPOTENCY: &str = "idempotency-key";
 
-/// The header in which OpenAI's and Anthropic's SDKs count how often they have sent a request before.
+/// The header in which OpenAI's and Anthropic's SDKs count earlier attempts of a request.
 const RETRIES: &str = "x-stainless-retry-count";
 
-/// Finds what came of the same request, if the client has sent it before: with the same
-/// `Idempotency-Key`, or, while its answer is made, with the same body and a count of retries.
+/// Finds the response to an earlier attempt of the same request: one with the same
+/// `Idempotency-Key`, or, while the response is in progress, one with the same body and a retry
+/// count.
 ///
 /// # Errors
-/// 400 for a response and a conversation in one request, 409 for a key that came with another body.
+/// 400 if the request names both a response and a conversation, and 409 for a key that was used
+/// with another body.
 pub(super) fn sent_before(
     sessions: &Rc<Sessions>,
     asked: &KeptRequest<'_>,
@@ -69,8 +71,8 @@ pub(super) fn sent_before(
     {
         return Ok(SentBefore::Ended(id));
     }
-    // The id of a session that begins with such a request is made of the key, so that the next attempt
-    // finds the session.
+    // A session created by such a request gets an id derived from the key, so that the next attempt
+    // finds it.
     for tries in 0_u64.. {
         place.new = id_of_name(key, "idempotency", &format!("{tries} {name}"));
         match asked_as(place.new).look(sessions)? {
@@ -82,7 +84,7 @@ pub(super) fn sent_before(
     Ok(SentBefore::No(place))
 }
 
-/// A request with an `Idempotency-Key`, and a session that may have its answer.
+/// A request with an `Idempotency-Key`, and a session that may contain its response.
 struct Asked<'a> {
     session: SessionId,
     /// The hash of the client's key.
@@ -93,22 +95,23 @@ struct Asked<'a> {
     hash: &'a str,
 }
 
-/// What a session has of an answer.
+/// What a session contains for a request.
 enum Found {
     /// No session has this id.
     NoSession,
-    /// The session has no answer to the request.
+    /// The session contains no response to the request.
     NoAnswer,
-    /// The session has this answer.
+    /// The session contains this response.
     Answer(ResponseId),
 }
 
 impl Asked<'_> {
-    /// Looks for the answer in the session. An answer that its client has left, or that failed before
-    /// anything of it was sent, does not count: the client tries again to get one.
+    /// Looks for the response in the session. A response that its client has left, or that failed
+    /// before any of it was sent, is ignored, because the client is retrying to get one.
     ///
     /// # Errors
-    /// 409 for a key that came with another body, and while another process makes the answer.
+    /// 409 for a key that was used with another body, and while another process produces the
+    /// response.
     fn look(&self, sessions: &Rc<Sessions>) -> Result<Found, Refusal> {
         let opened = sessions.open(self.session, self.key);
         let known = opened.and_then(|_| sessions.outline(self.session));
@@ -120,7 +123,7 @@ impl Asked<'_> {
             .find(&outline)
             .is_some_and(|found| found.status.is_none())
         {
-            // The service that made it was killed, or is another process.
+            // The service that produced the response was killed, or is another process.
             let written = sessions.write(self.session, self.key);
             outline = written.map_err(|error| Named::Response.refuse(error))?.1;
         }

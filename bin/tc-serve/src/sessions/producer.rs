@@ -1,4 +1,5 @@
-//! One response while it is made: its events go into the session's file, whoever reads them there.
+//! Produces one response: its events are appended to the session's file, from which all clients
+//! read.
 
 use super::{LEFT, LiveSession, Outline, ResponseId, ResponseOutline, Sessions, line, status_of};
 use crate::budget::NoRoom;
@@ -19,40 +20,41 @@ use store::{Lease, Store, StoreError};
 use tokio::sync::Notify;
 use trace::TraceContext;
 
-/// One response while it is made.
+/// A response in progress.
 pub(crate) struct RunningResponse {
-    /// Its id.
+    /// The id of the response.
     pub id: ResponseId,
-    /// The hash of the key of the client that asked.
+    /// The hash of the client's key; `None` if no key is required.
     pub key: Option<String>,
-    /// The pipe that makes its lines.
+    /// The pipe that produces the response's lines.
     pipe: RefCell<Rc<Pipe>>,
-    /// The name of the front.
+    /// The name of the client's protocol.
     pub front: &'static str,
-    /// Whether it goes on when its clients leave.
+    /// Whether the response continues when its clients leave.
     pub is_background: bool,
-    /// Whether its session is removed once it has ended and nobody reads it.
+    /// Whether the session is removed once the response has ended and no client reads it.
     pub is_temporary: bool,
-    /// The `Idempotency-Key` of its request.
+    /// The `Idempotency-Key` of the request.
     pub idempotency: Option<String>,
-    /// The hash of its request's body.
+    /// The hash of the request's body.
     pub body_hash: String,
-    /// The span of the response, if it is traced.
+    /// The span of the response; `None` if it is not traced.
     pub trace: Option<TraceContext>,
-    /// How many clients wait for it.
+    /// How many clients wait for the response.
     clients: Cell<usize>,
-    /// Who cancelled it.
+    /// Who cancelled the response; `None` if no one has.
     cancelled: RefCell<Option<String>>,
-    /// Somebody has cancelled it, or it has ended.
+    /// Notified when the response is cancelled or has ended.
     changed: Notify,
     has_ended: Cell<bool>,
-    /// Why its lines could not be written.
+    /// Why the lines could not be written; `None` if there was no such failure.
     failure: RefCell<Option<FailedAnswer>>,
 }
 
 impl RunningResponse {
-    /// A response that begins: `id` of the client whose key has this hash, asked of `front` and made by
-    /// `pipe`. Clients that send their request again are known by `idempotency` and `body_hash`.
+    /// Creates the response `id` for the client whose key has this hash, requested in the protocol
+    /// `front` and produced by `pipe`. `idempotency` and `body_hash` identify repeated requests of
+    /// a client.
     pub(crate) fn new(
         id: ResponseId,
         key: Option<String>,
@@ -77,18 +79,18 @@ impl RunningResponse {
         }
     }
 
-    /// The pipe that makes its lines.
+    /// Returns the pipe that produces the response's lines.
     pub(crate) fn pipe(&self) -> Rc<Pipe> {
         Rc::clone(&self.pipe.borrow())
     }
 
-    /// Another turn begins, whose lines this pipe makes.
+    /// Sets the pipe that produces the lines of the next turn.
     pub(crate) fn set_pipe(&self, pipe: &Rc<Pipe>) {
         *self.pipe.borrow_mut() = Rc::clone(pipe);
     }
 
-    /// Cancels it; the first to do so is named in the session. A response that has ended stays as it
-    /// is.
+    /// Cancels the response. The session names the first one who cancels it. Does nothing if the
+    /// response has ended.
     pub(crate) fn cancel(&self, by: &str) {
         if !self.has_ended.get() {
             self.cancelled
@@ -98,22 +100,22 @@ impl RunningResponse {
         }
     }
 
-    /// Whether somebody has cancelled it.
+    /// Whether the response was cancelled.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancelled.borrow().is_some()
     }
 
-    /// Waits until somebody has cancelled it.
+    /// Waits until the response is cancelled.
     pub(crate) async fn cancelled(&self) {
         self.until(RunningResponse::is_cancelled).await;
     }
 
-    /// Waits until it has ended, and all of it is in the session.
+    /// Waits until the response has ended and is completely written to the session.
     pub(crate) async fn ended(&self) {
         self.until(|running| running.has_ended.get()).await;
     }
 
-    /// Why its lines could not be written, once it has ended so.
+    /// Returns why the lines could not be written, if the response ended for that reason.
     pub(crate) fn failure(&self) -> Option<FailedAnswer> {
         self.failure.borrow().clone()
     }
@@ -129,17 +131,17 @@ impl RunningResponse {
     }
 }
 
-/// A client that waits for a response. When the last one leaves, a response that is not in the
+/// A client that waits for a response. When the last client leaves, a response that is not in the
 /// background is cancelled.
 pub(crate) struct WaitingClient {
     sessions: Rc<Sessions>,
     running: Rc<RunningResponse>,
-    /// Whether the response is cancelled when this client leaves as the last.
+    /// Whether the response is cancelled if this client is the last to leave.
     cancels: bool,
 }
 
 impl WaitingClient {
-    /// One more client.
+    /// Adds a client to the response.
     pub(crate) fn new(sessions: &Rc<Sessions>, running: &Rc<RunningResponse>) -> WaitingClient {
         running.clients.set(running.clients.get() + 1);
         WaitingClient {
@@ -151,8 +153,9 @@ impl WaitingClient {
 }
 
 impl WaitingClient {
-    /// The client has all that it gets, though the response may go on: what a stream cannot take back
-    /// ends it as failed, and the whole answer may be complete.
+    /// Removes a client that has received all it will get, without cancelling the response. For
+    /// example, a stream that cannot retract what it sent ends as failed, while the stored response
+    /// may still complete.
     pub(crate) fn leave_served(mut self) {
         self.cancels = false;
     }
@@ -175,32 +178,33 @@ impl Drop for WaitingClient {
 }
 
 impl Sessions {
-    /// Removes a session that was only written for one answer, once nobody needs it.
+    /// Removes a session that was written for only one response, once no one needs it.
     fn clean_up(&self, running: &RunningResponse) {
         if running.is_temporary && running.has_ended.get() && running.clients.get() == 0 {
-            // Who answers a call of it meanwhile has it: then it stays.
+            // If someone is answering a call of the session, the removal fails and the session
+            // stays.
             let _ = self.remove(running.id.session, running.key.as_deref());
         }
     }
 }
 
-/// A session that a response is written to.
+/// Appends a response to a session.
 pub(crate) struct SessionWriter {
     sessions: Rc<Sessions>,
     /// The session.
     pub session: Rc<LiveSession>,
-    /// `None` while another process writes to the session for this one.
+    /// The session's lease; `None` while another process writes on behalf of this one.
     lease: Option<Lease>,
-    /// The offset of the end, as far as this writer knows.
+    /// The offset of the session's end, as far as this writer knows.
     pub end: u64,
 }
 
-/// How long the lease of a session is waited for before it is tried again: the system tells that a
-/// file is closed before it gives back the lock.
+/// How long to wait before trying again to take a lease. Needed because the system reports a file
+/// as closed before it releases the lock.
 const RETRY: Duration = Duration::from_millis(20);
 
 impl SessionWriter {
-    /// A writer that holds the lease of the session, which ends at `end`.
+    /// Creates a writer that holds the lease of the session, which ends at `end`.
     pub(crate) fn new(
         sessions: &Rc<Sessions>,
         session: &Rc<LiveSession>,
@@ -221,13 +225,13 @@ impl SessionWriter {
         Rc::clone(&self.sessions)
     }
 
-    /// Lets another process write to the session.
+    /// Releases the lease so that another process can write to the session.
     pub(crate) fn hand_over(&mut self) {
         self.lease = None;
         self.session.is_own.set(false);
     }
 
-    /// A writer without the lease, which another process has.
+    /// Creates a writer without the lease, which another process holds.
     pub(crate) fn waiting(sessions: &Rc<Sessions>, session: &Rc<LiveSession>) -> SessionWriter {
         SessionWriter {
             sessions: Rc::clone(sessions),
@@ -237,7 +241,7 @@ impl SessionWriter {
         }
     }
 
-    /// Takes the lease back once nobody else has it.
+    /// Takes the lease back once no one else holds it.
     ///
     /// # Errors
     /// As [`Store::lease`].
@@ -247,7 +251,8 @@ impl SessionWriter {
                 Ok((lease, end)) => {
                     let before = std::mem::replace(&mut self.end, end);
                     self.lease = Some(lease);
-                    // 0: the writer has only waited for the session so far, and never read its end.
+                    // 0 means that the writer has only waited for the session and never knew its
+                    // end.
                     if before > 0 && end > before {
                         let id = self.session.id;
                         self.sessions.count_appended(id, before..end);
@@ -261,7 +266,7 @@ impl SessionWriter {
         Ok(())
     }
 
-    /// What the session holds. Another thread reads what is new, if that is long.
+    /// Returns the outline of the session. A long unread part is read on another thread.
     ///
     /// # Errors
     /// As [`Sessions::outline`].
@@ -270,7 +275,8 @@ impl SessionWriter {
         self.outline_now()
     }
 
-    /// The same for who looks at each change of the session, so that little is new.
+    /// Does the same on this thread, for callers that check every change and so have little to
+    /// read.
     ///
     /// # Errors
     /// As [`Sessions::outline`].
@@ -294,7 +300,7 @@ impl SessionWriter {
         Ok(())
     }
 
-    /// Appends what a person has said meanwhile.
+    /// Appends the messages that users sent in the meantime.
     ///
     /// # Errors
     /// As [`SessionWriter::append`].
@@ -311,8 +317,8 @@ impl SessionWriter {
         self.append(&line(payload))
     }
 
-    /// Ends a response that a service which was killed, or had no room on its disk, has left without
-    /// its end. One whose answer is whole lacks that line alone.
+    /// Ends a response that was left unfinished by a service that was killed or ran out of disk
+    /// space. If its output is complete, only the end line is missing and appended.
     ///
     /// # Errors
     /// As [`SessionWriter::append`].
@@ -325,8 +331,8 @@ impl SessionWriter {
         }
     }
 
-    /// Ends a response that was cut when a service ended: what a client has seen of it cannot be
-    /// taken back, and nobody writes the rest.
+    /// Ends a response that was cut off when a service stopped. What a client has seen cannot be
+    /// retracted, and the rest will not be written.
     ///
     /// # Errors
     /// As [`SessionWriter::append`].
@@ -335,7 +341,7 @@ impl SessionWriter {
         self.end_response(id, ResponseStatus::Interrupted)
     }
 
-    /// Ends a turn that was cut when the service was stopped.
+    /// Ends a turn that was cut off when the service stopped.
     ///
     /// # Errors
     /// As [`SessionWriter::append`].
@@ -346,7 +352,7 @@ impl SessionWriter {
         )
     }
 
-    /// Appends an error that ends the answer.
+    /// Appends an error that ends the response.
     ///
     /// # Errors
     /// As [`SessionWriter::append`].
@@ -375,13 +381,13 @@ impl SessionWriter {
         Ok(())
     }
 
-    /// Lets others write to the session. What this returns is waited for until all that was appended
-    /// is on disk.
+    /// Releases the session for other writers. The returned future waits until all appended lines
+    /// are on disk.
     fn release(mut self) -> impl Future<Output = ()> + use<> {
         let file = self.lease.take().map(Lease::release);
         async {
             if let Some(Ok(file)) = file {
-                // A disk that fails now fails the next append, too.
+                // If the disk fails now, the next append reports it.
                 let _ = tokio::task::spawn_blocking(move || file.sync_data()).await;
             }
         }
@@ -394,7 +400,7 @@ impl Drop for SessionWriter {
     }
 }
 
-/// The code of the error in a response that was cut when a service ended.
+/// The error code of a response that was cut off when a service stopped.
 pub(crate) const INTERRUPTED: &str = "interrupted";
 
 fn stream_end(finish_reason: FinishReason) -> StreamEnd<'static> {
@@ -404,21 +410,21 @@ fn stream_end(finish_reason: FinishReason) -> StreamEnd<'static> {
     }
 }
 
-/// How the making of a response ended.
+/// How producing a response ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Made {
-    /// It is made.
+    /// The response is complete.
     Whole,
-    /// It has failed, and the session says why.
+    /// The response failed, and the session contains the error.
     Failed,
-    /// It has failed by a bug, of which the session has nothing yet.
+    /// The response failed because of a bug, which is not in the session yet.
     Panicked,
-    /// The service ends, and goes on with it when it begins again.
+    /// The service is stopping, and resumes the response after a restart.
     Left,
 }
 
-/// Makes a response by `make`, until it has ended, somebody cancels it, or the session cannot be
-/// written; then ends it in the session.
+/// Runs `make` until the response has ended, is cancelled, or its session cannot be written. Then
+/// writes the end of the response to the session.
 pub(crate) async fn produce(
     running: Rc<RunningResponse>,
     mut writer: SessionWriter,
@@ -453,7 +459,7 @@ pub(crate) async fn produce(
         *running.failure.borrow_mut() = Some(not_written(&error));
     }
     let session = Rc::clone(&writer.session);
-    // A client that has seen the end goes on at once, and finds a session that nobody writes.
+    // A client that has seen the end may continue at once, and must find the session free to write.
     let on_disk = writer.release();
     session.running.take();
     running.has_ended.set(true);
@@ -489,7 +495,7 @@ async fn end(
             .last()
             .is_none_or(|last| last.is_open || last.reason != Some(FinishReason::Cancelled))
         {
-            // The turn may have ended before its calls: the answer has not.
+            // The turn may have ended before its calls did, so the response is still open.
             writer.event(&end.into())?;
         }
     } else if made == Made::Left {
@@ -499,7 +505,7 @@ async fn end(
         _ if running.is_cancelled() => ResponseStatus::Cancelled,
         Made::Failed | Made::Panicked => ResponseStatus::Failed,
         Made::Whole | Made::Left => match running.pipe().reason() {
-            // The service was killed behind the last turn, or only calls were decided.
+            // The service was killed after the last turn, or the request only answered calls.
             None => match writer
                 .outline()
                 .await?
@@ -516,7 +522,7 @@ async fn end(
     writer.take_in()
 }
 
-/// Makes a response of what `work` pushes into its pipe.
+/// Produces a response from what `work` pushes into its pipe.
 ///
 /// # Errors
 /// As [`SessionWriter::append`].
@@ -533,7 +539,7 @@ pub(crate) async fn one_turn(
         if is_done {
             return Ok(Made::Whole);
         }
-        // The source may never have to wait.
+        // Yield, since the source may never have to wait.
         tokio::task::yield_now().await;
     }
 }
@@ -550,7 +556,8 @@ fn cancelled<'a>(id: &'a str, by: &'a str) -> Cancel<'a> {
     }
 }
 
-/// The failure of an answer whose session cannot be written, or finds no room in memory.
+/// Returns the failure of a response whose session cannot be written, or does not fit the memory
+/// budget.
 pub(crate) fn not_written(error: &StoreError) -> FailedAnswer {
     if let StoreError::Io(error) = error
         && let Some(no_room) = error
