@@ -1,5 +1,5 @@
-//! The sessions of a client's key: a list of them, one of them, and the lines of one or of all as
-//! they are written.
+//! The sessions of a client's key: their list, a single session, and the lines of one or all
+//! sessions as they are written.
 
 mod all;
 mod durable;
@@ -19,14 +19,14 @@ use hyper::Response;
 use std::rc::Rc;
 use store::SessionId;
 
-/// The media type of lines.
+/// The media type of event lines.
 const LINES: &str = "application/x-ndjson; charset=utf-8";
 
 impl Service {
-    /// The sessions.
+    /// Returns the sessions.
     ///
     /// # Errors
-    /// 404 where the service keeps none.
+    /// 404 if the service stores none.
     pub(super) fn all_sessions(&self) -> Result<&Rc<Sessions>, Refusal> {
         self.sessions.as_ref().ok_or_else(|| {
             let message = "this service keeps no sessions; start it with --sessions DIR";
@@ -34,10 +34,10 @@ impl Service {
         })
     }
 
-    /// The session whose path this is.
+    /// Returns the session that the path names.
     ///
     /// # Errors
-    /// 404 for one that the client's key does not have, whether another key has it or not.
+    /// 404 if the client's key does not have it, whether or not another key does.
     pub(super) fn session(
         &self,
         path: &str,
@@ -69,7 +69,7 @@ impl Service {
     }
 }
 
-/// The refusal of a request about a session that cannot be read or written.
+/// Returns the refusal for a session that cannot be read or written.
 fn refused(error: impl Into<PlaceError>) -> Refusal {
     Named::Session.refuse(error)
 }

@@ -1,4 +1,4 @@
-//! A stored answer: what its session holds of it, and how a client sees it.
+//! A stored response: what its session contains of it, and how a client receives it.
 
 use super::refusals::Named;
 use super::response::{Answering, Refusal, RequestRecord, ResponseBody, respond};
@@ -21,14 +21,15 @@ use std::rc::Rc;
 use store::{SessionId, Store};
 use trace::TraceContext;
 
-/// The header that names a session: in a request any text of the client's, in a response the id.
+/// The header that names a session: in a request any name that the client chooses, in a response
+/// the session's id.
 pub(super) const SESSION: &str = "x-session-id";
 
 impl Service {
-    /// The response that shows a view, once its status is known.
+    /// Returns the HTTP response that shows a view, once its status is known.
     ///
     /// # Errors
-    /// Why the answer failed, if nothing of it was sent.
+    /// Why the response failed, if none of it was sent.
     pub(super) async fn respond_with(
         &self,
         view: AnswerView,
@@ -66,10 +67,10 @@ impl Service {
         Ok(with_session(response, id))
     }
 
-    /// The encoder of a stored answer.
+    /// Returns the encoder of a stored response.
     ///
     /// # Errors
-    /// 404 for an answer to a user interface, and for one as events.
+    /// 404 for a response to a user interface, and for one in the form of events.
     pub(super) fn encoder(
         &self,
         stored: &StoredResponse,
@@ -81,7 +82,7 @@ impl Service {
         Ok(Encoder::new(front, form, stored.options.clone()))
     }
 
-    /// A stored answer as a client sees it, made of the lines of its session.
+    /// Returns the view of a stored response, which is computed from the lines of its session.
     pub(super) fn view(
         &self,
         sessions: &Rc<Sessions>,
@@ -112,7 +113,7 @@ impl Service {
         let pipe = Rc::new(pipe);
         let session = sessions.live(stored.id.session);
         let source = running.as_ref().map(|(running, _)| Rc::clone(running));
-        // The client of a user interface has the calls of the message that it goes on with.
+        // A user interface's client already has the calls of the message that it continues.
         let (from, calls) = match stored.front {
             AnyFront::Ui(_) => (stored.ui.from.unwrap_or(stored.id.offset), Vec::new()),
             AnyFront::Api(_) | AnyFront::Events => (stored.id.offset, stored.calls),
@@ -136,7 +137,7 @@ impl Service {
         }
     }
 
-    /// What makes one answer of the turns of a response.
+    /// Returns the value that joins the turns of a response, or `None` if there is nothing to join.
     pub(super) fn turns(&self, stored: &StoredResponse) -> Option<Turns> {
         let names = stored.tools.iter().map(String::as_str);
         let mode = match stored.mode {
@@ -150,81 +151,81 @@ impl Service {
     }
 }
 
-/// A stored answer on its way to a client.
+/// A stored response that is being sent to a client.
 pub(super) struct AnswerView {
-    /// Makes the bytes.
+    /// Produces the bytes.
     pub answering: Box<Answering>,
-    /// Their media type.
+    /// The media type of the bytes.
     pub kind: &'static str,
-    /// What the client speaks.
+    /// The protocol that the client speaks.
     pub front: AnyFront,
-    /// The response.
+    /// The id of the response.
     pub id: ResponseId,
-    /// The response, if it is made now.
+    /// The response, if it is in progress.
     pub source: Option<Rc<RunningResponse>>,
-    /// Whether the status is 200 in any case: what fails then shows in the stream.
+    /// Whether the status is always 200, so that failures are reported in the stream.
     pub begins_at_once: bool,
 }
 
-/// How a stored answer is written.
+/// How to write a stored response.
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredOptions {
-    /// What the answer says besides what the model writes.
+    /// What the response contains apart from the model's output.
     #[serde(flatten)]
     pub options: AnswerOptions,
     /// What the client sees of calls that the service runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// The offsets of the calls of earlier responses that this one goes on with.
+    /// The offsets of the calls of earlier responses that this one continues.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<u64>,
-    /// What the stream of a user interface says.
+    /// The options for the stream of a user interface, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ui: Option<StoredUi>,
 }
 
-/// How the stream of a user interface is written.
+/// How to write the stream of a user interface.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct StoredUi {
-    /// What it says besides the events.
+    /// What the stream contains apart from the events.
     #[serde(flatten)]
     pub options: UiOptions,
-    /// The offset of its first line: the end of the response that it continues, since people may have
-    /// answered calls of that response meanwhile.
+    /// The offset of the stream's first line. It is the end of the response that this one
+    /// continues, since users may have answered calls of that response in the meantime.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
-    /// The offset of the response that began its message.
+    /// The offset of the response that began the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begins: Option<u64>,
 }
 
-/// What a session holds of a response before its events.
+/// What a session contains of a response before its events.
 pub(super) struct StoredResponse {
-    /// Which one.
+    /// The id of the response.
     pub id: ResponseId,
-    /// What its client speaks.
+    /// The protocol that the client speaks.
     pub front: AnyFront,
-    /// How its answer is written.
+    /// How the response is written.
     pub options: AnswerOptions,
     /// The tools that the client's request names.
     pub tools: Vec<String>,
-    /// What the client sees of calls that the service runs; `None` where it runs none.
+    /// What the client sees of calls that the service runs; `None` if it runs none.
     pub mode: Option<ToolsMode>,
-    /// The offsets of the calls of earlier responses that this one goes on with.
+    /// The offsets of the calls of earlier responses that this one continues.
     pub calls: Vec<u64>,
-    /// The span that the client has named.
+    /// The span that the client named.
     pub client: Option<TraceContext>,
     /// How the stream of a user interface is written.
     pub ui: StoredUi,
-    /// What the client asked for, without its messages.
+    /// The client's request without its messages.
     pub request: Option<InboundRequest>,
 }
 
 impl StoredResponse {
-    /// Reads the `response` and the `request` line of `id`.
+    /// Reads the `response` and `request` lines of the response `id`.
     ///
     /// # Errors
-    /// 404 where the session has no such line.
+    /// 404 if the session has no such line.
     pub(super) fn read(sessions: &Sessions, id: ResponseId) -> Result<StoredResponse, Refusal> {
         let mut lines = Vec::new();
         while lines.iter().filter(|byte| **byte == b'\n').count() < 2 {
@@ -273,7 +274,7 @@ impl StoredResponse {
     }
 }
 
-/// The id of a session as a conversation.
+/// Returns the conversation id of a session.
 pub(super) fn conversation_id(session: SessionId) -> String {
     format!("conv_{session}")
 }
@@ -283,7 +284,7 @@ fn session_header(id: ResponseId) -> Option<(HeaderName, HeaderValue)> {
     Some((HeaderName::from_static(SESSION), value))
 }
 
-/// The response with the id of its session.
+/// Adds the session's id to the response.
 pub(super) fn with_session(
     mut response: Response<ResponseBody>,
     id: ResponseId,

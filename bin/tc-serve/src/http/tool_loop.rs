@@ -1,5 +1,5 @@
-//! A request that the service answers with tools of its own: the model is asked, its calls run, and
-//! it is asked again with their results, until it answers without a call of the service's.
+//! Answers a request with the service's own tools: asks the model, runs its calls, and asks again
+//! with their results, until the model answers without a call of the service's tools.
 
 use super::kept_request::OwnTools;
 use super::refusals::Named;
@@ -24,22 +24,22 @@ use trace::TraceContext;
 
 /// A loop over the turns of one response.
 pub(super) struct ToolLoop {
-    /// Asks the model.
+    /// Sends requests to the model.
     pub service: Rc<Service>,
     /// Runs the calls.
     pub tools: Rc<ServiceTools>,
     /// The request of every turn, without its conversation.
     pub request: TurnRequest,
-    /// The names of the client's own tools: their calls are the client's.
+    /// The names of the client's own tools, whose calls the client runs.
     pub leave: Vec<String>,
-    /// Whether the response goes on when the service begins again.
+    /// Whether the response resumes when the service restarts.
     pub is_background: bool,
-    /// Whether the response ends where only calls are left that wait for a person: the client answers
+    /// Whether the response ends when only calls that need approval are left. The client answers
     /// them in its next request.
     pub ends_for_a_person: bool,
 }
 
-/// What the request of every turn has.
+/// What the requests of all turns share.
 #[derive(Clone, Debug)]
 pub(super) struct TurnRequest {
     /// The client's key.

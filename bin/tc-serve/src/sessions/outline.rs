@@ -1,5 +1,5 @@
-//! What a session holds, as far as the service has to know: who began it, its responses, and the
-//! calls that wait for a person.
+//! The facts of a session that the service needs: who created it, its responses, and the calls that
+//! wait for approval.
 
 use super::lines;
 use api::{Conversation, LogReader, Message, MessagePart, response_items};
@@ -14,22 +14,22 @@ use std::ops::Range;
 use std::slice;
 use store::SessionId;
 
-/// Who cancels a response whose last client has left.
+/// The name under which a response is cancelled when its last client leaves.
 pub(crate) const LEFT: &str = "disconnect";
 
-/// The id of a response: the session that holds it, and the offset of its `response` line there. So
-/// an id finds its file, and its place in it, without an index.
+/// The id of a response: its session, and the offset of its `response` line. The id locates the
+/// response without an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ResponseId {
     /// The session.
     pub session: SessionId,
-    /// The offset of its `response` line.
+    /// The offset of the `response` line.
     pub offset: u64,
 }
 
 impl ResponseId {
-    /// The id that `text` is, with or without what a front puts before it (`resp_`, `chatcmpl-`,
-    /// `msg_`).
+    /// Parses an id with or without a protocol's prefix (`resp_`, `chatcmpl-`, `msg_`). Returns
+    /// `None` if `text` is not an id.
     pub(crate) fn of(text: &str) -> Option<ResponseId> {
         let bare = text.rsplit(['_', '-']).next()?;
         let (session, offset) = bare.split_at_checked(32)?;
@@ -37,7 +37,7 @@ impl ResponseId {
             session: SessionId::of(session)?,
             offset: u64::from_str_radix(offset, 16).ok()?,
         };
-        // One id has one form: no sign, no zero before it, no capital letter.
+        // Each id has exactly one spelling: no sign, no leading zero, no capital letter.
         (id.to_string() == bare).then_some(id)
     }
 }
@@ -51,11 +51,11 @@ impl fmt::Display for ResponseId {
 /// The first line of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SessionHead {
-    /// The hash of the key of the client that began it; `None` where no key was asked for.
+    /// The hash of the key of the client that created the session; `None` if no key was required.
     pub key: Option<String>,
-    /// When it began, in milliseconds since 1970.
+    /// The time of creation, in milliseconds since 1970.
     pub created: u64,
-    /// The session and the offset that it continues, as JSON.
+    /// The session and the offset that this session was forked from, as JSON.
     pub fork: Option<String>,
     /// A conversation's metadata, as JSON.
     pub metadata: Option<String>,
@@ -73,12 +73,13 @@ impl SessionHead {
         }
     }
 
-    /// Whether this is the head of the file whose first line is `other`.
+    /// Whether `other` is the first line of the same file.
     pub(super) fn is_of_file(&self, other: &SessionHead) -> bool {
         (self.created, &self.key) == (other.created, &other.key)
     }
 
-    /// Whether the client whose key has this hash began it. Takes the same time for any hash.
+    /// Whether the client whose key has this hash created the session. Takes the same time for any
+    /// hash.
     pub(crate) fn is_of(&self, key: Option<&str>) -> bool {
         let known = self.key.as_deref().unwrap_or_default().as_bytes();
         let asked = key.unwrap_or_default().as_bytes();
@@ -87,7 +88,8 @@ impl SessionHead {
     }
 }
 
-/// The head of the session that these bytes begin; `None` where they do not begin one.
+/// Parses the head of the session that starts with these bytes. Returns `None` if they do not start
+/// a session.
 pub(crate) fn head(bytes: &[u8]) -> Option<SessionHead> {
     let mut head = None;
     lines::first(bytes, |event| {
@@ -99,35 +101,35 @@ pub(crate) fn head(bytes: &[u8]) -> Option<SessionHead> {
 /// A response of a session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ResponseOutline {
-    /// Its id, without what a front puts before it.
+    /// The id, without a protocol's prefix.
     pub id: String,
-    /// The offset of its `response` line.
+    /// The offset of the `response` line.
     pub offset: u64,
-    /// The offset behind its `response_end` line; 0 while it goes on.
+    /// The offset after the `response_end` line; 0 while the response is in progress.
     pub end: u64,
-    /// How it ended; `None` while it goes on.
+    /// How the response ended; `None` while it is in progress.
     pub status: Option<ResponseStatus>,
-    /// Whether it goes on when its client leaves.
+    /// Whether the response continues when its client leaves.
     pub is_background: bool,
-    /// The front that it answers.
+    /// The name of the client's protocol.
     pub front: String,
     /// The `Idempotency-Key` of its request.
     pub idempotency: Option<String>,
     /// The hash of its request's body.
     pub body_hash: Option<String>,
-    /// When it began, in milliseconds since 1970.
+    /// The start time, in milliseconds since 1970.
     pub timestamp: u64,
-    /// The id of the chat's message that the response writes to.
+    /// The id of the chat message that the response writes to.
     pub message: Option<String>,
-    /// Who cancelled it first.
+    /// Who cancelled the response first.
     pub cancelled_by: Option<String>,
-    /// Whether a stream of it is open.
+    /// Whether one of its streams is open.
     pub is_open: bool,
-    /// How its last stream ended.
+    /// Why its last stream ended.
     pub reason: Option<FinishReason>,
-    /// How many turns of it have begun.
+    /// How many of its turns have begun.
     pub turns: u32,
-    /// Whether it has anything that a client may have seen, or a call that may have run.
+    /// Whether it has output that a client may have seen, or a call that may have run.
     pub has_content: bool,
 }
 
@@ -140,12 +142,12 @@ impl ResponseOutline {
         }
     }
 
-    /// Whether it was cancelled because its client had left.
+    /// Whether the response was cancelled because its client left.
     pub(crate) fn was_left(&self) -> bool {
         self.cancelled_by.as_deref() == Some(LEFT)
     }
 
-    /// Whether it failed, or was cut, before there was anything of an answer.
+    /// Whether the response failed, or was cut off, before it had any output.
     pub(crate) fn has_failed_first(&self) -> bool {
         let failed = [ResponseStatus::Failed, ResponseStatus::Interrupted].map(Some);
         failed.contains(&self.status) && !self.has_content
@@ -191,7 +193,7 @@ impl ItemsPart {
     }
 }
 
-/// A call that runs.
+/// A running call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StartedCall {
     /// Its id.
@@ -202,7 +204,7 @@ pub(crate) struct StartedCall {
 }
 
 impl StartedCall {
-    /// The line that cancels it.
+    /// Returns the line that cancels the call.
     pub(crate) fn retract(&self) -> Vec<u8> {
         let retract = Retract {
             tool_id: Some((&self.tool_id).into()),
@@ -224,41 +226,41 @@ pub(crate) struct PendingCall {
     pub tool_id: String,
     /// The tool's name.
     pub tool_name: String,
-    /// The hash by which an answer names it.
+    /// The hash by which an answer refers to the call.
     pub hash: String,
-    /// The line of its `tool_result` event.
+    /// The line of the call's `tool_result` event.
     pub line: String,
-    /// The offset of its `tool_call` event.
+    /// The offset of the call's `tool_call` event.
     pub offset: Option<u64>,
 }
 
-/// What a session holds. Lines are pushed in order.
+/// The facts of a session. Its lines are added in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outline {
     /// The first line, with the metadata of the last `session` line.
     pub head: SessionHead,
-    /// The first line of the first message of a user.
+    /// The first line of the first user message.
     pub title: Option<String>,
     /// The responses in order.
     pub responses: Vec<ResponseOutline>,
-    /// The calls that wait.
+    /// The calls that wait for approval.
     pub pending: Vec<PendingCall>,
-    /// The calls that have no result, by their ids, and the offset of each `tool_call` event.
+    /// The calls without a result: each id, and the offset of its `tool_call` event.
     called: Vec<(String, u64)>,
-    /// The calls that have started, and have no result.
+    /// The calls that have started but have no result.
     pub started: Vec<StartedCall>,
-    /// The answers of persons to calls that have not waited again since: the id and the hash of
+    /// The users' answers to calls that have not become pending again since: the id and the hash of
     /// each call, and the `approval` event.
     pub answered: Vec<(String, String, String)>,
-    /// Whether a result since the last message of the model is the final answer.
+    /// Whether a result since the model's last message is the final answer.
     pub is_final: bool,
-    /// The ids of items and responses that were deleted.
+    /// The ids of deleted items and responses.
     pub deleted: Vec<String>,
-    /// The offset behind the last line.
+    /// The offset after the last line.
     pub end: u64,
     /// The messages, and which calls have run.
     talk: LogReader,
-    /// Whether the messages are not kept.
+    /// Whether messages are discarded.
     is_brief: bool,
     /// The offset in the session of each message of `talk`.
     messages: Vec<u64>,
@@ -276,23 +278,23 @@ impl Outline {
         }
     }
 
-    /// The conversation, without the messages that held for one response alone. It shares its
-    /// messages with the outline, so it costs little however long they are.
+    /// Returns the conversation without messages that applied to a single response. It shares its
+    /// messages with the outline, so it is cheap even if they are long.
     pub(crate) fn conversation(&self) -> Conversation {
         self.talk.lasting()
     }
 
-    /// How many bytes the messages take, about, and so a request that is made of them.
+    /// Returns the approximate size in bytes of the messages, and so of a request built from them.
     pub(crate) fn conversation_size(&self) -> usize {
         self.talk.kept()
     }
 
-    /// The conversation as the open response has it.
+    /// Returns the conversation as seen by the open response.
     pub(crate) fn open_conversation(&self) -> Conversation {
         self.talk.conversation()
     }
 
-    /// The bytes that are kept, about.
+    /// Returns the approximate number of bytes held in memory.
     pub(super) fn kept(&self) -> usize {
         let [answered, pending] = [
             self.answered
@@ -306,8 +308,8 @@ impl Outline {
         self.talk.kept() + answered + pending + rest + size_of::<Outline>()
     }
 
-    /// The conversation as far as the session had it at the offset `end`, behind the end of a
-    /// response, without what was deleted since.
+    /// Returns the conversation as of the offset `end`, which follows the end of a response,
+    /// without messages deleted since.
     pub(crate) fn conversation_before(&self, end: u64) -> Conversation {
         let mut talk = self.conversation();
         let count = self.messages.partition_point(|offset| *offset < end);
@@ -339,7 +341,7 @@ impl Outline {
             Kind::Message | Kind::StreamStart | Kind::ToolUse | Kind::ToolResult | Kind::Response
         );
         if is_of_talk && !self.is_brief {
-            // A message that cannot be read is left out, as `api::Conversation` does.
+            // Unreadable messages are skipped, as `api::Conversation` does.
             let _ = self.talk.push(&event.raw());
             let count = self.talk.messages().len();
             if count > self.messages.len() {
@@ -407,18 +409,18 @@ impl Outline {
         }
     }
 
-    /// The parts of the conversation's list of items, in order.
+    /// Returns the parts of the conversation's list of items, in order.
     pub(crate) fn parts(&self) -> &[ItemsPart] {
         &self.parts
     }
 
-    /// The messages before the offset `end`.
+    /// Returns the messages before the offset `end`.
     pub(crate) fn messages_before(&self, end: u64) -> &[Message] {
         let count = self.messages.partition_point(|offset| *offset < end);
         &self.talk.messages()[..count]
     }
 
-    /// Begins a part of the list of items at the offset `at`.
+    /// Starts a part of the list of items at the offset `at`.
     fn begin_part(&mut self, at: u64, part: ItemsPart) {
         if self
             .parts
@@ -432,7 +434,7 @@ impl Outline {
         self.parts.push(part);
     }
 
-    /// Counts the last message of `talk` in the list of items.
+    /// Adds the last message of `talk` to the list of items.
     fn list_message(&mut self, place: &Range<u64>) {
         if self.parts.is_empty() {
             self.parts.push(ItemsPart::new(0, 0, false));
@@ -481,7 +483,7 @@ impl Outline {
             .collect()
     }
 
-    /// Takes a message out of the conversation, or a part of it.
+    /// Removes a message, or a part of it, from the conversation.
     pub(super) fn hide(&mut self, offset: u64, part: Option<&str>) {
         let Ok(at) = self.messages.binary_search(&offset) else {
             return;
@@ -517,8 +519,8 @@ impl Outline {
         if result.status != Status::Pending.name() {
             self.called.retain(|(called, _)| *called != id);
         } else {
-            // A provider may give its ids again, and a call that was cut waits again: an earlier
-            // answer is not one to this question.
+            // Providers may reuse ids, and a call that was cut off becomes pending again. An
+            // earlier answer does not apply to the new question.
             self.answered.retain(|(answered, ..)| *answered != id);
             let text = |text: Option<Text<'_>>| text.map(|text| text.str().into_owned());
             self.pending.push(PendingCall {
@@ -540,14 +542,14 @@ impl Outline {
         })
     }
 
-    /// The response that goes on, if one does.
+    /// Returns the response in progress, if there is one.
     pub(crate) fn active(&self) -> Option<&ResponseOutline> {
         self.responses
             .last()
             .filter(|response| response.status.is_none())
     }
 
-    /// The response of this id, unless it was deleted.
+    /// Returns the response with this id, or `None` if it does not exist or was deleted.
     pub(crate) fn response(&self, id: &str) -> Option<&ResponseOutline> {
         let found = self.responses.iter().find(|response| response.id == id)?;
         (!self.deleted.iter().any(|deleted| deleted == id)).then_some(found)
@@ -564,7 +566,7 @@ fn is_piece(line: &[u8]) -> bool {
     PIECES.iter().any(|piece| line.starts_with(piece))
 }
 
-/// How much of a message is the title of its session, in bytes.
+/// The maximum length of a session's title in bytes.
 const TITLE: usize = 200;
 
 /// The first line of what a message says.
@@ -579,7 +581,7 @@ fn title(message: &payload::Message<'_>) -> String {
     event::cut(line.unwrap_or_default(), TITLE).to_owned()
 }
 
-/// The parts of a message that can be deleted, besides its calls.
+/// The parts of a message that can be deleted, in addition to its calls.
 const CONTENT: &str = "content";
 const REASONING: &str = "reasoning";
 
@@ -604,7 +606,7 @@ fn response(event: &Event<'_>, offset: u64) -> ResponseOutline {
     }
 }
 
-/// How a response ended whose last stream ended for this reason.
+/// Returns the status of a response whose last stream ended for this reason.
 pub(crate) fn status_of(reason: Option<FinishReason>) -> ResponseStatus {
     match reason {
         Some(FinishReason::Stop | FinishReason::ToolCalls) => ResponseStatus::Completed,

@@ -1,6 +1,6 @@
-//! The outlines of sessions that were read before. A session only grows, so a request reads what was
-//! appended since the last one, and the cost of a turn does not grow with its session. A long way is
-//! read by another thread.
+//! Caches the outlines of sessions. A session only grows, so a request reads only what was appended
+//! since the last one, and the cost of a turn does not grow with its session. A long unread part is
+//! read on another thread.
 
 use super::outline::Outline;
 use super::{PIECE, Sessions, index, lines, outline};
@@ -13,14 +13,15 @@ use std::rc::Rc;
 use store::{SessionId, SessionScan, Store, StoreError};
 use tokio::sync::Mutex;
 
-/// The outlines that are kept, the last used ones. They take an eighth of the memory budget, or are
-/// a single one.
+/// The cached outlines, the most recently used ones. They use at most an eighth of the memory
+/// budget, unless a single one is larger.
 pub(super) struct Outlines {
     budget: MemoryBudget,
     known: RefCell<HashMap<SessionId, KnownOutline>>,
     /// How often an outline was used.
     uses: Cell<u64>,
-    /// Held while another thread reads a session, so that one is read at a time, and once.
+    /// Held while another thread reads a session, so that only one session is read at a time, and
+    /// only once.
     reading: Mutex<()>,
 }
 
@@ -30,7 +31,7 @@ struct KnownOutline {
     used: u64,
 }
 
-/// The most bytes of a session that are read at once, in the thread that answers requests.
+/// The most bytes of a session that are read on the thread that answers requests.
 const AT_ONCE: u64 = 8 * PIECE as u64;
 
 impl Outlines {
@@ -43,7 +44,7 @@ impl Outlines {
         }
     }
 
-    /// Forgets a session, which was removed.
+    /// Removes the outline of a removed session.
     pub(super) fn forget(&self, id: SessionId) {
         self.known.borrow_mut().remove(&id);
     }
@@ -62,10 +63,10 @@ impl Outlines {
         share
     }
 
-    /// Keeps an outline, and forgets others to make room for it.
+    /// Caches an outline, and evicts others to make room for it.
     ///
     /// # Errors
-    /// [`StoreError::Io`] if it does not fit even when all others are forgotten.
+    /// [`StoreError::Io`] if the outline does not fit even after all others are evicted.
     fn keep(
         &self,
         id: SessionId,
@@ -105,10 +106,11 @@ impl Outlines {
 }
 
 impl Sessions {
-    /// What the session holds.
+    /// Returns the outline of the session.
     ///
     /// # Errors
-    /// [`StoreError::Unknown`] and [`StoreError::Io`], also where the memory budget has no room.
+    /// [`StoreError::Unknown`] and [`StoreError::Io`], the latter also if the memory budget has no
+    /// room.
     pub(crate) fn outline(&self, id: SessionId) -> Result<Rc<Outline>, StoreError> {
         let mut outline = self.known_outline(id)?.unwrap_or_default();
         // Nobody else has it now, unless a request holds it while it waits.
@@ -122,8 +124,8 @@ impl Sessions {
         Ok(outline)
     }
 
-    /// Reads in another thread what a request needs of a session, so that [`Sessions::outline`] has
-    /// little to read.
+    /// Reads a session on another thread for a request, so that [`Sessions::outline`] has little
+    /// left to read.
     ///
     /// # Errors
     /// As [`Sessions::outline`].
@@ -137,7 +139,7 @@ impl Sessions {
             return Ok(());
         }
         let _one = self.outlines.reading.lock().await;
-        // Somebody else may have read it meanwhile.
+        // Another request may have read it in the meantime.
         let Some((known, rest)) = is_far()? else {
             return Ok(());
         };
@@ -169,8 +171,8 @@ impl Sessions {
         }
     }
 
-    /// The outline of the session as it was read last. Another session may have come in its place
-    /// since.
+    /// Returns the cached outline of the session, if there is one. The session may have been
+    /// replaced by another since.
     fn known_outline(&self, id: SessionId) -> Result<Option<Rc<Outline>>, StoreError> {
         let known = self.outlines.known.borrow();
         let Some(known) = known.get(&id) else {
@@ -183,9 +185,9 @@ impl Sessions {
     }
 }
 
-/// Reads into an outline what is behind its end. Where its share of the memory has no more room, the
-/// rest is read and dropped, to tell a session that is larger than the whole budget from one that
-/// fits when others have ended.
+/// Extends an outline with the lines after its end. If its memory share has no more room, the rest
+/// is read and discarded, to tell whether the session is larger than the whole budget or would fit
+/// once others have ended.
 fn read_on(
     outline: &mut Outline,
     share: &mut Share,
@@ -218,7 +220,7 @@ fn read_on(
     }
 }
 
-/// The error of an outline of so many bytes, which the memory budget has no room for.
+/// Returns the error for an outline of this many bytes, which does not fit the memory budget.
 fn no_room(share: &Share, bytes: usize) -> StoreError {
     let no_room = share.no_room(bytes);
     StoreError::Io(Error::new(ErrorKind::OutOfMemory, no_room))

@@ -1,4 +1,4 @@
-//! Where the answer to a request goes: which session, from which message on, and with what history.
+//! Finds the place of a request's response: its session, its first new message, and its history.
 
 use super::{
     LiveSession, Outline, PendingCall, ResponseId, RunFile, SessionWriter, Sessions, line,
@@ -9,23 +9,24 @@ use event::payload::Session;
 use std::rc::Rc;
 use store::{Lease, SessionId, Store, StoreError};
 
-/// What a request says of its session.
+/// What a request says about its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WantedSession {
     /// A new session.
     New,
-    /// The session of this response, from which the request continues.
+    /// The session of this response, which the request continues.
     After(ResponseId),
     /// This session, which the request continues.
     Of(SessionId),
-    /// This session, whose beginning the request repeats. It is created if it does not exist.
+    /// This session, whose messages the request repeats from the start. It is created if it does
+    /// not exist.
     Repeated(SessionId),
     /// The session of a chat of a user interface. It is created if it does not exist.
     Chat(SessionId),
 }
 
 impl WantedSession {
-    /// The session that the request names.
+    /// Returns the session that the request names; `None` for a new one.
     pub(crate) fn session(self) -> Option<SessionId> {
         match self {
             WantedSession::New => None,
@@ -37,7 +38,7 @@ impl WantedSession {
     }
 }
 
-/// The session that a request wants, and the id of one that begins with it.
+/// The session that a request asks for, and the id to use if a new one is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WantedPlace {
     /// What the request says of its session.
@@ -46,16 +47,16 @@ pub(crate) struct WantedPlace {
     pub new: SessionId,
 }
 
-/// Why a request has no place.
+/// Why a request cannot get a place.
 #[derive(Debug)]
 pub(crate) enum PlaceError {
     /// The session or the response is unknown, or was deleted.
     Unknown,
-    /// Another response is made for the session.
+    /// Another response is in progress in the session.
     Busy(Option<String>),
-    /// The key has as many sessions as it may.
+    /// The key has reached its maximum number of sessions.
     TooMany,
-    /// The session may not become longer.
+    /// The session has reached its maximum length.
     TooLong,
     /// The session cannot be read or written.
     Store(StoreError),
@@ -65,36 +66,36 @@ impl From<StoreError> for PlaceError {
     fn from(error: StoreError) -> PlaceError {
         match error {
             StoreError::Unknown => PlaceError::Unknown,
-            // Another process has begun the session in this moment.
+            // Another process has created the session at the same moment.
             StoreError::Busy | StoreError::Exists => PlaceError::Busy(None),
             other => PlaceError::Store(other),
         }
     }
 }
 
-/// The place of a request.
+/// The place of a request's response.
 pub(crate) struct SessionPlace {
     /// The session.
     pub session: Rc<LiveSession>,
     /// Appends to the session.
     pub writer: SessionWriter,
-    /// The first message of the request that the session does not have.
+    /// The index of the request's first message that the session does not contain.
     pub first: usize,
-    /// What the session had before, unless the request repeats it.
+    /// What the session contained before; `None` if the request repeats it.
     pub history: Option<api::Conversation>,
-    /// How many bytes the history takes, about.
+    /// The approximate size of the history in bytes.
     pub history_size: usize,
-    /// Whether the session begins with this request.
+    /// Whether the session was created for this request.
     pub is_new: bool,
-    /// The calls of the session that wait for a person.
+    /// The session's calls that wait for approval.
     pub pending: Vec<PendingCall>,
-    /// Lines that hide messages of the conversation, which the request replaces.
+    /// Lines that hide messages that the request replaces.
     pub hidden: Vec<u8>,
-    /// The message of a chat that the answer continues.
+    /// The chat message that the response continues, if there is one.
     pub continued: Option<ContinuedMessage>,
 }
 
-/// A message of a chat that a further response continues.
+/// A chat message that another response continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ContinuedMessage {
     /// The offset of the response that began the message.
@@ -107,7 +108,7 @@ impl Sessions {
     /// Finds the place of a request of the client whose key has this hash.
     ///
     /// # Errors
-    /// See [`PlaceError`]; nothing is written then.
+    /// See [`PlaceError`]; nothing is then written.
     pub(crate) fn place(
         self: &Rc<Self>,
         place: WantedPlace,
@@ -126,7 +127,7 @@ impl Sessions {
         }
     }
 
-    /// The conversation that a request refers to, and how many bytes it takes, about.
+    /// Returns the conversation that a request refers to, and its approximate size in bytes.
     ///
     /// # Errors
     /// [`PlaceError::Unknown`] and [`PlaceError::Store`].
@@ -192,7 +193,7 @@ impl Sessions {
         })
     }
 
-    /// Begins a session of the client whose key has this hash.
+    /// Creates a session for the client whose key has this hash.
     ///
     /// # Errors
     /// [`PlaceError::TooMany`] and [`PlaceError::Store`].
@@ -211,7 +212,7 @@ impl Sessions {
         Ok(lease)
     }
 
-    /// Takes the lease of a session, and ends what was left of a response when a service was killed.
+    /// Takes the lease of a session, and ends a response left unfinished by a killed service.
     ///
     /// # Errors
     /// See [`PlaceError`].
@@ -224,7 +225,7 @@ impl Sessions {
         let leased = self.store.lease(id);
         let (lease, end) = leased.map_err(|error| self.busy(&session, error))?;
         if RunFile::is_held(&self.store.path_of(id)) {
-            // The response waits for a person, or is between two turns.
+            // The response waits for approval, or is between two turns.
             return Err(self.busy(&session, StoreError::Busy));
         }
         if !self.may_grow(end) {
@@ -239,13 +240,13 @@ impl Sessions {
         Ok((writer, outline))
     }
 
-    /// Whether somebody makes a response in this session, or decides a call of it.
+    /// Whether anyone produces a response in this session, or answers one of its calls.
     pub(crate) fn is_written(&self, id: SessionId) -> bool {
         self.store.is_leased(id) || RunFile::is_held(&self.store.path_of(id))
     }
 
-    /// What it means that a session cannot be written: with the response that is made, where it is
-    /// known.
+    /// Returns the error for a session that cannot be written, with the response in progress if it
+    /// is known.
     pub(crate) fn busy(&self, session: &LiveSession, error: StoreError) -> PlaceError {
         let running = session.running.borrow();
         match error {
@@ -275,7 +276,7 @@ impl Sessions {
         }
     }
 
-    /// Goes on from a response: in its session if it is the last one there, else in a fork.
+    /// Continues from a response: in its session if it is the last one there, else in a fork.
     fn after(
         self: &Rc<Self>,
         response: ResponseId,

@@ -153,9 +153,9 @@ impl WaitingClient {
 }
 
 impl WaitingClient {
-    /// Removes a client that has received all it will get, without cancelling the response. For
-    /// example, a stream that cannot retract what it sent ends as failed, while the stored response
-    /// may still complete.
+    /// Removes a client that has received all it will get, without cancelling the response. The
+    /// client's stream may have ended as failed because it cannot retract what it sent, while the
+    /// response itself may still complete.
     pub(crate) fn leave_served(mut self) {
         self.cancels = false;
     }

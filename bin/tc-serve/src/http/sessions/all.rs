@@ -1,4 +1,4 @@
-//! `GET /v1/sessions/events`: what is written to any session of a key, from now on.
+//! `GET /v1/sessions/events`: follows everything written to any session of a key from now on.
 
 use super::follow::{FollowBody, Outlet, data};
 use super::list::{blocking, open};
@@ -23,7 +23,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
 impl Service {
-    /// The lines of all sessions of the client's key.
+    /// Streams the new lines of all sessions of the client's key.
     pub(in crate::http) async fn all_events(
         self: &Rc<Self>,
         request: Request<Incoming>,
@@ -38,7 +38,7 @@ impl Service {
         } else {
             let place = self.follower(sessions, admitted)?;
             let key = self.key_hash(admitted.key);
-            // Before the folder is read, so that no change is missed.
+            // Subscribe before the folder is read, so that no change is missed.
             let news = sessions.news();
             let ends = ends(sessions.store.path(), key.clone()).await?;
             let watching = Watching {
@@ -62,10 +62,10 @@ impl Service {
     }
 }
 
-/// The ends of the sessions of a key.
+/// The end offsets of a key's sessions.
 type Ends = HashMap<SessionId, u64>;
 
-/// The ends of the sessions of this key now.
+/// Returns the current end offsets of this key's sessions.
 async fn ends(folder: &Path, key: Option<String>) -> Result<Ends, Refusal> {
     let folder = folder.to_owned();
     let read = move || -> Result<Ends, Refusal> {
@@ -79,11 +79,12 @@ async fn ends(folder: &Path, key: Option<String>) -> Result<Ends, Refusal> {
     blocking(read).await?
 }
 
-/// One client that follows all sessions of its key.
+/// A client that follows all sessions of its key.
 struct Watching {
     sessions: Rc<Sessions>,
     key: Option<String>,
-    /// How far each session was sent. One that is not here began later, or is another key's.
+    /// How far each session was sent. A session that is not in the map was created later or belongs
+    /// to another key.
     ends: Ends,
     news: Receiver<Change>,
     is_sse: bool,
@@ -93,7 +94,7 @@ struct Watching {
 }
 
 impl Watching {
-    /// Sends what is written, until the service ends.
+    /// Sends new lines until the service ends.
     async fn run(mut self, out: Rc<Outlet>) -> io::Result<()> {
         loop {
             let next = tokio::select! {
@@ -118,14 +119,14 @@ impl Watching {
         }
     }
 
-    /// Says that changes were lost, and looks at all sessions.
+    /// Reports that changes were lost, and checks all sessions.
     async fn fallen_behind(&mut self, count: u64, out: &Outlet) {
-        // Those that come from now on are changes of what is read here.
+        // Later changes are relative to what is read here.
         self.news = self.news.resubscribe();
         self.send(&format!("{{\"lagged\":{count}}}"), out).await;
         let now = ends(self.sessions.store.path(), self.key.clone()).await;
         let mut all: Vec<SessionId> = self.ends.keys().copied().collect();
-        // A folder that cannot be read now is read at the next change.
+        // If the folder cannot be read now, it is read at the next change.
         let now = now.unwrap_or_default();
         all.extend(now.keys().filter(|id| !self.ends.contains_key(id)));
         for id in all {
@@ -133,7 +134,7 @@ impl Watching {
         }
     }
 
-    /// Sends what is new in a session.
+    /// Sends the new lines of a session.
     async fn session(&mut self, id: SessionId, out: &Outlet) {
         if !self.ends.contains_key(&id) {
             let is_own = self.sessions.open(id, self.key.as_deref()).is_ok();
@@ -152,7 +153,7 @@ impl Watching {
                     let removed = format!("{{\"session\":\"{id}\",\"removed\":true}}");
                     return self.send(&removed, out).await;
                 }
-                // It was made shorter by hand, or cannot be read now.
+                // The session was truncated by hand, or cannot be read now.
                 Err(_) => return,
             };
             let mut behind = at;
@@ -160,7 +161,7 @@ impl Watching {
             for line in lines.split_inclusive(|byte| *byte == b'\n') {
                 behind += line.len() as u64;
                 let event = std::str::from_utf8(line.trim_ascii_end());
-                // The rest of a line that was half there at the beginning is not an event.
+                // The rest of a line that was incomplete at the start is not an event.
                 if let Some(event) = event.ok().filter(|line| Raw::parse(line).is_ok()) {
                     let line =
                         format!("{{\"session\":\"{id}\",\"offset\":{behind},\"event\":{event}}}");

@@ -1,29 +1,31 @@
 //! The read path of Durable Streams
 //! (<https://github.com/durable-streams/durable-streams/blob/main/PROTOCOL.md>, version 1.0): its
-//! offsets, its cursors, and what its headers say.
+//! offsets, cursors and headers.
 
 use hyper::header::{HeaderMap, HeaderValue};
 use std::io::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The digits of an offset. Offsets are compared as texts, so all have as many as the largest.
+/// The number of digits in an offset. Offsets are compared as text, so all are as long as the
+/// largest.
 const DIGITS: usize = 20;
 
-/// The interval in which the cursor stays the same.
+/// How long the cursor stays the same.
 const INTERVAL: Duration = Duration::from_secs(20);
 
 /// 2024-10-09T00:00:00Z, from which intervals are counted.
 const EPOCH: u64 = 1_728_432_000;
 
-/// The largest step of a cursor that is not newer than the one that the client has: 3600 s.
+/// The largest step past a client's cursor that is not older than the current one: 3600 s.
 const LARGEST_STEP: u64 = 180;
 
-/// An offset as clients get it.
+/// Returns an offset in the format for clients.
 pub(super) fn offset(offset: u64) -> String {
     format!("{offset:0DIGITS$}")
 }
 
-/// Adds the headers that say how far an answer reaches; `is_end`: as far as there is anything.
+/// Adds the headers that say how far a response reaches. `is_end` is true if it reaches the current
+/// end.
 pub(super) fn headers(headers: &mut HeaderMap, behind: u64, is_end: bool) {
     if let Ok(behind) = HeaderValue::from_str(&offset(behind)) {
         headers.insert("stream-next-offset", behind);
@@ -37,15 +39,16 @@ pub(super) fn headers(headers: &mut HeaderMap, behind: u64, is_end: bool) {
 pub(super) fn control(out: &mut Vec<u8>, behind: u64, sent: Option<u64>, is_end: bool) {
     let (behind, cursor) = (offset(behind), cursor(sent));
     let up_to_date = if is_end { r#","upToDate":true"# } else { "" };
-    // A `Vec` takes all bytes.
+    // Writing to a `Vec` cannot fail.
     let _ = write!(
         out,
         "event: control\ndata:{{\"streamNextOffset\":\"{behind}\",\"streamCursor\":\"{cursor}\"{up_to_date}}}\n\n"
     );
 }
 
-/// The cursor of an answer to a client that sent this one: the number of the interval, but always
-/// greater than what was sent, so that no cache gives a client the same answer for ever.
+/// Returns the cursor of a response to a client that sent the cursor `sent`. It is the number of
+/// the interval, but always greater than `sent`, so that no cache serves a client the same response
+/// forever.
 pub(super) fn cursor(sent: Option<u64>) -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let seconds = since.map_or(0, |since| since.as_secs());

@@ -1,4 +1,4 @@
-//! `GET /v1/sessions/{id}/events`: the lines of a session, from any byte on.
+//! `GET /v1/sessions/{id}/events`: the lines of a session, starting at any byte.
 
 use super::durable;
 use super::follow::{FollowBody, Following, LineForm};
@@ -18,23 +18,23 @@ use std::io;
 use std::rc::Rc;
 use store::{SessionId, Store};
 
-/// From where a session is read.
+/// Where to start reading a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum From {
-    /// This byte.
+    /// At this byte.
     Byte(u64),
-    /// The end.
+    /// At the current end.
     Now,
 }
 
-/// How the answer goes on at the end of what is there.
+/// How the response continues at the current end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Live {
-    /// The answer ends there.
+    /// The response ends there.
     No,
-    /// With no lines at hand, the answer waits for the next ones.
+    /// If there are no lines, the response waits for the next ones.
     LongPoll,
-    /// The answer has all further lines, too, in this form.
+    /// The response also contains all later lines, in this form.
     Follow(LineForm),
 }
 
@@ -47,10 +47,10 @@ struct EventsQuery {
 }
 
 impl EventsQuery {
-    /// What the query and the headers ask for.
+    /// Parses the query and the headers.
     ///
     /// # Errors
-    /// 400 for an offset or a form that does not exist.
+    /// 400 for an invalid offset or form.
     fn read(query: Query<'_>, headers: &HeaderMap) -> Result<EventsQuery, Refusal> {
         let wrong = |message: String| Refusal::new(400, "invalid_request_error", message);
         let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
@@ -69,7 +69,8 @@ impl EventsQuery {
                 )));
             }
         };
-        // A browser that connects again sends the same URL, with the offset of its first connection.
+        // A browser reconnects with the same URL, which contains the offset of its first
+        // connection.
         let last = text("last-event-id").filter(|_| live == Live::Follow(LineForm::Events));
         let from = match (last, &offsets[..]) {
             (Some(last), _) => offset(last).map(From::Byte),
@@ -94,26 +95,26 @@ impl EventsQuery {
     }
 }
 
-/// The number that a text of digits is.
+/// Parses a text of digits. Returns `None` for any other text.
 fn offset(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| is_number)
 }
 
-/// A session that is read: its id, and what the client asked for.
+/// A session to read, and the client's request.
 struct Reading<'r> {
     sessions: &'r Rc<Sessions>,
     session: Rc<LiveSession>,
     query: EventsQuery,
     /// The offset of the first byte.
     start: u64,
-    /// The end of what is there.
+    /// The current end of the session.
     end: u64,
     headers: &'r HeaderMap,
 }
 
 impl Service {
-    /// The lines of a session.
+    /// Returns the lines of a session.
     pub(in crate::http) async fn session_events(
         self: &Rc<Self>,
         request: Request<Incoming>,
@@ -152,7 +153,7 @@ impl Service {
         }
     }
 
-    /// The lines that are there, or the next ones.
+    /// Returns the available lines, or waits for the next ones.
     async fn long_poll(
         self: &Rc<Self>,
         mut reading: Reading<'_>,
@@ -183,7 +184,7 @@ impl Service {
         Ok(response)
     }
 
-    /// The lines that are there and those that come.
+    /// Streams the available lines and all later ones.
     fn follow(
         self: &Rc<Self>,
         reading: &Reading<'_>,
@@ -218,7 +219,7 @@ impl Service {
         Ok(response)
     }
 
-    /// A place among those that follow.
+    /// Takes a follower's place.
     pub(super) fn follower(
         &self,
         sessions: &Rc<Sessions>,
@@ -229,12 +230,12 @@ impl Service {
     }
 }
 
-/// How many times the wait of a long poll a stream of Durable Streams lasts: a minute.
+/// The duration of a Durable Streams stream, as a multiple of a long poll's wait: a minute.
 const STREAM: u32 = 3;
 
 impl Reading<'_> {
-    /// The lines up to the end. `is_now`: the client asked for the end itself, of which no cache
-    /// may keep anything.
+    /// Returns the lines up to the end. `is_now` means that the client asked for the end itself;
+    /// such a response must not be cached.
     fn at_hand(&self, is_now: bool) -> Response<ResponseBody> {
         let (start, end, id) = (self.start, self.end, self.session.id);
         let tag = format!("\"{id}:{start}:{end}\"");
@@ -276,10 +277,10 @@ impl Reading<'_> {
     }
 }
 
-/// A cache asks again, with the tag, before it uses an answer: the next one may be longer.
+/// A cache must revalidate a response with its tag before reuse, since the next one may be longer.
 const CACHED: &str = "private, no-cache";
 
-/// A response of lines.
+/// Returns a response of lines.
 fn lines(content: Content, cache: &'static str) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::new(content));
     let headers = response.headers_mut();

@@ -1,5 +1,5 @@
-//! A body that is read from sessions while the client takes it, and the forms in which the lines of
-//! a session are sent.
+//! A body that is read from sessions as the client consumes it, and the forms in which a session's
+//! lines are sent.
 
 use super::durable;
 use crate::life::ServiceEnd;
@@ -14,17 +14,17 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// A body that a future writes piece by piece. The future goes on when the client has taken the
-/// piece before, and dropping the body ends it.
+/// A body that a future writes piece by piece. The future continues once the client has taken the
+/// previous piece; dropping the body ends it.
 pub(crate) struct FollowBody {
     work: Pin<Box<dyn Future<Output = io::Result<()>>>>,
     outlet: Rc<Outlet>,
     ended: Option<io::Result<()>>,
-    /// How many bytes are still to come, where that is known.
+    /// How many bytes are still to come; `None` if unknown.
     pub length: Option<u64>,
 }
 
-/// Where the future of a [`FollowBody`] leaves its bytes.
+/// The buffer into which the future of a [`FollowBody`] writes.
 #[derive(Default)]
 pub(super) struct Outlet(RefCell<Vec<u8>>);
 
@@ -32,7 +32,7 @@ impl Outlet {
     /// Sends bytes, and waits until they are taken.
     pub(super) async fn send(&self, bytes: Vec<u8>) {
         *self.0.borrow_mut() = bytes;
-        // Whoever takes the bytes polls the future again, so that it needs no waker.
+        // The consumer of the bytes polls the future again, so the future needs no waker.
         poll_fn(|_| match self.0.borrow().is_empty() {
             true => Poll::Ready(()),
             false => Poll::Pending,
@@ -42,7 +42,8 @@ impl Outlet {
 }
 
 impl FollowBody {
-    /// The body that `work` writes into the outlet. An error of it breaks the connection.
+    /// Creates the body that `work` writes into the outlet. An error from `work` breaks the
+    /// connection.
     pub(super) fn new<W>(length: Option<u64>, work: impl FnOnce(Rc<Outlet>) -> W) -> FollowBody
     where
         W: Future<Output = io::Result<()>> + 'static,
@@ -56,7 +57,7 @@ impl FollowBody {
         }
     }
 
-    /// The next bytes; `None` after the last.
+    /// Returns the next bytes, or `None` after the last.
     pub(crate) fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
         if self.ended.is_none()
             && let Poll::Ready(ended) = self.work.as_mut().poll(cx)
@@ -81,40 +82,40 @@ impl FollowBody {
     }
 }
 
-/// The form in which lines are sent that are followed.
+/// The form in which followed lines are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LineForm {
-    /// As they are.
+    /// The lines unchanged.
     Lines,
-    /// Server-sent events: the line, with the offset behind it as the id.
+    /// Server-sent events: each line, with the offset after it as the id.
     Events,
-    /// Server-sent events of Durable Streams. The client sent this cursor.
+    /// Server-sent events of Durable Streams. The value is the cursor that the client sent.
     Durable(Option<u64>),
 }
 
-/// How a session is followed.
+/// A session that is being followed, and how.
 pub(super) struct Following {
-    /// Reads from the first offset on.
+    /// Reads from the first requested offset on.
     pub reader: SessionReader,
-    /// The client's place among those that follow.
+    /// The client's place among the followers.
     pub _place: FollowerPlace,
-    /// What is sent.
+    /// The form of the lines.
     pub form: LineForm,
-    /// How often a pause gets a keep-alive.
+    /// How often to send a keep-alive during a pause.
     pub keep_alive: Duration,
-    /// After which time the answer ends, at the next pause.
+    /// After this time the response ends at the next pause; `None` means no limit.
     pub most: Option<Duration>,
-    /// The end of the service, which is that of the answer too.
+    /// The end of the service, which also ends the response.
     pub ending: ServiceEnd,
 }
 
 impl Following {
-    /// Sends what is there and what comes, until the session is removed, the service ends, or the
-    /// time is over.
+    /// Sends available and new lines until the session is removed, the service ends, or the time is
+    /// over.
     pub(super) async fn run(mut self, out: Rc<Outlet>) -> io::Result<()> {
         let last = self.most.map(|most| Instant::now() + most);
         let mut offset = self.reader.offset;
-        // A removed session is the end of its stream.
+        // Removing a session ends its stream.
         let Ok(mut lines) = self.reader.at_hand() else {
             return Ok(());
         };
@@ -144,7 +145,7 @@ impl Following {
         }
     }
 
-    /// The next lines; `None` at the end of the answer.
+    /// Returns the next lines, or `None` at the end of the response.
     async fn wait(&mut self, last: Option<Instant>, out: &Outlet) -> Option<Vec<u8>> {
         loop {
             let alive = Instant::now() + self.keep_alive;
@@ -157,7 +158,7 @@ impl Following {
             match next {
                 Ok(lines) => return lines.ok(),
                 Err(_) if last.is_some_and(|last| last <= Instant::now()) => return None,
-                // A keep-alive in plain lines would change the bytes.
+                // In plain lines, a keep-alive would change the bytes.
                 Err(_) if self.form == LineForm::Lines => {}
                 Err(_) => out.send(b": keep-alive\n\n".to_vec()).await,
             }
@@ -166,7 +167,8 @@ impl Following {
 }
 
 impl LineForm {
-    /// The bytes for these lines, which begin at `offset`. `is_end`: no more are there now.
+    /// Returns the bytes for these lines, which start at `offset`. `is_end` is true if there are
+    /// currently no more lines.
     fn write(self, offset: u64, lines: &[u8], is_end: bool) -> Vec<u8> {
         match self {
             LineForm::Lines => lines.to_vec(),
@@ -194,9 +196,9 @@ impl LineForm {
     }
 }
 
-/// Appends the data of a server-sent event. Every line end begins a line of its own there
+/// Appends the data of a server-sent event. Each line of the data gets its own field
 /// (<https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation>),
-/// and what is not UTF-8 is replaced, since the stream is UTF-8.
+/// and bytes that are not UTF-8 are replaced, since the stream must be UTF-8.
 pub(super) fn data(out: &mut Vec<u8>, bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let text = match text.contains('\r') {
@@ -205,7 +207,7 @@ pub(super) fn data(out: &mut Vec<u8>, bytes: &[u8]) {
     };
     for line in text.split('\n') {
         out.extend_from_slice(b"data:");
-        // One space after the colon is not a part of the data.
+        // The parser strips one space after the colon.
         if line.starts_with(' ') {
             out.push(b' ');
         }

@@ -16,11 +16,11 @@ use std::path::Path;
 use std::rc::Rc;
 use store::{SessionId, SessionScan, StoreError};
 
-/// The forms of a session.
+/// The formats of a session.
 const FORMATS: &str = "json, text, html or markdown";
 
 impl Service {
-    /// A page of the sessions of the client's key, the newest first.
+    /// Returns a page of the sessions of the client's key, newest first.
     pub(in crate::http) async fn list_sessions(
         self: &Rc<Self>,
         request: Request<Incoming>,
@@ -35,7 +35,7 @@ impl Service {
         Ok(whole(StatusCode::OK, JSON, page.to_string()))
     }
 
-    /// One session.
+    /// Returns one session.
     pub(in crate::http) async fn read_session(
         self: &Rc<Self>,
         request: Request<Incoming>,
@@ -58,7 +58,7 @@ impl Service {
         let folder = sessions.store.path().to_owned();
         let id = session.id;
         let length = store::Store::end(&sessions.store, id).map_err(refused)?;
-        // What a session is made into is not longer than its lines.
+        // The output for a session is not longer than its lines.
         share.reserve(usize::try_from(length).unwrap_or(usize::MAX), 0)?;
         let read = move || -> Result<Vec<u8>, Refusal> {
             let scan = open(&folder)?;
@@ -77,11 +77,11 @@ impl Service {
     }
 }
 
-/// Which sessions are listed.
+/// The page of sessions to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Page {
     limit: usize,
-    /// The last one of the page before.
+    /// The last session of the previous page; `None` for the first page.
     after: Option<SessionId>,
 }
 
@@ -97,13 +97,13 @@ impl Page {
         Ok(Page { limit, after })
     }
 
-    /// The page as JSON.
+    /// Returns the page as JSON.
     ///
     /// # Errors
-    /// 404 where the session before the page is not there.
+    /// 404 if the session before the page does not exist.
     fn list(self, folder: &Path, key: Option<&str>) -> Result<Value, Refusal> {
         let scan = open(folder)?;
-        // Twice: where the index turns out to be wrong, the folder is read.
+        // Try twice: if the index turns out to be wrong, the folder is read.
         if let Some(page) = self.try_list(&scan, key)? {
             return Ok(page);
         }
@@ -112,7 +112,8 @@ impl Page {
         page.ok_or_else(|| Refusal::new(503, "sessions_changed", "the sessions change, try again"))
     }
 
-    /// The same; `None` where the first line of a session is not what the index says.
+    /// Tries to list the page. Returns `None` if the first line of a session differs from the
+    /// index.
     fn try_list(self, scan: &SessionScan, key: Option<&str>) -> Result<Option<Value>, Refusal> {
         let all = indexed_sessions(scan).map_err(|error| refused(StoreError::from(error)))?;
         let mut own: Vec<IndexedSession> = all
@@ -133,7 +134,7 @@ impl Page {
             && let Some(indexed) = rest.next()
         {
             match IndexedSession::read(scan, indexed.id) {
-                // Removed since the folder was read.
+                // The session was removed after the folder was read.
                 None if scan.stored(indexed.id).is_err() => continue,
                 Some(own) if own == *indexed => {}
                 _ => return Ok(None),
@@ -155,7 +156,7 @@ impl Page {
     }
 }
 
-/// The folder, for a thread that may wait for the disk.
+/// Opens the folder, on a thread that may wait for the disk.
 pub(super) fn open(folder: &Path) -> Result<SessionScan, Refusal> {
     SessionScan::open(folder).map_err(|error| {
         let message = format!("the sessions cannot be read: {error:#}");
@@ -163,7 +164,7 @@ pub(super) fn open(folder: &Path) -> Result<SessionScan, Refusal> {
     })
 }
 
-/// What `work` gives, which a thread does that may wait for the disk.
+/// Runs `work` on a thread that may wait for the disk, and returns its result.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Refusal> {

@@ -1,4 +1,4 @@
-//! `GET /v1/sessions/{id}?format=…`: a session as `tc-view` shows it.
+//! `GET /v1/sessions/{id}?format=…`: a session rendered as by `tc-view`.
 
 use super::follow::FollowBody;
 use super::refused;
@@ -14,7 +14,7 @@ use std::io;
 use std::rc::Rc;
 use store::Store;
 
-/// A form in which a session is shown.
+/// A format in which a session is rendered.
 #[derive(Clone, Copy)]
 pub(super) enum ShownForm {
     Text,
@@ -22,11 +22,12 @@ pub(super) enum ShownForm {
     Markdown,
 }
 
-/// The service adds this to the policy of a report: no page may frame the report, and it has no origin.
+/// Added to the content security policy of a report: no page may frame the report, and it has no
+/// origin.
 const POLICY: &str = "frame-ancestors 'none'; sandbox";
 
 impl ShownForm {
-    /// The form of this name.
+    /// Returns the format with this name, or `None` if the name is unknown.
     pub(super) fn of(name: &str) -> Option<ShownForm> {
         match name {
             "text" => Some(ShownForm::Text),
@@ -54,8 +55,8 @@ impl ShownForm {
 }
 
 impl Service {
-    /// A session in this form. The lines are read as the client takes the view of them, so that a long
-    /// session needs no more memory than a short one.
+    /// Renders a session in this format. Its lines are read as the client consumes the output, so a
+    /// long session needs no more memory than a short one.
     pub(super) fn show_session(
         &self,
         (sessions, session): (&Rc<Sessions>, &LiveSession),
@@ -63,7 +64,7 @@ impl Service {
         form: ShownForm,
     ) -> Result<Response<ResponseBody>, Refusal> {
         let mut share = self.pipe.budget.share();
-        // A piece of the session, and its view.
+        // Room for a piece of the session and its rendering.
         share.reserve(4 * PIECE, 0)?;
         let end = sessions.store.end(session.id).map_err(refused)?;
         let content = match *method {
@@ -86,7 +87,7 @@ impl Service {
     }
 }
 
-/// The view of the lines up to `end`.
+/// Returns the body that renders the lines up to `end`.
 fn body(
     sessions: &Rc<Sessions>,
     session: &LiveSession,
@@ -116,7 +117,7 @@ fn body(
             drop(read);
             match bytes.is_empty() {
                 false => out.send(bytes).await,
-                // Other requests have their turn, too.
+                // Yield, so that other requests can run.
                 true => tokio::task::yield_now().await,
             }
         }
