@@ -1,6 +1,6 @@
-//! What follows from a failed attempt: whether a request is sent again, in which form, and how long
-//! to wait before that. Nothing here sleeps, asks or looks at a clock, but for the time from which
-//! a date in a header counts.
+//! Decides what to do after a failed attempt: whether to retry, in which form, and how long to wait
+//! first. Nothing here sleeps, sends requests or reads the clock, except for the reference time of
+//! a date in a header.
 
 use crate::Error;
 use api::tape::{Head, Miss};
@@ -8,18 +8,18 @@ use api::{error_message, is_context_overflow, refuses_tools};
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
-/// What may be tried.
+/// Which retries are allowed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AttemptPolicy {
-    /// How often the same request may be sent again.
+    /// How often the same request may be retried.
     pub retries: u32,
-    /// Whether a request is sent again after a lost connection alone. After an error that may pass
-    /// (429, 5xx) the caller's own client asks again, and two layers that do multiply: nothing is
-    /// sent again then, in another form neither.
+    /// Whether to retry only after a lost connection. After a temporary error (429, 5xx) the
+    /// caller's own client retries, and retries in two layers multiply, so nothing is retried then,
+    /// not even in another form.
     pub only_lost: bool,
-    /// Whether to ask for the whole answer where streaming is refused.
+    /// Whether to request the whole response at once if streaming is rejected.
     pub may_ask_whole: bool,
-    /// Whether to put the tools into the prompt where native tools are refused.
+    /// Whether to put the tools into the prompt if native tools are rejected.
     pub may_tag: bool,
 }
 
@@ -35,18 +35,19 @@ pub struct Attempts {
 /// What to do after a failed attempt.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NextAttempt {
-    /// Ask with the tools in the prompt. The provider refused them in these words.
+    /// Retry with the tools in the prompt. The value is the provider's message that rejected native
+    /// tools.
     Tagged(String),
-    /// Ask for the whole answer at once.
+    /// Retry without streaming.
     Whole,
-    /// Ask the same again after this wait.
+    /// Retry the same request after this wait.
     Again(Wait),
-    /// Nothing. The provider may have given advice.
+    /// Give up. The value is the provider's advice, if it gave any.
     GiveUp(Option<String>),
 }
 
 impl Attempts {
-    /// No attempt has failed yet.
+    /// Creates the state before the first attempt.
     pub fn new(policy: AttemptPolicy) -> Attempts {
         Attempts {
             policy,
@@ -56,23 +57,23 @@ impl Attempts {
         }
     }
 
-    /// The number of the attempt, from 1. Asking for the whole answer does not count: the first
-    /// request never reached the model.
+    /// Returns the number of the attempt, from 1. A retry without streaming does not count, because
+    /// the request that was rejected never reached the model.
     pub fn number(&self) -> u32 {
         1 + self.retries + u32::from(self.is_tagged)
     }
 
-    /// How often the same request was sent again.
+    /// Returns how often the same request was retried.
     pub fn retries(&self) -> u32 {
         self.retries
     }
 
-    /// How often another form of the request was tried.
+    /// Returns how often another form of the request was tried.
     pub fn fallbacks(&self) -> u32 {
         u32::from(self.is_whole) + u32::from(self.is_tagged)
     }
 
-    /// Decides what follows from `trouble`. `fits` claims of a wait that there is time for it.
+    /// Decides what to do after `trouble`. `fits` returns whether there is time for a wait.
     pub fn after(&mut self, trouble: &AttemptTrouble, fits: impl Fn(&Wait) -> bool) -> NextAttempt {
         if let Some(words) = trouble
             .refuses_tools()
@@ -106,20 +107,20 @@ impl Attempts {
     }
 }
 
-/// Why an attempt failed before anything of its answer was used.
+/// Why an attempt failed before any of its response was used.
 #[derive(Debug)]
 pub enum AttemptTrouble {
     /// The connection was lost before the first event.
     Lost(Error),
-    /// The answer's status is not a success; its body follows, without secrets.
+    /// The response's status is not a success. The body has its secrets removed.
     Refused(Head, String),
-    /// The tape that is replayed has no answer to this request.
+    /// The replayed tape has no response to this request.
     Miss(Miss),
 }
 
 impl AttemptTrouble {
-    /// The wait before the request is sent again after attempt `attempt` (from 1); `None` if
-    /// another attempt would fail in the same way.
+    /// Returns the wait before a retry after attempt `attempt` (from 1), or `None` if a retry would
+    /// fail in the same way.
     pub fn wait(&self, attempt: u32) -> Option<Wait> {
         let wait = |head: Option<&Head>| {
             Wait::new(
@@ -140,7 +141,7 @@ impl AttemptTrouble {
         }
     }
 
-    /// Whether the connection was lost, and not by a time that passed.
+    /// Whether the connection was lost for a reason other than a timeout.
     pub fn is_lost_connection(&self) -> bool {
         matches!(self, AttemptTrouble::Lost(error) if !error.is_timeout())
     }
@@ -150,7 +151,7 @@ impl AttemptTrouble {
         self.wait(1).is_some()
     }
 
-    /// A sentence about what went wrong.
+    /// Returns a sentence about what went wrong.
     pub fn message(&self) -> Cow<'_, str> {
         match self {
             AttemptTrouble::Lost(error) => Cow::Owned(error.to_string()),
@@ -161,7 +162,7 @@ impl AttemptTrouble {
         }
     }
 
-    /// The provider's message if it refuses tools, else `None`.
+    /// Returns the provider's message if it rejects tools, else `None`.
     pub fn refuses_tools(&self) -> Option<String> {
         let AttemptTrouble::Refused(head, body) = self else {
             return None;
@@ -169,7 +170,7 @@ impl AttemptTrouble {
         refuses_tools(head.status, body)
     }
 
-    /// Whether the provider seems to refuse streaming, by its status and the words of its body. If
+    /// Whether the provider seems to reject streaming, judging by its status and its message. If
     /// so, the same request without streaming may succeed.
     pub fn refuses_streaming(&self) -> bool {
         let AttemptTrouble::Refused(head, body) = self else {
@@ -189,8 +190,7 @@ impl AttemptTrouble {
     }
 }
 
-/// Phrases in the messages of servers that refuse streaming, or the member of the body that asks
-/// for it.
+/// Phrases in the messages of servers that reject streaming, or the request member that enables it.
 const REFUSALS: [&str; 15] = [
     "not support",
     "n't support",
@@ -209,32 +209,32 @@ const REFUSALS: [&str; 15] = [
     "must be false",
 ];
 
-/// The longest wait that is accepted. A longer one is an error at once: a person would rather
-/// decide than watch a command wait.
+/// The longest accepted wait. A longer one is an error at once, so that the user can decide what to
+/// do.
 const MAX_WAIT: Duration = Duration::from_secs(120);
 /// A wait that is longer than this is announced before it begins.
 const ANNOUNCE_ABOVE: Duration = Duration::from_secs(2);
-/// The first wait where the server asks for none. Each further one is twice as long, up to
+/// The first wait if the server asks for none. Each further wait is twice as long, up to
 /// `MAX_BACK_OFF`.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
-/// The longest wait where the server asks for none.
+/// The longest wait if the server asks for none.
 const MAX_BACK_OFF: Duration = Duration::from_secs(8);
 
-/// Whether a request may be sent again after this HTTP status: a time-out, a conflict, a rate limit
-/// or a failure of the server. OpenAI's and Anthropic's own clients retry on the same
+/// Whether a request may be retried after this HTTP status: a timeout, a conflict, a rate limit or
+/// a server error. OpenAI's and Anthropic's own clients retry on the same statuses
 /// (<https://github.com/openai/openai-python>, `_should_retry`).
 fn may_retry(status: u16) -> bool {
     matches!(status, 408 | 409 | 429 | 500..=599)
 }
 
-/// The wait that the answer's headers ask for, with the header as `name: value`. `header` and `now`
-/// are those of [`Wait::new`].
+/// Returns the wait that the response's headers ask for, and the header as `name: value`. `header`
+/// and `now` are as in [`Wait::new`].
 fn asked<'h>(
     header: impl Fn(&str) -> Option<&'h str>,
     now: SystemTime,
 ) -> Option<(Duration, String)> {
-    // The server's own `date` is the reference: a wrong clock on either side changes nothing, and a
-    // replayed answer gives the same wait.
+    // Dates are relative to the server's own `date`, so that a wrong clock on either side has no
+    // effect, and a replayed response gives the same wait.
     let now = header("date")
         .and_then(|text| httpdate::parse_http_date(text).ok())
         .unwrap_or(now);
@@ -258,21 +258,21 @@ fn asked<'h>(
         })
 }
 
-/// The wait that the headers of an answer ask for, if they ask for one. It may be longer than a
-/// [`Wait`] that is granted. A date counts from the answer's own, or from `now`.
+/// Returns the wait that the response's headers ask for, or `None` if they ask for none. It may be
+/// longer than an accepted [`Wait`]. A date is relative to the response's own date, or to `now`.
 pub fn retry_after(head: &Head, now: SystemTime) -> Option<Duration> {
     asked(|name| head.header(name), now).map(|(time, _)| time)
 }
 
-/// A wait before a request is sent again.
+/// A wait before a retry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
     /// The time to wait.
     pub time: Duration,
-    /// The wait before its random reduction. Messages give this one, so that they are the same on
+    /// The wait before its random reduction. Messages show this one, so that they are the same on
     /// every run.
     longest: Duration,
-    /// The provider's header that asks for the wait, as `name: value`; messages quote it.
+    /// The provider's header that asks for the wait, as `name: value`, for messages.
     header: Option<String>,
 }
 
@@ -306,7 +306,7 @@ impl Wait {
         }
     }
 
-    /// Whether it is short enough to wait for.
+    /// Whether the wait is short enough to be accepted.
     pub fn is_granted(&self) -> bool {
         self.time <= MAX_WAIT
     }
@@ -316,7 +316,7 @@ impl Wait {
         self.longest > ANNOUNCE_ABOVE
     }
 
-    /// When the request is sent again, such as `in 30 s (retry-after: 30)`.
+    /// Returns when the request is retried, such as `in 30 s (retry-after: 30)`.
     pub fn when(&self) -> String {
         match &self.header {
             Some(header) => format!("in {} ({header})", plain(self.time)),
@@ -324,8 +324,8 @@ impl Wait {
         }
     }
 
-    /// The provider's figure, for an error in place of the wait; `None` where the provider names no
-    /// wait, or a short one.
+    /// Returns the wait that the provider asks for, to be shown in an error; `None` if it asks for
+    /// none, or for a short one.
     pub fn advice(&self) -> Option<String> {
         let header = self.header.as_ref().filter(|_| self.is_announced())?;
         let too_long = if self.is_granted() {
@@ -348,7 +348,7 @@ fn number(text: &str, unit: f64) -> Option<Duration> {
     Some(Duration::try_from_secs_f64(n * unit).unwrap_or(Duration::MAX))
 }
 
-/// A time for people, in the largest unit that fits.
+/// Formats a time for users in the largest unit that fits.
 fn plain(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
@@ -360,7 +360,7 @@ fn plain(time: Duration) -> String {
     }
 }
 
-/// A random number from 0 to 1.
+/// Returns a random number from 0 to 1.
 fn chance() -> f64 {
     use std::hash::{BuildHasher, Hasher};
     let random = std::hash::RandomState::new().build_hasher().finish();

@@ -1,8 +1,8 @@
-//! Whose certificates a server may show: those of the authorities that this system trusts. They are
-//! read once a process, and most of that when the first server shows a certificate.
+//! The certificate authorities that this system trusts. They are loaded once per process, mostly
+//! when the first server presents a certificate.
 //!
-//! The places are those of rustls-native-certs. That crate decodes base64 in constant time, as a
-//! private key needs it, which would take most of the instructions of a start.
+//! The locations are those of rustls-native-certs. That crate decodes base64 in constant time, as
+//! private keys require, which would dominate the startup time.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -19,7 +19,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
-/// This system has no certificate of an authority that can be used.
+/// No usable certificate of an authority was found.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error(
     "install the certificates of authorities (Debian: ca-certificates), or name a file of them in \
@@ -27,25 +27,24 @@ use std::sync::{Arc, LazyLock};
 )]
 pub(super) struct NoAuthorities(String);
 
-/// What all clients of this process share: the authorities, and the sessions that a further
-/// connection to a server resumes.
+/// The TLS state shared by all clients of this process: the authorities, and the sessions that
+/// later connections to a server resume.
 static TLS: LazyLock<(ClientConfig, Arc<Authorities>)> = LazyLock::new(|| {
-    // A process takes this setting once. The call fails where another library has made it, and that
-    // choice works as well.
+    // A process can set this only once. If another library has set it, its choice works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let authorities = Arc::new(Authorities::of(Places::of_system()));
     (config(authorities.clone()), authorities)
 });
 
-/// How servers are spoken with over TLS.
+/// Returns the TLS configuration.
 pub(super) fn tls() -> ClientConfig {
     TLS.0.clone()
 }
 
-/// Checks that there is any authority, without reading them all.
+/// Checks that there are authorities, without loading them all.
 ///
 /// # Errors
-/// Where none was found.
+/// If none were found.
 pub(super) fn check() -> Result<(), NoAuthorities> {
     TLS.1.missing.clone().map_or(Ok(()), Err)
 }
@@ -59,7 +58,7 @@ fn config(authorities: Arc<Authorities>) -> ClientConfig {
     config
 }
 
-/// Where certificates of authorities are.
+/// The locations of certificates.
 #[derive(Debug)]
 struct Places {
     file: Option<PathBuf>,
@@ -67,8 +66,8 @@ struct Places {
 }
 
 impl Places {
-    /// The places that the variables of OpenSSL name, and no others; without them those where
-    /// systems have them.
+    /// Returns the locations named by OpenSSL's variables, or, if they are not set, the usual
+    /// locations of systems.
     fn of_system() -> Places {
         let folders = std::env::var_os("SSL_CERT_DIR").unwrap_or_default();
         let folders = std::env::split_paths(&folders).filter(|path| !path.as_os_str().is_empty());
@@ -87,15 +86,14 @@ impl Places {
     }
 }
 
-/// `None` where no certificate can be used.
+/// `None` if no certificate is usable.
 type Verifier = Option<Arc<WebPkiServerVerifier>>;
 
-/// A verifier that is made when it is first asked.
+/// A verifier that is created on first use.
 type LazyVerifier = LazyLock<Verifier, Box<dyn FnOnce() -> Verifier + Send>>;
 
-/// The authorities of a system. A chain of certificates ends at one of them, so those of the
-/// folders, which mostly are those of the file again, are read only for a server that the file alone
-/// does not vouch for.
+/// The authorities of a system. The folders mostly contain the same certificates as the file, so
+/// they are loaded only for a server that the file's authorities do not verify.
 struct Authorities {
     file: LazyVerifier,
     folders: LazyVerifier,
@@ -118,7 +116,7 @@ impl Authorities {
         let mut text = vec![];
         let mut seen = HashSet::new();
         if let Some(file) = &file {
-            // Before it is read: a pipe gives its content once.
+            // Taken before the file is read, because a pipe yields its content only once.
             seen.extend(fs::metadata(file).ok().as_ref().map(identity));
             match fs::read(file) {
                 Ok(read) => text = read,
@@ -206,14 +204,15 @@ impl ServerCertVerifier for Authorities {
     }
 }
 
-/// The verifier of all certificates in these texts. A certificate that cannot be read is left out.
+/// Returns the verifier for all certificates in these texts. Unreadable certificates are skipped.
 fn verifier<'t>(texts: impl Iterator<Item = &'t [u8]>) -> Verifier {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(texts.flat_map(certificates));
     WebPkiServerVerifier::builder(roots.into()).build().ok()
 }
 
-/// The content of each file in the folders, by whatever names it is there, but for those of `seen`.
+/// Returns the content of each file in the folders once, however many names it has, except those in
+/// `seen`.
 fn texts_in(folders: &[PathBuf], mut seen: HashSet<(u64, u64)>) -> Vec<Vec<u8>> {
     let entries = folders
         .iter()
@@ -231,7 +230,7 @@ fn identity(metadata: &Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
-/// The certificates in a text of PEM (RFC 7468). What is not one is passed over.
+/// Returns the certificates in a PEM text (RFC 7468). Everything else is skipped.
 fn certificates(text: &[u8]) -> impl Iterator<Item = CertificateDer<'static>> {
     let mut lines = text.split(|byte| matches!(byte, b'\n' | b'\r'));
     let mut base64 = Vec::new();

@@ -1,5 +1,5 @@
-//! Which addresses may be connected to: those of the public internet, and those that the caller
-//! allows by name or number; and who looks names up.
+//! Restricts which addresses may be connected to: those of the public internet, and those that the
+//! caller allows by name or IP address. Also resolves the names.
 
 use crate::body::start_thread;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -9,10 +9,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// Whether the caller allows a special address to a host of this name.
+/// Returns whether the caller allows a non-public address for a host of this name.
 type Allowed = Arc<dyn Fn(&str, SocketAddr) -> bool + Send + Sync>;
 
-/// Which addresses may be connected to, and who looks names up.
+/// Restricts which addresses may be connected to, and resolves names.
 #[derive(Clone)]
 pub struct Guard {
     allowed: Allowed,
@@ -28,26 +28,27 @@ impl fmt::Debug for Guard {
     }
 }
 
-/// An address that must not be connected to.
+/// Why an address must not be connected to.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ForbiddenAddress {
-    /// It is not an address of the public internet, and not allowed.
+    /// The address is not public and not allowed.
     #[error("{0} is {1}, which is not allowed")]
     Address(String, &'static str),
-    /// The name has such an address.
+    /// The name resolves to such an address.
     #[error("{0} has the address {1}, {2}, which is not allowed")]
     Name(String, String, &'static str),
-    /// A secret would be readable on the way.
+    /// A secret would be sent unencrypted.
     #[error("a secret would go over http to {0}, where anybody on the way can read it")]
     Exposed(String),
-    /// A request for another server than that of its [`crate::Network`].
+    /// The request is for a server other than that of its [`crate::Network`].
     #[error("the request is not for {0}, which the connection is for")]
     OtherServer(String),
 }
 
 impl Guard {
-    /// Allows the addresses of the public internet, and those of other kinds for which `allowed`
-    /// returns true: it gets the host, in lower case and without a dot at its end, and the address.
+    /// Creates a guard that allows public addresses, and other addresses for which `allowed`
+    /// returns true. `allowed` receives the host, in lower case and without a trailing dot, and the
+    /// address.
     pub fn new(allowed: impl Fn(&str, SocketAddr) -> bool + Send + Sync + 'static) -> Guard {
         Guard {
             allowed: Arc::new(allowed),
@@ -56,7 +57,7 @@ impl Guard {
         }
     }
 
-    /// Allows connections to this machine alone: for requests with a secret over http.
+    /// Restricts the guard to addresses of this machine. Used for requests with a secret over http.
     #[must_use]
     pub fn only_loopback(self) -> Guard {
         Guard {
@@ -69,7 +70,7 @@ impl Guard {
         self.needs_loopback
     }
 
-    /// The same with another way to look names up.
+    /// Returns the guard with another way to resolve names.
     #[cfg(test)]
     pub(crate) fn with_lookup(
         self,
@@ -81,11 +82,11 @@ impl Guard {
         }
     }
 
-    /// Checks every address of `host`: one that is forbidden forbids them all, because the server
-    /// chooses which one a client tries first.
+    /// Checks every address of `host`. One forbidden address forbids them all, because the server
+    /// decides which address a client tries first.
     ///
     /// # Errors
-    /// The first address that is forbidden.
+    /// The first forbidden address.
     pub(crate) fn check(
         &self,
         host: &str,
@@ -112,16 +113,16 @@ impl Guard {
     }
 }
 
-/// Looks up the addresses of a name, with port 0. It may block.
+/// Resolves a name to addresses with port 0. May block.
 type Lookup = Arc<dyn Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync>;
 
-/// Asks the system.
+/// Returns the system's resolver.
 fn system() -> Lookup {
     Arc::new(|name| Ok((name, 0).to_socket_addrs()?.collect()))
 }
 
-/// Asks in a thread of its own for each name: the HTTP client's own resolver panics where the
-/// system has no more threads.
+/// Resolves each name in a separate thread: the HTTP client's own resolver panics if the system
+/// cannot start a thread.
 async fn in_thread(
     lookup: Lookup,
     name: String,
@@ -133,11 +134,12 @@ async fn in_thread(
     Ok(receive.await??)
 }
 
-/// Looks up the host of a connection. The HTTP client connects to the addresses that this returns
-/// and asks nobody again, so a name that changes its address after a check gains nothing.
+/// Resolves the host of a connection. The HTTP client connects only to the addresses returned here,
+/// so a name that changes its address after the check gains nothing.
 #[derive(Debug)]
 pub(crate) struct Resolver {
-    /// What checks all addresses, with the port of the connection.
+    /// The guard that checks all addresses, and the port of the connection; `None` if nothing is
+    /// checked.
     pub guard: Option<(Guard, u16)>,
 }
 
@@ -176,7 +178,7 @@ fn special_v4(address: Ipv4Addr) -> Option<&'static str> {
     let kind = match address.octets() {
         [127, ..] => "a loopback address",
         [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => "a private address",
-        // Clouds answer here with the credentials of the machine (169.254.169.254).
+        // Cloud providers serve the machine's credentials here (169.254.169.254).
         [169, 254, ..] => "a link-local address",
         [100, 64..=127, ..] => "an address inside a provider's network",
         [0, ..] => "an address of this machine or its network",
@@ -197,7 +199,7 @@ fn special_v6(address: Ipv6Addr) -> Option<&'static str> {
     let kind = match address.segments() {
         [0, 0, 0, 0, 0, 0, 0, 1] => "a loopback address",
         [0, 0, 0, 0, 0, 0, 0, 0] => "an address of this machine or its network",
-        // NAT64 (RFC 6052): networks without IPv4 reach all of it so.
+        // NAT64 (RFC 6052): IPv6-only networks reach the whole IPv4 internet through it.
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
             return special_v4(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)));
         }
