@@ -1,4 +1,4 @@
-//! One command while it runs, and its end.
+//! A running command, and its termination.
 
 use super::output::{CommandErrors, RequestLog};
 use crate::places::AnswerSlot;
@@ -12,29 +12,30 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use trace::TraceContext;
 
-/// How long a killed command may take to be gone.
+/// How long to wait for a killed command to exit.
 const KILLED: Duration = Duration::from_secs(5);
 
-/// One command while it runs. Dropping it ends the command: SIGTERM to all its processes, and
-/// SIGKILL when they have ended or the grace is over. Its place is free after that.
+/// A running command. Dropping it terminates the command: SIGTERM to all its processes, then
+/// SIGKILL once they have exited or the grace period is over. The command's slot is freed after
+/// that.
 #[derive(Debug)]
 pub(crate) struct RunningCommand {
-    /// Its input, until it is closed.
+    /// The command's input; `None` once it is closed.
     pub stdin: Option<ChildStdin>,
-    /// Its processes and outputs, until this is dropped.
+    /// The processes and outputs; `None` only while this value is dropped.
     pub parts: Option<Parts>,
     grace: Duration,
 }
 
-/// What is needed to the end.
+/// The parts that are needed until the command has exited.
 #[derive(Debug)]
 pub(crate) struct Parts {
     group: ProcessGroup,
-    /// The command itself.
+    /// The command's own process.
     pub command: Child,
-    /// Its output.
+    /// The command's output.
     pub stdout: ChildStdout,
-    /// Its standard error.
+    /// The command's standard error.
     pub errors: CommandErrors,
     place: AnswerSlot,
 }
@@ -42,11 +43,11 @@ pub(crate) struct Parts {
 impl RunningCommand {
     /// Starts `words` for the request `id`: one word is a command line for `sh`, several are a
     /// program and its arguments. The command gets this process's environment, the variable `more`,
-    /// `TOOLPIPE_REQUEST_ID`, and `TRACEPARENT` if its answer is traced. `place` is kept until the
-    /// last process of the command has ended.
+    /// `TOOLPIPE_REQUEST_ID`, and `TRACEPARENT` if its response is traced. `place` is held until
+    /// the last process of the command has exited.
     ///
     /// # Errors
-    /// When a process cannot be started.
+    /// If a process cannot be started.
     pub(crate) fn start(
         words: &[OsString],
         more: Option<(&str, String)>,
@@ -69,7 +70,7 @@ impl RunningCommand {
                 line
             }
         };
-        // The variables of this process name another span.
+        // This process's trace variables name a different span.
         for name in trace::VARIABLES {
             line.env_remove(name);
         }
@@ -110,15 +111,15 @@ impl Drop for RunningCommand {
             return;
         };
         parts.group.signal(Signal::TERM);
-        // Without a runtime the parts are dropped here, which kills the command.
+        // Without a runtime, the parts are dropped here, which kills the command.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(end(parts, self.grace));
         }
     }
 }
 
-/// Waits until the command has ended and nobody holds its outputs, but not longer than `grace`;
-/// then kills what is left.
+/// Waits up to `grace` until the command has exited and its outputs are closed, then kills what is
+/// left.
 async fn end(parts: Parts, grace: Duration) {
     let Parts {
         mut group,
@@ -129,10 +130,10 @@ async fn end(parts: Parts, grace: Duration) {
     } = parts;
     let all_ended = async {
         tokio::join!(discard(&mut stdout), errors.read());
-        // A command that cannot be waited for has ended.
+        // A command that cannot be waited for has already exited.
         let _ = command.wait().await;
     };
-    // An error means that the grace is over.
+    // A timeout means that the grace period is over.
     let _ = tokio::time::timeout(grace, all_ended).await;
     group.signal(Signal::KILL);
     let _ = tokio::time::timeout(KILLED, command.wait()).await;

@@ -76,27 +76,26 @@ impl TurnRequest {
     }
 }
 
-/// How the loop goes on.
+/// The next step of the loop.
 pub(super) enum LoopStep {
-    /// The model is asked with this request.
+    /// Ask the model with this request.
     Ask(Box<ClientRequest>),
-    /// The calls of the last turn are looked after, with these options of `tool-exec` that give a
-    /// person's answers.
+    /// Run the calls of the last turn. The value holds the `tool-exec` options with users' answers.
     Decide(Vec<OsString>),
 }
 
-/// How the wait for persons ended.
+/// How the wait for approvals ended.
 enum Waited {
     /// No call waits any more.
     Settled,
-    /// A call was answered, and what should have run it has failed.
+    /// A call was answered, but running it failed.
     NotRun,
-    /// The service ends.
+    /// The service is stopping.
     Left,
 }
 
 impl ToolLoop {
-    /// Runs the loop from this step on.
+    /// Runs the loop, starting with this step.
     ///
     /// # Errors
     /// Failures of the session.
@@ -108,7 +107,7 @@ impl ToolLoop {
     ) -> Result<Made, StoreError> {
         let log = writer.sessions().store.path_of(writer.session.id);
         let _run = RunFile::take(&log)?;
-        // What was asked before the service was stopped counts, too.
+        // Turns before a restart of the service count too.
         let outline = writer.outline().await?;
         let mut asked = turns_of(&outline);
         drop(outline);
@@ -152,7 +151,7 @@ impl ToolLoop {
         }
     }
 
-    /// Whether the last message of the model needs no further turn: it has no calls, or calls of the
+    /// Whether the model's last message needs no further turn: it has no calls, or calls of the
     /// client.
     fn is_answered(&self, talk: &api::Conversation) -> bool {
         let is_of_model = |message: &&api::Message| message.role() == "assistant";
@@ -166,7 +165,7 @@ impl ToolLoop {
             .any(|call| self.leave.iter().any(|name| name == call.name))
     }
 
-    /// The request of the next turn.
+    /// Returns the request of the next turn.
     fn next(&self, conversation: api::Conversation, share: Share) -> ClientRequest {
         let TurnRequest {
             key,
@@ -191,14 +190,14 @@ impl ToolLoop {
         }
     }
 
-    /// Runs one turn by `tool-exec`, which has the session meanwhile.
+    /// Runs one turn with `tool-exec`, which writes to the session in the meantime.
     async fn turn(
         &self,
         running: &RunningResponse,
         writer: &mut SessionWriter,
         step: LoopStep,
     ) -> Result<TurnEnd, StoreError> {
-        // An answer to a call that waits is given once the turn's other calls have ended.
+        // An answer to a pending call is applied only after the turn's other calls have ended.
         let _turn = Arc::clone(&writer.session.deciding).lock_owned().await;
         let log = writer.sessions().store.path_of(writer.session.id);
         let id = running.id.to_string();
@@ -238,7 +237,7 @@ impl ToolLoop {
         Ok(TurnEnd::Failed)
     }
 
-    /// Waits until persons have answered all calls that wait, here or in a terminal.
+    /// Waits until users have answered all pending calls, over HTTP or in a terminal.
     async fn wait(&self, writer: &mut SessionWriter) -> Result<Waited, StoreError> {
         let session = Rc::clone(&writer.session);
         let waiting = self.service.pipe.metrics.waiting();
@@ -260,7 +259,7 @@ impl ToolLoop {
                 }
                 () = self.service.ending.is_cut() => true,
             };
-            // In a terminal a call may still run.
+            // A call that was approved in a terminal may still be running.
             writer.take_back().await?;
             if is_cut && !self.is_background {
                 self.shut_down(writer)?;
@@ -278,7 +277,7 @@ impl ToolLoop {
         }
     }
 
-    /// What becomes of the response when the service ends between two turns.
+    /// Returns how the response continues when the service stops between two turns.
     fn shut_down(&self, writer: &mut SessionWriter) -> Result<Made, StoreError> {
         if self.is_background {
             return Ok(Made::Left);
@@ -288,34 +287,35 @@ impl ToolLoop {
     }
 }
 
-/// Whether the stream of the turn itself has failed: then its events say why.
+/// Whether the turn's own stream has failed, in which case its events give the reason.
 fn has_failed(running: &RunningResponse) -> bool {
     running.pipe().reason().is_none_or(FinishReason::is_failure)
 }
 
-/// How many turns of the open response have begun.
+/// Returns how many turns of the open response have begun.
 fn turns_of(outline: &Outline) -> u32 {
     outline.active().map_or(0, |response| response.turns)
 }
 
-// Responses that were left when a service ended.
+// Responses that were unfinished when a service stopped.
 
 impl Service {
-    /// Goes on with the responses that were left when a service ended: those in the background between
-    /// two turns, and those to user interfaces also within a turn.
+    /// Resumes the responses that were unfinished when a service stopped: background responses
+    /// between two turns, and responses to user interfaces also within a turn.
     pub(crate) fn go_on(self: &Rc<Self>) {
         let Some(sessions) = &self.sessions else {
             return;
         };
         for id in sessions.left() {
-            // Another service may have it.
+            // Another service may be producing it.
             if !RunFile::is_held(&sessions.store.path_of(id)) {
                 let (service, sessions) = (Rc::clone(self), Rc::clone(sessions));
                 tokio::task::spawn_local(async move {
-                    // The tools of a service that was killed may still run: they end their turn.
+                    // Tools of a killed service may still be running; wait until they end their
+                    // turn.
                     let session = sessions.live(id);
                     let mut writer = SessionWriter::waiting(&sessions, &session);
-                    // A session that cannot be read now is looked at when somebody asks for it.
+                    // A session that cannot be read now is handled when a client requests it.
                     if writer.take_back().await.is_ok() {
                         let _ = service.go_on_with(&sessions, writer);
                     }
@@ -342,7 +342,7 @@ impl Service {
         };
         let key = outline.head.key.as_deref().and_then(KeyHash::parse);
         if !self.keys.admit(key) {
-            // Its key was taken out while no service ran.
+            // The key was removed while no service was running.
             sessions.forget_left(id);
             return writer.end_left(left).map_err(failed);
         }
@@ -355,7 +355,7 @@ impl Service {
             return Ok(());
         }
         let tools = self.tools.clone().filter(|_| runs_tools);
-        // The client of a user interface can take back the part of a turn that was cut.
+        // A user interface's client can retract the part of a turn that was cut off.
         let is_ui = front.is_ui();
         let may_go_on = match &tools {
             Some(_) => left.is_background && (is_ui || !left.is_open),
@@ -375,7 +375,7 @@ impl Service {
         inbound.conversation = outline.open_conversation();
         let own = tools.map(|tools| {
             inbound.offer(&tools.list);
-            // Some calls of the last turn may have their results, and others not.
+            // Some calls of the last turn may have results, and others may not.
             let mut messages = inbound.conversation.messages.iter().rev();
             let last = messages.find(|message| message.role() != "tool");
             let has_calls = last.is_some_and(|message| message.role() == "assistant");

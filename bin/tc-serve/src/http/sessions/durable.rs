@@ -16,7 +16,7 @@ const INTERVAL: Duration = Duration::from_secs(20);
 /// 2024-10-09T00:00:00Z, from which intervals are counted.
 const EPOCH: u64 = 1_728_432_000;
 
-/// The largest step past a client's cursor that is not older than the current one: 3600 s.
+/// The largest random step added to a client's cursor that is not older than the interval: 3600 s.
 const LARGEST_STEP: u64 = 180;
 
 /// Returns an offset in the format for clients.
