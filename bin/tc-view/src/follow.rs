@@ -1,7 +1,7 @@
-//! `--follow`: a file or a session that grows, as the input of the view.
+//! `--follow`: a growing file or session as the input of the view.
 //!
-//! A thread writes what a [`Source`] returns into a pipe, and the view reads the pipe like any other
-//! input. A signal ends the source, and so the pipe.
+//! A thread writes the output of a [`Source`] into a pipe, which the view reads like any other
+//! input. A signal ends the source, which closes the pipe.
 
 mod file;
 #[cfg_attr(not(feature = "network"), path = "follow/session/absent.rs")]
@@ -18,43 +18,44 @@ use std::path::Path;
 use std::thread::Builder;
 use stdio::{Failure, Filter, FilterEnd, Input, message};
 
-/// The name of this command in messages.
+/// The command name in messages.
 const COMMAND: &str = "tc-view";
 
-/// The most bytes that are read at once. The beginning of a longer line is not held back until the
-/// line is complete.
+/// Maximum number of bytes read at once. The start of a longer line is forwarded before the line is
+/// complete.
 const BLOCK: usize = 64 * 1024;
 
-/// A file or a session that grows.
+/// A growing file or session.
 trait Source: Send {
     /// Waits for the next piece.
     ///
     /// # Errors
-    /// One line that says why the source cannot be followed any more.
+    /// Fails with one line that says why the source can no longer be followed.
     fn next(&mut self) -> Result<Piece<'_>>;
 }
 
 /// A piece of a [`Source`].
 #[derive(Debug, PartialEq, Eq)]
 enum Piece<'a> {
-    /// Whole lines. A line longer than [`BLOCK`] comes in parts, and the last line may lack its
+    /// Whole lines. A line longer than [`BLOCK`] arrives in parts, and the last line may lack its
     /// line feed.
     Lines(&'a [u8]),
-    /// The next lines do not continue the previous ones: the code and the text of a warning.
+    /// The next lines do not continue the previous ones. The fields are the code and the text of a
+    /// warning.
     Restart(&'static str, String),
-    /// The source has nothing to return yet, for this reason.
+    /// The source has no output yet, for this reason.
     Waiting(String),
-    /// The source has ended, for this reason. A file does not end.
+    /// The source has ended, for this reason. A file never ends.
     #[cfg_attr(not(feature = "network"), allow(dead_code))]
     End(&'static str),
-    /// A signal ends the command.
+    /// A signal stopped the command.
     Stopped,
 }
 
-/// Shows the operand to `view` as it grows. Standard input, a FIFO or a device is read to its end.
+/// Shows the operand in `view` as it grows. Standard input, a FIFO or a device is read to its end.
 ///
 /// # Errors
-/// One line that says why the operand cannot be followed, or cannot be followed any more.
+/// Fails with one line that says why the operand cannot be followed, or can no longer be followed.
 pub(crate) fn follow(args: &Args, filter: &Filter, view: &mut dyn View) -> Result<FilterEnd> {
     let Some(mut source) = source(args, filter)? else {
         return Ok(stdio::view(filter, view)?);
@@ -68,8 +69,7 @@ pub(crate) fn follow(args: &Args, filter: &Filter, view: &mut dyn View) -> Resul
         .map_err(&limit)?;
     let input = Input::of_pipe(reader, &name.unwrap_or_default(), filter.max_line);
     let end = stdio::view_input(filter, input, view)?;
-    // After a signal there is nothing to report, and a lookup of a host name may still block the
-    // thread.
+    // After a signal there is nothing to report, and a host name lookup may still block the thread.
     if end.signal.is_none() {
         let lost = |_| Err(anyhow!("the thread that follows has failed"));
         if let Some(reason) = thread.join().unwrap_or_else(lost)? {
@@ -79,7 +79,7 @@ pub(crate) fn follow(args: &Args, filter: &Filter, view: &mut dyn View) -> Resul
     Ok(end)
 }
 
-/// Opens the operand; `None` if it has an end of its own.
+/// Opens the operand; returns `None` if the input ends by itself and needs no following.
 fn source(args: &Args, filter: &Filter) -> Result<Option<Box<dyn Source>>> {
     let path = match &args.files[..] {
         [] => return Ok(None),
@@ -96,7 +96,7 @@ fn source(args: &Args, filter: &Filter) -> Result<Option<Box<dyn Source>>> {
     Ok(GrowingFile::open(path, filter)?.map(|file| Box::new(file) as Box<dyn Source>))
 }
 
-/// The operand as a URL of http or https, if it is one.
+/// Returns the operand as an http or https URL; `None` if it is not one.
 fn url(operand: &Path) -> Option<&str> {
     let text = operand.to_str()?;
     let is_url = |scheme: &str| {
@@ -106,13 +106,13 @@ fn url(operand: &Path) -> Option<&str> {
     (is_url("http://") || is_url("https://")).then_some(text)
 }
 
-/// Whether an operand is the address of a session, which only `--follow` reads.
+/// Whether an operand is the URL of a session, which only `--follow` reads.
 pub(crate) fn is_url(path: &Path) -> bool {
     url(path).is_some()
 }
 
-/// Writes the pieces of the source into the pipe until the source ends, or the view reads no more.
-/// Returns the reason of the end.
+/// Writes the pieces of the source into the pipe until the source ends, or the view stops reading.
+/// Returns the reason if the source ended.
 fn forward(
     source: &mut dyn Source,
     mut pipe: PipeWriter,

@@ -1,4 +1,4 @@
-//! `tc-view`: events for people.
+//! `tc-view`: shows events to people.
 
 mod args;
 mod follow;
@@ -8,15 +8,15 @@ use args::Args;
 use std::process::ExitCode;
 use stdio::Status;
 
-/// What the command is for, on one line.
+/// The description of the command, on one line.
 pub const ABOUT: &str = env!("CARGO_PKG_DESCRIPTION");
 
-/// Runs the command with the arguments of this process; returns the status to end with.
+/// Runs the command with the arguments of this process; returns its exit status.
 pub fn main() -> ExitCode {
     ::args::run(show)
 }
 
-/// Shows the events; an `error` among them makes the status 2.
+/// Shows the events; returns status 2 if one of them is an `error`.
 fn show(args: Args) -> anyhow::Result<Status> {
     let mut view = args.view();
     let mut filter = args.common.filter("tc-view", args.files.clone());
