@@ -28,7 +28,7 @@ pub(crate) struct Args {
     pub decisions: Vec<String>,
 }
 
-/// Reads how long a command may take: a time above 0.
+/// Parses the time that a command may take, which must be above 0.
 fn patience(text: &str) -> Result<Duration, String> {
     let time = event::unit::time(text).map_err(|e| e.to_string())?;
     if time.is_zero() {
@@ -38,19 +38,20 @@ fn patience(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A checker by its name.
+/// A checker, found by its name.
 pub(crate) enum NamedChecker {
-    /// One of `detect`, which each thread makes for itself.
+    /// A checker of the `detect` crate, which each thread creates for itself.
     BuiltIn,
-    /// One outside of this process.
+    /// A checker outside this process.
     Outside(Box<dyn Judges>),
 }
 
-/// The checkers that `--checker` names, then those of `--decisions`, each with its name in reports.
+/// Returns the checkers given with `--checker`, then those given with `--decisions`, each with its
+/// name in reports.
 ///
 /// # Errors
-/// When a name is unknown (the message lists all names), a file of decisions cannot be opened, or
-/// two checkers have one name.
+/// Fails if a name is unknown (the message lists all names), a decisions file cannot be opened, or
+/// two checkers have the same name.
 pub(crate) fn find(names: &[String], args: &Args) -> Result<Vec<(String, NamedChecker)>> {
     let mut found: Vec<(String, NamedChecker)> = Vec::new();
     for checker in names {
@@ -74,8 +75,8 @@ pub(crate) fn find(names: &[String], args: &Args) -> Result<Vec<(String, NamedCh
     Ok(found)
 }
 
-/// The checkers whose name is not all that names them, each with the option that does and its value:
-/// those that the user named.
+/// Returns the checkers that the user named, each with the option and value that select it;
+/// checkers whose name alone selects them are left out.
 pub(crate) fn named_by(names: &[String], args: &Args) -> BTreeMap<String, [String; 2]> {
     let commands = names
         .iter()
@@ -89,7 +90,8 @@ pub(crate) fn named_by(names: &[String], args: &Args) -> BTreeMap<String, [Strin
         .collect()
 }
 
-/// The name of a checker in reports, and the command of `NAME=cmd:COMMAND` and `cmd:COMMAND`.
+/// Returns the name of a checker in reports, and the command of `NAME=cmd:COMMAND` or
+/// `cmd:COMMAND`; `None` for other checkers.
 fn named_command(checker: &str) -> (&str, Option<&str>) {
     match checker.strip_prefix("cmd:") {
         Some(command) => (checker, Some(command)),
@@ -100,7 +102,7 @@ fn named_command(checker: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The name of `NAME=FILE`.
+/// Returns the name in `NAME=FILE`.
 fn of_decisions(named: &str) -> &str {
     named.split_once('=').map_or("", |(name, _)| name)
 }

@@ -1,4 +1,4 @@
-//! A corpus: the labels of an `index.ndjson`, one after the other, and where their recordings are.
+//! A corpus: iterates over the labels of an `index.ndjson`, and locates their recordings.
 
 use anyhow::{Context, Result, anyhow, bail};
 use score::Label;
@@ -7,14 +7,14 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The longest line of an index, in bytes. A label holds at most the tools of a request; a longer
-/// line is a file of another kind.
+/// Maximum length of an index line in bytes. The largest part of a label is the tool list of a
+/// request, so a longer line belongs to another kind of file.
 const MAX_LINE: u64 = 16 << 20;
 
-/// The name of an index in its folder.
+/// The file name of an index in its folder.
 const INDEX: &str = "index.ndjson";
 
-/// One recorded stream and its label.
+/// A recorded stream with its label.
 #[derive(Clone, Debug)]
 pub(crate) struct CorpusEntry {
     /// The index that names it, as the user typed it.
@@ -72,20 +72,20 @@ fn missing(corpus: &Path, index: &Path, e: &std::io::Error) -> anyhow::Error {
     anyhow!("{index}: {e}; check the path and its permissions")
 }
 
-/// The labels of one corpus, in order; see [`entries`].
+/// Iterates over the labels of one corpus in order; see [`entries`].
 pub(crate) struct Entries {
     name: Arc<str>,
     folder: PathBuf,
     reader: BufReader<Box<dyn Read + Send>>,
-    /// The line at hand, in memory that is used again.
+    /// The current line, in a reused buffer.
     buffer: Vec<u8>,
     line: u64,
     has_ended: bool,
 }
 
 impl Entries {
-    /// The same labels as a part of the corpus in the folder `root`: recordings are relative to it,
-    /// and it names the corpus, so that the parts of a corpus count as one.
+    /// Treats the labels as a part of the corpus in the folder `root`. Recordings are relative to
+    /// `root`, which also names the corpus, so that all parts count as one corpus.
     pub(crate) fn of_root(self, root: &Path) -> Self {
         Entries {
             name: root.to_string_lossy().into(),
@@ -94,7 +94,7 @@ impl Entries {
         }
     }
 
-    /// Reads the next line into the buffer; `false` at the end.
+    /// Reads the next line into the buffer; returns `false` at the end.
     fn read(&mut self) -> Result<bool> {
         self.buffer.clear();
         let read = (&mut self.reader)
@@ -107,7 +107,7 @@ impl Entries {
                 MAX_LINE >> 20
             );
         }
-        // Some editors begin a file with a byte order mark.
+        // Some editors start a file with a byte order mark.
         if self.line == 1 && self.buffer.starts_with("\u{feff}".as_bytes()) {
             self.buffer.drain(..3);
         }
@@ -133,7 +133,7 @@ impl Entries {
     }
 }
 
-/// The reason without serde's own place, which counts from the beginning of this line.
+/// Returns the reason without serde's line number, which counts only within this label.
 fn reason(e: &serde_json::Error) -> String {
     let text = e.to_string();
     match text.rsplit_once(" at line ") {

@@ -61,11 +61,11 @@ Examples:
 
 The exit status is 0 if the recordings mean the same, and 1 if they differ.";
 
-/// Compares two recordings by their meaning, and writes the first difference, or all of them. The
-/// status is [`Status::No`] if they differ.
+/// Compares two recordings by their meaning, and writes the first difference or all of them.
+/// Returns [`Status::No`] if they differ.
 ///
 /// # Errors
-/// What is wrong with the arguments or a file.
+/// Fails if the arguments or a file are invalid.
 pub(crate) fn diff(args: &Args) -> Result<Status> {
     let dash = Path::new("-");
     if args.a == dash && args.b == dash {
@@ -93,7 +93,7 @@ pub(crate) fn diff(args: &Args) -> Result<Status> {
     })
 }
 
-/// All of the file at `path`, or of standard input.
+/// Returns all bytes of the file at `path`, or of standard input.
 fn bytes(path: &Path) -> Result<Vec<u8>> {
     if path != Path::new("-") {
         return std::fs::read(path).map_err(unreadable(path));
@@ -124,7 +124,7 @@ fn write(args: &Args, found: &[Difference]) -> Result<()> {
     crate::print(&text)
 }
 
-/// A difference as JSON, with its words.
+/// Returns a difference as JSON, including its description.
 fn entry(difference: &Difference, names: [&str; 2]) -> Result<Value, serde_json::Error> {
     let mut entry = serde_json::to_value(difference)?;
     entry["words"] = difference.words(names).into();

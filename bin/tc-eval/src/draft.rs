@@ -1,26 +1,26 @@
-//! A file that gets its name when it is complete.
+//! A file that is written under a temporary name until it is complete.
 
 use anyhow::Context;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// A file that is being written beside the one that it will replace. A full disk, a signal or a
-/// second writer leaves the old file whole; of two writers the last to finish wins.
+/// A draft, written beside the file that it will replace. A full disk, a signal or a second writer
+/// leaves the old file intact; if two writers finish, the last one wins.
 #[derive(Debug)]
 pub(crate) struct LabelDraft {
     file: BufWriter<File>,
-    /// Where it is, and the name that it gets. `None` for what is not an ordinary file (a pipe,
-    /// /dev/stdout), which is written to directly.
+    /// The path of the draft, and the path that it will get. `None` if the target is not a regular
+    /// file (a pipe, /dev/stdout), which is written directly.
     rename: Option<(PathBuf, PathBuf)>,
 }
 
 impl LabelDraft {
-    /// Begins a file that will be `path`. A symbolic link is followed; permissions of a file that
-    /// is replaced are kept.
+    /// Starts a draft for `path`. Symbolic links are followed; the permissions of a replaced file
+    /// are kept.
     ///
     /// # Errors
-    /// When the folder cannot be written.
+    /// Fails if the folder is not writable.
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
         let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let existing = target.metadata().ok();
@@ -32,7 +32,7 @@ impl LabelDraft {
             .file_name()
             .ok_or_else(|| io::Error::from(ErrorKind::InvalidInput))?;
         for attempt in 0_u32.. {
-            // The name of the file comes first, so that a draft that a killed process left explains
+            // The target's name comes first, so that a draft left by a killed process explains
             // itself.
             let mut draft = name.to_owned();
             draft.push(format!(".{}-{attempt}.draft", std::process::id()));
@@ -55,10 +55,10 @@ impl LabelDraft {
         Err(ErrorKind::AlreadyExists.into())
     }
 
-    /// Gives the file its name, once its bytes are on the disk.
+    /// Renames the draft to its target, once its bytes are on the disk.
     ///
     /// # Errors
-    /// When the disk is full or broken; the old file is unchanged then.
+    /// Fails if the disk is full or broken; the old file is then unchanged.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.file.flush()?;
         if let Some((draft, target)) = &self.rename {
@@ -70,10 +70,10 @@ impl LabelDraft {
     }
 }
 
-/// Writes a file at once. A full disk leaves the old one as it was.
+/// Replaces a file atomically. If the disk is full, the old file stays unchanged.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// Fails if the file cannot be written.
 pub(crate) fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     let written = LabelDraft::create(path).and_then(|mut draft| {
         draft.write_all(text.as_bytes())?;
@@ -100,7 +100,7 @@ impl Write for LabelDraft {
 impl Drop for LabelDraft {
     fn drop(&mut self) {
         if let Some((draft, _)) = &self.rename {
-            // It fails where somebody else removed the file, which is as good.
+            // Removal fails if another process has already removed the draft, which is fine.
             let _ = std::fs::remove_file(draft);
         }
     }

@@ -73,17 +73,17 @@ pub(crate) struct Args {
     pub output: output::Args,
 }
 
-/// The checkers of a run that names none.
+/// The default checkers.
 const DEFAULT: [&str; 4] = ["first-chunk", "lookahead:200", "full", "auto"];
 
-/// More threads than this gain nothing that their memory is worth.
+/// Maximum default number of threads; more threads are not worth their memory.
 const MOST_JOBS: usize = 16;
 
-/// Runs the checkers and writes the report: 2 when a recording could not be read, else as the
-/// report's requirements say. With `--partial`, writes the counts.
+/// Runs the checkers and writes the report. Returns status 2 if a recording could not be read,
+/// otherwise the status of the report's requirements. With `--partial`, writes the counts instead.
 ///
 /// # Errors
-/// What is wrong with the arguments, a corpus or a checker.
+/// Fails if the arguments, a corpus or a checker are invalid.
 pub(crate) fn evaluate(args: &Args, common: &args::Common) -> Result<Status> {
     let found = find(&checkers(&args.checkers), &args.outside)?;
     let (names, checkers) = found.into_iter().unzip();
@@ -117,8 +117,8 @@ pub(crate) fn evaluate(args: &Args, common: &args::Common) -> Result<Status> {
         ended?;
         return run.finish();
     }
-    // The other checkers have their report, but a baseline of a checker that failed would accept
-    // that.
+    // The other checkers keep their report, but no baseline is written, because it would accept the
+    // results of the failed checker.
     if ended.is_err() {
         run.baseline.discard();
     }
@@ -126,10 +126,10 @@ pub(crate) fn evaluate(args: &Args, common: &args::Common) -> Result<Status> {
     ended.map(|()| status)
 }
 
-/// Reads a table of `auto`.
+/// Reads a table for `auto`.
 ///
 /// # Errors
-/// When the file cannot be read or is not a table.
+/// Fails if the file cannot be read or is not a table.
 pub(crate) fn table(path: &Path) -> Result<AutoTable> {
     args::file(path, AutoTable::parse)
 }
@@ -145,7 +145,7 @@ fn measure(meter: &mut Result<Meter<'_>>, job: FeedJob) -> Done {
     }
 }
 
-/// What a run adds up, stream by stream.
+/// The accumulated results of a run.
 struct Evaluation<'r> {
     args: &'r Args,
     plan: &'r MeasurePlan,
@@ -234,9 +234,9 @@ impl<'r> Evaluation<'r> {
         self.progress.end();
         let baseline = self.baseline.finish()?;
         if self.args.partial {
-            // The part is whole, and counts what could not be read: merge ends with 2 for it. A
-            // part may be empty, since engines for clusters start a process for an empty partition,
-            // too.
+            // The part is complete, and counts the recordings that could not be read, for which
+            // merge returns status 2. A part may be empty, because cluster engines start a process
+            // even for an empty partition.
             self.out.put(self.counts.line()?.as_bytes())?;
             self.out.put(b"\n")?;
             self.out.flush()?;
@@ -260,7 +260,7 @@ impl<'r> Evaluation<'r> {
     }
 }
 
-/// The checkers to run: those that were named, or some to compare.
+/// Returns the checkers to run: the named ones, or the defaults.
 pub(crate) fn checkers(named: &[String]) -> Vec<String> {
     if !named.is_empty() {
         return named.to_vec();
@@ -273,7 +273,7 @@ pub(crate) fn checkers(named: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// The number of threads.
+/// Returns the number of threads.
 fn jobs(asked: Option<u16>) -> usize {
     let available = || {
         std::thread::available_parallelism()

@@ -1,5 +1,5 @@
-//! Shows where a checker decided on one stream: the event, the bytes of the recording that caused
-//! it, and what came later.
+//! Shows where a checker decided about a stream: the event, the bytes of the recording that caused
+//! it, and the text that followed.
 
 mod found;
 mod json;
@@ -56,10 +56,10 @@ Examples:
   tc-eval explain fixtures --stream openai-chat/refusal --checker full
   tc-eval explain trip.tape --part 2 --checker lookahead:200 --checker full";
 
-/// Writes where each checker decided on one stream, and why.
+/// Writes where each checker decided about a stream, and why.
 ///
 /// # Errors
-/// What is wrong with the arguments or a file.
+/// Fails if the arguments or a file are invalid.
 pub(crate) fn explain(args: &Args, common: &args::Common) -> Result<Status> {
     let entry = match &args.stream {
         Some(id) => find(&args.path, id)?,
@@ -89,10 +89,10 @@ pub(crate) fn explain(args: &Args, common: &args::Common) -> Result<Status> {
     Ok(Status::Done)
 }
 
-/// The stream of this id in a corpus.
+/// Returns the stream with this id in a corpus.
 fn find(corpus: &Path, id: &str) -> Result<CorpusEntry> {
     let mut similar = Vec::new();
-    // A line that cannot be used may hold the stream that is looked for.
+    // An invalid line may be the one with the wanted stream.
     let mut unusable = None;
     for entry in entries(corpus)? {
         match entry {
@@ -122,7 +122,7 @@ fn find(corpus: &Path, id: &str) -> Result<CorpusEntry> {
     )
 }
 
-/// A recording without a label.
+/// Returns a recording as an entry without a label.
 fn recording(args: &Args) -> Result<CorpusEntry> {
     let path = &args.path;
     if path.is_dir() || is_index(path)? {
@@ -155,7 +155,7 @@ fn recording(args: &Args) -> Result<CorpusEntry> {
     })
 }
 
-/// How many streams the recording holds.
+/// Returns the number of streams in the recording.
 fn streams(args: &Args) -> Result<u64> {
     let settings = args.recording.settings();
     let mut streams = 0;
@@ -172,7 +172,7 @@ fn is_index(path: &Path) -> Result<bool> {
     Ok(matches!(first, Some(Ok(_))))
 }
 
-/// The names of the checkers, and the judges of those outside of this process.
+/// Returns the names of the checkers, and the judges of those outside this process.
 fn judgings(
     named: &[String],
     outside: &checkers::Args,

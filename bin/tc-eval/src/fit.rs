@@ -1,5 +1,5 @@
-//! Learns the table of the checker `auto` from corpora, and tests such tables on streams that they
-//! were not learned from.
+//! Learns the table of the checker `auto` from corpora, and tests tables on streams from which they
+//! were not learned.
 
 mod folds;
 mod streams;
@@ -37,10 +37,11 @@ pub(crate) struct Args {
     pub seed: u64,
 }
 
-/// Writes the table of corpora, or with `--folds` how good tables are on other sources.
+/// Writes the table learned from corpora, or with `--folds` the scores of such tables on other
+/// sources.
 ///
 /// # Errors
-/// What is wrong with the arguments, a corpus, a recording or the output.
+/// Fails if the arguments, a corpus, a recording or the output are invalid.
 pub(crate) fn fit(args: &Args, common: &args::Common) -> Result<Status> {
     if let Some(count) = args.folds {
         let checkers = if args.checkers.is_empty() {

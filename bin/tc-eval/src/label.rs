@@ -1,4 +1,4 @@
-//! Proposes the labels of recordings, and asks a person to confirm them.
+//! Proposes labels for recordings, and asks a person to confirm them.
 
 mod confirm;
 mod index;
@@ -46,10 +46,10 @@ pub(crate) struct Args {
     pub confirm: bool,
 }
 
-/// Proposes the labels of recordings, or asks about proposals.
+/// Proposes labels for recordings, or asks about proposals.
 ///
 /// # Errors
-/// What is wrong with the arguments or a file.
+/// Fails if the arguments or a file are invalid.
 pub(crate) fn label(args: &Args) -> Result<Status> {
     let lint = Lint::new(&tag::Look::new("auto")?);
     if args.confirm {
@@ -81,17 +81,17 @@ pub(crate) fn label(args: &Args) -> Result<Status> {
     proposals.finish()
 }
 
-/// The labels that a run makes.
+/// The labels that a run proposes.
 struct Proposals {
-    /// Where they go; `None` for standard output.
+    /// The index to write to; `None` for standard output.
     index: Option<LabelIndex>,
-    /// The folder that paths begin at.
+    /// The folder to which paths are relative.
     folder: PathBuf,
-    /// The lines of labels that the index has, by file and stream.
+    /// The labels of the index with their line numbers, by file and stream.
     known: BTreeMap<(String, u64), (usize, Label)>,
     ids: BTreeSet<String>,
     made: Vec<Label>,
-    /// Labels whose recording is another now.
+    /// The number of labels whose recording has changed.
     changed: u64,
 }
 
@@ -132,7 +132,8 @@ impl Proposals {
         })
     }
 
-    /// Adds the streams of all recordings; returns how many files of folders are not recordings.
+    /// Adds the streams of all recordings; returns the number of files in folders that are not
+    /// recordings.
     fn add_all(&mut self, args: &Args, lint: &Lint) -> Result<u64> {
         let api = args.api;
         let tools_mode = args.dialect.as_ref().map(|_| "tag".to_owned());
@@ -184,7 +185,7 @@ impl Proposals {
         } else {
             String::new()
         };
-        // Two recordings may differ in their extension alone.
+        // Two recordings may differ only in their extension.
         let names = [
             format!("{}{part}", stem.map_or(file, |(stem, _)| stem)),
             format!("{file}{part}"),
@@ -223,7 +224,7 @@ impl Proposals {
     }
 }
 
-/// The members of a label whose recording was replaced.
+/// Returns the members to reset in a label whose recording was replaced.
 fn again(seen: &SeenCalls) -> Result<Vec<(&'static str, Value)>> {
     Ok(vec![
         ("has_tool_call", Value::Null),
@@ -233,7 +234,7 @@ fn again(seen: &SeenCalls) -> Result<Vec<(&'static str, Value)>> {
     ])
 }
 
-/// `path` as seen from `folder`, with `/` between names.
+/// Returns `path` relative to `folder`, with `/` between names.
 fn relative(path: &Path, folder: &Path) -> Result<String> {
     let path = path
         .canonicalize()

@@ -1,4 +1,4 @@
-//! `tc-eval`: how good is a checker of tool calls?
+//! `tc-eval`: measures how well checkers detect tool calls.
 
 mod args;
 mod checkers;
@@ -19,15 +19,15 @@ use args::{Args, EvalCommand};
 use std::process::ExitCode;
 use stdio::Status;
 
-/// What the command is for, on one line.
+/// The description of the command, on one line.
 pub const ABOUT: &str = env!("CARGO_PKG_DESCRIPTION");
 
-/// Runs the command with the arguments of this process; returns the status to end with.
+/// Runs the command with the arguments of this process; returns its exit status.
 pub fn main() -> ExitCode {
     ::args::run(run)
 }
 
-/// Runs the subcommand that was named; without one, evaluates checkers.
+/// Runs the subcommand; without one, evaluates checkers.
 fn run(args: Args) -> anyhow::Result<Status> {
     match args.command {
         None => evaluate::evaluate(&args.evaluate, &args.common),
@@ -39,7 +39,7 @@ fn run(args: Args) -> anyhow::Result<Status> {
     }
 }
 
-/// Writes all that a command has to say to standard output.
+/// Writes the complete output of a command to standard output.
 fn print(text: &str) -> anyhow::Result<()> {
     let mut out = stdio::Output::new();
     out.put(text.as_bytes())?;

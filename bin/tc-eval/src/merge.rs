@@ -1,4 +1,4 @@
-//! Joins the counts of several runs.
+//! Merges the counts of several runs.
 
 use crate::evaluate::output::{self, ReportOutput};
 use crate::recordings::unreadable;
@@ -25,11 +25,11 @@ pub(crate) struct Args {
     pub output: output::Args,
 }
 
-/// Joins the parts, and writes the report that one run over all of their streams writes; the status
-/// is that of such a run.
+/// Merges the parts, and writes the report that a single run over all of their streams would write.
+/// The status is that of such a run.
 ///
 /// # Errors
-/// What is wrong with the arguments, a file or a part.
+/// Fails if the arguments, a file or a part are invalid.
 pub(crate) fn merge(args: &Args) -> Result<Status> {
     let mut merger = Merger::new(env!("CARGO_PKG_VERSION"));
     let mut names = Vec::new();
@@ -72,7 +72,7 @@ pub(crate) fn merge(args: &Args) -> Result<Status> {
     })
 }
 
-/// A file of parts, and its name in messages.
+/// Opens a file of parts, and returns it with its name in messages.
 fn open(path: &Path) -> Result<(String, Box<dyn Read>)> {
     if path == Path::new("-") {
         return Ok((
@@ -84,7 +84,7 @@ fn open(path: &Path) -> Result<(String, Box<dyn Read>)> {
     Ok((path.display().to_string(), Box::new(file)))
 }
 
-/// Adds the parts of a file, one a line.
+/// Adds the parts of a file, one per line.
 fn add(merger: &mut Merger, name: &str, file: Box<dyn Read>) -> Result<()> {
     for (number, line) in (1..).zip(BufReader::new(file).lines()) {
         let place = format!("{name}, line {number}");

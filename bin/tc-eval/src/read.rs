@@ -1,4 +1,4 @@
-//! Turns one recording (a body, a tape or a log of events) into its events, in this process.
+//! Reads one recording (a body, a tape or an event log) as events, within this process.
 
 mod body;
 mod log;
@@ -16,14 +16,14 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-/// Gives each event of the recording to `take`, in order. `bytes` is the whole file; `path` is for
-/// messages.
+/// Passes each event of the recording to `take`, in order. `bytes` is the whole file; `path` is
+/// used in messages.
 ///
-/// The events of a body or a tape have no `stream` and no `t`; those of a log are as they were
-/// written. Lines of a log that are not events are skipped, unless the settings are strict.
+/// The events of a body or a tape have no `stream` and no `t`; those of a log are unchanged. Lines
+/// of a log that are not events are skipped, unless the settings are strict.
 ///
 /// # Errors
-/// When the file is neither a body of a known API nor a tape nor a log, or has no stream of the
+/// Fails if the file is not a body of a known API, a tape or a log, or if it has no stream with the
 /// number `part`.
 pub(crate) fn each_event(
     path: &Path,
@@ -34,10 +34,10 @@ pub(crate) fn each_event(
     read(bytes, settings, take).with_context(|| path.display().to_string())
 }
 
-/// As [`each_event`], of the file at `path`, which is read line by line, but for a tape.
+/// Like [`each_event`], for the file at `path`. The file is read line by line, unless it is a tape.
 ///
 /// # Errors
-/// As [`each_event`], and when the file cannot be read.
+/// Fails like [`each_event`], and if the file cannot be read.
 pub(crate) fn each_event_of_file(
     path: &Path,
     settings: &ReadSettings,

@@ -1,4 +1,4 @@
-//! The full reading of recorded streams: `tag-parse` and `tc-accumulate` in this process.
+//! Reads recorded streams with `tag-parse` and `tc-accumulate` within this process.
 
 use accumulate::Accumulate;
 use conversation::{Call, Keep, Refusal, Talk};
@@ -8,19 +8,19 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use tag::{Streams, Tag};
 
-/// Reads the streams of one recording to their calls. Deltas pass too.
+/// Reads the streams of one recording into calls. Deltas are forwarded too.
 pub(crate) struct FullReading {
     tag: Streams,
     options: Rc<accumulate::AccumulateOptions>,
-    /// The open streams by their number.
+    /// The open streams, by number.
     open: HashMap<u64, Box<dyn Machine>>,
 }
 
-/// Takes the events of a reading, and whether each is one that the recording has.
+/// Receives the events of a reading; the flag says whether the recording contains the event.
 pub(crate) type TakeReading<'t> = dyn FnMut(&Event<'_>, bool) + 't;
 
 impl FullReading {
-    /// A reading that takes calls out of the text of streams of tag mode.
+    /// Creates a reader that parses calls in the text of streams in tag mode.
     pub(crate) fn new() -> Self {
         let options = Rc::new(accumulate::AccumulateOptions {
             keep_deltas: true,
@@ -33,8 +33,8 @@ impl FullReading {
         }
     }
 
-    /// Takes the next event of the stream `number`, and gives what a pipe of the two commands would
-    /// write for it.
+    /// Handles the next event of stream `number`, and passes to `take` the events that a pipe of
+    /// the two commands would write for it.
     pub(crate) fn push(&mut self, number: u64, event: &Event<'_>, take: &mut TakeReading<'_>) {
         let machine = || machine(&self.tag, &self.options, event);
         let pipe = self.open.entry(number).or_insert_with(machine);
@@ -44,7 +44,7 @@ impl FullReading {
         }
     }
 
-    /// Handles the end of a stream that has none of its own.
+    /// Handles the end of a stream that has no `stream_end`.
     pub(crate) fn finish(&mut self, number: u64, take: &mut TakeReading<'_>) {
         if let Some(mut pipe) = self.open.remove(&number) {
             pipe.finish(&mut each_event(None, take));
@@ -52,7 +52,7 @@ impl FullReading {
     }
 }
 
-/// A conversation without its texts, and without results unless they are wanted.
+/// Creates a conversation that keeps no texts, and keeps results only if `results` is true.
 pub(crate) fn calls_alone(results: bool) -> Talk {
     Talk::new(Keep {
         text: false,
@@ -61,7 +61,7 @@ pub(crate) fn calls_alone(results: bool) -> Talk {
     })
 }
 
-/// The calls that the model made in one stream, in the order in which they began.
+/// Returns the calls that the model made in one stream, in the order in which they started.
 pub(crate) fn made_calls(talk: &Talk) -> Vec<&Call> {
     let calls = talk.calls().iter().map(|(_, call)| call);
     let made = calls.filter(|call| call.is_merged && !is_taken_back(call));
@@ -70,22 +70,24 @@ pub(crate) fn made_calls(talk: &Talk) -> Vec<&Call> {
     made
 }
 
-/// The arguments that the model wrote; `None` where they were cut or are not JSON. What does not fit
-/// the schema of the tool is what the model wrote all the same.
+/// Returns the arguments that the model wrote; `None` if they were cut off or are not JSON.
+/// Arguments that do not match the tool's schema are returned, because the model did write them.
 pub(crate) fn arguments(call: &Call) -> Option<Raw<'_>> {
     let is_written = |why: &Refusal| why.code == CallErrorCode::Schema.name();
     let arguments = Raw::parse(&call.arguments).ok();
     arguments.filter(|_| call.refusal.as_ref().is_none_or(is_written))
 }
 
-/// Whether the call turned out not to be one. The model made a call whose stream failed later.
+/// Whether the call turned out not to be a call. A call whose stream failed later still counts as
+/// made.
 pub(crate) fn is_taken_back(call: &Call) -> bool {
     let reason = call.retracted.as_deref();
     reason.is_some_and(|reason| reason != RetractReason::StreamFailed.name())
 }
 
-/// The machine of the stream that `first` begins. `tag-parse` would also read a stream without
-/// `tools_mode`; a recorded body has none, and its calls are native.
+/// Returns the machine for the stream that `first` starts. Unlike `tag-parse`, it does not parse
+/// the text of a stream without `tools_mode`: a recorded body has no such member, and its calls are
+/// native.
 fn machine(
     tag: &Streams,
     options: &Rc<accumulate::AccumulateOptions>,
@@ -98,7 +100,7 @@ fn machine(
     to_calls(is_text.then(|| tag.begin(first)), options)
 }
 
-/// A machine that reads one stream to its calls, which `tag` takes out of the text.
+/// Returns a machine that reads one stream into calls; `tag` parses those in the text.
 pub(crate) fn to_calls(
     tag: Option<Tag>,
     options: &Rc<accumulate::AccumulateOptions>,
@@ -112,8 +114,8 @@ pub(crate) fn to_calls(
     }
 }
 
-/// A sink that hands on what a machine passes and writes, as events. `event` is the one at hand;
-/// `None` at the end of the stream.
+/// Returns a sink that passes the forwarded and written events of a machine to `take`. `event` is
+/// the current event; `None` at the end of the stream.
 pub(crate) fn each_event<'s>(
     event: Option<&'s Event<'_>>,
     take: &'s mut TakeReading<'_>,

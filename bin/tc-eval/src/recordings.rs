@@ -1,4 +1,4 @@
-//! The files that a user names, and those in folders.
+//! The files that a user names, and the files in named folders.
 
 use anyhow::{Result, anyhow, bail};
 use std::path::{Path, PathBuf};
@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 /// A file that may be a recording.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RecordingFile {
-    /// Where it is.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Whether the user named it, and not the folder that holds it. Of a folder, files of other
-    /// kinds are skipped.
+    /// Whether the user named the file itself rather than its folder. Files of other kinds in a
+    /// folder are skipped.
     pub is_named: bool,
 }
 
-/// The files of `paths` in the order of their names: a file is itself, a folder is walked. Of a
-/// folder, hidden files, indexes, links to folders and what is not an ordinary file (a pipe would
-/// never end) are left out, and so is a log `NAME.events.ndjson` beside `NAME.sse`, `.ndjson` or
-/// `.json`, since it was made of that body.
+/// Returns the files of `paths`, with folders walked in the order of names. Hidden files, indexes,
+/// links to folders and special files in a folder (a pipe would never end) are left out. So is a
+/// log `NAME.events.ndjson` beside `NAME.sse`, `.ndjson` or `.json`, because it was made from that
+/// body.
 ///
 /// # Errors
-/// When a path does not exist, or a folder cannot be read.
+/// Fails if a folder cannot be read.
 pub(crate) fn candidates(paths: &[PathBuf]) -> Result<Vec<RecordingFile>> {
     let mut out = Vec::new();
     for path in paths {
@@ -35,10 +35,10 @@ pub(crate) fn candidates(paths: &[PathBuf]) -> Result<Vec<RecordingFile>> {
     Ok(out)
 }
 
-/// All bytes of a recording.
+/// Returns all bytes of a recording.
 ///
 /// # Errors
-/// When it cannot be read, or is not an ordinary file: a device or a pipe may never end.
+/// Fails if the file cannot be read, or is not a regular file: a device or a pipe may never end.
 pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>> {
     let unreadable = unreadable(path);
     if !path.metadata().map_err(&unreadable)?.is_file() {
@@ -50,7 +50,7 @@ pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).map_err(unreadable)
 }
 
-/// Makes a message of an error of the system about the file at `path`.
+/// Converts a system error for the file at `path` into a message.
 pub(crate) fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> anyhow::Error {
     move |e| {
         anyhow!(

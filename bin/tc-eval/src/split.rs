@@ -1,15 +1,15 @@
-//! Where a stream is cut: `--resplit`.
+//! Splits streams into pieces: `--resplit`.
 
-/// A way to cut a sequence into pieces.
+/// A way to split a sequence into pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Split {
     /// Pieces of this size.
     Every(usize),
-    /// Pieces of 1 to 64, by a generator with this seed.
+    /// Pieces of 1 to 64, from a random generator with this seed.
     Random(u64),
 }
 
-/// The largest piece of [`Split::Random`].
+/// The maximum piece size of [`Split::Random`].
 const LARGEST: u64 = 64;
 
 impl std::str::FromStr for Split {
@@ -25,8 +25,8 @@ impl std::str::FromStr for Split {
 }
 
 impl Split {
-    /// The sizes of the pieces. `key` makes the sizes of two streams differ, and those of one
-    /// stream the same in each run.
+    /// Returns the sizes of the pieces. `key` makes the sizes differ between streams, but stay the
+    /// same for a stream in every run.
     pub(crate) fn sizes(self, key: &str) -> Sizes {
         let state = match self {
             Split::Every(_) => 0,
@@ -41,7 +41,7 @@ impl Split {
     }
 }
 
-/// The sizes of the pieces of one sequence, without end; each is at least 1.
+/// The endless sequence of piece sizes for one stream; each size is at least 1.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
     split: Split,
@@ -49,7 +49,7 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    /// The size of the next piece.
+    /// Returns the size of the next piece.
     pub(crate) fn next(&mut self) -> usize {
         match self.split {
             Split::Every(size) => size,
