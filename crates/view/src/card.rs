@@ -1,5 +1,5 @@
-//! What a view shows of one call: its state in a word, a sign and a colour, its arguments in short,
-//! and the figures of its result.
+//! The card of a call: its state as a word, a sign and a colour, its shortened arguments, and the
+//! figures of its result.
 
 use crate::escape::one_line;
 use anstyle::{AnsiColor, Style};
@@ -7,10 +7,10 @@ use conversation::{Call, CallState, Who, plain};
 use event::Raw;
 use std::borrow::Cow;
 
-/// The length of the brief form of arguments, in columns: that of the widest card.
+/// Maximum width of shortened arguments in columns, that of the widest card.
 pub(crate) const BRIEF: usize = 120;
 
-/// The text to show of its result or progress.
+/// Returns the text of the call's result, refusal or progress.
 pub(crate) fn result_text(call: &Call) -> &str {
     match (&call.answer, &call.refusal) {
         (Some(answer), _) if answer.summary.is_empty() => &answer.output,
@@ -20,8 +20,8 @@ pub(crate) fn result_text(call: &Call) -> &str {
     }
 }
 
-/// The text that its card shows: for a command that failed its last line, on standard error if there
-/// is one.
+/// Returns the text on the card. For a failed command that is the last line of standard error, or
+/// of standard output if standard error is empty.
 pub(crate) fn gist(call: &Call) -> &str {
     let failed = call.answer.as_ref();
     failed
@@ -30,7 +30,7 @@ pub(crate) fn gist(call: &Call) -> &str {
         .unwrap_or_else(|| result_text(call))
 }
 
-/// Labels and texts that only a report has room for.
+/// Returns labels and texts for which only a report has room.
 pub(crate) fn facts(call: &Call) -> impl Iterator<Item = (&'static str, Cow<'_, str>)> {
     let repairs = call
         .repairs
@@ -57,8 +57,8 @@ pub(crate) fn facts(call: &Call) -> impl Iterator<Item = (&'static str, Cow<'_, 
     facts.into_iter().flatten()
 }
 
-/// The last line of standard error in the `output` of a command that failed, else of its standard
-/// output. That `output` is a sentence, then `stderr:` and `stdout:`, each followed by its text.
+/// Returns the last line of standard error in the `output` of a failed command, or of its standard
+/// output. `output` is a sentence, followed by `stderr:` and `stdout:`, each with its text.
 fn last_words(output: &str) -> Option<&str> {
     let (_, written) = output
         .split_once("\nstderr:\n")
@@ -69,10 +69,10 @@ fn last_words(output: &str) -> Option<&str> {
     stderr.lines().rfind(|line| !line.trim().is_empty())
 }
 
-/// How many repairs of a call are listed.
+/// Maximum number of repairs listed per call.
 const REPAIRS: usize = 16;
 
-/// The repairs of a call, a line each: `trailing comma at byte 12: "," became ""`.
+/// Returns the repairs of a call, one per line: `trailing comma at byte 12: "," became ""`.
 fn repaired(repairs: Raw<'_>) -> String {
     let lines = repairs.items().take(REPAIRS).map(|repair| {
         let part = |key| one_line(&plain(repair.get(key)), BRIEF);
@@ -91,10 +91,12 @@ fn repaired(repairs: Raw<'_>) -> String {
     }
 }
 
-/// How long arguments that are still coming may be to be read, in bytes: each delta reads them again.
+/// Maximum length in bytes of incomplete arguments that are parsed, because each delta parses them
+/// again.
 const READ: usize = 4096;
 
-/// The arguments on one short line: an object as `city: Oslo, days: 3`, any other text as it is.
+/// Returns the arguments on one short line: an object as `city: Oslo, days: 3`, any other text
+/// unchanged.
 pub(crate) fn brief(call: &Call) -> String {
     let arguments = &*call.arguments;
     let is_part = call.is_arriving() && (arguments.len() > READ || !arguments.ends_with('}'));
@@ -113,13 +115,13 @@ pub(crate) fn brief(call: &Call) -> String {
     one_line(&out, BRIEF)
 }
 
-/// A state of a card.
+/// The state of a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Badge {
-    /// Its name in `cards.css` and on the page of `tc-serve`.
+    /// The name of the state in `cards.css` and on the page of `tc-serve`.
     pub name: &'static str,
     pub sign: &'static str,
-    /// Its colour on a terminal.
+    /// The colour on a terminal.
     pub style: Style,
 }
 
@@ -144,7 +146,8 @@ impl Badge {
         self == Badge::FAILED || self == Badge::REFUSED
     }
 
-    /// Whether a reader of a report looks for such a call: it failed, waits or has no result.
+    /// Whether a reader of a report is likely to look for the call: it failed, is waiting or has no
+    /// result.
     pub(crate) fn is_notable(self) -> bool {
         let plain = [
             Badge::ARRIVING,
@@ -156,7 +159,7 @@ impl Badge {
     }
 }
 
-/// Its state, and the state in words.
+/// Returns the state of a call, and its description.
 pub(crate) fn badge(call: &Call) -> (Badge, Cow<'static, str>) {
     let cancelled = || {
         let word = match call.was_started {
@@ -194,7 +197,7 @@ pub(crate) fn badge(call: &Call) -> (Badge, Cow<'static, str>) {
     }
 }
 
-/// Its state, and the state in words with the figures of its result.
+/// Returns the state of a call, and its description with the figures of the result.
 pub(crate) fn status(call: &Call, no_time: bool) -> (Badge, String) {
     let (badge, word) = badge(call);
     let figures = figures(call, no_time);
@@ -204,8 +207,8 @@ pub(crate) fn status(call: &Call, no_time: bool) -> (Badge, String) {
     (badge, text)
 }
 
-/// The figures of its result: the exit status of a command that failed, whether it was cached, and
-/// how long it took.
+/// Returns the figures of the result: the exit status of a failed command, whether the result was
+/// cached, and the duration.
 pub(crate) fn figures(call: &Call, no_time: bool) -> impl Iterator<Item = String> {
     let answer = call.answer.as_ref();
     let exit = answer.and_then(|answer| answer.exit_code);
@@ -221,7 +224,7 @@ pub(crate) fn figures(call: &Call, no_time: bool) -> impl Iterator<Item = String
     figures.into_iter().flatten()
 }
 
-/// Milliseconds for people: `0.4 ms`, `12 ms`, `1.2 s`, `2 min 3 s`.
+/// Formats milliseconds for people: `0.4 ms`, `12 ms`, `1.2 s`, `2 min 3 s`.
 pub(crate) fn duration(ms: f64) -> String {
     match ms {
         _ if ms < 9.95 => format!("{ms:.1} ms"),
@@ -235,7 +238,7 @@ pub(crate) fn duration(ms: f64) -> String {
     }
 }
 
-/// The heading before the events of a stream and choice.
+/// Returns the heading above the events of a stream and choice.
 pub(crate) fn heading(who: &Who) -> String {
     let name = Raw::parse(&who.stream);
     let name = name.map_or_else(|_| "the unnamed stream".to_owned(), |s| plain(Some(s)));

@@ -1,12 +1,12 @@
-//! Text of a model or a tool that is safe to show: hidden characters are written out, and lines are
-//! cut to a width.
+//! Makes text of a model or a tool safe to show: hidden characters are escaped, and lines are cut
+//! to a width.
 
 use event::is_hidden;
 use std::borrow::Cow;
 use std::fmt::Write;
 use unicode_width::UnicodeWidthChar;
 
-/// `text` with every hidden character written out: `\x1b`, `\u202e`, `\u{e0041}`.
+/// Returns `text` with every hidden character escaped: `\x1b`, `\u202e`, `\u{e0041}`.
 pub fn safe(text: &str) -> Cow<'_, str> {
     event::escaped(text, |c, out| match u32::from(c) {
         code @ 0..=0xff => write!(out, "\\x{code:02x}"),
@@ -15,9 +15,9 @@ pub fn safe(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// How many columns `c` takes, at most. Terminals disagree about emoji that consist of several
-/// characters; a card that is one column too short still looks like a card, one that is too long
-/// does not.
+/// Returns the maximum width of `c` in columns. Terminals disagree about emoji that consist of
+/// several characters; a card that is one column too short still looks like a card, but one that is
+/// too long does not.
 pub(crate) fn width(c: char) -> usize {
     if c == '\u{fe0f}' {
         1
@@ -26,17 +26,18 @@ pub(crate) fn width(c: char) -> usize {
     }
 }
 
-/// How many columns `text` takes at most; a tab or a line feed counts as 0. For text from [`safe`].
+/// Returns the maximum width of `text` in columns; a tab or a line feed counts as 0. Expects text
+/// from [`safe`].
 pub fn columns(text: &str) -> usize {
     text.chars().map(width).sum()
 }
 
-/// `text` on one line, at most `limit` columns wide: hidden characters written out, each run of
-/// white space one space, `…` at a cut.
+/// Returns `text` on one line, at most `limit` columns wide: hidden characters are escaped, each
+/// run of white space becomes one space, and `…` marks a cut.
 pub fn one_line(text: &str, limit: usize) -> String {
     let mut out = String::new();
     let (mut used, mut space, mut marks) = (0, false, 0);
-    // Where to cut if more comes than fits: the last place that leaves room for the sign.
+    // Where to cut if the text does not fit: the last place that leaves room for `…`.
     let mut cut = 0;
     for c in SafeChars(text.chars(), None) {
         if c.is_whitespace() {
@@ -66,10 +67,10 @@ pub fn one_line(text: &str, limit: usize) -> String {
     out
 }
 
-/// The longest note of a document, in columns.
+/// Maximum width of a note in a document, in columns.
 pub(crate) const BRIEF_NOTE: usize = 4000;
 
-/// The characters of a text; hidden ones are written out.
+/// Iterates over the characters of a text, with hidden ones escaped.
 struct SafeChars<'a>(std::str::Chars<'a>, Option<std::vec::IntoIter<char>>);
 
 impl Iterator for SafeChars<'_> {

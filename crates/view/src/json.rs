@@ -1,4 +1,4 @@
-//! `json`: the final answer as one JSON object on a line.
+//! `json`: the final answer as one JSON object on one line.
 
 use crate::surface::FormRow;
 use conversation::{Call, CallState, Change, ChoiceTurns, Keep, Talk, Turn};
@@ -17,12 +17,13 @@ pub(crate) const ROW: FormRow = FormRow {
 };
 
 /// Collects the final answer: the text of the model's last turn, the calls of all turns since the
-/// user's last message, and their tokens. One object for each stream and choice of the input, in
-/// the order in which they began; none for a stream without any of these.
+/// user's last message, and their tokens. Writes one object per stream and choice, in the order in
+/// which they started, except for streams without any of these.
 #[derive(Debug)]
 pub struct JsonView {
     talk: Talk,
-    /// A terminal shows it: hidden characters (see [`event::is_hidden`]) become JSON escapes.
+    /// Whether the output goes to a terminal, so that hidden characters (see [`event::is_hidden`])
+    /// become JSON escapes.
     for_terminal: bool,
 }
 
@@ -99,7 +100,7 @@ impl JsonView {
     }
 }
 
-/// Whether there is nothing to report of a turn but its calls and tokens.
+/// Whether a turn has nothing to report besides its calls and tokens.
 fn has_nothing(turn: &Turn) -> bool {
     let texts = [&turn.text, &turn.refusal, &turn.reasoning];
     texts.iter().all(|text| text.is_empty()) && turn.finish.is_none() && turn.error.is_none()

@@ -1,13 +1,13 @@
-//! Events for people: text as it streams, a card for each call, reports, or the final answer as JSON.
+//! Shows events to people: text as it streams, a card for each call, reports, or the final answer
+//! as JSON.
 //!
-//! What it is: one file for each [`event::View`], and their one table ([`FORMS`]). [`Term`],
-//! [`text()`], [`html()`] and [`markdown()`] show the same things on four kinds of page.
-//! What it is not: it opens no terminal and
-//! reads no clock; a [`Surface`] describes where the view is shown, and times are those of the
-//! events.
+//! The crate has one file per [`event::View`], and the table of all views ([`FORMS`]). [`Term`],
+//! [`text()`], [`html()`] and [`markdown()`] show the same content on four kinds of page. The crate
+//! opens no terminal and reads no clock: a [`Surface`] describes where a view is shown, and times
+//! come from the events.
 //!
-//! No control character of a model or a tool leaves raw (see [`safe`]); the only escape sequences
-//! are our own.
+//! Control characters written by a model or a tool are always escaped (see [`safe`]); the only raw
+//! escape sequences are those of the views.
 
 mod card;
 mod escape;
@@ -32,12 +32,12 @@ pub use surface::{FormRow, Surface, Terminal};
 pub use terminal::Term;
 pub use text::text;
 
-/// The style of texts, notes and cards of calls, which the report and the page of `tc-serve` share.
-/// Its head lists the elements and classes.
+/// The stylesheet for texts, notes and call cards, shared by the report and the page of `tc-serve`.
+/// Its header lists the elements and classes.
 pub const CARDS: &str = include_str!("cards.css");
 
-/// The views; the first one is the default. To add one: a file with the view and its row, its `mod`
-/// line and its line in this table.
+/// The views; the first one is the default. To add a view, write a file with the view and its row,
+/// then add its `mod` line and its entry in this table.
 pub const FORMS: &[FormRow] = &[
     terminal::ROW,
     text::ROW,

@@ -1,16 +1,18 @@
-//! `openmetrics`: what the events of a log, or of all answers of a service, count up to, in the text
-//! that Prometheus reads.
+//! `openmetrics`: metrics over the events of a log, or of all answers of a service, in the text
+//! format that Prometheus reads.
 //!
-//! One machine has two uses. Over a log, times have exact quantiles ([`Metrics::exact`]). A service
-//! has histograms instead ([`Metrics::histograms`]), since quantiles of two services do not add up.
+//! A single type has two uses. For a log, times have exact quantiles ([`Metrics::exact`]). A
+//! service has histograms instead ([`Metrics::histograms`]), because quantiles of two services
+//! cannot be added up.
 //!
-//! The text is [Prometheus' exposition format 0.0.4](https://prometheus.io/docs/instrumenting/exposition_formats/)
-//! with the end mark of OpenMetrics, which is a comment there. A counter is declared under its full
-//! name, `_total` included: Prometheus, `promtool` and the textfile collector of node_exporter ask
-//! for that, and OpenMetrics does from version 2.0 on.
+//! The text is [Prometheus' exposition format
+//! 0.0.4](https://prometheus.io/docs/instrumenting/exposition_formats/) with the end mark of
+//! OpenMetrics, which is a comment in that format. A counter is declared under its full name,
+//! including `_total`: Prometheus, `promtool` and the textfile collector of node_exporter require
+//! that, and so does OpenMetrics from version 2.0.
 //!
-//! Labels hold words of the tables in [`words`] and names of tools that have run, never ids, keys or
-//! text.
+//! Labels contain only words of the tables in [`words`] and names of tools that have run, never
+//! ids, keys or text.
 
 mod exposition;
 mod families;
@@ -32,8 +34,8 @@ use times::{TimeForm, Times};
 use tools::ToolTimes;
 use words::Counts;
 
-/// The time of an event since its stream began, in microseconds, as its line has it. `None` for one
-/// without a time, or with a number that no time can be.
+/// Returns the time of an event since its stream started, in microseconds. Returns `None` if the
+/// event has no time, or an invalid one.
 pub fn micros_of(event: &Event<'_>) -> Option<u64> {
     event.t().and_then(times::micros_of_json)
 }
@@ -75,28 +77,29 @@ pub struct Metrics {
     tools: ToolTimes,
 }
 
-/// The state of a service that no event shows, which the service adds when it writes its metrics.
+/// The state of a service that no event shows; the service supplies it when it writes its metrics.
 #[derive(Debug, Default)]
 pub struct ServiceState {
-    /// How many answers of each front are open.
+    /// The number of open answers of each front.
     pub streams: Vec<(&'static str, u64)>,
-    /// How many clients follow sessions.
+    /// The number of clients that follow sessions.
     pub followers: u64,
-    /// How many bytes were appended to sessions since the service began.
+    /// The number of bytes appended to sessions since the service started.
     pub log_bytes: u64,
-    /// How many calls of open answers wait for a person.
+    /// The number of calls of open answers that need approval.
     pub waiting: u64,
-    /// Whether the service takes requests.
+    /// Whether the service accepts requests.
     pub is_ready: bool,
 }
 
 impl Metrics {
-    /// Metrics of a log, with exact quantiles of times; none of times unless `has_times`.
+    /// Creates the metrics of a log, with exact quantiles of times; without times unless
+    /// `has_times`.
     pub fn exact(has_times: bool) -> Metrics {
         Metrics::new(TimeForm::exact(), has_times)
     }
 
-    /// Metrics of a service, with histograms that add up over services.
+    /// Creates the metrics of a service, with histograms that can be added up across services.
     pub fn histograms() -> Metrics {
         Metrics::new(TimeForm::Buckets, true)
     }
@@ -128,14 +131,15 @@ impl Metrics {
         }
     }
 
-    /// Adds a name that the label `tool` may have before any event names it: that of a tool of the
-    /// tools file.
+    /// Adds the name of a tool from the tools file, so that the label `tool` may have it before any
+    /// event names the tool.
     pub fn know_tool(&mut self, name: &str) {
         self.tools.know(name);
     }
 
-    /// Takes the next event of a log, or of an answer, whose streams are `open`. `at` is the time of
-    /// the event since its stream began, in microseconds (for a line [`micros_of`] it).
+    /// Handles the next event of a log, or of an answer whose streams are `open`. `at` is the time
+    /// of the event since its stream started, in microseconds (for a line, [`micros_of`] it);
+    /// `None` if unknown.
     #[inline]
     pub fn push(&mut self, open: &mut OpenStreams, event: &Event<'_>, at: Option<u64>) {
         let at = at.filter(|at| self.has_times && *at <= times::LONGEST);
@@ -159,7 +163,7 @@ impl Metrics {
         }
     }
 
-    /// The streams that are still open have no more events.
+    /// Handles the end of the streams that are still open.
     pub fn finish(&mut self, open: &mut OpenStreams) {
         open.finish();
         while let Some(outcome) = open.next_settled() {
@@ -204,7 +208,7 @@ impl Metrics {
     fn result(&mut self, result: &ToolResult<'_>) {
         let status = result.status.str();
         self.results.add(&status);
-        // A result that was taken from the cache or from the log has the time of another run.
+        // A result taken from the cache or the log has the duration of another run.
         let has_run = self.has_times && !result.cached && !result.resumed;
         if let Some(time) = result.duration_ms.filter(|_| has_run)
             && time.micros <= times::LONGEST
@@ -238,7 +242,7 @@ impl Metrics {
         }
     }
 
-    /// Rounds all times, since there are too many different ones.
+    /// Rounds all times, because there are too many different ones.
     #[cold]
     fn coarsen(&mut self) {
         let all = [
@@ -250,8 +254,8 @@ impl Metrics {
         self.form.coarsen(all.into_iter().chain(self.tools.all()));
     }
 
-    /// Appends the metrics. `waiting` is how many calls of a log wait for a person; a service has
-    /// its `state` instead.
+    /// Appends the metrics to `out`. `waiting` is the number of calls of a log that need approval;
+    /// a service passes its `state` instead.
     pub fn render(&self, waiting: u64, state: Option<&ServiceState>, out: &mut Vec<u8>) {
         use families::*;
         let mut page = Exposition::new(out);
@@ -295,7 +299,7 @@ impl Metrics {
     }
 }
 
-/// The metrics of a log, written at its end.
+/// The view that writes the metrics of a log at its end.
 #[derive(Debug)]
 struct MetricsView {
     metrics: Metrics,

@@ -1,31 +1,31 @@
-//! What a view is shown on.
+//! The surface on which a view is shown.
 
 use event::View;
 
-/// How a terminal is written to.
+/// The properties of a terminal.
 #[derive(Clone, Copy, Debug)]
 pub struct Terminal {
-    /// Its width in columns.
+    /// The width in columns.
     pub columns: usize,
-    /// Its height in rows.
+    /// The height in rows.
     pub rows: usize,
     /// Whether colours (and dim and bold) may be used.
     pub colour: bool,
 }
 
-/// Where the bytes of a view go.
+/// The destination of a view's output.
 #[derive(Clone, Copy, Debug)]
 pub struct Surface {
-    /// The columns and rows of the terminal as they are now; `None` without a terminal, and for one
-    /// that cannot move its cursor.
+    /// Returns the current columns and rows of the terminal; `None` if there is no terminal, or if
+    /// it cannot move its cursor.
     pub size: fn() -> Option<(usize, usize)>,
-    /// Whether it is a terminal of any kind.
+    /// Whether the output goes to a terminal of any kind.
     pub is_terminal: bool,
-    /// Whether colours are wanted; `None` leaves that to the view.
+    /// Whether to use colours; `None` leaves the choice to the view.
     pub colour: Option<bool>,
-    /// Whether durations are left out.
+    /// Whether to omit durations.
     pub no_time: bool,
-    /// Whether a trace has messages, arguments and results.
+    /// Whether a trace includes messages, arguments and results.
     pub contents: bool,
 }
 
@@ -34,8 +34,8 @@ pub struct Surface {
 pub struct FormRow {
     /// The name that `--format` takes.
     pub name: &'static str,
-    /// What it shows, for `--help`.
+    /// The description of the view for `--help`.
     pub help: &'static str,
-    /// Makes the view.
+    /// Creates the view.
     pub view: fn(&Surface) -> Box<dyn View>,
 }

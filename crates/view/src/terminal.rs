@@ -33,17 +33,17 @@ pub(crate) const ROW: FormRow = FormRow {
     },
 };
 
-/// A view for a terminal.
+/// The view for a terminal.
 #[derive(Debug)]
 pub struct Term {
     story: Story<Screen>,
-    /// The size of the terminal as it is now, where that may change, and as it was.
+    /// Returns the current size of the terminal; `None` if the size cannot change.
     size: fn() -> Option<(usize, usize)>,
     was: Option<(usize, usize)>,
 }
 
 impl Term {
-    /// A view for `terminal`. With `no_time` it shows no durations.
+    /// Creates a view for `terminal`. `no_time` omits durations.
     pub fn new(terminal: Terminal, no_time: bool) -> Self {
         Term {
             story: Story::new(Screen::new(terminal, no_time)),
@@ -52,7 +52,7 @@ impl Term {
         }
     }
 
-    /// The terminal has another size from now on.
+    /// Sets a new size of the terminal.
     pub fn resize(&mut self, columns: usize, rows: usize) {
         self.story.page().resize(columns, rows);
     }

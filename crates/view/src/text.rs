@@ -1,4 +1,4 @@
-//! `text`: plain text for files and pipes, and the same text for the same events.
+//! `text`: plain text for files and pipes; the same events always give the same text.
 
 use crate::card;
 use crate::escape::{one_line, safe};
@@ -15,12 +15,12 @@ pub(crate) const ROW: FormRow = FormRow {
     view: |surface| Box::new(text(surface.colour == Some(true), surface.no_time)),
 };
 
-/// A view for files and pipes.
+/// Returns the view for files and pipes.
 pub fn text(colour: bool, no_time: bool) -> impl View {
     Story::new(PlainView::new(colour, no_time))
 }
 
-/// How much of the arguments and of the output is on the line of a call, in columns.
+/// Maximum width of the arguments, and of the output, on the line of a call, in columns.
 const BRIEF: usize = 200;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,10 +37,10 @@ struct PlainView {
     no_time: bool,
     now: Who,
     last: Option<TextBlock>,
-    /// Line feeds at the end of the output; two before the first word, which needs no empty line
-    /// before it.
+    /// The number of line feeds at the end of the output; two before the first word, which needs no
+    /// empty line before it.
     feeds: usize,
-    /// What is shown of each call: 1 its start, 2 that it waits for a person, 3 its end.
+    /// The last part shown of each call: 1 its start, 2 that it needs approval, 3 its end.
     shown: HashMap<usize, u8>,
 }
 
@@ -57,7 +57,7 @@ impl PlainView {
         }
     }
 
-    /// Begins or continues `block`, with a blank line before a new one; returns whether it is new.
+    /// Starts or continues `block`, with a blank line before a new one; returns whether it is new.
     fn begin(&mut self, block: TextBlock) -> bool {
         let new = self.last != Some(block);
         let want = if new {
@@ -82,8 +82,8 @@ impl PlainView {
         };
     }
 
-    /// Writes in `style`, where colours are wanted. Each line has its own style, since a terminal
-    /// may end a style at a line feed.
+    /// Writes in `style` if colours are enabled. Each line gets its own style, because a terminal
+    /// may reset the style at a line feed.
     fn paint(&mut self, style: Style, text: &str) {
         if !self.colour || style.is_plain() {
             return self.write(text);
@@ -122,7 +122,7 @@ impl Page for PlainView {
 
     fn text(&mut self, voice: Voice, text: &str) {
         let new = self.last != Some(TextBlock::Text(voice));
-        // Models often begin with empty lines, which would add to the one between blocks.
+        // Models often start with empty lines, which would add to the blank line between blocks.
         let text = if new {
             text.trim_start_matches('\n')
         } else {
@@ -164,7 +164,7 @@ impl Page for PlainView {
         };
         let shown = self.shown.get(&at).copied().unwrap_or_default();
         let name = one_line(&call.name, BRIEF);
-        // A call whose deltas no stage has merged is shown when no more of them can come.
+        // A call whose deltas were never merged is shown once no more deltas can arrive.
         if shown == 0 && !call.is_arriving() {
             self.shown.insert(at, 1);
             self.turn_to(who);
@@ -210,7 +210,7 @@ impl Page for PlainView {
         self.shown.retain(|at, _| talk.calls().get(*at).is_some());
     }
 
-    // The counts of tokens are left out, since they differ from run to run.
+    // Token counts are omitted because they differ from run to run.
     fn finish(&mut self, _: Tokens) {
         if self.feeds == 0 {
             self.write("\n");
