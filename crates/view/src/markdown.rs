@@ -1,17 +1,17 @@
-//! Markdown as blocks with their places in the text: which of them are finished, and where one can
-//! be cut.
+//! Splits Markdown into blocks with their positions in the text: which blocks are finished, and
+//! where a block can be cut.
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Precedes text that continues a paragraph, so that the parser does not read it as a list or a
+/// Precedes text that continues a paragraph, so that the parser does not parse it as a list or a
 /// heading.
 const WORD: &str = "x ";
 
-/// What the parser must get before a text that continues the block at the beginning of `before`, so
-/// that it reads the text as if that block had not been cut: the marker of an item or a quote, and
-/// a word. The lead of a table is its header.
+/// Returns the prefix for text that continues the block at the start of `before`, so that the
+/// parser parses the text as if the block had not been cut: the marker of an item or a quote, and a
+/// word. The prefix for a table is its header.
 pub(crate) fn lead(before: &str) -> String {
     let first = before
         .trim_start()
@@ -30,19 +30,19 @@ pub(crate) fn lead(before: &str) -> String {
     }
 }
 
-/// An event of the parser, and its bytes in the text.
+/// An event of the parser, with its byte range in the text.
 pub(crate) type BlockEvent = (Event<'static>, Range<usize>);
 
-/// A block that is drawn at once: one at the top of the text, or an item of a list there.
+/// A block that is drawn as a unit: a top-level block, or an item of a top-level list.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TopBlock {
-    /// Its events, as positions in [`Blocks::items`].
+    /// The range of its events in [`Blocks::items`].
     pub items: Range<usize>,
-    /// Its bytes in the text.
+    /// Its byte range in the text.
     pub bytes: Range<usize>,
 }
 
-/// A text as blocks.
+/// A text split into blocks.
 #[derive(Debug)]
 pub(crate) struct Blocks {
     pub items: Vec<BlockEvent>,
@@ -50,11 +50,11 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// Parses `text`, which continues a block if it has a `lead`.
+    /// Parses `text`, which continues a block if `lead` is not empty.
     pub(crate) fn parse(text: &str, lead: &str) -> Self {
         let mut source = Cow::Borrowed(text);
-        // The parser takes link definitions (`[1]: https://…`) out of the text, and models use them
-        // as footnotes. With another character in place of the colon they are text.
+        // The parser removes link definitions (`[1]: https://…`) from the text, but models use them
+        // as footnotes. With another character instead of the colon they stay in the text.
         let colon = || ('\u{1}'..='\u{8}').find(|c| !text.contains(*c));
         let colon = text.contains("]:").then(colon).flatten();
         if let Some(colon) = colon {
@@ -91,21 +91,21 @@ impl Blocks {
         }
     }
 
-    /// How many units more text cannot change. `text` consists of whole lines.
+    /// Returns the number of units that further text cannot change. `text` consists of whole lines.
     pub(crate) fn finished(&self, text: &str) -> usize {
         let Some(last) = self.units.last() else {
             return 0;
         };
         let ends = match &self.items[last.items.start].0 {
             Event::Start(Tag::Heading { .. }) | Event::Rule => true,
-            // More lines may belong to it, also after an empty one.
+            // More lines may belong to the unit, even after an empty line.
             Event::Start(Tag::Item | Tag::CodeBlock(_)) => false,
             _ => text[last.bytes.end..].contains('\n'),
         };
         self.units.len() - usize::from(!ends)
     }
 
-    /// The beginning of the line that opens the unit at `n`, if that is a fenced block of code.
+    /// Returns the start of the line that opens unit `n`, if the unit is a fenced code block.
     pub(crate) fn fence(&self, text: &str, n: usize) -> Option<usize> {
         let unit = self.units.get(n)?;
         let fenced = matches!(
@@ -115,7 +115,7 @@ impl Blocks {
         fenced.then(|| text[..unit.bytes.start].rfind('\n').map_or(0, |at| at + 1))
     }
 
-    /// Whether the unit is text without any markup, which looks drawn as it was written.
+    /// Whether the unit has no markup, so that it looks the same drawn and as written.
     pub(crate) fn is_plain(&self, unit: &TopBlock, text: &str) -> bool {
         let items = &self.items[unit.items.clone()];
         let mut at = unit.bytes.start;
@@ -136,8 +136,8 @@ impl Blocks {
         text[at..unit.bytes.end].trim_end_matches('\n').is_empty()
     }
 
-    /// The header of the last unit, with the line below it, if it is a table with more rows than
-    /// that.
+    /// Returns the header of the last unit with the delimiter line below it, if the unit is a table
+    /// with at least one more row.
     pub(crate) fn header<'t>(&self, text: &'t str) -> Option<&'t str> {
         let unit = self.units.last()?;
         let is_table = matches!(self.items[unit.items.start].0, Event::Start(Tag::Table(_)));
@@ -149,9 +149,10 @@ impl Blocks {
         is_table.then(|| &text[unit.bytes.start..unit.bytes.start + end])
     }
 
-    /// Where the last unit, an unfinished paragraph or a block that ends with one, may be cut:
-    /// after a word of plain text, before any marker whose counterpart may still come; else after
-    /// any word. Returns the position of the event with that word, and that of the cut in the text.
+    /// Returns where the last unit, an unfinished paragraph or a block that ends with one, may be
+    /// cut: after a word of plain text before any marker that may still be closed, otherwise after
+    /// any word. The result is the index of the event with that word, and the offset of the cut in
+    /// the text.
     pub(crate) fn cut(&self, text: &str) -> Option<(usize, usize)> {
         let unit = self.units.last()?;
         let items = &self.items[unit.items.clone()];
@@ -188,7 +189,7 @@ impl Blocks {
     }
 }
 
-/// The event with a colon wherever its text or its address has the character that replaces one.
+/// Restores the colon in an event's text or address, where another character replaced it.
 fn with_colons(mut event: Event<'_>, colon: char) -> Event<'_> {
     use Tag::{CodeBlock, Image, Link};
     let text = match &mut event {
@@ -209,7 +210,7 @@ fn units(items: &[BlockEvent]) -> Vec<TopBlock> {
     let mut start = 0;
     for (n, (event, range)) in items.iter().enumerate() {
         match event {
-            // The items of a list at the top are units of their own.
+            // The items of a top-level list are separate units.
             Event::Start(Tag::List(_)) | Event::End(pulldown_cmark::TagEnd::List(_))
                 if depth == 0 =>
             {
@@ -234,7 +235,7 @@ fn units(items: &[BlockEvent]) -> Vec<TopBlock> {
     units
 }
 
-/// Whether a block begins here that may hold text.
+/// Whether the event starts a block that may contain text.
 fn is_block(event: &Event<'_>) -> bool {
     use Tag::{BlockQuote, CodeBlock, Heading, HtmlBlock, Item, Paragraph, Table};
     matches!(
@@ -245,7 +246,7 @@ fn is_block(event: &Event<'_>) -> bool {
     )
 }
 
-/// The fence of a block of code, as it was opened.
+/// The fence that opened a code block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fence {
     mark: u8,
@@ -254,7 +255,7 @@ pub(crate) struct Fence {
 }
 
 impl Fence {
-    /// The fence that `line` opens, and the words behind it.
+    /// Returns the fence that `line` opens, and the text after it.
     pub(crate) fn open(line: &str) -> Option<(Self, &str)> {
         let rest = line.trim_start_matches(' ');
         let mark = *rest
@@ -272,12 +273,12 @@ impl Fence {
         ))
     }
 
-    /// Whether the line that it was made of opens code at all.
+    /// Whether the fence is long enough, and indented little enough, to open a code block.
     pub(crate) fn opens(&self) -> bool {
         self.length > 2 && self.indent < 4
     }
 
-    /// Whether `line` closes it.
+    /// Whether `line` closes the fence.
     pub(crate) fn is_closed_by(&self, line: &str) -> bool {
         let rest = line.trim_start_matches(' ');
         let length = rest.bytes().take_while(|b| *b == self.mark).count();
@@ -286,14 +287,14 @@ impl Fence {
             && rest[length..].trim_matches([' ', '\t', '\r']).is_empty()
     }
 
-    /// Whether `line` may become one that closes it.
+    /// Whether `line` may become a closing line once more text arrives.
     pub(crate) fn may_be_closed_by(&self, line: &str) -> bool {
         let rest = line.trim_start_matches(' ');
         let marks = rest.trim_start_matches(char::from(self.mark));
         line.len() - rest.len() < 4 && marks.trim_matches([' ', '\t', '\r']).is_empty()
     }
 
-    /// `line` without the indentation that its opening line had.
+    /// Returns `line` without the indentation of the opening line.
     pub(crate) fn code<'l>(&self, line: &'l str) -> &'l str {
         let spaces = line.bytes().take_while(|b| *b == b' ').count();
         &line[spaces.min(self.indent)..]

@@ -1,10 +1,13 @@
-//! `otlp`: the spans of a log, for tracing systems, as OTLP's JSON: one `TracesData` a line.
+//! `otlp`: the spans of a log, for tracing systems, in OTLP's JSON format: one `TracesData` per
+//! line.
 //!
-//! What it is: a pure machine over events ([`TraceView`]), which `tc-view` and `tc-serve` use, so that
-//! a log gives the same bytes in both. What it is not: it has no clock, draws no id, and sends nothing.
+//! [`TraceView`] is a pure state machine over events, which `tc-view` and `tc-serve` share, so that
+//! a log gives the same bytes in both. It reads no clock, generates no random ids, and sends
+//! nothing.
 //!
-//! A *turn* is what one span `invoke_agent` covers: a `response` of a session, or in any other log
-//! what follows a user's message. Below it are a span for each stream and one for each call that ran.
+//! A *turn* is the part of a log covered by one `invoke_agent` span: a `response` of a session, or
+//! in any other log the events after a user's message. Its child spans are one per stream and one
+//! per call that ran.
 
 mod contents;
 mod span;
@@ -30,27 +33,28 @@ pub(crate) const ROW: FormRow = FormRow {
     },
 };
 
-/// The spans of a log: appends a line when a turn has ended.
+/// Writes the spans of a log: appends a line when a turn has ended.
 #[derive(Debug)]
 pub struct TraceView {
     talk: Talk,
     has_contents: bool,
-    /// A terminal shows it: hidden characters (see [`event::is_hidden`]) become JSON escapes.
+    /// Whether the output goes to a terminal, so that hidden characters (see [`event::is_hidden`])
+    /// become JSON escapes.
     for_terminal: bool,
-    /// The id of the session that the log is.
+    /// The id of the session; `None` if the log is not a session.
     session: Option<String>,
     /// The open turn of each stream, with the stream's name as JSON; the unnamed stream has "".
     turns: Vec<(Box<str>, Turn)>,
-    /// The place of each stream among them.
+    /// The index of each stream in `turns`.
     places: Streams<usize>,
-    /// How many turns began before.
+    /// The number of turns started so far.
     count: u64,
-    /// Where the turns of the talk end before the event.
+    /// The end of the talk's turns before the current event.
     begun: usize,
 }
 
 impl TraceView {
-    /// The spans of a log; `has_contents` adds messages, arguments and results.
+    /// Creates a view; `has_contents` adds messages, arguments and results.
     pub fn new(has_contents: bool) -> TraceView {
         TraceView {
             talk: Talk::new(Keep {
@@ -68,12 +72,12 @@ impl TraceView {
         }
     }
 
-    /// Whether nothing is left to write.
+    /// Whether no spans are left to write.
     pub fn is_empty(&self) -> bool {
         self.turns.iter().all(|(_, turn)| turn.is_empty())
     }
 
-    /// The position of the turn that an event belongs to, which may begin with it.
+    /// Returns the index of the turn that an event belongs to, or that it starts.
     fn turn_of(&mut self, event: &Event<'_>) -> usize {
         let name = stream_of(event);
         if let Some(at) = self.places.get(name) {
@@ -86,7 +90,7 @@ impl TraceView {
         at
     }
 
-    /// A turn whose ids are made of the turn's place, unless what follows names them.
+    /// Creates a turn whose ids are derived from its position, unless later events name them.
     fn new_turn(&mut self, stream: &str, clock: Clock) -> Turn {
         let session = self.session.as_deref().unwrap_or_default();
         let seed = IdSeed::of([session, stream, &self.count.to_string()]);
@@ -94,7 +98,7 @@ impl TraceView {
         Turn::new(seed, clock, self.has_contents, self.begun)
     }
 
-    /// Ends the turn at this position, and begins another in its place.
+    /// Ends the turn at this index, and starts another in its place.
     fn end_turn(&mut self, at: usize, out: &mut Vec<u8>) {
         self.forget_before(at);
         let (name, turn) = &self.turns[at];
@@ -104,8 +108,8 @@ impl TraceView {
         self.write(turn, out);
     }
 
-    /// Forgets what came before the turn at this position. A tool may take longer than the turn of its
-    /// call, and approval longer still: calls stay for one more turn.
+    /// Drops the state from before the turn at this index. A tool may run longer than the turn of
+    /// its call, and approval may take even longer, so calls are kept for one more turn.
     fn forget_before(&mut self, at: usize) {
         let (name, turn) = &self.turns[at];
         let mut old = self.talk.turns_of_stream(name);
@@ -150,7 +154,8 @@ impl View for TraceView {
     fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         self.begun = self.talk.turns().end();
         let at = self.turn_of(event);
-        // Nothing here depends on texts, or else on pieces of arguments, which are most of a log.
+        // No span depends on texts, or, without contents, on argument deltas; together these are
+        // most of a log.
         let change = match event.kind() {
             Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking => Change::Nothing,
             Kind::ToolCallDelta if !self.has_contents => Change::Nothing,
@@ -167,7 +172,8 @@ impl View for TraceView {
             }
             Kind::ResponseEnd => {
                 let end = ResponseEnd::read(event);
-                // `deleted` ends nothing: the response had ended before, or only an item was deleted.
+                // `deleted` ends no turn: the response had already ended, or only an item was
+                // deleted.
                 if self.turns[at].1.is_of(&end) && end.status != ResponseStatus::Deleted.name() {
                     self.turns[at].1.end(&end);
                     self.end_turn(at, out);
@@ -178,7 +184,7 @@ impl View for TraceView {
                 if message.is_of("user") && self.turns[at].1.takes_no_question() {
                     self.end_turn(at, out);
                 } else if !message.is_of("tool") && self.turns[at].1.is_empty() {
-                    // Messages alone make no spans, so that no turn of theirs ends.
+                    // Messages alone make no spans, so their turn is not ended.
                     self.forget_before(at);
                     self.turns[at].1.first = self.begun;
                 }
@@ -195,8 +201,8 @@ impl View for TraceView {
     }
 }
 
-/// The span of a response of `tc-serve`: below the client's, if the client has named one, else the
-/// first of a trace of its own.
+/// Returns the span context of a response of `tc-serve`: a child of the client's span if the client
+/// sent one, otherwise the root of a new trace.
 pub fn response_span(id: &str, client: Option<SpanContext>) -> SpanContext {
     let seed = IdSeed::of([id]);
     client.map_or_else(|| SpanContext::root(&seed), |client| client.child(&seed))

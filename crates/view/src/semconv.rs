@@ -10,20 +10,20 @@
 //! [execute-tool](https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/execute-tool.md)
 //! in autumn 2026 (`cache_write`, `time_to_first_chunk`).
 
-/// The version of the conventions, as their registry names itself (`model/manifest.yaml`).
+/// The version of the conventions, as named in their registry (`model/manifest.yaml`).
 pub(crate) const SCHEMA_URL: &str = "https://opentelemetry.io/schemas/gen-ai-dev/1.42.0-dev";
 
 /// The name of the service and of the instrumentation.
 pub(crate) const SERVICE: &str = "toolpipe";
 
-/// The attribute of the resource that names the service.
+/// The resource attribute with the name of the service.
 pub(crate) const SERVICE_NAME: &str = "service.name";
 
-/// Operations: the values of [`OPERATION_NAME`], and the first words of the names of spans.
+/// Operations: the values of [`OPERATION_NAME`], and the first words of span names.
 pub(crate) mod operation {
     pub(crate) const INVOKE_AGENT: &str = "invoke_agent";
     pub(crate) const CHAT: &str = "chat";
-    /// Gemini's API has a word of its own.
+    /// The operation for Gemini's API, which has its own name.
     pub(crate) const GENERATE_CONTENT: &str = "generate_content";
     pub(crate) const EXECUTE_TOOL: &str = "execute_tool";
 }
@@ -51,21 +51,21 @@ pub(crate) const FUNCTION: &str = "function";
 /// The value of [`PROVIDER_NAME`] if the log does not name the API.
 pub(crate) const OTHER_PROVIDER: &str = "_OTHER";
 
-// Contents, which are written only if somebody asks for them.
+// Contents, which are written only on request.
 pub(crate) const INPUT_MESSAGES: &str = "gen_ai.input.messages";
 pub(crate) const OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
 pub(crate) const TOOL_ARGUMENTS: &str = "gen_ai.tool.call.arguments";
 pub(crate) const TOOL_RESULT: &str = "gen_ai.tool.call.result";
 
-// Our own: the id and the front of a response of `tc-serve`, and what the conventions have no name
-// for.
+// Our own attributes: the id and the front of a response of `tc-serve`, and values for which the
+// conventions have no name.
 pub(crate) const OUR_RESPONSE_ID: &str = "toolpipe.response.id";
 pub(crate) const FRONT: &str = "toolpipe.front";
 pub(crate) const RETRIES: &str = "toolpipe.retries";
 pub(crate) const CACHED: &str = "toolpipe.tool.cached";
 pub(crate) const EXIT_CODE: &str = "toolpipe.tool.exit_code";
 
-/// The names of span events are the types of the protocol, their attributes its fields.
+/// Names of span events are event types of the protocol, and their attributes are its fields.
 pub(crate) mod event {
     pub(crate) const DECISION: &str = "toolpipe.decision";
     pub(crate) const RETRACT: &str = "toolpipe.retract";
@@ -83,8 +83,8 @@ pub(crate) mod event {
     pub(crate) const BY: &str = "toolpipe.approval.by";
 }
 
-/// The conventions' name of the provider whose API this is. A server with OpenAI's API counts as
-/// OpenAI, as the conventions demand: the name shows which attributes to expect.
+/// Returns the conventions' name for the provider with this API. A server with OpenAI's API counts
+/// as OpenAI, as the conventions require: the name tells which attributes to expect.
 pub(crate) fn provider(api: &str) -> &str {
     match api {
         "openai-chat" | "openai-responses" => "openai",
@@ -95,7 +95,7 @@ pub(crate) fn provider(api: &str) -> &str {
     }
 }
 
-/// The operation of a turn with this API.
+/// Returns the operation for a turn with this API.
 pub(crate) fn inference(api: &str) -> &'static str {
     match api {
         "gemini" => operation::GENERATE_CONTENT,

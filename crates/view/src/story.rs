@@ -1,4 +1,4 @@
-//! A conversation on a page, the same for a terminal and for plain text: its texts, its notes and
+//! A conversation on a page, shared by the terminal and plain-text views: its texts, its notes and
 //! the cards of its calls.
 
 use crate::card::heading;
@@ -8,12 +8,13 @@ use event::payload::{FinishReason, Retract, RetractReason};
 use event::{Event, Kind, Payload, Raw, Text, View};
 use std::collections::{BTreeSet, HashSet};
 
-/// How many calls of earlier turns may wait for a result, and how many streams for their next turn. Without a limit, a log of calls that
-/// nothing ran would be kept to its end.
+/// Maximum number of calls of earlier turns that may wait for a result, and of streams that may
+/// wait for their next turn. Without a limit, a log of calls that were never run would be kept to
+/// its end.
 const WAITING: usize = 256;
 
-/// How many further turns begin at least before one is forgotten: the tool message that repeats a
-/// result may follow it after a while.
+/// Minimum number of further turns before a turn is dropped: a tool message that repeats a result
+/// may follow it later.
 const FEW: usize = 16;
 
 /// Shows events on a page.
@@ -21,32 +22,33 @@ const FEW: usize = 16;
 pub(crate) struct Story<P> {
     page: P,
     talk: Talk,
-    /// How many turns and calls there are when those that are shown are forgotten the next time.
+    /// The number of turns and calls at which those already shown are dropped.
     full: usize,
     /// The calls whose results are held back until the turn of their stream is over.
     held: BTreeSet<usize>,
     /// The calls whose output is the answer and is shown as such.
     spoken: HashSet<usize>,
-    /// Whether there is an unnamed stream: else events without a `stream` are notices of commands.
+    /// Whether there is an unnamed stream; if not, events without a `stream` are notices of
+    /// commands.
     has_unnamed: bool,
-    /// A decision, held back until the text that it would interrupt is complete.
+    /// A decision that is held back until the text that it would interrupt is complete.
     decision: Option<(Who, String)>,
-    /// The stream of the last error, which says why that stream is cut.
+    /// The stream of the last error, which explains why that stream was cut.
     failed: Option<Who>,
     tokens: Tokens,
 }
 
-/// The tokens of all turns, by the provider's count.
+/// The tokens of all turns, as counted by the provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tokens {
     pub read: u64,
     pub written: u64,
-    /// What they cost, in millionths of a dollar.
+    /// The cost in millionths of a dollar.
     pub cost: u64,
 }
 
 impl Tokens {
-    /// What they cost, behind their counts; empty where nobody has named a price.
+    /// Returns the cost as a suffix of the counts; empty if no price was set.
     pub(crate) fn price(self) -> String {
         if self.cost == 0 {
             return String::new();
@@ -107,8 +109,8 @@ impl<P: Page> Story<P> {
                 self.page.pause();
             }
             (Some("assistant"), Change::Turn(at)) if self.talk.turns()[at].is_message => {
-                // A log of messages alone has no `stream_start`, and every result of an earlier call
-                // comes before the next message of the assistant.
+                // A log that consists only of messages has no `stream_start`, and every result of
+                // an earlier call precedes the assistant's next message.
                 self.forget_shown();
                 let reasoning = plain(message.get("reasoning"));
                 self.speak(event, Voice::Thinking, &reasoning);
@@ -130,8 +132,8 @@ impl<P: Page> Story<P> {
         self.page.call_event(event, payload, at);
         let call = &self.talk.calls()[at];
         if change == CallChange::Retracted && call.answer.is_some() {
-            // It ran before it was retracted: its card keeps the result, and a note reports the
-            // retract. The end of a turn does not undo a call that has run.
+            // The call ran before it was retracted: its card keeps the result, and a note reports
+            // the retraction. The end of a turn does not undo a call that has run.
             let reason = Retract::read(event).reason;
             let text = if reason == RetractReason::StreamFailed.name() {
                 format!("{} ran before the turn was cut off", call.name)
@@ -157,7 +159,7 @@ impl<P: Page> Story<P> {
         }
     }
 
-    /// The model's turn is over, in this event's choice or in the whole stream: shows the results
+    /// Ends the model's turn in this event's choice or in the whole stream, and shows the results
     /// that were held back.
     fn end_turn(&mut self, event: &Event<'_>) {
         if self.page.now().shares_stream(event) {
@@ -177,10 +179,10 @@ impl<P: Page> Story<P> {
         }
     }
 
-    /// No event can change these calls any more.
+    /// Handles calls that no further event can change.
     fn close(&mut self, calls: &[usize]) {
         for at in calls {
-            // A result of a call of an earlier turn may be held back where the input ends.
+            // A result of an earlier turn's call may still be held back when the input ends.
             if !(P::LIVE && self.talk.calls()[*at].has_ended()) {
                 self.page.call(&self.talk, *at);
             }
@@ -188,14 +190,15 @@ impl<P: Page> Story<P> {
         self.page.done(&self.talk);
     }
 
-    /// Forgets the turns whose calls will not change on the page any more. This looks at all that
-    /// are kept, so it waits until there are twice as many as after the last time.
+    /// Drops the turns whose calls will not change on the page again. This scans all kept turns, so
+    /// it waits until their number has doubled since the last scan.
     fn forget_shown(&mut self) {
         let kept = |talk: &Talk| talk.turns().len() + talk.calls().len();
         if kept(&self.talk) < self.full {
             return;
         }
-        // Calls without a result may still get one, but not all that a long log has.
+        // Calls without a result may still get one, but a long log may have too many of them to
+        // keep.
         let many = self.talk.calls().end().saturating_sub(WAITING);
         let mut shown = Vec::new();
         for (at, turn) in self.talk.turns().iter() {
@@ -308,7 +311,7 @@ impl<P: Page> Story<P> {
             | Payload::ResponseEnd(_)
             | Payload::Cancel(_) => self.session_line(event, payload),
             Payload::Details(_) => {}
-            // What was asked for is for stages that ask a model, and who may write for stores.
+            // Requests concern only stages that ask a model, and leases only stores.
             Payload::Request(_) | Payload::Lease(_) => {}
             Payload::ServerItem(item) => {
                 self.note(
@@ -326,7 +329,7 @@ impl<P: Page> Story<P> {
         }
     }
 
-    /// Shows a line of a session that is about the session or its responses.
+    /// Shows a session event about the session or its responses.
     fn session_line(&mut self, event: &Event<'_>, payload: Payload<'_>) {
         let mut tone = Tone::Quiet;
         let text = match payload {
@@ -433,7 +436,7 @@ impl<P: Page> View for Story<P> {
     }
 }
 
-/// Whose words a text is.
+/// The speaker of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Voice {
     User,
@@ -441,7 +444,7 @@ pub(crate) enum Voice {
     Answer,
     /// The model's refusal to answer.
     Refusal,
-    /// A tool's output that is the answer.
+    /// A tool's output that serves as the answer.
     Output,
 }
 
@@ -454,8 +457,8 @@ impl Voice {
         }
     }
 
-    /// The mark before its text and the style of that, where the style of the text does not show
-    /// whose words it is.
+    /// Returns the mark before the text and the mark's style, if the style of the text does not
+    /// show the speaker.
     pub(crate) fn mark(self) -> Option<(&'static str, Style)> {
         match self {
             Voice::Thinking => Some(("thinking: ", self.style())),
@@ -486,17 +489,17 @@ impl Tone {
     }
 }
 
-/// A page.
+/// A page on which a conversation is shown.
 pub(crate) trait Page {
-    /// Whether a result is shown at once. On other pages it is shown when the model's turn is over,
-    /// so that the same turn gives the same page, however fast its tools are.
+    /// Whether results are shown immediately. On other pages they are shown at the end of the
+    /// model's turn, so that the same turn gives the same page however fast its tools are.
     const LIVE: bool;
-    /// The stream and choice whose events are on the page now.
+    /// Returns the stream and choice whose events are currently shown.
     fn now(&mut self) -> &mut Who;
-    /// The bytes that are to be shown now.
+    /// Returns the buffer of bytes to write next.
     fn out(&mut self) -> &mut Vec<u8>;
-    /// The next events are those of this stream and choice; writes a heading where it is another
-    /// one than now.
+    /// Switches to the stream and choice of the next events; writes a heading if they differ from
+    /// the current ones.
     fn turn_to(&mut self, who: &Who) {
         if self.now() != who {
             self.now().clone_from(who);
@@ -504,27 +507,27 @@ pub(crate) trait Page {
             self.note(Tone::Heading, &heading(who));
         }
     }
-    /// The next event, after the end of the turn that a `stream_start` ends, and before anything of
-    /// the event is shown.
+    /// Handles the next event, after the end of a turn that a `stream_start` ends, and before any
+    /// part of the event is shown.
     fn event(&mut self, _: &Event<'_>, _: &Payload<'_>) {}
-    /// The event is about the call at this position.
+    /// Handles an event about the call at this index.
     fn call_event(&mut self, _: &Event<'_>, _: &Payload<'_>, _at: usize) {}
-    /// A piece of running text.
+    /// Writes a piece of running text.
     fn text(&mut self, voice: Voice, text: &str);
-    /// A line that the view itself writes.
+    /// Writes a line of the view itself.
     fn note(&mut self, tone: Tone, text: &str);
-    /// The call at this position is new, or has changed.
+    /// Shows the call at this index, which is new or has changed.
     fn call(&mut self, talk: &Talk, at: usize);
-    /// The next text does not continue the text so far.
+    /// Starts a new text: the next text does not continue the text so far.
     fn pause(&mut self);
-    /// The text that is last on the page is complete.
+    /// Handles the end of the last text on the page.
     fn end_text(&mut self);
-    /// All of the event is shown.
+    /// Handles the end of an event that is completely shown.
     fn done(&mut self, talk: &Talk);
-    /// Other programs may write on the same terminal from now on.
+    /// Handles an interruption: other programs may write to the same terminal from now on.
     fn interrupt(&mut self);
-    /// Some turns, whose calls are shown, are no longer in the talk.
+    /// Drops the state of turns that are no longer in the talk; their calls were shown.
     fn forget(&mut self, talk: &Talk);
-    /// The end of the input, with the tokens of the whole log.
+    /// Handles the end of the input, given the tokens of the whole log.
     fn finish(&mut self, tokens: Tokens);
 }
