@@ -24,9 +24,9 @@ pub(crate) struct Story<P> {
     talk: Talk,
     /// The number of turns and calls at which those already shown are dropped.
     full: usize,
-    /// The calls whose results are held back until the turn of their stream is over.
+    /// The calls whose results are held back until the turn of their stream has ended.
     held: BTreeSet<usize>,
-    /// The calls whose output is the answer and is shown as such.
+    /// The calls whose output is the answer, and is shown as such.
     spoken: HashSet<usize>,
     /// Whether there is an unnamed stream; if not, events without a `stream` are notices of
     /// commands.

@@ -1,5 +1,4 @@
-//! The comparison: conversations, turns, choices and calls, each list aligned at its beginning and
-//! its end.
+//! Compares conversations, turns, choices and calls. Each list is aligned at its start and its end.
 
 use super::found::{Difference, Locus, Side, What};
 use super::recording::RecordedArguments;
@@ -13,23 +12,22 @@ use crate::forms::counted;
 use event::Raw;
 use std::collections::{BTreeSet, HashMap};
 
-/// Differences while they are collected: up to a limit, each with the place at which the comparison
-/// is.
+/// Collects differences up to a limit, each with the current place of the comparison.
 #[derive(Debug)]
 pub(super) struct CompareWalk<'s> {
     settings: &'s DiffSettings<'s>,
     at: Locus,
     limit: usize,
-    /// Whether both recordings could hold results.
+    /// Whether both recordings can contain results.
     has_results: bool,
     pub found: Vec<Difference>,
 }
 
-/// An item of each recording; `None` where a recording lacks it.
+/// An item of each recording; `None` if the recording lacks it.
 type Pair<'r, T> = [Option<&'r T>; 2];
 
 impl<'s> CompareWalk<'s> {
-    /// A walk that ends after `limit` differences.
+    /// Creates a walk that stops after `limit` differences.
     pub(super) fn new(settings: &'s DiffSettings<'s>, limit: usize, has_results: bool) -> Self {
         CompareWalk {
             settings,
@@ -40,12 +38,12 @@ impl<'s> CompareWalk<'s> {
         }
     }
 
-    /// Whether no more differences are wanted.
+    /// Whether the limit is reached.
     fn is_full(&self) -> bool {
         self.found.len() >= self.limit
     }
 
-    /// Adds a difference at the present place.
+    /// Adds a difference at the current place.
     fn add(&mut self, what: What, sides: [Side; 2]) {
         self.push(what, None, sides);
     }
@@ -62,7 +60,7 @@ impl<'s> CompareWalk<'s> {
         }
     }
 
-    /// Adds a difference of two items; an item that a recording lacks has no side.
+    /// Adds a difference between two items; a missing item has an empty side.
     fn add_pair<T>(&mut self, what: What, pair: Pair<'_, T>, show: impl Fn(&T) -> Side) {
         self.add(
             what,
@@ -70,9 +68,9 @@ impl<'s> CompareWalk<'s> {
         );
     }
 
-    /// Compares two lists. Where one is longer they are aligned: what is equal at the beginning and
-    /// at the end belongs together. `take` gets each pair that is not known to be equal, and the
-    /// place of its items, from 1 on.
+    /// Compares two lists. Lists of different lengths are aligned by their equal items at the start
+    /// and at the end. `take` receives each remaining pair, with the position of its items, counted
+    /// from 1.
     fn list<T>(
         &mut self,
         a: &[T],
@@ -212,7 +210,7 @@ impl<'s> CompareWalk<'s> {
         }
     }
 
-    /// What both a stream and a message hold.
+    /// Compares the parts that both a stream and a message have.
     fn answers(&mut self, a: &RecordedChoice, b: &RecordedChoice) {
         if self.settings.reasoning {
             self.passage(What::Reasoning, &a.reasoning, &b.reasoning);
@@ -230,7 +228,7 @@ impl<'s> CompareWalk<'s> {
             return self.add_pair(What::Call, pair, show);
         };
         if a.call().name != b.call().name {
-            // The arguments of another tool are another thing altogether.
+            // Arguments of different tools cannot be compared.
             let name = |call: &RecordedCall| text::name(&call.call().name);
             let show = |call: &RecordedCall| Side::of(name(call), Some(call.notes.line));
             return self.add_pair(What::Tool, pair, show);
@@ -282,7 +280,7 @@ impl<'s> CompareWalk<'s> {
         );
     }
 
-    /// Compares two strings of the lines `lines`, which are shown whole where they are short.
+    /// Compares two strings from the lines `lines`; short ones are shown whole.
     fn string(&mut self, what: What, [a, b]: [&str; 2], lines: [u64; 2]) {
         let Some((at, bt)) = text::first_difference(a, b, self.settings) else {
             return;
@@ -328,8 +326,8 @@ fn arguments(
     }
 }
 
-/// Compares two values at `path`; `None` is a value that a recording lacks. A path is as deep as
-/// values may be nested.
+/// Compares two values at `path`; `None` means that a recording lacks the value. The recursion
+/// depth is limited by the nesting limit of values.
 fn values(
     walk: &mut CompareWalk<'_>,
     path: &mut String,
@@ -411,7 +409,7 @@ fn pairs<'r>(
     (0..longer).map(|at| [a.get(at), b.get(at)]).collect()
 }
 
-/// A choice in a few words: its text, and its calls.
+/// Returns a short description of a choice: its text and its calls.
 fn sketch(choice: &RecordedChoice) -> String {
     let text = Some(&choice.text.text).filter(|text| !text.is_empty());
     let calls = match &choice.calls[..] {

@@ -1,46 +1,47 @@
-//! One difference, and how it is put into words.
+//! A difference, and its description in words.
 
 use event::{quoted, safe_json};
 use serde::Serialize;
 use std::fmt::Write as _;
 
-/// One difference between two recordings, A and B.
+/// A difference between two recordings, A and B.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// The place in the conversation.
     #[serde(flatten)]
     pub at: Locus,
-    /// What differs.
+    /// The kind of difference.
     #[serde(flatten)]
     pub what: What,
-    /// The first character that differs, from 1 on, where texts differ.
+    /// The position of the first character that differs, counted from 1; `None` unless texts
+    /// differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub character: Option<u64>,
-    /// What A has.
+    /// The value in A.
     pub a: Side,
-    /// What B has.
+    /// The value in B.
     pub b: Side,
 }
 
 /// A place in a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Locus {
-    /// The name of the conversation, where the recordings hold several.
+    /// The name of the conversation; `None` unless the recordings contain several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<String>,
-    /// The turn, from 1 on; 0 is the conversation as a whole.
+    /// The turn, counted from 1; 0 means the conversation as a whole.
     pub turn: u64,
-    /// The choice.
+    /// The number of the choice.
     pub choice: u32,
-    /// Whether the difference is in the assistant's message and not in the stream before it.
+    /// Whether the difference is in the assistant's message rather than in the stream before it.
     #[serde(rename = "message")]
     pub in_message: bool,
-    /// The call, from 1 on.
+    /// The call, counted from 1; `None` outside a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<u64>,
 }
 
-/// What differs.
+/// The kind of a difference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "what", content = "name", rename_all = "snake_case")]
 pub enum What {
@@ -50,7 +51,7 @@ pub enum What {
     Turn,
     /// A choice as a whole.
     Choice,
-    /// A message of this role.
+    /// A message with this role.
     Prompt(String),
     /// The answer's text.
     Text,
@@ -62,7 +63,7 @@ pub enum What {
     Call,
     /// The name of a call's tool.
     Tool,
-    /// One argument, by its path, or all of them, with an empty path.
+    /// An argument, by its path; an empty path means all arguments.
     Argument(String),
     /// The error for which a call must not run.
     CallError,
@@ -70,33 +71,33 @@ pub enum What {
     Result,
     /// The output of a result.
     Output,
-    /// What the model reads of a result.
+    /// The text of a result that the model reads.
     ToolMessage,
-    /// The result of a call that the recording does not hold, by its tool.
+    /// The result of a call that the recording does not contain, by tool name.
     StrayResult(String),
-    /// What the provider ran itself.
+    /// An item that the provider ran itself.
     ServerItem,
     /// An error of the stream.
     Error,
     /// The finish reason.
     Finish,
-    /// A count of tokens.
+    /// A token count, by name.
     Usage(String),
 }
 
-/// What one recording has.
+/// The value in one recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Side {
-    /// The value, ready to be shown: cut where it is long, and without hidden characters. `None`
-    /// where the recording lacks it.
+    /// The value, ready to be shown: long values are cut, and hidden characters are escaped. `None`
+    /// if the recording lacks it.
     pub value: Option<String>,
-    /// The line that it comes from.
+    /// The line with the value; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
 }
 
 impl Side {
-    /// A value and its line.
+    /// Returns a side with a value and its line.
     pub(super) fn of(value: String, line: Option<u64>) -> Self {
         Side {
             value: Some(value),
@@ -106,7 +107,7 @@ impl Side {
 }
 
 impl Difference {
-    /// The difference in one line of words; `names` are the names of A and B.
+    /// Returns the difference as one line of text; `names` are the names of A and B.
     pub fn words(&self, names: [&str; 2]) -> String {
         let mut out = self.at.words();
         out.push_str(&self.subject());
@@ -188,7 +189,7 @@ impl Locus {
     }
 }
 
-/// A name of a file, a tool or an argument as it is shown.
+/// Returns the name of a file, a tool or an argument in a form that is safe to show.
 fn safe_name(name: &str) -> String {
     crate::visible(name, 200)
 }

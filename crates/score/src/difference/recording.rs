@@ -1,5 +1,5 @@
-//! A recording by its meaning: texts, calls, results and the finish, without the ids, times and
-//! pieces in which it was recorded.
+//! The meaning of a recording: texts, calls, results and finish reasons, without ids, times and the
+//! pieces in which they arrived.
 
 use super::text;
 use super::value;
@@ -10,109 +10,111 @@ use std::rc::Rc;
 /// A recording: a body, a tape or a log.
 #[derive(Debug, Default)]
 pub struct Recording {
-    /// The streams of one name are one conversation, in the order in which the names appear.
+    /// The conversations, each made of the streams with one name, in the order in which the names
+    /// appear.
     pub conversations: Vec<RecordedConversation>,
-    /// Whether results of calls could be recorded: a log holds them, a body and a tape do not.
+    /// Whether the recording can contain results of calls: a log can, a body and a tape cannot.
     pub holds_results: bool,
 }
 
-/// The streams of one name.
+/// The streams with one name.
 #[derive(Debug, Default)]
 pub struct RecordedConversation {
-    /// The name of the streams; `None` for unnamed ones.
+    /// The name of the streams; `None` if they are unnamed.
     pub name: Option<String>,
-    /// Its turns, in order.
+    /// The turns, in order.
     pub turns: Vec<RecordedTurn>,
 }
 
-/// One request and its answer.
+/// A request with its answer.
 #[derive(Debug, Default)]
 pub struct RecordedTurn {
-    /// The line at which it begins.
+    /// The line at which the turn starts.
     pub line: u64,
-    /// The messages of the system and of the user since the turn before: the role, and the text.
+    /// The system and user messages since the previous turn: the role and the text of each.
     pub prompts: Vec<(String, Passage)>,
     /// The choices of the answer, sorted by their numbers.
     pub choices: Vec<RecordedChoice>,
-    /// The finish reason; `None` where the recording cannot show it.
+    /// The finish reason; `None` if the recording cannot show it.
     pub finish: Option<RecordedWord>,
-    /// The kinds of what the provider ran itself.
+    /// The kinds of the items that the provider ran itself.
     pub server_items: Vec<RecordedWord>,
-    /// The codes of the errors of the stream.
+    /// The error codes of the stream.
     pub errors: Vec<RecordedWord>,
-    /// Counts of tokens, by the names of the protocol's fields.
+    /// Token counts, by the field names of the protocol.
     pub usage: Vec<(&'static str, RecordedWord)>,
-    /// Calls of which the recording holds nothing but the result.
+    /// Calls of which the recording contains only the result.
     pub stray_results: Vec<RecordedCall>,
 }
 
 /// One choice of an answer.
 #[derive(Debug, Default)]
 pub struct RecordedChoice {
-    /// Its number.
+    /// The number of the choice.
     pub number: u32,
     /// The text of the answer.
     pub text: Passage,
     /// The reasoning.
     pub reasoning: Passage,
-    /// A refusal that the provider keeps apart from the text.
+    /// The refusal, if the provider separates it from the text.
     pub refusal: Passage,
-    /// The calls, in the order in which they began.
+    /// The calls, in the order in which they started.
     pub calls: Vec<RecordedCall>,
-    /// The assistant's message, where it holds something else than the stream before it.
+    /// The assistant's message; `None` unless it differs from the stream before it.
     pub message: Option<Box<RecordedChoice>>,
 }
 
-/// What a recording tells of a call beside the conversation.
+/// Facts about a recorded call that the conversation does not store.
 #[derive(Debug, Default)]
 pub struct CallNotes {
-    /// The line at which the call was known.
+    /// The line at which the call became known.
     pub line: u64,
-    /// The arguments that the model wrote, where those of the call are their repair.
+    /// The arguments that the model wrote; `None` if they were not repaired.
     pub written: Option<String>,
-    /// Whether the arguments were compared with the schema of the tool, so that the absence of an
-    /// error means something.
+    /// Whether the arguments were checked against the tool's schema, so that the absence of an
+    /// error is meaningful.
     pub has_schema: bool,
-    /// The line of its result.
+    /// The line of the result; `None` without a result.
     pub result: Option<u64>,
-    /// What the model reads of the result.
+    /// The text of the result that the model reads.
     pub tool_message: Passage,
 }
 
-/// A call of a tool: its place in the conversation, and what else is known of it.
+/// A tool call: its position in the conversation, and further facts about it.
 #[derive(Debug)]
 pub struct RecordedCall {
-    /// The conversation.
+    /// The conversation that contains the call.
     pub talk: Rc<Talk>,
-    /// The position of the call in it.
+    /// The index of the call in the conversation.
     pub at: usize,
-    /// What else is known.
+    /// Further facts about the call.
     pub notes: CallNotes,
 }
 
 impl RecordedCall {
-    /// The call.
+    /// Returns the call.
     pub fn call(&self) -> &Call {
         &self.talk.calls()[self.at]
     }
 
-    /// The arguments that the model wrote.
+    /// Returns the arguments that the model wrote.
     pub fn written(&self) -> RecordedArguments<'_> {
         let written = self.notes.written.as_deref();
         written.map_or_else(|| self.used(), RecordedArguments::of)
     }
 
-    /// The arguments with which the call runs, which a message repeats.
+    /// Returns the arguments with which the call runs, which a message repeats.
     pub fn used(&self) -> RecordedArguments<'_> {
         RecordedArguments::of(&self.call().arguments)
     }
 
-    /// The code of the error for which the call must not run.
+    /// Returns the code of the error that prevents the call from running; `None` if there is no
+    /// error.
     pub fn error(&self) -> Option<&str> {
         Some(&self.call().refusal.as_ref()?.code)
     }
 
-    /// How the call ended, and what the model gets to read.
+    /// Returns the status and the output of the call; `None` without a result.
     pub(super) fn result(&self) -> Option<(RecordedWord, Passage)> {
         let line = self.notes.result?;
         let answer = self.call().answer.as_ref()?;
@@ -121,8 +123,8 @@ impl RecordedCall {
         Some((RecordedWord { text, line }, output))
     }
 
-    /// The name of the tool and the arguments on one line: cut where they are long, and without
-    /// hidden characters.
+    /// Returns the tool name and the arguments on one line; long arguments are cut, and hidden
+    /// characters are escaped.
     pub fn request(&self) -> String {
         let written = self.written();
         let arguments = match written.json {
@@ -133,17 +135,18 @@ impl RecordedCall {
     }
 }
 
-/// The arguments of a call: JSON, or a text that is not JSON or was cut.
+/// The arguments of a call: JSON, or text that is invalid JSON or was cut off.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordedArguments<'r> {
-    /// As they are written.
+    /// The arguments as written.
     pub(super) text: &'r str,
-    /// Their value; `None` where they are not JSON, or nested deeper than the protocol allows.
+    /// The parsed value; `None` if the text is not JSON, or is nested deeper than the protocol
+    /// allows.
     pub json: Option<Raw<'r>>,
 }
 
 impl<'r> RecordedArguments<'r> {
-    /// The arguments that `text` holds. Empty text is the empty object, as in the protocol.
+    /// Parses the arguments in `text`. Empty text means the empty object, as in the protocol.
     pub fn of(text: &'r str) -> Self {
         let (text, json) = match text.trim_ascii() {
             "" => ("{}", "{}"),
@@ -166,27 +169,27 @@ impl PartialEq for RecordedArguments<'_> {
     }
 }
 
-/// A word of the recording.
+/// A short string of the recording, with its line.
 #[derive(Debug, Default)]
 pub struct RecordedWord {
-    /// The word.
+    /// The string.
     pub text: String,
-    /// Its line.
+    /// The line number.
     pub line: u64,
 }
 
-/// A text that was recorded in pieces, between which a surrogate pair may be cut.
+/// A text recorded in pieces; a surrogate pair may be split between two pieces.
 #[derive(Debug, Default)]
 pub struct Passage {
     /// The text so far.
     pub text: String,
-    /// Where each piece ends in the text, in bytes, and the line that it comes from.
+    /// The end of each piece, as a byte offset in the text, with the line that contains the piece.
     pieces: Vec<(usize, u64)>,
     half: Surrogates,
 }
 
 impl Passage {
-    /// A text of one line of the recording.
+    /// Returns a text from a single line of the recording.
     pub fn of(text: String, line: u64) -> Self {
         Passage {
             pieces: vec![(text.len(), line)],
@@ -195,7 +198,7 @@ impl Passage {
         }
     }
 
-    /// Takes the next piece.
+    /// Appends the next piece.
     pub fn push(&mut self, text: Text<'_>, line: u64) {
         self.half.push_text(text, &mut self.text);
         match self.pieces.last_mut() {
@@ -212,8 +215,8 @@ impl Passage {
         }
     }
 
-    /// The line that the byte at `at` comes from; of the end, that of the last piece. `None`
-    /// without any text.
+    /// Returns the line with the byte at offset `at`; for the end of the text, the line of the last
+    /// piece. Returns `None` if there is no text.
     pub fn line(&self, at: usize) -> Option<u64> {
         let piece = self.pieces.partition_point(|(end, _)| *end <= at);
         let piece = self.pieces.get(piece).or(self.pieces.last());
