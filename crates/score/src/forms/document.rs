@@ -1,5 +1,5 @@
-//! What a report shows, whatever its form: sections of sentences, tables, lists of streams and
-//! plots, in one order. A form draws these, and knows no number of its own.
+//! The content of a report, independent of its format: sections of sentences, tables, stream lists
+//! and plots, in one order. A format draws these, and computes no numbers itself.
 
 use super::words::{self, NamedStreams, count, metric, percent};
 use crate::group::Dimension;
@@ -19,7 +19,7 @@ pub(super) struct Section<'r> {
     pub blocks: Vec<Block<'r>>,
 }
 
-/// One thing that a section shows.
+/// An element of a section.
 pub(super) enum Block<'r> {
     /// A sentence.
     Sentence(String),
@@ -35,26 +35,26 @@ pub(super) enum Block<'r> {
     Confusion(&'r Confusion),
     /// The plots of recall against earliness.
     Curves,
-    /// The plots of where a checker decided, and its place in the report.
+    /// The plots of where a checker decided, with the index of the checker in the report.
     Decisions(&'r CheckerReport, usize),
 }
 
-/// Rows of a table. The first column has names, which are raw, as are those in the head; the others
-/// have numbers and are drawn flush right.
+/// A table. The first column contains names, which are not escaped, like those in the head; the
+/// other columns contain numbers and are aligned right.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sheet {
-    /// What the table shows. May be empty.
+    /// The caption; may be empty.
     pub caption: &'static str,
-    /// The heads of the columns.
+    /// The column headings.
     pub head: Vec<String>,
-    /// How many columns after the first are repeated where the others do not fit side by side.
+    /// The number of columns after the first that are repeated if the table has to be split.
     pub fixed: usize,
     /// The rows, each as long as the head.
     pub rows: Vec<Vec<String>>,
 }
 
 impl Sheet {
-    /// A table without rows.
+    /// Creates a table without rows.
     pub(super) fn new(caption: &'static str, head: &[&str]) -> Self {
         Sheet {
             caption,
@@ -64,14 +64,15 @@ impl Sheet {
         }
     }
 
-    /// Adds a row: its name, and the other cells.
+    /// Adds a row with its name and the other cells.
     pub(super) fn add(&mut self, name: &str, cells: impl IntoIterator<Item = String>) {
         let row = [name.to_owned()].into_iter().chain(cells);
         self.rows.push(row.collect());
     }
 }
 
-/// The sections of a report: groups are those of the dimensions `by`, of each at most `rows`.
+/// Returns the sections of a report, with groups for the dimensions `by`, at most `rows` groups
+/// each.
 pub(super) fn sections<'r>(report: &'r Report, by: &[Dimension], rows: usize) -> Vec<Section<'r>> {
     let mut sections = vec![summary(report)];
     let mut add = |title: &str, is_folded, blocks: Vec<Block<'r>>| {
@@ -129,7 +130,7 @@ fn summary(report: &Report) -> Section<'_> {
     }
 }
 
-/// What is known of the streams, whatever the checkers answered.
+/// Returns sentences about the streams, independent of the checkers.
 fn streams(report: &Report) -> Vec<String> {
     let cell = |name: &str| metric(&report.streams, name);
     let number = |name: &str| report.streams.get(name).and_then(MetricValue::number);
@@ -173,7 +174,7 @@ fn streams(report: &Report) -> Vec<String> {
     lines
 }
 
-/// All requirements, missed ones first.
+/// Returns all requirements, missed ones first.
 fn requirements(report: &Report) -> Vec<Block<'_>> {
     let all = report.verdicts.len();
     let claim = |verdict: &RequirementVerdict| {
@@ -190,7 +191,7 @@ fn requirements(report: &Report) -> Vec<Block<'_>> {
     vec![Block::Sentence(words), Block::Claims(claims)]
 }
 
-/// What changed since a baseline.
+/// Returns the changes since a baseline.
 fn baseline(report: &Report) -> Vec<Block<'_>> {
     let Some(baseline) = &report.baseline else {
         return Vec::new();
@@ -231,7 +232,7 @@ fn baseline(report: &Report) -> Vec<Block<'_>> {
     blocks
 }
 
-/// The streams on which checkers were wrong.
+/// Returns the streams on which checkers were wrong.
 fn wrong(report: &Report) -> Vec<Block<'_>> {
     let checkers = report.checkers.iter();
     let wrong = checkers.flat_map(|checker| words::wrong(report, checker));
@@ -242,14 +243,14 @@ fn wrong(report: &Report) -> Vec<Block<'_>> {
     lists
 }
 
-/// The kinds of which there is a stream.
+/// Returns the kinds that have at least one stream.
 fn listed<'r>(kinds: impl Iterator<Item = NamedStreams<'r>>) -> impl Iterator<Item = Block<'r>> {
     kinds.filter(|kind| kind.count > 0).map(Block::Streams)
 }
 
-/// A table for each dimension: its streams, its calls, and the recall of each checker with the
-/// number of its false yeses. It has the groups in which checkers differ, or a single checker is
-/// wrong; those in which they differ most come first.
+/// Returns a table per dimension, with the streams, the calls, and the recall and false yes count
+/// of each checker. It lists the groups in which checkers differ, or in which a single checker is
+/// wrong; the largest differences come first.
 fn groups<'r>(report: &'r Report, by: &[Dimension], rows: usize) -> Vec<Block<'r>> {
     let mut blocks = Vec::new();
     for by in by {
@@ -294,7 +295,7 @@ fn recall(checker: &GroupChecker) -> String {
     }
 }
 
-/// Whether checkers differ on a group, or a single one is wrong.
+/// Whether checkers differ in a group, or a single checker is wrong.
 fn is_shown(group: &GroupReport) -> bool {
     let cells =
         |checker: &GroupChecker, names: [&str; 3]| names.map(|metric| checker.metrics.get(metric));
@@ -314,8 +315,8 @@ fn is_shown(group: &GroupReport) -> bool {
     }
 }
 
-/// How far the checkers are apart in a group: the errors of the worst beyond those of the best, of
-/// each kind.
+/// Returns how far apart the checkers are in a group: the errors of the worst checker minus those
+/// of the best, summed over both kinds of error.
 fn spread(group: &GroupReport) -> u64 {
     let apart = |metric: &str| {
         let errors = group
@@ -327,11 +328,11 @@ fn spread(group: &GroupReport) -> u64 {
             });
         errors.clone().max().unwrap_or(0) - errors.min().unwrap_or(0)
     };
-    // Of the streams with calls, those without a right yes are missed.
+    // Every stream with a call and without a correct yes is a miss.
     apart("true_positives").saturating_add(apart("false_positives"))
 }
 
-/// All that is known of one checker.
+/// Returns all results of one checker.
 fn checker(checker: &CheckerReport, index: usize) -> Vec<Block<'_>> {
     let [f1, mcc, waited] = ["f1", "mcc", "waited"].map(|name| metric(&checker.metrics, name));
     let [stream, revised, split] =
@@ -356,7 +357,7 @@ fn checker(checker: &CheckerReport, index: usize) -> Vec<Block<'_>> {
 /// The quantiles that a report shows.
 const QUANTILES: [&str; 4] = ["p50", "p90", "p99", "max"];
 
-/// Where a checker decided, and how late it was.
+/// Returns the table of where a checker decided, and how late.
 fn places(checker: &CheckerReport) -> Sheet {
     let mut sheet = Sheet::new(
         "Decided after: from the beginning of the stream. Late: correct yes answers, from the first event of a call.",
@@ -370,7 +371,7 @@ fn places(checker: &CheckerReport) -> Sheet {
             ("ms", "time"),
         ] {
             let columns = QUANTILES.map(|quantile| format!("{kind}.{unit}.{quantile}"));
-            // A yes at the first event of a call has a row of zeros for each unit; one says it.
+            // A yes at the first event of a call has zeros in every unit, so one row is enough.
             match checker.number(&columns[3]) {
                 None => continue,
                 Some(0.0) if kind == "late" && unit != "events" => continue,
@@ -383,7 +384,7 @@ fn places(checker: &CheckerReport) -> Sheet {
     sheet
 }
 
-/// A count in at most six characters.
+/// Formats a count in at most six characters.
 fn short(metrics: &Metrics, name: &str) -> String {
     match metrics.get(name) {
         Some(MetricValue::Count(number)) if number >= 10_000_000 => {
@@ -396,7 +397,7 @@ fn short(metrics: &Metrics, name: &str) -> String {
     }
 }
 
-/// An interval of shares: `85.2–90.1 %`.
+/// Formats an interval of fractions: `85.2–90.1 %`.
 fn range(interval: Option<&Interval>) -> String {
     let Some(interval) = interval else {
         return "–".to_owned();
@@ -406,7 +407,7 @@ fn range(interval: Option<&Interval>) -> String {
     format!("{low}–{high}")
 }
 
-/// The confusion matrix as a table.
+/// Returns the confusion matrix as a table.
 pub(super) fn confusion(confusion: &Confusion) -> Sheet {
     let mut sheet = Sheet::new("", &["", "yes", "no", "undecided"]);
     for (name, counts) in confusion.rows() {

@@ -1,8 +1,8 @@
-//! A report as one page of HTML, with its plots.
+//! Formats a report as one HTML page with plots.
 //!
-//! The page has no scripts and loads nothing, and its first line forbids both to the browser. Names
-//! and reasons come from files, so all of them are text (maud escapes them) whose hidden characters
-//! are written out, and the number of rows is bounded.
+//! The page has no scripts and loads no resources, and a policy at its start makes the browser
+//! enforce both. Names and reasons come from files, so they are always escaped by maud, with hidden
+//! characters written out, and the number of rows is bounded.
 
 use super::document::{Block, Sheet, sections};
 use super::plot;
@@ -12,17 +12,17 @@ use crate::report::{Confusion, Report};
 use crate::visible;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-/// What the page may do: apply its own style, and nothing else, so that even a name that escaped
+/// The page's content security policy allows only its own style, so that even a name that escaped
 /// the escaping could load nothing.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
-/// How the page looks: readable on paper without colours, in the dark, and on a narrow screen.
+/// The stylesheet: readable on paper without colours, in dark mode, and on a narrow screen.
 const STYLE: &str = include_str!("page.css");
 
-/// Groups of a dimension.
+/// Maximum number of groups per dimension.
 const GROUPS: usize = 25;
 
-/// The page of a report.
+/// Returns the page for a report.
 #[must_use]
 pub fn html(report: &Report) -> String {
     let doublings = plot::doublings(report);
@@ -58,7 +58,7 @@ pub fn html(report: &Report) -> String {
     page.into_string()
 }
 
-/// One thing that a section shows; `doublings` is the number of bars of the histograms of
+/// Draws an element of a section; `doublings` is the number of bars in the histograms of
 /// characters.
 fn block(report: &Report, block: &Block<'_>, doublings: usize) -> Markup {
     html! {
@@ -81,7 +81,7 @@ fn block(report: &Report, block: &Block<'_>, doublings: usize) -> Markup {
     }
 }
 
-/// A table. `class` says how the columns after the first look.
+/// Draws a table. `class` styles the columns after the first.
 fn table(sheet: &Sheet, class: &str) -> Markup {
     html! {
         div.wide {
@@ -101,7 +101,7 @@ fn table(sheet: &Sheet, class: &str) -> Markup {
     }
 }
 
-/// A name that may be broken after punctuation, for the head of a narrow column.
+/// Draws a name that may wrap after punctuation, for the head of a narrow column.
 fn broken(name: &str) -> Markup {
     html! { bdi { @for part in name.split_inclusive([':', '/', '_', '.']) { (part) wbr; } } }
 }
@@ -163,7 +163,8 @@ fn named(streams: &NamedStreams<'_>, is_open: bool) -> Markup {
                             tr {
                                 th scope="row" { bdi { (plain_name(stream.id)) } span.range { bdi { (plain_name(stream.corpus)) } } }
                                 td { (streams.kind) span.range { (stream.answer) } }
-                                // A command is shown whole: a part of it would run as another one.
+                                // A command is shown whole, because a part of it could run as
+                                // another command.
                                 td { bdi { (stream.reason) } @if let Some(command) = streams.command(stream) { br; code { (command) } } }
                             }
                         }
@@ -198,7 +199,7 @@ fn matrix(confusion: &Confusion) -> Markup {
     }
 }
 
-/// What the words of the page mean.
+/// Explanations of the terms on the page.
 const GLOSSARY: [(&str, &str); 8] = [
     (
         "recall",

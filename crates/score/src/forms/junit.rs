@@ -1,9 +1,9 @@
-//! A report as JUnit XML, the form in which CI systems list tests.
+//! Formats a report as JUnit XML, in which CI systems list tests.
 //!
-//! A suite for each checker, in which each requirement is a test, and each stream that broke since
-//! the baseline is a failed one. Wrong streams are listed as skipped tests with a message: whether
-//! the run passes is decided by the requirements, and a CI system that counted failures of its own
-//! would disagree with the exit status.
+//! Each checker is a suite, in which each requirement is a test, and each stream that broke since
+//! the baseline is a failed test. Wrong streams are skipped tests with a message: the requirements
+//! decide whether the run passes, and a CI system that counted wrong streams as failures would
+//! disagree with the exit status.
 
 use super::words::{self, Named, NamedStreams};
 use crate::report::{CheckerReport, Report};
@@ -11,9 +11,9 @@ use crate::verdict::RequirementVerdict;
 use crate::visible;
 use maud::{Markup, PreEscaped, html};
 
-/// Characters of a name.
+/// Maximum length of a name in characters.
 const NAME: usize = 200;
-/// Characters of a message.
+/// Maximum length of a message in characters.
 const MESSAGE: usize = 1_000;
 
 /// The tests of a checker, or of the corpus.
@@ -26,7 +26,7 @@ struct Suite {
 struct Case {
     name: String,
     result: CaseResult,
-    /// What a test that did not succeed shows, and further lines.
+    /// The message of a test that did not succeed.
     message: String,
     more: String,
 }
@@ -67,7 +67,7 @@ impl Suite {
     }
 }
 
-/// The report as JUnit XML.
+/// Returns the report as JUnit XML.
 pub fn junit(report: &Report) -> String {
     let of_streams = report.verdicts.iter();
     let of_streams = of_streams.filter(|verdict| verdict.checker.is_none());
@@ -109,7 +109,7 @@ pub fn junit(report: &Report) -> String {
 
 fn of_checker(report: &Report, checker: &CheckerReport) -> Suite {
     let wrong = words::wrong(report, checker);
-    // A line for each wrong stream, with the command that shows more.
+    // Each wrong stream gets a line with the command that shows more.
     let line = |kind: &NamedStreams<'_>, stream: &Named<'_>| {
         let Named { answer, reason, .. } = stream;
         let command = kind.command(stream).unwrap_or_default();
@@ -186,7 +186,7 @@ fn is_about_answers(metric: &str) -> bool {
     .any(|other| metric.starts_with(other))
 }
 
-/// A test of a requirement; a failed one lists the wrong streams.
+/// Returns the test for a requirement; a failed one lists the wrong streams.
 fn requirement(verdict: &RequirementVerdict, wrong: &str) -> Case {
     Case {
         name: visible(&format!("{} {}", verdict.metric, verdict.required), NAME),

@@ -1,6 +1,6 @@
-//! A report as Markdown, fit for the summary of a CI job.
+//! Formats a report as Markdown for the summary of a CI job.
 //!
-//! GitHub shows at most 1 MiB of it; the number of rows is bounded.
+//! GitHub shows at most 1 MiB of Markdown, so the number of rows is bounded.
 
 use super::document::{Block, Sheet, confusion, sections};
 use super::words::{NAME, NamedStreams, name};
@@ -9,12 +9,12 @@ use crate::report::Report;
 use crate::visible;
 use std::fmt::Write as _;
 
-/// Groups of a dimension.
+/// Maximum number of groups per dimension.
 const GROUPS: usize = 100;
 
-/// The report as [GitHub Flavored Markdown](https://github.github.com/gfm/), split by the
-/// dimensions `by`, or if `is_summary` only what is not folded. Names are escaped, so that none is
-/// read as Markdown or HTML.
+/// Returns the report as [GitHub Flavored Markdown](https://github.github.com/gfm/), split by the
+/// dimensions `by`; if `is_summary`, only the sections that are not folded. Names are escaped, so
+/// that they are never parsed as Markdown or HTML.
 #[must_use]
 pub fn markdown(report: &Report, by: &[Dimension], is_summary: bool) -> String {
     let mut out = String::new();
@@ -52,12 +52,12 @@ fn block(out: &mut String, block: &Block<'_>) {
             writeln!(out)
         }
         Block::Streams(streams) => return list(out, streams),
-        // Plots are for the page.
+        // Only the HTML page has plots.
         Block::Curves | Block::Decisions(..) => Ok(()),
     };
 }
 
-/// The streams of a kind, and the command that shows the first of them.
+/// Writes the streams of a kind, and the command that shows the first of them.
 fn list(out: &mut String, streams: &NamedStreams<'_>) {
     let _ = writeln!(out, "**{}**\n", text(&streams.title(NAME), 200));
     for stream in &streams.streams {
@@ -65,13 +65,13 @@ fn list(out: &mut String, streams: &NamedStreams<'_>) {
         let _ = writeln!(out, "- {}{words}", item(stream.id));
     }
     if let Some(command) = streams.first_command() {
-        // An indented block has no end that a name could write.
+        // A name cannot end an indented code block.
         let _ = writeln!(out, "\n<!-- -->\n\n    {command}");
     }
     out.push('\n');
 }
 
-/// A table, and its caption; nothing without rows.
+/// Writes a table with its caption; writes nothing if the table has no rows.
 fn table(out: &mut String, sheet: &Sheet) {
     if sheet.rows.is_empty() {
         return;
@@ -112,13 +112,13 @@ pub(crate) fn text(text: &str, limit: usize) -> String {
             c => out.push(c),
         }
         if matches!(c, '@' | '#') && !before.is_alphanumeric() {
-            // GitHub looks for people and issues after entities are read: a name in a file must not
-            // notify anybody. A space of no width keeps it from seeing one.
+            // GitHub looks for people and issues after decoding entities, but a name in a file must
+            // not notify anybody. A zero-width space prevents GitHub from recognizing it.
             out.push_str("&#8203;");
         }
         before = c;
     }
-    // A scheme or `www.` would become a link without any mark.
+    // A scheme or `www.` would become a link even without markup.
     out.replace("://", "&#58;//").replace("www.", "www&#46;")
 }
 

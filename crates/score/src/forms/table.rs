@@ -1,4 +1,4 @@
-//! A report as tables for a terminal.
+//! Formats a report as tables for a terminal.
 
 use super::document::{Block, Sheet, confusion, sections};
 use super::words::{NamedStreams, name};
@@ -8,17 +8,17 @@ use crate::visible;
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
-/// How wide the text may be, and what it shows.
+/// The width and the content of the text.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// By what the report is split.
+    /// The dimensions by which the report is split.
     pub by: Vec<Dimension>,
-    /// Whether only the summary is written, and what is required: no list of streams, no groups and
-    /// no section of a checker.
+    /// Whether only the summary and the requirements are written, without stream lists, groups and
+    /// checker sections.
     pub is_summary: bool,
-    /// Columns; at least 60 are used.
+    /// The width in columns; at least 60 are used.
     pub width: usize,
-    /// Whether the reader shows colours.
+    /// Whether the output may contain colours.
     pub has_colour: bool,
 }
 
@@ -26,14 +26,14 @@ const HEADING: Style = Style::new().bold();
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 
-/// Columns between two columns.
+/// The number of spaces between two columns.
 const GAP: usize = 2;
-/// The most characters of the head of a column.
+/// Maximum length of a column heading in characters.
 const HEAD: usize = 13;
-/// The fewest and the most characters of the names in a table that is split.
+/// Minimum and maximum length of the names in a table that is split, in characters.
 const NAMES: [usize; 2] = [15, 60];
 
-/// The report as text for a terminal.
+/// Returns the report as text for a terminal.
 #[must_use]
 pub fn table(report: &Report, layout: &Layout) -> String {
     let mut page = TextPage {
@@ -70,7 +70,7 @@ impl TextPage {
         self.out.push('\n');
     }
 
-    /// A line in a style.
+    /// Writes a line in a style.
     fn styled(&mut self, text: &str, style: Style) {
         let text = self.coloured(text.trim_end_matches(' '), style);
         self.line(&text);
@@ -98,12 +98,12 @@ impl TextPage {
                 }
             }
             Block::Streams(streams) => self.streams(streams),
-            // Plots are for the page.
+            // Only the HTML page has plots.
             Block::Curves | Block::Decisions(..) => {}
         }
     }
 
-    /// A sentence on as many lines as it needs.
+    /// Writes a sentence, wrapped to the width.
     fn wrapped(&mut self, text: &str) {
         let mut line = String::new();
         for word in text.split(' ') {
@@ -117,7 +117,7 @@ impl TextPage {
         self.line(&line);
     }
 
-    /// A table, or several that repeat its first columns, where it is too wide for one.
+    /// Writes a table; one that is too wide is split into several that repeat its first columns.
     fn sheet(&mut self, sheet: &Sheet) {
         let cell = |text: &String, column: usize| match (column, text.as_str()) {
             (0, text) => text.to_owned(),
@@ -180,7 +180,8 @@ impl TextPage {
         }
     }
 
-    /// The first streams of a kind, one a line, and the command that shows the first of them.
+    /// Writes the first streams of a kind, one per line, and the command that shows the first of
+    /// them.
     fn streams(&mut self, streams: &NamedStreams<'_>) {
         self.styled(&format!("  {}", streams.title(40)), BAD);
         for stream in &streams.streams {

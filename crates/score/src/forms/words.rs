@@ -1,4 +1,4 @@
-//! The numbers, names and sentences of a report that the forms share.
+//! The numbers, names and sentences of a report that its formats share.
 
 use crate::baseline::{AnswerChange, BaselineName, BaselineReport, CheckerChange};
 use crate::command_line::explain;
@@ -7,11 +7,10 @@ use crate::report::{CheckerReport, Report};
 use crate::wrong::WrongStream;
 use crate::{visible, visible_ends};
 
-/// What is written for a value that is not defined, such as the precision of a checker that never
-/// answers yes.
+/// The text for an undefined value, such as the precision of a checker that never answers yes.
 const UNDEFINED: &str = "–";
 
-/// `1234567` as `1,234,567`.
+/// Formats `1234567` as `1,234,567`.
 pub(super) fn count(count: u64) -> String {
     let digits = count.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -24,8 +23,8 @@ pub(super) fn count(count: u64) -> String {
     out
 }
 
-/// A share as percent with one digit: `93.1 %`. A share that is close to a whole, or to nothing,
-/// but is not, gets as many digits as show that.
+/// Formats a fraction as a percentage with one digit: `93.1 %`. A fraction close to 1 or 0, but not
+/// equal to it, gets as many digits as are needed to show that.
 pub(super) fn percent(share: Option<f64>) -> String {
     let Some(share) = share.filter(|share| (share * 100.0).is_finite()) else {
         return UNDEFINED.to_owned();
@@ -39,7 +38,7 @@ pub(super) fn percent(share: Option<f64>) -> String {
             return format!("{text}\u{a0}%");
         }
     }
-    // Closer than any digit that people read.
+    // The fraction is closer to 0 or 1 than any digits that people read.
     if share < 0.5 {
         "< 0.0001\u{a0}%".to_owned()
     } else {
@@ -47,7 +46,7 @@ pub(super) fn percent(share: Option<f64>) -> String {
     }
 }
 
-/// A number from -1 to 1 with three digits.
+/// Formats a number from -1 to 1 with three digits.
 fn coefficient(value: Option<f64>) -> String {
     match value.filter(|value| value.is_finite()) {
         Some(value) => format!("{value:.3}").replace('-', "\u{2212}"),
@@ -55,7 +54,7 @@ fn coefficient(value: Option<f64>) -> String {
     }
 }
 
-/// Milliseconds: `0.4 ms`, `12 ms`, `1.5 s`.
+/// Formats milliseconds: `0.4 ms`, `12 ms`, `1.5 s`.
 fn milliseconds(ms: Option<f64>) -> String {
     match ms.filter(|ms| ms.is_finite()) {
         Some(ms) if ms >= 1_000.0 => format!("{:.1}\u{a0}s", ms / 1_000.0),
@@ -65,8 +64,7 @@ fn milliseconds(ms: Option<f64>) -> String {
     }
 }
 
-/// The value of a metric for people, by what it is: a share, a time, a count. A dash where it is not
-/// defined.
+/// Formats the value of a metric by its type (fraction, time or count); a dash if it is undefined.
 pub(super) fn metric(metrics: &Metrics, name: &str) -> String {
     let value = metrics.get(name);
     let number = value.and_then(MetricValue::number);
@@ -82,9 +80,9 @@ pub(super) fn metric(metrics: &Metrics, name: &str) -> String {
     }
 }
 
-/// Characters of a name.
+/// Maximum length of a name in characters.
 pub(super) const NAME: usize = 80;
-/// Characters of a reason.
+/// Maximum length of a reason in characters.
 const REASON: usize = 200;
 
 /// A name of a checker, a model, a stream or a group, of at most `limit` characters. Its hidden
@@ -104,7 +102,7 @@ pub(super) fn plain_name(name: &str) -> String {
     }
 }
 
-/// A number of things: `1 stream`, `2,000 streams`.
+/// Formats a number of things: `1 stream`, `2,000 streams`.
 #[must_use]
 pub fn counted(number: u64, of: &str) -> String {
     format!(
@@ -114,15 +112,15 @@ pub fn counted(number: u64, of: &str) -> String {
     )
 }
 
-/// A stream that was named, and what the checker answered.
+/// A listed stream with the checker's answer.
 pub(super) struct Named<'r> {
-    /// The index that names it.
+    /// The path of the index file that lists the stream.
     pub corpus: &'r str,
-    /// Its id there.
+    /// The id in that index.
     pub id: &'r str,
-    /// The answer and where it was given.
+    /// The answer and its place.
     pub answer: String,
-    /// Why, in the checker's words.
+    /// The checker's reason.
     pub reason: String,
 }
 
@@ -136,17 +134,17 @@ impl Named<'_> {
     }
 }
 
-/// Streams of one kind.
+/// The streams of one kind.
 pub(super) struct NamedStreams<'r> {
-    /// The checker whose answers they are; empty for streams of no checker.
+    /// The name of the checker that gave the answers; empty if the streams belong to no checker.
     pub checker: &'r str,
-    /// The option that names the checker, and its value.
+    /// The name and value of the option that selects the checker.
     option: [&'r str; 2],
     /// The name of the kind.
     pub kind: &'static str,
-    /// How many there are.
+    /// The number of streams of this kind.
     pub count: u64,
-    /// The first of them.
+    /// The first of these streams.
     pub streams: Vec<Named<'r>>,
 }
 
@@ -195,7 +193,7 @@ impl<'r> NamedStreams<'r> {
     }
 }
 
-/// The wrong streams of a checker.
+/// Returns the wrong streams of a checker.
 pub(super) fn wrong<'r>(report: &'r Report, checker: &'r CheckerReport) -> [NamedStreams<'r>; 2] {
     let CheckerReport {
         name, confusion, ..
@@ -244,7 +242,7 @@ pub(super) fn change(change: &CheckerChange) -> String {
     )
 }
 
-/// The streams whose answer changed.
+/// Returns the streams whose answer changed.
 pub(super) fn changed<'r>(report: &'r Report, change: &'r CheckerChange) -> [NamedStreams<'r>; 2] {
     let [broken, fixed] = [&change.broken_streams, &change.fixed_streams]
         .map(|streams| streams.iter().map(of_change).collect());
@@ -254,7 +252,7 @@ pub(super) fn changed<'r>(report: &'r Report, change: &'r CheckerChange) -> [Nam
     ]
 }
 
-/// The streams that only one of a baseline and a run has.
+/// Returns the streams that are only in the baseline or only in the run.
 pub(super) fn unpaired<'r>(
     report: &'r Report,
     baseline: &'r BaselineReport,
@@ -299,8 +297,8 @@ pub(super) fn baseline(baseline: &BaselineReport) -> String {
     )
 }
 
-/// A line for each checker that got worse, and one for each of the streams that are named: what a
-/// gate reports.
+/// Returns a line for each checker that got worse, followed by a line for each listed stream, for
+/// the report of a CI gate.
 #[must_use]
 pub fn regressions(baseline: &BaselineReport) -> Vec<String> {
     let mut lines = Vec::new();
