@@ -159,29 +159,29 @@ pub(crate) enum StagesRun {
     Processes,
 }
 
-/// The whole command line.
+/// The complete command line.
 #[derive(Debug)]
 pub(crate) struct Args {
-    /// What react reads itself.
+    /// The options that react itself reads.
     pub own: Own,
-    /// What stages get, in the order in which it was typed.
+    /// The options for stages, in the order in which they were typed.
     passed: Vec<TypedOption>,
     /// What the command that goes on has again: the words of each option.
     again: Vec<Vec<OsString>>,
 }
 
 impl Args {
-    /// The options of a stage.
+    /// Returns the options for a stage.
     pub(crate) fn of_stage(&self, stage: &str) -> Vec<OsString> {
         let rest = self.own.rest.iter().filter(|_| stage == ASK).cloned();
         let typed = self.typed(|typed| typed.option.stages.contains(&stage));
         typed.into_iter().chain(rest).collect()
     }
 
-    /// The recording, as the option of a stage.
+    /// Returns the recording as an option for a stage.
     pub(crate) fn recording(&self, option: &str) -> impl Iterator<Item = OsString> {
         let log = self.own.replay.clone().map(|log| match log.is_relative() {
-            // Not an option of the stage, whatever its first letter is.
+            // The prefix keeps a path that starts with a dash from being parsed as an option.
             true => OsString::from(std::path::Path::new(".").join(log)),
             false => log.into(),
         });
@@ -189,7 +189,7 @@ impl Args {
         log.into_iter().flat_map(move |log| [option.clone(), log])
     }
 
-    /// Whether the questions come from the recording, too.
+    /// Whether the questions also come from the recording.
     pub(crate) fn replays_all(&self) -> bool {
         self.own.replay.is_some() && self.question().is_none()
     }
@@ -199,7 +199,7 @@ impl Args {
         self.typed(|typed| names.contains(&typed.option.name))
     }
 
-    /// The file of the schema of the answer.
+    /// Returns the path of the answer's schema; `None` without `--schema`.
     pub(crate) fn schema(&self) -> Option<&Path> {
         let mut typed = self
             .passed
@@ -210,7 +210,7 @@ impl Args {
             .and_then(|typed| Some(Path::new(typed.value.as_ref()?)))
     }
 
-    /// The files that more than one process reads, each with the name of its option: several stages
+    /// Returns the files that several processes read, each with its option name: several stages
     /// read a tools file, and `llm-stream` is started again for each turn.
     pub(crate) fn shared_files(&self) -> impl Iterator<Item = (&str, &Path)> {
         let Own { tools, replay, .. } = &self.own;
@@ -243,8 +243,8 @@ impl Args {
         end.into_iter().chain(&self.own.rest)
     }
 
-    /// The options that the next question of this conversation gets, from any folder: paths are
-    /// absolute, and what holds a secret is left out.
+    /// Returns the options for the next question of this conversation, from any folder: paths are
+    /// absolute, and options with secrets are left out.
     pub(crate) fn kept(&self) -> Vec<OsString> {
         let redactor = Redactor::of_environment(environment());
         let has_secret = |words: &[OsString]| {
@@ -322,12 +322,12 @@ impl Args {
         Ok(self)
     }
 
-    /// The question, if there is one.
+    /// Returns the question; `None` if there is none.
     pub(crate) fn question(&self) -> Option<&str> {
         self.own.question.as_deref().or(self.own.text.as_deref())
     }
 
-    /// The persons' decisions about calls, as `tool-exec` takes them.
+    /// Returns the user's decisions about calls, as options for `tool-exec`.
     pub(crate) fn decisions(&self) -> Vec<OsString> {
         let Own {
             approve_call,
@@ -360,7 +360,7 @@ fn key(word: &OsString) -> OsString {
     }
 }
 
-/// The variables of the environment that are text.
+/// Returns the environment variables that are valid UTF-8.
 fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -419,7 +419,7 @@ impl FromArgMatches for Args {
 
 impl Parser for Args {}
 
-/// What to write instead of the argument `unknown`.
+/// Returns a suggestion for the unknown argument `unknown`.
 pub(crate) fn remedy(unknown: &str) -> Option<String> {
     if !unknown.starts_with('-') {
         return Some("put quotes around the whole question: react 'QUESTION'".to_owned());
