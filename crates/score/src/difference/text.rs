@@ -1,25 +1,26 @@
-//! Where two texts differ, by characters and after what is to be ignored.
+//! Finds where two texts differ, character by character, apart from ignored parts.
 
 use crate::group::cut;
 use event::{quoted, safe_json};
 use std::ops::Range;
 
-/// Finds the parts of a text that are to be ignored: their places in bytes, in order, which do not
-/// overlap.
+/// Returns the byte ranges of a text that are ignored, in order and without overlap.
 pub type Ignored<'s> = &'s dyn Fn(&str) -> Vec<Range<usize>>;
 
-/// What counts as a difference.
+/// The settings of a comparison.
 #[derive(Clone, Copy, Default)]
 pub struct DiffSettings<'s> {
-    /// Compare reasoning. Models word it differently from run to run, and no program acts on it.
+    /// Whether to compare reasoning. Models word it differently from run to run, and no program
+    /// acts on it.
     pub reasoning: bool,
-    /// Compare the messages of the system and of the user.
+    /// Whether to compare system and user messages.
     pub prompts: bool,
-    /// Compare counts of tokens.
+    /// Whether to compare token counts.
     pub usage: bool,
-    /// White space counts as one space, and not at all at the ends of a text.
+    /// Whether any run of white space counts as one space, and as nothing at the ends of a text.
     pub ignore_space: bool,
-    /// The parts of texts, and of the strings and numbers of arguments, that are ignored.
+    /// The parts of texts, and of strings and numbers in arguments, that are ignored; `None` if
+    /// nothing is.
     pub ignored: Option<Ignored<'s>>,
 }
 
@@ -29,12 +30,12 @@ impl std::fmt::Debug for DiffSettings<'_> {
     }
 }
 
-/// How many characters of a text are shown on each side of the place where it differs.
+/// The number of characters shown on each side of a difference.
 const AROUND: usize = 24;
-/// How many characters of a value are shown.
+/// The number of characters shown of a value.
 const SHOWN: usize = 80;
 
-/// What is compared, item by item.
+/// The unit of comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
     Char(char),
@@ -44,7 +45,7 @@ enum Unit {
     Ignored,
 }
 
-/// The units of a text with their places in bytes.
+/// Iterates over the units of a text with their byte offsets.
 struct Units<'t> {
     text: &'t str,
     at: usize,
@@ -75,7 +76,7 @@ impl<'t> Units<'t> {
         }
     }
 
-    /// The next unit and its place; at the end, the length of the text.
+    /// Returns the next unit and its byte offset; at the end, the length of the text and `None`.
     fn next(&mut self) -> (usize, Option<Unit>) {
         let at = self.at;
         while let Some(range) = self.next_ignored.clone().filter(|range| range.start <= at) {
@@ -91,7 +92,7 @@ impl<'t> Units<'t> {
         };
         if self.ignore_space && first.is_whitespace() {
             let after = rest.trim_start();
-            // White space is cut at an ignored part, which may lie in it.
+            // A run of white space ends where an ignored part starts, which may be inside the run.
             let end = self
                 .next_ignored
                 .as_ref()
@@ -104,7 +105,8 @@ impl<'t> Units<'t> {
     }
 }
 
-/// The first place at which two texts differ, in bytes of each; `None` if they are equal.
+/// Returns the byte offsets, in `a` and `b`, of the first difference; `None` if the texts are
+/// equal.
 pub(super) fn first_difference(
     a: &str,
     b: &str,
@@ -124,7 +126,7 @@ pub(super) fn first_difference(
     }
 }
 
-/// The part of `text` around the byte `at`, in quotes, with everything that is hidden escaped.
+/// Returns the part of `text` around the byte `at`, quoted, with hidden characters escaped.
 pub(super) fn around(text: &str, at: usize) -> String {
     let from = text[..at]
         .char_indices()
@@ -139,7 +141,7 @@ pub(super) fn around(text: &str, at: usize) -> String {
     shown(&format!("{before}{}{after}", &text[from..to]))
 }
 
-/// The beginning of `text`, in quotes, with everything that is hidden escaped.
+/// Returns the start of `text`, quoted, with hidden characters escaped.
 pub(super) fn beginning(text: &str) -> String {
     shown(&cut(text, SHOWN))
 }
@@ -149,7 +151,7 @@ pub(super) fn is_short(text: &str) -> bool {
     text.chars().nth(SHOWN).is_none()
 }
 
-/// A name: as it is if it is one plain word, else as [`beginning`].
+/// Returns a name unchanged if it is a single plain word, otherwise like [`beginning`].
 pub(super) fn name(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
     if !name.is_empty() && is_short(name) && name.chars().all(is_plain) {
@@ -159,7 +161,7 @@ pub(super) fn name(name: &str) -> String {
     }
 }
 
-/// The beginning of JSON on one line, with everything that is hidden escaped.
+/// Returns the start of JSON on one line, with hidden characters escaped.
 pub(super) fn json(json: &str) -> String {
     safe_json(&cut(json, SHOWN)).into_owned()
 }

@@ -5,8 +5,8 @@ use event::{Raw, quoted};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The members of an object by their names. Of a repeated key the last counts, as everywhere in the
-/// protocol.
+/// Returns the members of an object by name. The last of several equal keys counts, as everywhere
+/// in the protocol.
 pub(super) fn members(object: Raw<'_>) -> BTreeMap<Cow<'_, str>, Raw<'_>> {
     object.entries().collect()
 }
@@ -22,8 +22,7 @@ pub(super) fn push_key(path: &mut String, key: &str) {
     }
 }
 
-/// A value as it is shown: its beginning on one line, with sorted keys and without hidden
-/// characters.
+/// Formats the start of a value on one line, with sorted keys and hidden characters escaped.
 pub(super) fn shown(value: Raw<'_>) -> String {
     let mut out = String::new();
     write(value, &mut out);

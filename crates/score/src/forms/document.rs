@@ -11,11 +11,11 @@ use std::cmp::Reverse;
 
 /// A part of a report under one heading.
 pub(super) struct Section<'r> {
-    /// The heading, in which names are raw.
+    /// The heading, in which names are not escaped.
     pub title: String,
-    /// Whether it has details: Markdown folds it, and a summary leaves it out.
+    /// Whether the section contains details: Markdown folds it, and a summary omits it.
     pub is_folded: bool,
-    /// What it shows.
+    /// The content of the section.
     pub blocks: Vec<Block<'r>>,
 }
 

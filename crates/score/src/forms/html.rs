@@ -134,7 +134,7 @@ fn curves(report: &Report) -> Markup {
     }
 }
 
-/// The number of each checker in the plots.
+/// Draws the legend with the number of each checker in the plots.
 fn legend(report: &Report) -> Markup {
     let mut sheet = Sheet::new("", &["", "checker", "recall", "waited"]);
     for (number, checker) in (1..).zip(&report.checkers) {
