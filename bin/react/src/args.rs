@@ -231,7 +231,7 @@ impl Args {
         words.collect()
     }
 
-    /// What the command that goes on has again.
+    /// Returns the options that the command for continuing the run repeats.
     pub(crate) fn again(&self) -> impl Iterator<Item = &OsString> {
         self.again.iter().flatten().chain(self.rest())
     }

@@ -44,7 +44,7 @@ impl<K: Ord + Copy, T: AddUp + Default> AddUp for BTreeMap<K, T> {
     }
 }
 
-/// Defines a struct of counts that implements [`AddUp`] by adding up each field.
+/// Defines a struct of counts that implements `AddUp` by adding up each field.
 macro_rules! counts {
     ($(#[$about:meta])* pub struct $name:ident { $($(#[$doc:meta])* pub $field:ident: $type:ty,)* }) => {
         $(#[$about])*
