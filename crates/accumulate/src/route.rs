@@ -233,8 +233,8 @@ impl OpenCalls {
     }
 
     /// 1. A known id. If the call has ended and the delta has a different name, the delta starts a
-    ///   second call under the same id. That call must never run under the first call's name, so it
-    ///   gets a generated id, and later deltas with the shared id belong to it.
+    ///    second call under the same id. That call must never run under the first call's name, so
+    ///    it gets a generated id, and later deltas with the shared id belong to it.
     fn by_known_id(
         &mut self,
         (first, at): (usize, usize),
@@ -265,8 +265,8 @@ impl OpenCalls {
     }
 
     /// 2. A new id. Without a name, the delta belongs to the call bound to its index if that call
-    ///   has not ended; without an index either, it belongs to the latest call while that is open,
-    ///   because some servers send a new id with every chunk. Any other new id starts a call.
+    ///    has not ended; without an index either, it belongs to the latest call while that is open,
+    ///    because some servers send a new id with every chunk. Any other new id starts a call.
     fn by_new_id(
         &mut self,
         id: &str,
@@ -305,11 +305,10 @@ impl OpenCalls {
     }
 
     /// 3. No id, a known index. The delta belongs to the call of that index, unless the call has a
-    ///   name and the delta's name starts another call. Any name does so once the call has ended.
-    ///   While the call has no arguments, the name of a known tool does so if it does not start
-    ///   with the call's name. A call without a name takes the delta's name, even after its
-    ///   arguments.
-    ///    the delta's name, even after its arguments.
+    ///    name and the delta's name starts another call. Any name does so once the call has ended.
+    ///    While the call has no arguments, the name of a known tool does so if it does not start
+    ///    with the call's name. A call without a name takes the delta's name, even after its
+    ///    arguments. the delta's name, even after its arguments.
     fn by_index(&mut self, at: usize, labels: Labels<'_>, origin: RouteContext<'_>) -> usize {
         let call = &self.list[at];
         let begins_another = labels.name.is_some_and(|n| {
@@ -325,8 +324,8 @@ impl OpenCalls {
     }
 
     /// 4. No id, no name, and no index or an unknown one. The delta belongs to the latest open
-    ///   call, otherwise to the latest call; if there are no calls, it starts one if it has
-    ///   arguments.
+    ///    call, otherwise to the latest call; if there are no calls, it starts one if it has
+    ///    arguments.
     fn without_labels(
         &mut self,
         delta: &ToolCallDelta<'_>,
@@ -347,8 +346,8 @@ impl OpenCalls {
     }
 
     /// 5. No id, a name, and no index or an unknown one. The delta starts a call, with two
-    ///   exceptions: it belongs to the latest call if that call has no arguments, has the same name
-    ///   and is not closed, or if it has arguments but no name.
+    ///    exceptions: it belongs to the latest call if that call has no arguments, has the same
+    ///    name and is not closed, or if it has arguments but no name.
     fn by_name(
         &mut self,
         name: &str,
