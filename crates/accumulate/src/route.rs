@@ -308,7 +308,7 @@ impl OpenCalls {
     ///    name and the delta's name starts another call. Any name does so once the call has ended.
     ///    While the call has no arguments, the name of a known tool does so if it does not start
     ///    with the call's name. A call without a name takes the delta's name, even after its
-    ///    arguments. the delta's name, even after its arguments.
+    ///    arguments.
     fn by_index(&mut self, at: usize, labels: Labels<'_>, origin: RouteContext<'_>) -> usize {
         let call = &self.list[at];
         let begins_another = labels.name.is_some_and(|n| {
