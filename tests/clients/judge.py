@@ -19,7 +19,7 @@ JAVASCRIPT = {"openai-node", "anthropic-node", "ai-sdk", "use-chat", "ag-ui"}
 AI_SDK = {"ai-sdk", "use-chat", "ag-ui"}
 
 # What tc-serve says of a body that ends before its end, and of a frame that cannot be read, by what the label has for the error.
-SAID = {"cut": re.compile("ended? before|ends before|ended inside|was cut|disconnect"), "a frame that cannot be read": re.compile("a frame that is no JSON .*is lost", re.DOTALL)}
+SAID = {"cut": re.compile("ended? before|ends before|ended inside|was cut|disconnect"), "a frame that cannot be read": re.compile("a frame that is no(?:t a)? JSON.*is lost", re.DOTALL)}
 
 
 def reason(truth, result):
