@@ -31,13 +31,11 @@
 
 mod call;
 mod kept;
-mod streams;
 mod text;
 mod turn;
 
 pub use call::{Answer, Call, CallState, Refusal};
 pub use kept::Kept;
-pub use streams::Streams;
 pub use text::{content, json, plain};
 pub use turn::{Turn, Who};
 
@@ -48,7 +46,7 @@ use event::payload::{
     StreamEnd, Thinking, ToolCall, ToolCallDelta, ToolCallPartial, ToolProgress, ToolResult,
     ToolUse,
 };
-use event::{Choices, Event, Kind, Raw, Text};
+use event::{Choices, Event, Kind, Raw, Streams, Text};
 use std::collections::{HashMap, VecDeque};
 
 /// Returns the name of the event's stream as JSON; the name of the unnamed stream is empty.

@@ -1,8 +1,7 @@
 //! The life of a stream: which event begins it, and when it ends; for one stream after the other,
 //! for streams side by side, and for two machines as a pipe of two commands would run them.
 
-use crate::{Event, Kind, Machine, Payload, Raw, Sink};
-use std::collections::HashMap;
+use crate::{Event, Kind, Machine, Payload, Raw, Sink, Streams};
 
 /// The machine of one stream while that stream is open.
 ///
@@ -56,15 +55,14 @@ impl<M: Machine> OpenMachine<M> {
 /// The streams of one pipe: hands each event to the machine of its stream, see [`OpenMachine`].
 pub struct Demux<M> {
     make: Box<dyn FnMut(&Event<'_>) -> M>,
-    unnamed: OpenMachine<M>,
-    named: HashMap<Box<str>, OpenMachine<M>>,
+    streams: Streams<OpenMachine<M>>,
     events: u64,
 }
 
 impl<M> std::fmt::Debug for Demux<M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Demux")
-            .field("named", &self.named.len())
+            .field("streams", &self.streams.len())
             .finish_non_exhaustive()
     }
 }
@@ -74,8 +72,7 @@ impl<M: Machine> Demux<M> {
     pub fn new(make: impl FnMut(&Event<'_>) -> M + 'static) -> Self {
         Demux {
             make: Box::new(make),
-            unnamed: OpenMachine::default(),
-            named: HashMap::new(),
+            streams: Streams::default(),
             events: 0,
         }
     }
@@ -89,26 +86,18 @@ impl<M: Machine> Demux<M> {
     #[inline(always)]
     pub fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink) -> bool {
         self.events += 1;
-        let name = event.stream().map(Raw::text);
-        let open = match name {
-            None => Some(&mut self.unnamed),
-            Some(name) => self.named.get_mut(name),
-        };
-        let open = match (open, name) {
-            (Some(open), _) => open,
-            (None, Some(name)) if event.kind().begins_stream() => {
-                self.named.entry(name.into()).or_default()
-            }
-            _ => {
+        let name = event.stream().map_or("", Raw::text);
+        let open = match self.streams.get_mut(name) {
+            Some(open) => open,
+            None if event.kind().begins_stream() => self.streams.of(name),
+            None => {
                 out.pass();
                 return false;
             }
         };
         let is_settled = open.push(event, &mut self.make, out);
-        if event.kind() == Kind::StreamEnd
-            && let Some(name) = name
-        {
-            self.named.remove(name);
+        if event.kind() == Kind::StreamEnd {
+            self.streams.remove(name);
         }
         is_settled
     }
@@ -116,13 +105,9 @@ impl<M: Machine> Demux<M> {
     /// Removes and returns every machine that is still open at the end of the input, with the name
     /// of its stream as JSON.
     pub fn drain(&mut self) -> impl Iterator<Item = (Option<Box<str>>, M)> + use<M> {
-        let mut named: Vec<_> = self.named.drain().collect();
-        named.sort_by(|a, b| a.0.cmp(&b.0));
-        let unnamed = std::mem::take(&mut self.unnamed);
-        let named = named.into_iter().map(|(name, open)| (Some(name), open));
-        std::iter::once((None, unnamed))
-            .chain(named)
-            .filter_map(|(name, open)| Some((name, open.0?)))
+        let named = |name: Box<str>| (!name.is_empty()).then_some(name);
+        let open = self.streams.drain();
+        open.filter_map(move |(name, open)| Some((named(name), open.0?)))
     }
 }
 

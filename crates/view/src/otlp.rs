@@ -15,9 +15,9 @@ mod turn;
 
 use crate::semconv;
 use crate::surface::FormRow;
-use conversation::{Change, Keep, Streams, Talk, stream_of};
+use conversation::{Change, Keep, Talk, stream_of};
 use event::payload::{Message, Response, ResponseEnd, ResponseStatus, Session};
-use event::{Event, Kind, Object, View, safe_json};
+use event::{Event, Kind, Object, Streams, View, safe_json};
 use span::Attributes;
 use trace::{IdSeed, SpanContext};
 use turn::{Clock, Turn};

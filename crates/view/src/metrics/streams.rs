@@ -1,9 +1,9 @@
 //! The streams of a log, or of one answer, that have not ended: what is known of each until its end.
 
 use super::words::{RETRACTED, outcome};
-use conversation::{Call, CallChange, CallState, Change, Keep, Streams, Talk, stream_of};
+use conversation::{Call, CallChange, CallState, Change, Keep, Talk, stream_of};
 use event::payload::{Decision, StreamStart, ToolCallDelta, ToolResult, ToolUse};
-use event::{Event, Kind, Payload};
+use event::{Event, Kind, Payload, Streams};
 use std::collections::HashMap;
 
 /// How many streams are open at most. The events of further ones count without times.
