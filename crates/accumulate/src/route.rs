@@ -69,6 +69,8 @@ pub(crate) struct OpenCalls {
     /// removed when it reaches the top.
     open: BinaryHeap<u32>,
     inferred: bool,
+    /// The irregularities of deltas that were not reported yet.
+    pub oddities: Vec<Oddity>,
 }
 
 impl OpenCalls {
@@ -78,7 +80,6 @@ impl OpenCalls {
         &mut self,
         delta: &ToolCallDelta<'_>,
         origin: RouteContext<'_>,
-        oddities: &mut Vec<Oddity>,
     ) -> Option<usize> {
         // Rule 3 comes first, because nearly all deltas have neither an id nor a name.
         let known = if delta.tool_id.is_none() && delta.tool_name.is_none() {
@@ -86,21 +87,20 @@ impl OpenCalls {
         } else {
             None
         };
-        let at = match known {
+        let mut at = match known {
             Some(at) => at,
-            None => self.place(delta, origin, oddities)?,
+            None => self.place(delta, origin)?,
         };
-        let mut at = at;
         self.list[at].is_from_text |= delta.from_text;
         if let Some(arguments) = delta.arguments.filter(|a| !a.is_empty()) {
             let was_over = self.list[at].is_over();
             match self.list[at].take(arguments) {
                 FragmentUse::Kept => {}
-                FragmentUse::Dropped => oddities.push(dropped(&self.list[at])),
+                FragmentUse::Dropped => self.oddities.push(dropped(&self.list[at])),
                 FragmentUse::Extra(text) if self.list[at].name.len() <= LONGEST_NAME => {
-                    at = self.extra(at, &text, origin, oddities)
+                    at = self.extra(at, &text, origin)
                 }
-                FragmentUse::Extra(_) => oddities.push(dropped(&self.list[at])),
+                FragmentUse::Extra(_) => self.oddities.push(dropped(&self.list[at])),
             }
             if was_over && !self.list[at].is_over() {
                 self.open.push(at as u32); // `{}` was a placeholder
@@ -115,14 +115,9 @@ impl OpenCalls {
     }
 
     /// Returns the call that a delta belongs to, after giving it the delta's name.
-    fn place(
-        &mut self,
-        delta: &ToolCallDelta<'_>,
-        origin: RouteContext<'_>,
-        oddities: &mut Vec<Oddity>,
-    ) -> Option<usize> {
+    fn place(&mut self, delta: &ToolCallDelta<'_>, origin: RouteContext<'_>) -> Option<usize> {
         let name = delta.tool_name.map(Text::str);
-        let at = self.route(delta, name.as_deref(), origin, oddities)?;
+        let at = self.route(delta, name.as_deref(), origin)?;
         let Some(name) = &name else { return Some(at) };
         let call = &mut self.list[at];
         let before = call.name.len();
@@ -133,7 +128,7 @@ impl OpenCalls {
                 short(&call.name),
                 short(name)
             );
-            oddities.push(Oddity {
+            self.oddities.push(Oddity {
                 code: "name_changed",
                 message,
             });
@@ -155,14 +150,8 @@ impl OpenCalls {
     /// Starts one or more calls with the text that follows the end of call `at`. Returns the last
     /// of these calls.
     #[cold]
-    fn extra(
-        &mut self,
-        at: usize,
-        text: &str,
-        origin: RouteContext<'_>,
-        oddities: &mut Vec<Oddity>,
-    ) -> usize {
-        oddities.push(Oddity {
+    fn extra(&mut self, at: usize, text: &str, origin: RouteContext<'_>) -> usize {
+        self.oddities.push(Oddity {
             code: "extra_arguments",
             message: format!(
                 "call {} had ended when more arguments came: they begin another call",
@@ -183,7 +172,7 @@ impl OpenCalls {
             self.list[at].is_from_text = is_from_text;
             let (another, noise) = self.list[at].begin_with(&text[from..]);
             if noise {
-                oddities.push(dropped(&self.list[at]));
+                self.oddities.push(dropped(&self.list[at]));
             }
             match another {
                 Some(n) => from += n,
@@ -201,7 +190,6 @@ impl OpenCalls {
         delta: &ToolCallDelta<'_>,
         name: Option<&str>,
         origin: RouteContext<'_>,
-        oddities: &mut Vec<Oddity>,
     ) -> Option<usize> {
         let name = name.filter(|n| !n.is_empty());
         let id = delta.tool_id.map(Text::str);
@@ -212,16 +200,16 @@ impl OpenCalls {
         };
         if let Some(id) = labels.id {
             return Some(match self.known(id) {
-                Some(known) => self.by_known_id(known, id, labels, origin, oddities),
-                None => self.by_new_id(id, labels, origin, oddities),
+                Some(known) => self.by_known_id(known, id, labels, origin),
+                None => self.by_new_id(id, labels, origin),
             });
         }
         if let Some(at) = self.bound_now(labels.index) {
             return Some(self.by_index(at, labels, origin));
         }
         match name {
-            Some(name) => Some(self.by_name(name, labels, origin, oddities)),
-            None => self.without_labels(delta, origin, oddities),
+            Some(name) => Some(self.by_name(name, labels, origin)),
+            None => self.without_labels(delta, origin),
         }
     }
 
@@ -241,7 +229,6 @@ impl OpenCalls {
         id: &str,
         labels: Labels<'_>,
         origin: RouteContext<'_>,
-        oddities: &mut Vec<Oddity>,
     ) -> usize {
         let call = &self.list[at];
         let is_other = |name| call.is_over() && !call.name.is_empty() && name != call.name;
@@ -250,7 +237,7 @@ impl OpenCalls {
             self.latest = Some(at);
             return at;
         }
-        oddities.push(Oddity {
+        self.oddities.push(Oddity {
             code: "id_twice",
             message: format!(
                 "call {} had ended when its id {} came with another name",
@@ -267,13 +254,7 @@ impl OpenCalls {
     /// 2. A new id. Without a name, the delta belongs to the call bound to its index if that call
     ///    has not ended; without an index either, it belongs to the latest call while that is open,
     ///    because some servers send a new id with every chunk. Any other new id starts a call.
-    fn by_new_id(
-        &mut self,
-        id: &str,
-        labels: Labels<'_>,
-        origin: RouteContext<'_>,
-        oddities: &mut Vec<Oddity>,
-    ) -> usize {
+    fn by_new_id(&mut self, id: &str, labels: Labels<'_>, origin: RouteContext<'_>) -> usize {
         let holder = match labels {
             Labels { name: Some(_), .. } => None,
             Labels { index: Some(_), .. } => self.bound_now(labels.index),
@@ -292,7 +273,7 @@ impl OpenCalls {
         if call.has_made_id && !call.has_shown_id() && !origin.taken.contains(id) {
             (call.id, call.has_made_id) = (id.to_owned(), false);
         } else {
-            oddities.push(Oddity {
+            self.oddities.push(Oddity {
                 code: "id_changed",
                 message: format!(
                     "call {at} keeps its id {}, the id {} is ignored",
@@ -330,7 +311,6 @@ impl OpenCalls {
         &mut self,
         delta: &ToolCallDelta<'_>,
         origin: RouteContext<'_>,
-        oddities: &mut Vec<Oddity>,
     ) -> Option<usize> {
         let has_arguments = delta.arguments.is_some_and(|a| !a.is_empty());
         let has_index = delta.index.is_some();
@@ -340,7 +320,7 @@ impl OpenCalls {
         let Some(at) = self.latest_open().or(self.latest) else {
             return has_arguments.then(|| self.begin_bound(delta.index, None, origin));
         };
-        self.infer(delta.index, oddities);
+        self.infer(delta.index);
         self.bind(delta.index, at);
         Some(at)
     }
@@ -348,13 +328,7 @@ impl OpenCalls {
     /// 5. No id, a name, and no index or an unknown one. The delta starts a call, with two
     ///    exceptions: it belongs to the latest call if that call has no arguments, has the same
     ///    name and is not closed, or if it has arguments but no name.
-    fn by_name(
-        &mut self,
-        name: &str,
-        labels: Labels<'_>,
-        origin: RouteContext<'_>,
-        oddities: &mut Vec<Oddity>,
-    ) -> usize {
+    fn by_name(&mut self, name: &str, labels: Labels<'_>, origin: RouteContext<'_>) -> usize {
         let same = self.latest_kept().filter(|&at| {
             let call = &self.list[at];
             (call.is_blank() && !call.is_closed_by_provider && call.name == name)
@@ -364,14 +338,14 @@ impl OpenCalls {
             self.bind(labels.index, at);
             return at;
         }
-        self.infer(labels.index, oddities);
+        self.infer(labels.index);
         self.begin_bound(labels.index, None, origin)
     }
 
     /// Reports, once per choice, that a delta had neither an index nor an id.
-    fn infer(&mut self, index: Option<i64>, oddities: &mut Vec<Oddity>) {
+    fn infer(&mut self, index: Option<i64>) {
         if index.is_none() && !std::mem::replace(&mut self.inferred, true) {
-            oddities.push(Oddity {
+            self.oddities.push(Oddity {
                 code: "index_inferred",
                 message: "a call came without an index and without an id".to_owned(),
             });

@@ -7,7 +7,7 @@ use crate::id::Seed;
 use crate::judge::{self, ArgumentRules, CallRefusal, Repairs};
 use crate::message::AnswerDraft;
 use crate::options::{AccumulateOptions, EmitOn};
-use crate::route::{Oddity, OpenCalls, RouteContext};
+use crate::route::{OpenCalls, RouteContext};
 use event::payload::{
     self, Commit, Retract, StreamStart, ToolCall, ToolCallDelta, ToolCallPartial, Warning,
 };
@@ -44,7 +44,6 @@ pub(crate) struct OpenStream {
     /// Whether an event of this stream exceeded the line limit, so that the turn has failed.
     pub lost: bool,
     pub choices: Choices<OpenChoice>,
-    oddities: Vec<Oddity>,
     /// Names of the tools for which a warning about unknown schema types was emitted.
     untyped: Vec<String>,
     /// Counts the bytes kept for all choices.
@@ -63,7 +62,6 @@ impl OpenStream {
             started: false,
             lost: false,
             choices: Choices::default(),
-            oddities: Vec::new(),
             untyped: Vec::new(),
             meter: Meter::default(),
             is_over: false,
@@ -168,8 +166,8 @@ impl OpenStream {
         let choice = &mut self.choices[at];
         let before = choice.calls.list.len();
         let latest = choice.calls.latest();
-        let routed = choice.calls.take(delta, origin, &mut self.oddities);
-        if !self.oddities.is_empty() {
+        let routed = choice.calls.take(delta, origin);
+        if !choice.calls.oddities.is_empty() {
             self.warn(event, out);
         }
         let Some(routed) = routed else { return };
@@ -202,7 +200,7 @@ impl OpenStream {
     fn warn(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         let at = self.choice(event.choice());
         let choice = &mut self.choices[at];
-        for odd in self.oddities.drain(..) {
+        for odd in choice.calls.oddities.drain(..) {
             if choice
                 .earlier
                 .as_mut()
