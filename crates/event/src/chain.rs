@@ -1,13 +1,14 @@
-//! The life of a stream: which event begins it, and when it ends; for one stream after the other,
-//! for streams side by side, and for two machines as a pipe of two commands would run them.
+//! The lifetime of a stream: the event that starts it and the event that ends it. Covers
+//! consecutive streams ([`OpenMachine`]), interleaved streams ([`Demux`]), and two machines
+//! connected as in a pipe of two commands ([`Chain`]).
 
 use crate::{Event, Kind, Machine, Payload, Raw, Sink, Streams};
 
 /// The machine of one stream while that stream is open.
 ///
-/// A stream begins with `stream_start`, or with the first event that belongs to a model's turn; it
-/// ends with `stream_end`, or when another begins. Events between streams (messages, results,
-/// statistics) pass.
+/// A stream starts with `stream_start`, or with the first event that belongs to a model's turn. It
+/// ends with `stream_end`, or when another stream starts. Events between streams (messages,
+/// results, statistics) are forwarded.
 #[derive(Debug)]
 pub struct OpenMachine<M>(Option<M>);
 
@@ -44,7 +45,8 @@ impl<M: Machine> OpenMachine<M> {
         is_settled
     }
 
-    /// Handles the end of the input, or of a stream that another one cuts.
+    /// Handles a stream that ends without a `stream_end`: the input ended, or another stream
+    /// starts.
     pub fn finish(&mut self, out: &mut dyn Sink) {
         if let Some(mut machine) = self.0.take() {
             machine.finish(out);
@@ -52,7 +54,7 @@ impl<M: Machine> OpenMachine<M> {
     }
 }
 
-/// The streams of one pipe: hands each event to the machine of its stream, see [`OpenMachine`].
+/// All streams of one pipe. Hands each event to the machine of its stream, see [`OpenMachine`].
 pub struct Demux<M> {
     make: Box<dyn FnMut(&Event<'_>) -> M>,
     streams: Streams<OpenMachine<M>>,
@@ -68,7 +70,8 @@ impl<M> std::fmt::Debug for Demux<M> {
 }
 
 impl<M: Machine> Demux<M> {
-    /// `make` builds the machine of a stream from its first event.
+    /// Returns a demultiplexer without open streams. `make` builds the machine of a stream from its
+    /// first event.
     pub fn new(make: impl FnMut(&Event<'_>) -> M + 'static) -> Self {
         Demux {
             make: Box::new(make),
@@ -77,7 +80,7 @@ impl<M: Machine> Demux<M> {
         }
     }
 
-    /// How many events were read, of streams and between them.
+    /// Returns the number of events read so far, including events between streams.
     pub fn events(&self) -> u64 {
         self.events
     }
@@ -102,8 +105,8 @@ impl<M: Machine> Demux<M> {
         is_settled
     }
 
-    /// Removes and returns every machine that is still open at the end of the input, with the name
-    /// of its stream as JSON.
+    /// Removes and returns the machines that are still open at the end of the input, each with the
+    /// name of its stream as JSON (`None` for the unnamed stream).
     pub fn drain(&mut self) -> impl Iterator<Item = (Option<Box<str>>, M)> + use<M> {
         let named = |name: Box<str>| (!name.is_empty()).then_some(name);
         let open = self.streams.drain();
@@ -111,17 +114,17 @@ impl<M: Machine> Demux<M> {
     }
 }
 
-/// Two machines: the second one sees the events that the first one passes and emits. No JSON is
-/// written or read between them.
+/// Two machines in sequence: the second one receives the events that the first one forwards and
+/// emits. No JSON is written or parsed between them.
 #[derive(Debug)]
 pub struct Chain<A, B, F> {
     first: A,
     second: Second<B, F>,
-    /// The name of the stream, as JSON.
+    /// The name of the stream, as JSON; `None` if the stream is unnamed or has not started.
     stream: Option<Box<str>>,
 }
 
-/// The second machine, which lives as long as the stream that it sees.
+/// The second machine, which exists while the stream that it receives is open.
 #[derive(Debug)]
 struct Second<B, F> {
     open: OpenMachine<B>,
@@ -131,8 +134,8 @@ struct Second<B, F> {
 }
 
 impl<A: Machine, B: Machine, F: FnMut(&Event<'_>) -> B> Chain<A, B, F> {
-    /// A chain of `first` and of the machine that `make` builds from the first event that reaches
-    /// it. Takes the events of one stream.
+    /// Returns a chain of `first` and the machine that `make` builds from the first event that
+    /// reaches it. The chain handles the events of one stream.
     pub fn new(first: A, make: F) -> Self {
         Chain {
             first,
@@ -187,10 +190,10 @@ impl<B: Machine, F: FnMut(&Event<'_>) -> B> Second<B, F> {
     }
 }
 
-/// The sink that the first machine sees.
+/// The sink of the first machine.
 struct ChainLink<'l, B, F> {
     second: &'l mut Second<B, F>,
-    /// The event at hand; `None` at the end of the input.
+    /// The current event; `None` at the end of the input.
     event: Option<&'l Event<'l>>,
     stream: Option<Raw<'l>>,
     t: Option<Raw<'l>>,
@@ -223,8 +226,8 @@ impl<B: Machine, F: FnMut(&Event<'_>) -> B> Sink for ChainLink<'_, B, F> {
     }
 }
 
-/// The sink that the second machine sees while it takes an event that the first one emitted. No
-/// line holds that event, so passing it means writing it.
+/// The sink of the second machine while it handles an event that the first one emitted. The event
+/// has no input line, so forwarding it means writing it.
 struct Written<'w> {
     choice: u32,
     payload: &'w Payload<'w>,

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::ops::{Index, IndexMut};
 
-/// One value for each choice, in the order in which the choices appeared. Finding one takes the
-/// same time however many there are. [`Choices::place`] finds the choice that it returned last with
-/// one comparison, since nearly every event belongs to that one.
+/// A map with one value for each choice, in the order in which the choices appeared. A look-up
+/// takes the same time regardless of the number of choices. [`Choices::place`] finds the choice
+/// that it returned last with one comparison, because nearly every event belongs to that choice.
 #[derive(Debug)]
 pub struct Choices<T> {
     list: Vec<T>,
@@ -26,7 +26,7 @@ impl<T> Default for Choices<T> {
 }
 
 impl<T> Choices<T> {
-    /// The place of choice `number`; a new choice gets the value of `make`.
+    /// Returns the position of choice `number`. A new choice gets the value that `make` returns.
     #[inline]
     pub fn place(&mut self, number: u32, make: impl FnOnce() -> T) -> usize {
         if self.numbers.get(self.last) != Some(&number) {
@@ -35,8 +35,8 @@ impl<T> Choices<T> {
         self.last
     }
 
-    /// Makes `number` the choice that was found last. Apart from [`Choices::place`], so that each
-    /// caller holds its one comparison.
+    /// Finds or adds choice `number` and remembers it as the last one. This is not part of
+    /// [`Choices::place`], so that only the comparison is inlined into callers.
     #[cold]
     #[inline(never)]
     fn turn_to(&mut self, number: u32, make: impl FnOnce() -> T) {
@@ -45,9 +45,10 @@ impl<T> Choices<T> {
             .unwrap_or_else(|| self.insert(number, make()));
     }
 
-    /// The place of choice `number`, if it has appeared.
+    /// Returns the position of choice `number`, or `None` if it has not appeared.
     pub fn find(&self, number: u32) -> Option<usize> {
-        // The map is empty until the second choice comes, since nearly every stream has only one.
+        // The map stays empty until the second choice appears, because nearly every stream has only
+        // one.
         match self.numbers[..] {
             [] => None,
             [only] => Some(0).filter(|_| only == number),
@@ -68,7 +69,8 @@ impl<T> Choices<T> {
         at
     }
 
-    /// The value of choice `number`; [`Default`] makes it when it is new.
+    /// Returns the value of choice `number`, after inserting the default value if the choice is
+    /// new.
     #[inline]
     pub fn of(&mut self, number: u32) -> &mut T
     where
@@ -78,30 +80,30 @@ impl<T> Choices<T> {
         &mut self.list[place]
     }
 
-    /// The choices in the order of their numbers, with their values. Each call sorts, so it is for
-    /// what happens once a stream.
+    /// Returns the choices in the order of their numbers, with their values. Each call sorts the
+    /// choices, so call this once per stream, not per event.
     pub fn by_number(&mut self) -> impl Iterator<Item = (u32, &mut T)> {
         let mut sorted: Vec<_> = self.numbers.iter().copied().zip(&mut self.list).collect();
         sorted.sort_unstable_by_key(|(number, _)| *number);
         sorted.into_iter()
     }
 
-    /// How many choices have appeared.
+    /// Returns the number of choices that have appeared.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether none has appeared.
+    /// Whether no choice has appeared.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// The values, in the order in which their choices appeared.
+    /// Iterates over the values, in the order in which their choices appeared.
     pub fn iter(&self) -> std::slice::Iter<'_, T> {
         self.list.iter()
     }
 
-    /// The same, to change them.
+    /// Iterates over the values for modification, in the order in which their choices appeared.
     pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
         self.list.iter_mut()
     }

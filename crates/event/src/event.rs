@@ -1,4 +1,4 @@
-//! One event: a line that was read, or a payload that was not written yet.
+//! One event: a parsed line, or a payload that has not been written yet.
 
 use crate::Raw;
 use crate::payload::field::Fields;
@@ -6,7 +6,7 @@ use crate::payload::{self, *};
 use crate::slot::{LineField, LineMembers, LineSlot};
 use std::borrow::Cow;
 
-/// One event: its kind, the fields that any event may have, and its payload.
+/// One event: its kind, the fields that any event can have, and its payload.
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
     kind: Kind,
@@ -15,18 +15,18 @@ pub struct Event<'a> {
     source: EventSource<'a>,
 }
 
-/// What an event was made from.
+/// What the event was created from.
 #[derive(Clone, Copy, Debug)]
 enum EventSource<'a> {
-    /// The members of a line, and its `t`.
+    /// The members of a line, and the line's `t`.
     Line(LineMembers<'a>, Option<LineSlot>),
-    /// A payload, and its `t`.
+    /// A payload, and the event's `t`.
     Payload(&'a Payload<'a>, Option<Raw<'a>>),
 }
 
 impl<'a> Event<'a> {
-    /// The event of a payload that a machine wrote, with the name of its stream and its time as
-    /// JSON.
+    /// Returns the event for a payload that a machine wrote. `stream` (the name of the stream) and
+    /// `t` (the time) are JSON.
     pub fn of(
         payload: &'a Payload<'a>,
         stream: Option<Raw<'a>>,
@@ -41,7 +41,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// The event of a line that was read.
+    /// Returns the event for a parsed line.
     #[inline]
     pub(crate) fn of_line(
         kind: Kind,
@@ -59,7 +59,8 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// The line without its line feed: as it came, or as the payload would be written.
+    /// Returns the event as a line without its line feed: the input line unchanged, or the line
+    /// that the payload would be written as.
     pub fn raw(&self) -> Cow<'a, str> {
         match self.source {
             EventSource::Line(members, _) => Cow::Borrowed(members.line),
@@ -72,14 +73,14 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// Its kind.
+    /// Returns the kind of the event.
     #[inline]
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Whether the event of a call has an id or a name, even an empty one. Nearly every delta has
-    /// neither, and this is cheaper than reading it.
+    /// Whether the event has the id or the name of a call, even an empty one. Nearly all deltas
+    /// have neither, and this check is cheaper than reading the whole delta.
     #[inline]
     pub fn names_call(&self) -> bool {
         match self.source {
@@ -94,7 +95,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// Its fields; `None` for an event of [`Kind::Other`].
+    /// Returns the fields of the event; `None` for an event of [`Kind::Other`].
     #[inline]
     pub fn payload(&self) -> Option<Payload<'a>> {
         match self.source {
@@ -103,19 +104,19 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// The name of its stream, as JSON; `None` is the unnamed stream.
+    /// Returns the name of the event's stream, as JSON; `None` for the unnamed stream.
     #[inline]
     pub fn stream(&self) -> Option<Raw<'a>> {
         self.stream
     }
 
-    /// The index of its choice; 0 when the event names none.
+    /// Returns the index of the event's choice; 0 if the event has no `choice`.
     #[inline]
     pub fn choice(&self) -> u32 {
         self.choice
     }
 
-    /// Milliseconds since `stream_start`, as JSON.
+    /// Returns the milliseconds since `stream_start`, as JSON; `None` if the event has no `t`.
     #[inline]
     pub fn t(&self) -> Option<Raw<'a>> {
         match self.source {
@@ -124,8 +125,8 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// The event as one of the unnamed stream, for a reader of one stream, to whom machines hand on
-    /// named events and give unnamed ones.
+    /// Returns the event without the name of its stream. Machines forward named events but emit
+    /// unnamed ones; a reader of a single stream uses this to treat them alike.
     #[inline]
     pub fn unnamed(self) -> Self {
         Event {
@@ -144,21 +145,22 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// The field `key` of a line, unless it is missing or `null`; of a repeated key the last. Not
-    /// for the common fields and `type`. An event of a payload has no line: machines and views read
-    /// the structs of [`crate::payload`], which works for both.
+    /// Returns the field `key` of a line, or `None` if it is missing or `null`. If the key is
+    /// repeated, the last value counts. `type` and the common fields are not found here. An event
+    /// of a payload has no line, so machines and views read the structs in [`crate::payload`]
+    /// instead, which support both.
     pub fn get(&self, key: &str) -> Option<Raw<'a>> {
         let LineMembers { line, slots } = self.slots();
         let slot = slots.iter().rev().find(|s| s.has_key(line, key))?;
         Some(slot.value(line)).filter(|v| !v.is_null())
     }
 
-    /// The string field `key` of a line.
+    /// Returns the field `key` of a line if it is a string.
     pub fn get_str(&self, key: &str) -> Option<Cow<'a, str>> {
         self.get(key)?.str()
     }
 
-    /// All fields of a line but `type` and the common ones, in its order.
+    /// Iterates over the fields of a line in their order, without `type` and the common fields.
     pub fn fields(&self) -> impl Iterator<Item = (Cow<'a, str>, Raw<'a>)> + use<'a> {
         let LineMembers { line, slots } = self.slots();
         slots.iter().map(move |s| (s.key(line), s.value(line)))
@@ -168,10 +170,10 @@ impl<'a> Event<'a> {
 macro_rules! readers {
     ($($name:ident $(<$lt:lifetime>)? = $text:literal,)*) => {$(
         impl $(<$lt>)? $name $(<$lt>)? {
-            /// Reads the fields of an event of this kind. One that is missing, is `null` or has
-            /// another type takes its default; of a repeated key the last counts.
-            // A part of each call: the struct is not copied, and what the caller does not use
-            // is not read.
+            /// Reads the fields of an event of this kind. A field that is missing, `null` or of
+            /// another type gets its default. If a key is repeated, the last value counts.
+            // Inlined, so that the struct is not copied and fields that the caller does not use are
+            // not read.
             #[inline(always)]
             pub fn read(event: &event!($($lt)?)) -> Self {
                 match event.source {
@@ -184,7 +186,7 @@ macro_rules! readers {
     )*};
 }
 
-/// An event that a struct with this lifetime, or with none, can be read from.
+/// The event type from which a struct with this lifetime, or without a lifetime, is read.
 macro_rules! event {
     () => { Event<'_> };
     ($lt:lifetime) => { Event<$lt> };

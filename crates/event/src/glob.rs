@@ -1,15 +1,15 @@
-//! Patterns of tool names: `*` is any run of characters, `?` is one character, everything else is
-//! itself.
+//! Patterns for tool names: `*` matches any sequence of characters, `?` matches one character, and
+//! any other character matches itself.
 
-/// A pattern. Matching takes time linear in the name for each star, and never backtracks further
-/// than the last one.
+/// A pattern. Each star costs at most time linear in the name, because matching never backtracks
+/// past the last star.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glob {
     pattern: Vec<char>,
 }
 
 impl Glob {
-    /// The pattern that `pattern` describes. Every text is a pattern.
+    /// Parses a pattern. Any text is a valid pattern.
     pub fn new(pattern: &str) -> Self {
         Glob {
             pattern: pattern.chars().collect(),
@@ -29,7 +29,7 @@ impl Glob {
                 }
                 Some(c) if *c == '?' || *c == name[n] => (p, n) = (p + 1, n + 1),
                 _ => match star {
-                    // The last star takes one more character.
+                    // The last star consumes one more character.
                     Some((at, from)) => {
                         (p, n) = (at + 1, from + 1);
                         star = Some((at, n));

@@ -3,16 +3,16 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
-/// Whether `c` is written out instead of sent: a terminal would act on it (C0 but the line feed and
-/// the tab, DEL, C1), or it shows nothing of its own, so that it could reorder the text around it
-/// (bidirectional controls), break its line, or carry words that only machines read (tag
-/// characters, the selectors of plane 14).
+/// Whether `c` must be escaped instead of sent to a terminal. This holds for control characters
+/// that a terminal would act on (C0 except line feed and tab, DEL, C1), and for invisible
+/// characters: those can reorder the surrounding text (bidirectional controls), break its line, or
+/// carry words that only machines read (tag characters, the selectors of plane 14).
 ///
-/// The invisible ones are Unicode's `Default_Ignorable_Code_Point` and the interlinear annotation
-/// controls, but for those that ordinary writing needs because they change how their neighbours
-/// look: U+200C and U+200D (joiners of Arabic, Indic scripts and emoji), the variation selectors of
-/// letters, ideographs and emoji (U+FE00–FE02, U+FE0E, U+FE0F), those of Mongolian, U+034F, and the
-/// two fillers of old Hangul syllables.
+/// The invisible characters are Unicode's `Default_Ignorable_Code_Point` and the interlinear
+/// annotation controls. Exempt are those that ordinary writing needs because they change how
+/// adjacent characters look: U+200C and U+200D (joiners in Arabic, Indic scripts and emoji), the
+/// variation selectors for letters, ideographs and emoji (U+FE00–FE02, U+FE0E, U+FE0F), those for
+/// Mongolian, U+034F, and the two fillers of old Hangul syllables.
 #[inline]
 pub fn is_hidden(c: char) -> bool {
     match u32::from(c) {
@@ -30,7 +30,7 @@ fn is_invisible(code: u32) -> bool {
         | 0x1_bca0..=0x1_bca3 | 0x1_d173..=0x1_d17a | 0xe_0000..=0xe_0fff)
 }
 
-/// `text`, with every hidden character written by `write`.
+/// Returns `text` with each hidden character replaced by the output of `write`.
 pub fn escaped(text: &str, write: impl Fn(char, &mut String) -> fmt::Result) -> Cow<'_, str> {
     let Some(first) = text.find(is_hidden) else {
         return Cow::Borrowed(text);
@@ -48,8 +48,8 @@ pub fn escaped(text: &str, write: impl Fn(char, &mut String) -> fmt::Result) -> 
     Cow::Owned(out)
 }
 
-/// JSON with every hidden character as a JSON escape, which does not change its value: only strings
-/// can have such characters.
+/// Returns JSON with each hidden character replaced by a JSON escape. This does not change the
+/// value, because only strings can contain such characters.
 pub fn safe_json(json: &str) -> Cow<'_, str> {
     escaped(json, |c, out| {
         c.encode_utf16(&mut [0; 2])

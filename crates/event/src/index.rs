@@ -1,23 +1,23 @@
-//! The offsets of all values of one JSON text, so that a search for a member does not scan its
-//! neighbours again.
+//! The offsets of all values of one JSON text, so that a search for a member does not scan the
+//! other members again.
 
 use crate::scan::{self, Record, Scan, WalkPlace};
 
-/// A value inside an array or object. Offsets count from the bracket that opens the container.
+/// A value inside an array or object. Offsets are relative to the opening bracket of the container.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct IndexToken {
-    /// The key between its quotes; empty in an array.
+    /// The key without its quotes; empty in an array.
     name: (u32, u32),
     value: (u32, u32),
-    /// The number of tokens inside this value; they follow it in `tokens`. Until its closing
-    /// bracket is read: the position in `tokens` of the container around it.
+    /// The number of tokens inside this value, which follow it in `tokens`. Before the closing
+    /// bracket is read: the position in `tokens` of the enclosing container.
     pub inside: u32,
     pub is_name_escaped: bool,
     pub is_escaped: bool,
 }
 
 impl IndexToken {
-    /// The key of this value, still escaped. `text` is the text of its container.
+    /// Returns the key of this value, still escaped. `text` is the text of its container.
     #[inline]
     pub(crate) fn name<'a>(&self, text: &'a str) -> &'a str {
         &text[self.name.0 as usize..self.name.1 as usize]
@@ -34,38 +34,38 @@ impl IndexToken {
     }
 }
 
-/// The memory in which [`crate::Raw::indexed`] keeps the places of the values of a text. Reused
-/// from text to text.
+/// The memory in which [`crate::Raw::indexed`] stores the offsets of the values of a text. It is
+/// reused for each text.
 ///
-/// It holds a fixed number of places at most: a text of more values, such as megabytes of
-/// `[0,0,…]`, is walked without it, so that memory stays what the text takes. Frames of one stream
-/// begin alike (230 of the 290 bytes of a chunk of OpenAI's), so the places in the beginning that a
-/// text shares with the last one are kept.
+/// The number of offsets is limited: a text with more values, such as megabytes of `[0,0,…]`, is
+/// walked without an index, so that memory stays proportional to the text. The frames of a stream
+/// start alike (230 of the 290 bytes of an OpenAI chunk), so the offsets in the prefix that a text
+/// shares with the previous one are reused.
 #[derive(Debug, Default)]
 pub struct Index {
-    /// The container itself and all that is in it, in the order of the text.
+    /// The container itself and all values in it, in the order of the text.
     tokens: Vec<IndexToken>,
-    /// The last text, so that the next one can reuse its tokens. Empty if that text was invalid,
-    /// too long, or had more values than fit.
+    /// The previous text, so that the next one can reuse its tokens. Empty if that text was
+    /// invalid, too long, or had too many values.
     last: String,
     name: (u32, u32),
     is_name_escaped: bool,
-    /// The position in `tokens` of the innermost container that is not closed yet.
+    /// The position in `tokens` of the innermost open container.
     open: u32,
     /// The offset in the text of that container's bracket.
     base: usize,
     is_overflowed: bool,
 }
 
-/// The most tokens that an index holds; they take 1.5 MiB.
+/// The maximum number of tokens in an index; they take 1.5 MiB.
 const MAX_TOKENS: usize = 1 << 16;
 
-/// The longest text, in bytes, that is kept to compare the next one with.
+/// The maximum length, in bytes, of a text that is kept for comparison with the next one.
 const MAX_KEPT: usize = 1 << 14;
 
 impl Index {
-    /// Checks the array or object that begins at `start` and stores its tokens. Returns the offset
-    /// after it.
+    /// Validates the array or object that starts at `start`, and stores its tokens. Returns the
+    /// offset after it.
     pub(crate) fn read(&mut self, text: &str, start: usize) -> Scan<usize> {
         let begin = self.begin(text, start);
         self.last.clear();
@@ -76,8 +76,8 @@ impl Index {
         Ok(end)
     }
 
-    /// The tokens inside the container that was read. Empty also where the text has more values
-    /// than fit.
+    /// Returns the tokens inside the container that was read last. Empty if the text has too many
+    /// values.
     pub(crate) fn inside(&self) -> &[IndexToken] {
         if self.is_overflowed {
             &[]
@@ -86,13 +86,13 @@ impl Index {
         }
     }
 
-    /// Keeps the tokens that `text` shares with the last text and gives where the walk goes on:
-    /// after the last value that ends before the first difference.
+    /// Keeps the tokens in the prefix that `text` shares with the previous text, and returns where
+    /// the walk continues: after the last value that ends before the first difference.
     fn begin(&mut self, text: &str, start: usize) -> WalkPlace {
         let shared = shared(self.last.as_bytes(), text.as_bytes());
         (self.name, self.is_overflowed) = ((0, 0), u32::try_from(text.len()).is_err());
         // The current container: `base` is the offset of its bracket, `open` the position of its
-        // token, `at..end` the positions of the tokens in it that are not compared yet.
+        // token, `at..end` the positions of its tokens that have not been compared yet.
         let mut base = start;
         let mut open = 0;
         let mut at = 1;
@@ -103,7 +103,7 @@ impl Index {
         while shared > start && at < end {
             let token = &mut self.tokens[at];
             let (value, after) = (base + token.value.0 as usize, base + token.value.1 as usize);
-            // The byte after a value must be shared, too: `12` may be `123` in the new text.
+            // The byte after a value must be shared too: `12` could be `123` in the new text.
             if after < shared {
                 walk.at = after;
                 at += 1 + token.inside as usize;
@@ -148,8 +148,8 @@ impl Index {
     }
 }
 
-/// A lower bound for the length of the beginning that two texts share. It may leave out up to 7
-/// bytes, which only repeats a little work.
+/// Returns a lower bound for the length of the common prefix of two texts. It can be up to 7 bytes
+/// too short, which only repeats a little work.
 fn shared(a: &[u8], b: &[u8]) -> usize {
     let blocks = a.as_chunks::<32>().0.iter().zip(b.as_chunks::<32>().0);
     let equal = 32 * blocks.take_while(|(a, b)| a == b).count();

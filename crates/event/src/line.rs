@@ -1,12 +1,13 @@
-//! Reads one line of the protocol into an event that borrows from the line.
+//! Parses one line of the protocol into an event that borrows from the line.
 
 use crate::scan::{self, Scan, ScanError};
 use crate::slot::{LineField, LineSlot};
 use crate::template::Templates;
 use crate::{Event, Kind, Raw};
 
-/// Reads lines. It keeps its table of members from line to line, so that reading does not allocate;
-/// and what lines that look alike have in common, so that only their values are read.
+/// Parses lines. The scanner reuses its table of members for each line, so that parsing does not
+/// allocate, and keeps templates of recent lines, so that only the values of a similar line are
+/// parsed.
 #[derive(Debug, Default)]
 pub struct Scanner {
     slots: Vec<LineSlot>,
@@ -14,11 +15,11 @@ pub struct Scanner {
 }
 
 impl Scanner {
-    /// Reads one line without its line feed (a carriage return at the end is white space).
+    /// Parses one line without its line feed (a carriage return at the end is white space).
     ///
     /// # Errors
-    /// When the line is not a JSON object, or has no `type` that is a string. The caller writes a
-    /// `warning` in its place.
+    /// If the line is not a JSON object, or has no string `type`. The caller writes a `warning`
+    /// instead.
     #[inline]
     pub fn read<'a>(&'a mut self, line: &'a str) -> Result<Event<'a>, ScanError> {
         if self.templates.fit(line.as_bytes()) == Some(line.len()) {
@@ -27,16 +28,16 @@ impl Scanner {
         self.read_any(line)
     }
 
-    /// Reads the line that begins at `at` in `text`, if it looks like one of the last lines: its
-    /// event, and where it ends, before a line feed or with the text. Else [`Scanner::read`] reads
-    /// it.
+    /// Parses the line that starts at offset `at` of `text`, if it looks like one of the last
+    /// lines. Returns its event and its end: the offset of a line feed, or the length of the text.
+    /// Returns `None` if the line fits no template; [`Scanner::read`] can then parse it.
     #[inline(always)]
     pub fn read_alike<'a>(&'a mut self, text: &'a str, at: usize) -> Option<(Event<'a>, usize)> {
         let end = at + self.templates.fit(text.as_bytes().get(at..)?)?;
         Some((self.templates.event(text.get(at..end)?), end))
     }
 
-    /// Reads a line that need not look like another.
+    /// Parses a line without a template.
     #[inline(never)]
     fn read_any<'a>(&'a mut self, line: &'a str) -> Result<Event<'a>, ScanError> {
         let b = line.as_bytes();
@@ -113,7 +114,7 @@ impl Scanner {
     }
 }
 
-/// The members that every event may have.
+/// The members that any event can have.
 #[derive(Clone, Copy)]
 enum CommonMember {
     Type,
@@ -136,7 +137,7 @@ impl CommonMember {
     }
 }
 
-/// One member, its key at `at`.
+/// Parses the member whose key starts at `at`.
 #[inline]
 fn member(b: &[u8], at: usize) -> Scan<(CommonMember, LineSlot)> {
     let (common, key_end, key_escaped, start) = key(b, at)?;
@@ -155,8 +156,8 @@ fn member(b: &[u8], at: usize) -> Scan<(CommonMember, LineSlot)> {
     Ok((common, slot))
 }
 
-/// A key and its colon: what it is, where it ends, whether it has an escape, and where the value
-/// begins.
+/// Parses a key and its colon. Returns which member it is, where the key ends, whether the key has
+/// an escape, and where the value starts.
 fn key(b: &[u8], at: usize) -> Scan<(CommonMember, usize, bool, usize)> {
     if b.get(at) != Some(&b'"') {
         return scan::fail(at, "no key in quotes");

@@ -1,42 +1,42 @@
-//! The traits that every command is made of: a machine and its sink, and a view.
+//! The traits that every command is built from: a machine and its sink, and a view.
 
 use crate::{Event, Kind, Payload, Scanner, payload};
 
-/// Takes the output of a machine. The driver that implements it has the line at hand, with its
+/// Receives the output of a machine. The driver that implements it has the current line, with its
 /// stream and its time.
 pub trait Sink {
-    /// Passes the line at hand, byte for byte. Called at most once for an event; a machine that
-    /// does not call it drops the line.
+    /// Forwards the current line byte for byte. A machine calls this at most once per event; if it
+    /// does not, the line is dropped.
     fn pass(&mut self);
 
-    /// Writes a new event, in the order of the calls of this and of [`Sink::pass`]. It gets the
-    /// `stream` and the `t` of the line at hand, and `choice` if that is not 0.
+    /// Writes a new event. Calls to this method and to [`Sink::pass`] keep their order. The event
+    /// gets the `stream` and the `t` of the current line, and `choice` unless that is 0.
     fn write(&mut self, choice: u32, payload: &Payload<'_>);
 
-    /// Whether an `error` took the place of an event that was written for the line at hand, because
-    /// it was longer than a line may be.
+    /// Whether an event written for the current line was replaced by an `error`, because it
+    /// exceeded the maximum length of a line.
     fn lost(&self) -> bool {
         false
     }
 
-    /// An event of this kind would be longer than a line may be, so that the machine keeps nothing
-    /// of it any more: it has `length` bytes or more. A driver writes the same `error` as in the
-    /// place of an event that [`Sink::write`] finds too long.
+    /// Reports that an event of this kind would exceed the maximum length of a line, so that the
+    /// machine has freed its buffers. `length` is the event's length in bytes, or a lower bound. A
+    /// driver writes the same `error` as for an event that is too long in [`Sink::write`].
     fn too_long(&mut self, kind: Kind, length: usize) {
         let _ = (kind, length);
     }
 }
 
-/// What a machine writes to a [`SinkOf`].
+/// The output of a machine, as a [`SinkOf`] receives it.
 #[derive(Clone, Copy, Debug)]
 pub enum Emitted<'p> {
-    /// The event at hand, as it is.
+    /// The current event, unchanged.
     Passed,
-    /// A new event of this choice.
+    /// A new event for this choice.
     Written(u32, &'p Payload<'p>),
 }
 
-/// A sink made of a closure.
+/// A sink that calls a closure.
 #[derive(Debug)]
 pub struct SinkOf<F: FnMut(Emitted<'_>)>(pub F);
 
@@ -58,18 +58,18 @@ impl<'s> dyn Sink + 's {
     }
 }
 
-/// A filter without files, clock or threads: it takes events and emits events. One machine sees one
-/// stream with all its choices.
+/// A filter without files, clock or threads: it takes events and emits events. One machine handles
+/// one stream with all its choices.
 pub trait Machine {
-    /// Takes the next event of its stream. A `stream_end` is the last.
+    /// Takes the next event of the machine's stream. A `stream_end` is the last event.
     fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink);
 
-    /// Handles the end of a stream that has no `stream_end`: the input ended, or another stream
-    /// began. Open calls and texts were cut.
+    /// Handles the end of a stream without a `stream_end`, because the input ended or another
+    /// stream started. Open calls and texts are truncated.
     fn finish(&mut self, out: &mut dyn Sink);
 
-    /// Whether the answer is known and no later event can change it, so that a driver that wants
-    /// nothing else may stop reading.
+    /// Whether the answer is final because no later event can change it. A driver that only needs
+    /// the answer can then stop reading.
     fn settled(&self) -> bool {
         false
     }
@@ -90,28 +90,28 @@ impl<M: Machine + ?Sized> Machine for Box<M> {
 }
 
 /// Turns events into output that is not events, such as text for people or one answer. Like a
-/// [`Machine`] it does no IO; unlike a machine, one view sees all streams.
+/// [`Machine`] it does no IO; unlike a machine, one view handles all streams.
 pub trait View {
-    /// Takes the next event and appends what is to be shown now.
+    /// Takes the next event and appends the output that is due now.
     fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>);
 
-    /// A signal asked the command to end, and with it the whole pipeline: the other commands may
-    /// write on the same terminal from now on. Returns whether something that is shown still runs,
-    /// so that the rest of the input is worth reading.
+    /// Handles a signal that asks the command, and with it the whole pipeline, to stop. From now on
+    /// the other commands may write to the same terminal. Returns whether some displayed item is
+    /// still running, so that the rest of the input is worth reading.
     fn interrupt(&mut self, out: &mut Vec<u8>) -> bool {
         let _ = out;
         false
     }
 
-    /// Handles the end of the input, and appends what is left to show.
+    /// Handles the end of the input, and appends the remaining output.
     fn finish(&mut self, out: &mut Vec<u8>);
 }
 
-/// A sink that keeps the lines that a pipe would get, without line feeds. For tests and for running
-/// machines inside a process.
+/// A sink that collects the lines that a pipe would receive, without line feeds. Used by tests, and
+/// to run machines inside a process.
 #[derive(Debug, Default)]
 pub struct Collect {
-    /// The lines that were written so far.
+    /// The lines written so far.
     pub lines: Vec<String>,
     line: String,
     stream: Option<String>,
@@ -119,8 +119,8 @@ pub struct Collect {
 }
 
 impl Collect {
-    /// Runs one machine over `lines`, which are one stream, and returns its output. Lines that are
-    /// not events pass.
+    /// Runs one machine over `lines`, which form one stream, and returns its output. Lines that are
+    /// not events are forwarded.
     pub fn run<S: AsRef<str>>(
         machine: &mut dyn Machine,
         lines: impl IntoIterator<Item = S>,

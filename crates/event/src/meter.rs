@@ -1,34 +1,35 @@
-//! How much of a stream may be in memory, told by the events that come in and go out.
+//! Limits the memory of a stream: counts the bytes that machines may keep of the events that come
+//! in and go out.
 
 use crate::payload::{ContentDelta, RefusalDelta, Thinking, ToolCallDelta};
 use crate::{Choices, Event, Json, Kind, Text};
 
-/// What a choice beyond the first takes beside its text, what a call does, and what a text does of
-/// another kind than the one before.
+/// The bytes that are counted for each choice beyond the first, for each call, and for each text of
+/// another kind than the previous text, in addition to the text itself.
 const CHOICE: usize = 4 << 10;
 const CALL: usize = 1 << 10;
 const BLOCK: usize = 512;
 
-/// Counts what the machines of a stream may keep. They keep nothing but what has come, so that one
-/// count where the events come in stands for all of them.
+/// Counts the bytes that the machines of a stream may keep. Machines keep only what they received,
+/// so one count of the incoming events covers all machines.
 #[derive(Debug, Default)]
 pub struct Meter {
     bytes: usize,
     choices: Choices<()>,
-    /// The choice and the index of the last delta of a call.
+    /// The choice and the index of the last `tool_call_delta`.
     call: Option<(u32, Option<i64>)>,
-    /// The kind of the last text.
+    /// The kind of the last text; `None` before the first text.
     text: Option<Kind>,
     has_calls: bool,
 }
 
 impl Meter {
-    /// The bytes that may be kept.
+    /// Returns the number of bytes that may be kept.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// An event came in.
+    /// Counts an incoming event.
     pub fn take(&mut self, event: &Event<'_>) {
         let choice = event.choice();
         match event.kind() {
@@ -44,7 +45,7 @@ impl Meter {
         }
     }
 
-    /// As [`Meter::take`], for a delta of a call that was read already.
+    /// Like [`Meter::take`], for a `tool_call_delta` that the caller has already read.
     #[inline]
     pub fn take_call(&mut self, choice: u32, delta: &ToolCallDelta<'_>) {
         self.choice(choice);
@@ -56,7 +57,7 @@ impl Meter {
         }
     }
 
-    /// As [`Meter::take`], for a text that was read already.
+    /// Like [`Meter::take`], for a `content_delta` that the caller has already read.
     #[inline]
     pub fn take_text(&mut self, choice: u32, delta: &ContentDelta<'_>) {
         self.choice(choice);
@@ -79,12 +80,13 @@ impl Meter {
         }
     }
 
-    /// An event went out to a reader to whom it is written at once. What went out is not kept, but
-    /// calls are until the end of their stream, and what comes after a call may wait for it.
+    /// Counts an outgoing event that is written to its reader at once. The event is no longer kept,
+    /// with two exceptions: calls are kept until the end of their stream, and events after a call
+    /// may have to wait for it.
     pub fn give(&mut self, event: &Event<'_>) {
         match event.kind() {
             Kind::ToolCall | Kind::ToolCallDelta => self.has_calls = true,
-            // Machines write these.
+            // Most of these events are created by machines, so they were never counted as incoming.
             Kind::Warning | Kind::Retract | Kind::ToolCallPartial => {}
             _ if self.has_calls => {}
             _ => self.bytes = self.bytes.saturating_sub(size(event)),
@@ -92,13 +94,13 @@ impl Meter {
     }
 }
 
-/// The bytes of a JSON value that may be kept.
+/// Returns the number of bytes of a JSON value that may be kept.
 #[inline]
 fn size_of_json(json: Option<Json<'_>>) -> usize {
     json.map_or(0, |json| json.text().len())
 }
 
-/// The bytes of the delta of a call that may be kept.
+/// Returns the number of bytes of a `tool_call_delta` that may be kept.
 #[inline]
 fn size_of_call(delta: &ToolCallDelta<'_>) -> usize {
     let texts = [delta.tool_id, delta.tool_name, delta.arguments];
@@ -106,7 +108,7 @@ fn size_of_call(delta: &ToolCallDelta<'_>) -> usize {
     texts.iter().sum::<usize>() + size_of_json(delta.provider)
 }
 
-/// The bytes of an event that may be kept.
+/// Returns the number of bytes of an event that may be kept.
 fn size(event: &Event<'_>) -> usize {
     match event.kind() {
         Kind::ContentDelta => ContentDelta::read(event).text.size(),
@@ -116,7 +118,7 @@ fn size(event: &Event<'_>) -> usize {
             text.size() + size_of_json(provider)
         }
         Kind::ToolCallDelta => size_of_call(&ToolCallDelta::read(event)),
-        // They are read and not kept.
+        // Machines read these events and do not keep them.
         Kind::StreamStart
         | Kind::StreamEnd
         | Kind::SessionStats
@@ -133,7 +135,8 @@ mod tests {
     use super::*;
     use crate::Scanner;
 
-    /// The bytes after lines that came in and went out; a `-` stands before one that stays in.
+    /// Returns the count after these lines came in and went out. A line that starts with `-` only
+    /// comes in.
     fn bytes(lines: &[&str]) -> usize {
         let mut meter = Meter::default();
         let mut scanner = Scanner::default();
@@ -159,7 +162,7 @@ mod tests {
         assert_eq!(bytes(&[TEXT, HELD, TEXT, HELD, TEXT]), BLOCK + 20);
         let call = bytes(&[BEGUN]);
         assert_eq!(call, CALL + "f0123456789".len());
-        // What comes after a call may wait for it.
+        // Events after a call may have to wait for it.
         assert_eq!(bytes(&[BEGUN, TEXT, TEXT]), call + BLOCK + 20);
         assert_eq!(bytes(&[TEXT, BEGUN]), call + BLOCK);
     }
