@@ -1,37 +1,39 @@
-//! A JSON value that stays text: walked, not parsed into a tree.
+//! A JSON value that stays text: it is walked, not parsed into a tree.
 //!
-//! Providers send the same field as a string, a number, an object or null. A typed struct fails the
-//! whole chunk then; this reader gives `None` for the one field. Numbers keep their digits, because
-//! they are converted only on demand.
+//! Providers send the same field as a string, a number, an object or null. With a typed struct such
+//! a difference would fail the whole chunk; this reader returns `None` for the one field. Numbers
+//! keep their digits, because they are converted only on demand.
 
 use crate::index::{Index, IndexToken};
 use crate::scan::{self, Record, Scan, ScanError, WalkPlace};
 use crate::surrogates::{Surrogates, unescaped};
 use std::borrow::Cow;
 
-/// One complete, checked JSON value and its text.
+/// The text of one complete, validated JSON value.
 #[derive(Clone, Copy, Debug)]
 pub struct Raw<'a> {
     text: &'a str,
     escaped: bool,
-    /// Where the values inside lie, if an index has them; else they are found in the text.
+    /// The positions of the values inside, if they were indexed. If this is empty, the values are
+    /// found by walking the text.
     tokens: &'a [IndexToken],
 }
 
 impl<'a> Raw<'a> {
-    /// Checks that `text` is one JSON value with nothing but white space around it. Each look into
-    /// the value walks its text again.
+    /// Validates that `text` is a single JSON value, optionally surrounded by white space. Each
+    /// access to a part of the value walks its text again.
     ///
     /// # Errors
-    /// Where and why it is not; also for values nested deeper than [`crate::MAX_DEPTH`].
+    /// If `text` is not a valid JSON value, or if its nesting is deeper than [`crate::MAX_DEPTH`].
+    /// The error has the position and the reason.
     pub fn parse(text: &'a str) -> Result<Self, ScanError> {
         Raw::walk(text, &mut ())
     }
 
-    /// As [`Raw::parse`], and reports all that is in the text to `record`.
+    /// Like [`Raw::parse`]; also reports each value in the text to `record`.
     ///
     /// # Errors
-    /// As [`Raw::parse`]; what comes before the mistake is reported.
+    /// See [`Raw::parse`]. Everything before the error has been reported.
     #[inline]
     pub fn walk(text: &'a str, record: &mut impl Record) -> Result<Self, ScanError> {
         let b = text.as_bytes();
@@ -47,11 +49,11 @@ impl<'a> Raw<'a> {
         Ok(Raw::checked(&text[start..end], escaped))
     }
 
-    /// As [`Raw::parse`], for a value that is looked into more than once: `index` keeps where each
-    /// value inside it lies.
+    /// Like [`Raw::parse`], for a value that is accessed more than once: `index` stores the
+    /// positions of the values inside it.
     ///
     /// # Errors
-    /// As [`Raw::parse`].
+    /// See [`Raw::parse`].
     pub fn indexed(text: &'a str, index: &'a mut Index) -> Result<Self, ScanError> {
         let b = text.as_bytes();
         let start = scan::space(b, 0);
@@ -67,11 +69,11 @@ impl<'a> Raw<'a> {
         })
     }
 
-    /// Checks the JSON value that `text` begins with, after white space; what follows it is not
-    /// looked at.
+    /// Validates the JSON value at the start of `text`, after optional white space. Text after the
+    /// value is ignored.
     ///
     /// # Errors
-    /// Where and why the text does not begin with one.
+    /// If `text` does not start with a valid JSON value. The error has the position and the reason.
     pub fn parse_prefix(text: &'a str) -> Result<Self, ScanError> {
         let b = text.as_bytes();
         let start = scan::space(b, 0);
@@ -87,38 +89,38 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// The value as it was written.
+    /// Returns the value as it was written.
     pub fn text(self) -> &'a str {
         self.text
     }
 
-    /// Whether this is `null`.
+    /// Whether the value is `null`.
     pub fn is_null(self) -> bool {
         self.text == "null"
     }
 
-    /// Whether this is an object.
+    /// Whether the value is an object.
     pub fn is_object(self) -> bool {
         self.text.starts_with('{')
     }
 
-    /// Whether this is an object with a member.
+    /// Whether the value is an object with at least one member.
     pub fn has_members(self) -> bool {
         let inside = self.text.strip_prefix('{');
         inside.is_some_and(|inside| !inside.trim_ascii_start().starts_with('}'))
     }
 
-    /// Whether this is an array.
+    /// Whether the value is an array.
     pub fn is_array(self) -> bool {
         self.text.starts_with('[')
     }
 
-    /// Whether this is a string.
+    /// Whether the value is a string.
     pub fn is_str(self) -> bool {
         self.text.starts_with('"')
     }
 
-    /// The boolean, if this is one.
+    /// Returns the boolean, or `None` if the value is not a boolean.
     pub fn bool(self) -> Option<bool> {
         match self.text {
             "true" => Some(true),
@@ -127,12 +129,13 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// The integer, if this is one that fits (`3`, not `3.0` and not `"3"`).
+    /// Returns the integer, or `None` if the value is not an integer (`3.0` and `"3"` are not) or
+    /// does not fit.
     pub fn i64(self) -> Option<i64> {
         self.text.parse().ok()
     }
 
-    /// The number, if this is one.
+    /// Returns the number, or `None` if the value is not a number.
     pub fn f64(self) -> Option<f64> {
         if self
             .text
@@ -144,20 +147,22 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// The string without its quotes and escapes; borrowed where it has no escape. A lone surrogate
-    /// becomes U+FFFD.
+    /// Returns the unescaped string without its quotes, or `None` if the value is not a string. It
+    /// is borrowed if it has no escapes. A lone surrogate becomes U+FFFD.
     #[inline]
     pub fn str(self) -> Option<Cow<'a, str>> {
         Some(unescaped(self.inside()?, self.escaped))
     }
 
-    /// The text of a string without escapes.
+    /// Returns the string without its quotes, or `None` if it has escapes or the value is not a
+    /// string.
     #[inline]
     pub fn plain(self) -> Option<&'a str> {
         self.inside().filter(|_| !self.escaped)
     }
 
-    /// The length in bytes of the string without its quotes and escapes; 0 for any other value.
+    /// Returns the length in bytes of the unescaped string without its quotes; 0 for any other
+    /// value.
     pub fn str_len(self) -> usize {
         match self.inside() {
             Some(inside) if !self.escaped => inside.len(),
@@ -166,8 +171,8 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// Appends the string's text to `out`. Gives `false`, and appends nothing, when this is not a
-    /// string.
+    /// Appends the unescaped string to `out`. Returns `false`, and appends nothing, if the value is
+    /// not a string.
     #[inline]
     pub fn append_str(self, out: &mut String) -> bool {
         let mut half = Surrogates::default();
@@ -178,33 +183,35 @@ impl<'a> Raw<'a> {
         self.is_str()
     }
 
-    /// What lies between the quotes of a string, and whether it has escapes.
+    /// Returns the text between the quotes of a string, and whether it has escapes. Returns `None`
+    /// if the value is not a string.
     #[inline]
     pub(crate) fn string(self) -> Option<(&'a str, bool)> {
         self.inside().map(|inside| (inside, self.escaped))
     }
 
-    /// What lies between the quotes of a string.
+    /// Returns the text between the quotes of a string, or `None` if the value is not a string.
     #[inline]
     fn inside(self) -> Option<&'a str> {
         self.is_str().then(|| &self.text[1..self.text.len() - 1])
     }
 
-    /// The member `key` of an object; `None` when it is missing, is `null`, or this is not an
-    /// object. Of a repeated key the last counts, as in every common parser, so that no two stages
-    /// see different values.
+    /// Returns the member `key` of an object, or `None` if the member is missing or `null`, or if
+    /// the value is not an object. If the key is repeated, the last member counts, as in every
+    /// common parser, so that no two stages see different values.
     pub fn get(self, key: &str) -> Option<Raw<'a>> {
         self.fields([key])[0]
     }
 
-    /// The items of a member; none if there is no such array.
+    /// Iterates over the items of the member `key`; empty if that member is not an array.
     pub fn list(self, key: &str) -> impl Iterator<Item = Raw<'a>> + use<'a> {
         self.get(key).into_iter().flat_map(Raw::items)
     }
 
-    /// The members `keys` of an object, each as [`Raw::get`] gives it, in one pass over the object.
-    // Inlined, so that each key is a constant: comparing with it costs two instructions nearly
-    // always.
+    /// Returns the members `keys` of an object, each like [`Raw::get`], in one pass over the
+    /// object.
+    // Inlined, so that each key is a constant: comparing with a constant nearly always costs two
+    // instructions.
     #[inline(always)]
     pub fn fields<const N: usize>(self, keys: [&str; N]) -> [Option<Raw<'a>>; N] {
         let mut found = [None; N];
@@ -250,7 +257,7 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// The value of the token at this place.
+    /// Returns the value of `token`, which is at position `at` of the tokens.
     #[inline]
     fn child(self, at: usize, token: &IndexToken) -> Raw<'a> {
         let tokens = &self.tokens[at + 1..][..token.inside as usize];
@@ -261,48 +268,50 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// The member reached by several keys, one inside the other.
+    /// Returns the member at a path of keys, each inside the previous one.
     pub fn at(self, path: &[&str]) -> Option<Raw<'a>> {
         path.iter().try_fold(self, |v, key| v.get(key))
     }
 
-    /// The string member `key`.
+    /// Returns the member `key` if it is a string.
     pub fn get_str(self, key: &str) -> Option<Cow<'a, str>> {
         self.get(key)?.str()
     }
 
-    /// The members of an object in order, repeated keys included; nothing for any other value.
+    /// Iterates over the members of an object in order, including repeated keys; empty for any
+    /// other value.
     #[inline]
     pub fn entries(self) -> impl Iterator<Item = (Cow<'a, str>, Raw<'a>)> + use<'a> {
         Children::of(self, b'{')
     }
 
-    /// The members that are whole at the beginning of an object that was cut.
+    /// Iterates over the complete members at the start of a truncated object.
     pub fn members_of_cut(
         text: &'a str,
     ) -> impl Iterator<Item = (Cow<'a, str>, Raw<'a>)> + use<'a> {
         Raw::checked(&text[scan::space(text.as_bytes(), 0)..], false).entries()
     }
 
-    /// The items of an array in order; nothing for any other value.
+    /// Iterates over the items of an array in order; empty for any other value.
     #[inline]
     pub fn items(self) -> impl Iterator<Item = Raw<'a>> + use<'a> {
         Children::of(self, b'[').map(|(_, value)| value)
     }
 }
 
-/// What is in an array or object, in order: keys and values. An item has an empty key.
+/// An iterator over the keys and values of an array or object, in order. The key of an array item
+/// is empty.
 #[derive(Clone, Debug)]
 struct Children<'a> {
     of: Raw<'a>,
-    /// The place of the next token; without tokens, where in the text the next child begins, or the
-    /// comma before it.
+    /// The position of the next token. Without tokens: the offset in the text of the next child, or
+    /// of the comma before it.
     at: usize,
     has_more: bool,
 }
 
 impl<'a> Children<'a> {
-    /// The children of `value` if it begins with the bracket `open`.
+    /// Returns the children of `value` if it starts with the bracket `open`, otherwise no children.
     #[inline]
     fn of(value: Raw<'a>, open: u8) -> Self {
         let has_more = value.text.as_bytes().first() == Some(&open);
@@ -313,7 +322,7 @@ impl<'a> Children<'a> {
         }
     }
 
-    /// The next child, found in the text.
+    /// Finds the next child by walking the text.
     #[inline(never)]
     fn walk(&mut self) -> Scan<(Cow<'a, str>, Raw<'a>)> {
         let text = self.of.text;
@@ -346,8 +355,8 @@ impl<'a> Iterator for Children<'a> {
             return None;
         }
         if self.of.tokens.is_empty() {
-            // The closing bracket is not a child, so it ends this as the end of a text that was cut
-            // does.
+            // The closing bracket does not parse as a child, so the iteration ends there, as it
+            // does at the end of a truncated text.
             let child = self.walk().ok();
             self.has_more = child.is_some();
             return child;
@@ -391,8 +400,8 @@ mod tests {
         assert!(Raw::parse("1 2").is_err());
     }
 
-    /// What a reader sees of a value: every key and every text, and what `get` finds under each
-    /// key.
+    /// Returns everything that a reader can see of a value: each key, each text, and what `get`
+    /// returns for each key.
     fn seen(value: Raw<'_>) -> String {
         let members = value
             .entries()
@@ -419,7 +428,7 @@ mod tests {
             "\"a\"",
             "17",
             &deep,
-            // More values than an index takes.
+            // More values than fit into an index.
             &pairs,
             "[1]",
         ] {

@@ -1,18 +1,18 @@
 //! The JSON grammar of RFC 8259 over a complete text: one pass, no recursion, no copy.
 //!
-//! [`value`] checks one value and says where it ends. Everything that reads JSON in this crate goes
-//! through it, so a line that was accepted once can be walked again by [`crate::Raw`] without a
-//! case for errors.
+//! [`value`] validates one value and returns its end. All JSON that this crate reads goes through
+//! it, so [`crate::Raw`] can walk an accepted line again without error handling.
 
-/// How deep arrays and objects may nest. The open brackets of one line are the bits of a `u128`.
+/// The maximum nesting depth of arrays and objects. The open brackets of a text are stored as the
+/// bits of a `u128`.
 pub const MAX_DEPTH: u32 = 128;
 
-/// Why a text is not the JSON that was wanted, and at which byte.
+/// The reason why a text is not the expected JSON, and the position of the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScanError {
-    /// Bytes from the start of the text.
+    /// The offset in bytes from the start of the text.
     pub at: usize,
-    /// What was wrong, as the end of the sentence "not an event: …".
+    /// The reason, as the end of the sentence "not an event: …".
     pub what: &'static str,
 }
 
@@ -31,7 +31,8 @@ pub(crate) fn fail<T>(at: usize, what: &'static str) -> Scan<T> {
     Err(ScanError { at, what })
 }
 
-/// Bytes that end the plain run of a string: the quote, the backslash and the control characters.
+/// The bytes that end a run of plain bytes in a string: the quote, the backslash and the control
+/// characters.
 const STOP: [bool; 256] = {
     let mut t = [false; 256];
     let mut i = 0;
@@ -44,8 +45,8 @@ const STOP: [bool; 256] = {
     t
 };
 
-/// Skips the white space of JSON from `at`: gives the index of the first other byte, or the length
-/// of `b`.
+/// Skips JSON white space, starting at `at`. Returns the index of the first other byte, or the
+/// length of `b`.
 #[inline]
 pub fn space(b: &[u8], mut at: usize) -> usize {
     while let Some(b' ' | b'\t' | b'\r' | b'\n') = b.get(at) {
@@ -54,8 +55,8 @@ pub fn space(b: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Skips the plain bytes of a JSON string from `at`: gives the index of the first quote, backslash
-/// or control character, or the length of `b`. Eight at a time while none of them needs a look.
+/// Skips the plain bytes of a JSON string, starting at `at`. Returns the index of the first quote,
+/// backslash or control character, or the length of `b`. Plain bytes are skipped eight at a time.
 #[inline]
 pub fn plain(b: &[u8], mut at: usize) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -64,8 +65,8 @@ pub fn plain(b: &[u8], mut at: usize) -> usize {
         let w = u64::from_le_bytes(*eight);
         let quote = w ^ (ONES * b'"' as u64);
         let slash = w ^ (ONES * b'\\' as u64);
-        // A byte of `x` is 0 where `x - 1` borrows; a borrow into a higher byte does not matter, as
-        // the lowest one counts.
+        // A byte of `x` below `n` borrows in `x - n`, which sets its high bit. The borrow can also
+        // change the next byte, but only the lowest match counts.
         let below = |x: u64, n: u64| x.wrapping_sub(ONES * n) & !x;
         let stop = (below(quote, 1) | below(slash, 1) | below(w, 0x20)) & HIGH;
         if stop != 0 {
@@ -79,7 +80,7 @@ pub fn plain(b: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Checks that only white space follows from `at`.
+/// Checks that only white space follows, starting at `at`.
 pub(crate) fn end(b: &[u8], at: usize) -> Scan<()> {
     let rest = space(b, at);
     if rest < b.len() {
@@ -89,8 +90,8 @@ pub(crate) fn end(b: &[u8], at: usize) -> Scan<()> {
     }
 }
 
-/// A string that begins at the quote `at`: the index after its closing quote, and whether it holds
-/// an escape.
+/// Validates the string whose opening quote is at `at`. Returns the index after its closing quote,
+/// and whether it has an escape.
 #[inline(always)]
 pub(crate) fn string(b: &[u8], at: usize) -> Scan<(usize, bool)> {
     let i = plain(b, at + 1);
@@ -101,7 +102,8 @@ pub(crate) fn string(b: &[u8], at: usize) -> Scan<(usize, bool)> {
     }
 }
 
-/// The rest of a string from the first byte that is not plain.
+/// Validates the rest of a string, starting at the first byte that is not plain. Returns the index
+/// after the closing quote.
 fn escaped(b: &[u8], at: usize) -> Scan<usize> {
     let mut i = at;
     loop {
@@ -165,16 +167,16 @@ fn word(b: &[u8], at: usize, w: &'static str) -> Scan<usize> {
     }
 }
 
-/// What [`crate::Raw::walk`] reports, in the order of the text, by offsets. `()` only checks;
-/// [`crate::Index`] keeps it.
+/// Receives the offsets that [`crate::Raw::walk`] reports, in the order of the text. `()` ignores
+/// them; [`crate::Index`] stores them.
 pub trait Record {
-    /// The key of the next value, with its quotes.
+    /// Reports the key of the next value, with its quotes.
     fn key(&mut self, start: usize, end: usize, escaped: bool);
-    /// A string, number, `true`, `false` or `null`.
+    /// Reports a string, number, `true`, `false` or `null`.
     fn leaf(&mut self, start: usize, end: usize, escaped: bool);
-    /// The opening bracket of an array or object.
+    /// Reports the opening bracket of an array or object.
     fn open(&mut self, start: usize);
-    /// The index after the closing bracket of the innermost open one.
+    /// Reports the index after the closing bracket of the innermost open array or object.
     fn close(&mut self, end: usize);
 }
 
@@ -185,8 +187,8 @@ impl Record for () {
     fn close(&mut self, _end: usize) {}
 }
 
-/// Checks the value that begins at `at` (no space before it): the index after it, and whether it is
-/// a string with an escape.
+/// Validates the value that starts at `at`, without white space before it. Returns the index after
+/// the value, and whether the value is a string with an escape.
 #[inline]
 pub(crate) fn value(b: &[u8], at: usize) -> Scan<(usize, bool)> {
     match b.get(at) {
@@ -208,12 +210,12 @@ fn scalar(b: &[u8], at: usize) -> Scan<usize> {
     }
 }
 
-/// How far a walk has come: at the beginning of the outermost value, or after a value inside it.
+/// The position of a walk: at the start of the outermost value, or after a value inside it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WalkPlace {
     pub at: usize,
     depth: u32,
-    /// The open brackets, the innermost in bit 0: 1 for an object.
+    /// The open brackets, one bit each (1 for an object), with the innermost in bit 0.
     objects: u128,
 }
 
@@ -226,7 +228,7 @@ impl WalkPlace {
         }
     }
 
-    /// Notes an open bracket.
+    /// Records an opening bracket.
     #[inline]
     pub(crate) fn open(&mut self, bracket: u8) {
         self.depth += 1;
@@ -234,11 +236,11 @@ impl WalkPlace {
     }
 }
 
-/// Checks the rest of an array or object and reports what is in it to `record`; gives the index
-/// after it.
+/// Validates the rest of an array or object, and reports its contents to `record`. Returns the
+/// index after it.
 ///
-/// White space is looked for only where a byte is not the one that compact JSON has there:
-/// providers send compact JSON.
+/// White space is checked only where the next byte differs from what compact JSON would have there,
+/// because providers send compact JSON.
 pub(crate) fn container(b: &[u8], mut walk: WalkPlace, record: &mut impl Record) -> Scan<usize> {
     let mut i = walk.at;
     let mut is_after_value = walk.depth > 0;
@@ -271,7 +273,7 @@ pub(crate) fn container(b: &[u8], mut walk: WalkPlace, record: &mut impl Record)
                 i = end;
             }
         }
-        // A value has ended, or the closing bracket of an empty container follows.
+        // At this point a value has ended, or the closing bracket of an empty container follows.
         loop {
             match b.get(i) {
                 Some(b',') => {
@@ -298,7 +300,7 @@ pub(crate) fn container(b: &[u8], mut walk: WalkPlace, record: &mut impl Record)
     }
 }
 
-/// A key and its colon: the index where the value begins.
+/// Validates a key and its colon. Returns the index at which the value starts.
 #[inline(always)]
 fn key(b: &[u8], at: usize, record: &mut impl Record) -> Scan<usize> {
     if b.get(at) != Some(&b'"') {

@@ -1,14 +1,15 @@
-//! Words of command lines that a message or a report suggests.
+//! Quotes words for command lines that a message or a report suggests.
 
 use crate::is_hidden;
 use std::borrow::Cow;
 
-/// `word` as a shell reads it, on one line: in single quotes where it holds anything but letters,
-/// digits and marks without a meaning. A character that cannot be seen is written as an escape in
-/// `$'…'` (bash, zsh, ksh; POSIX since 2024), so that what is pasted is what was read.
+/// Quotes `word` for a shell, on one line. Words with characters other than letters, digits and
+/// harmless punctuation are put into single quotes. Invisible characters are written as escapes in
+/// `$'…'` (bash, zsh, ksh; POSIX since 2024), so that the pasted command is the one that was
+/// displayed.
 pub fn shell_word(word: &str) -> Cow<'_, str> {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"_./:=,@%+-".contains(&b);
-    // zsh replaces `=ls` by the path of `ls`.
+    // zsh replaces `=ls` with the path of `ls`.
     if !word.is_empty() && !word.starts_with('=') && word.bytes().all(is_plain) {
         return Cow::Borrowed(word);
     }
@@ -21,8 +22,8 @@ pub fn shell_word(word: &str) -> Cow<'_, str> {
         match c {
             '\'' | '\\' => out.extend(['\\', c]),
             '\n' => out.push_str("\\n"),
-            // The bytes of UTF-8 in octal: an escape of three digits ends by itself, whatever
-            // follows.
+            // The bytes of the UTF-8 encoding in octal. An octal escape of three digits is
+            // complete, whatever character follows.
             c if is_escaped(c) => {
                 for byte in c.encode_utf8(&mut [0; 4]).bytes() {
                     out.push_str(&format!("\\{byte:03o}"));

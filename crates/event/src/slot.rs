@@ -1,10 +1,10 @@
-//! Where the members of a line lie.
+//! The positions of the members of a line.
 
 use crate::Raw;
 use std::borrow::Cow;
 
-/// The fields of the most frequent events. The scanner recognises them while it reads a line, so
-/// that machines compare no keys.
+/// The fields of the most frequent events. The scanner identifies them while it parses a line, so
+/// that machines do not compare keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineField {
     Text,
@@ -14,12 +14,12 @@ pub(crate) enum LineField {
     Arguments,
     Done,
     Provider,
-    /// Any other: its key tells.
+    /// Any other field; it is identified by its key.
     Other,
 }
 
 impl LineField {
-    /// The field of a key.
+    /// Returns the field that a key names.
     #[inline]
     pub(crate) const fn of(key: &[u8]) -> LineField {
         match key {
@@ -35,8 +35,8 @@ impl LineField {
     }
 }
 
-/// Where a member of the line's object lies. Lines are shorter than 4 GiB (`--max-line` sees to
-/// it).
+/// The position of a member in its line. `u32` is sufficient, because `--max-line` limits lines to
+/// less than 4 GiB.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LineSlot {
     pub key: (u32, u32),
@@ -55,8 +55,8 @@ impl LineSlot {
         )
     }
 
-    /// What lies between the quotes of a string, and whether it has escapes; `None` for any other
-    /// value.
+    /// Returns the text between the quotes of a string, and whether it has escapes. Returns `None`
+    /// if the value is not a string.
     #[inline(always)]
     pub(crate) fn string(self, line: &str) -> Option<(&str, bool)> {
         let start = self.value.0 as usize;
@@ -89,7 +89,7 @@ impl LineSlot {
     }
 }
 
-/// The members of a line, but for `type` and those that any event may have.
+/// The members of a line, without `type` and the members that any event can have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LineMembers<'a> {
     pub line: &'a str,
@@ -114,7 +114,8 @@ pub(crate) struct LineMember<'a> {
 }
 
 impl<'a> LineMember<'a> {
-    /// Whether this is the field of that name; `field` is [`LineField::of`] the name.
+    /// Whether this member has the key `name`. `field` must be the result of [`LineField::of`] for
+    /// `name`.
     #[inline(always)]
     pub(crate) fn is(self, field: LineField, name: &str) -> bool {
         self.slot.field == field

@@ -1,9 +1,9 @@
-//! The escapes of JSON strings.
+//! Unescapes JSON strings.
 
 use std::borrow::Cow;
 
-/// The text of a JSON string, given what lies between its quotes; borrowed where it has no escape.
-/// A lone surrogate becomes U+FFFD.
+/// Unescapes a JSON string, given the text between its quotes. The result is borrowed if the string
+/// has no escapes. A lone surrogate becomes U+FFFD.
 #[inline]
 pub(crate) fn unescaped(inside: &str, escaped: bool) -> Cow<'_, str> {
     if !escaped {
@@ -16,18 +16,19 @@ pub(crate) fn unescaped(inside: &str, escaped: bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Joins strings that belong together although a surrogate pair (`\ud83d` `\ude00`) was cut between
-/// two of them.
+/// Joins the pieces of a text, even if a surrogate pair (`\ud83d` `\ude00`) was split between two
+/// pieces.
 ///
-/// One per text that arrives in pieces. A half that is never completed becomes U+FFFD.
+/// Each text that arrives in pieces needs its own value. A lone surrogate becomes U+FFFD.
 #[derive(Clone, Debug, Default)]
 pub struct Surrogates {
     high: Option<u16>,
 }
 
 impl Surrogates {
-    /// Appends the next piece, the inside of a JSON string, to `out`; a high surrogate at its end
-    /// is kept for the next piece. Without `escaped` it has no escape.
+    /// Unescapes the next piece, given as the text between the quotes of a JSON string, and appends
+    /// it to `out`. A high surrogate at its end is held back until the next piece. `escaped` is
+    /// whether the piece has escapes.
     #[inline]
     pub(crate) fn push_inside(&mut self, inside: &str, escaped: bool, out: &mut String) {
         if escaped {
@@ -38,8 +39,8 @@ impl Surrogates {
         }
     }
 
-    /// Pieces of arguments are short and full of `\"`, so this looks at each byte once and calls
-    /// nothing for a plain run.
+    /// Pieces of arguments are short and full of `\"`, so this loop inspects each byte once instead
+    /// of calling a search for each plain run.
     fn push_escaped(&mut self, inner: &str, out: &mut String) {
         let b = inner.as_bytes();
         let (mut from, mut i) = (0, 0);
@@ -79,7 +80,7 @@ impl Surrogates {
         }
     }
 
-    /// Writes U+FFFD for a half that was kept and never completed.
+    /// Writes U+FFFD for a high surrogate that was held back and never completed.
     #[inline]
     pub fn finish(&mut self, out: &mut String) {
         if self.high.take().is_some() {
@@ -87,7 +88,7 @@ impl Surrogates {
         }
     }
 
-    /// One `\uXXXX`.
+    /// Appends the character of one `\uXXXX` escape, or holds back a high surrogate.
     fn unit(&mut self, hex: &str, out: &mut String) {
         let unit = u16::from_str_radix(hex, 16).unwrap_or(0xfffd);
         match (self.high.take(), unit) {

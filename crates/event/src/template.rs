@@ -1,57 +1,60 @@
-//! Lines of one stream look alike: they have the same keys in the same order, and differ in a
-//! number or two and in one string. A template is such a line with holes in the places of its
-//! values, so that the next line costs a comparison of what is between the holes, and the reading of
-//! what is in them.
+//! Parses lines that look like a recent line. The lines of one stream have the same keys in the
+//! same order, and differ only in one string and a number or two. A template is a line with holes
+//! in place of its values. If the next line has the same bytes between the holes, only its values
+//! are parsed.
 
 use crate::slot::LineSlot;
 use crate::{Event, Kind, scan};
 
-/// The most values that a line with a template has.
+/// The maximum number of values, apart from `stream` and `t`, in a line that becomes a template.
 const MAX_HOLES: usize = 8;
 
-/// A line whose values were taken out.
+/// A line whose values were replaced by holes.
 #[derive(Debug)]
 struct Template {
     kind: Kind,
     choice: u32,
-    /// The bytes of the line that are not in a hole.
+    /// The bytes of the line outside the holes.
     literals: Vec<u8>,
-    /// The values in the order of the line: of `stream` and of `t`, if it has them, and of its other
+    /// The holes in the order of the line: `stream` and `t`, if the line has them, then the other
     /// members.
     holes: Vec<Hole>,
-    /// Where the line at hand has them.
+    /// The positions of the values in the current line, one for each hole.
     slots: Vec<LineSlot>,
     has_stream: bool,
     has_t: bool,
 }
 
-/// The place of a value.
+/// A hole: the place of one value.
 #[derive(Clone, Copy, Debug)]
 struct Hole {
-    /// How many bytes there are before it, from the hole before. Of a string, its quote is one of
-    /// them.
+    /// The number of bytes between the previous hole and this one, including the opening quote if
+    /// the value is a string.
     literal: usize,
     is_string: bool,
-    /// The bytes from the key, and from its end, to the value.
+    /// The distances, in bytes, from the start and from the end of the key to the start of the
+    /// value.
     key: (u32, u32),
 }
 
-/// The templates of the last lines that were not alike: text, calls and thoughts take turns.
+/// Templates of recent lines. Several are kept because a stream alternates between text, reasoning
+/// and calls.
 #[derive(Debug, Default)]
 pub(crate) struct Templates {
     all: Vec<Template>,
-    /// The one that fitted last.
+    /// The position of the template that matched last.
     now: usize,
-    /// The one that gives way to the next.
+    /// The position of the template that the next new one replaces.
     next: usize,
 }
 
-/// The most templates that are kept.
+/// The maximum number of templates that are kept.
 const MAX_TEMPLATES: usize = 4;
 
 impl Templates {
-    /// Where the line ends that `rest` begins with: before a line feed, or with the text. `None`
-    /// where no template fits; the line may be a good one then.
+    /// Matches the line at the start of `rest` with the templates. Returns the end of the line,
+    /// which is a line feed or the end of `rest`. Returns `None` if no template matches, even
+    /// though the line may be valid.
     #[inline(always)]
     pub(crate) fn fit(&mut self, rest: &[u8]) -> Option<usize> {
         match self.all.get_mut(self.now)?.fit(rest) {
@@ -60,7 +63,7 @@ impl Templates {
         }
     }
 
-    /// The event of `line`, which was found to fit.
+    /// Returns the event for `line`, which [`Templates::fit`] has just matched.
     #[inline(always)]
     pub(crate) fn event<'a>(&'a self, line: &'a str) -> Event<'a> {
         let template = &self.all[self.now];
@@ -75,7 +78,7 @@ impl Templates {
         Event::of_line(template.kind, stream, template.choice, t, line, slots)
     }
 
-    /// Goes on with another template that fits.
+    /// Tries the other templates, and makes the one that matches the current one.
     #[inline(never)]
     fn turn_to(&mut self, rest: &[u8]) -> Option<usize> {
         let others = (0..self.all.len()).filter(|place| *place != self.now);
@@ -88,7 +91,7 @@ impl Templates {
         None
     }
 
-    /// Makes a template of a line that was read, if lines like it are frequent.
+    /// Creates a template from a parsed line if lines of its kind are frequent.
     pub(crate) fn learn(
         &mut self,
         line: &str,
@@ -116,9 +119,9 @@ impl Templates {
 }
 
 impl Template {
-    /// `None` where `stream` and `t` do not come first, as our commands write them; where a value
-    /// is neither a string nor a plain number; or where a line feed is among the white space, which
-    /// would be taken for the end of the line.
+    /// Returns `None` if `stream` and `t` are not the first members (our commands write them
+    /// first), if a value is neither a string nor a plain number, or if the white space has a line
+    /// feed, which would be mistaken for the end of the line.
     fn of(
         line: &str,
         (kind, choice): (Kind, u32),
@@ -160,9 +163,9 @@ impl Template {
         })
     }
 
-    /// Reads the values of the line that `rest` begins with, if it differs in nothing else; gives
-    /// where it ends.
-    // Not a part of its callers, which leave it no registers.
+    /// Parses the values of the line at the start of `rest`. Returns the end of the line, or `None`
+    /// if the line differs outside the holes.
+    // Not inlined: this loop needs all registers, and its callers would leave too few.
     #[inline(never)]
     fn fit(&mut self, rest: &[u8]) -> Option<usize> {
         let mut literals = &self.literals[..];
@@ -187,15 +190,15 @@ impl Template {
     }
 }
 
-/// The index after `literal`, where it is what `b` has at `at`.
+/// Returns the index after `literal` if `b` has it at `at`.
 #[inline(always)]
 fn after(b: &[u8], at: usize, literal: &[u8]) -> Option<usize> {
     let end = at + literal.len();
     is_same(b.get(at..end)?, literal).then_some(end)
 }
 
-/// Whether two texts of one length are the same: without the call that `==` is, which costs more
-/// than the comparison of a key.
+/// Compares two texts of the same length. `==` would compile to a function call, which costs more
+/// than comparing a key.
 #[inline(always)]
 fn is_same(a: &[u8], b: &[u8]) -> bool {
     if let (Some(end_a), Some(end_b)) = (a.last_chunk::<16>(), b.last_chunk::<16>()) {
@@ -208,8 +211,8 @@ fn is_same(a: &[u8], b: &[u8]) -> bool {
     a.iter().zip(b).all(|(a, b)| a == b)
 }
 
-/// The end of a number with neither a sign nor an exponent, as an index and a time are. What follows
-/// may be more of a number: the caller looks at it.
+/// Returns the end of a number without a sign and an exponent, such as an index or a time. The
+/// caller must check that the next byte does not continue the number.
 #[inline(always)]
 fn number(b: &[u8], at: usize) -> Option<usize> {
     let mut i = digits(b, at);
@@ -226,12 +229,12 @@ fn number(b: &[u8], at: usize) -> Option<usize> {
     Some(i)
 }
 
-/// The index after the digits from `at`; eight at a time.
+/// Returns the index after the digits that start at `at`. Compares eight bytes at a time.
 #[inline(always)]
 fn digits(b: &[u8], mut at: usize) -> usize {
     while let Some(eight) = b.get(at..).and_then(|rest| rest.first_chunk()) {
-        // A byte of `w` is a digit's value below 10; added to 0x76 it stays below 0x80. What a byte
-        // that is no digit carries into the next one does not matter, as the lowest one counts.
+        // In `w` a digit becomes a byte below 10; adding 0x76 keeps such a byte below 0x80. Any
+        // other byte can carry into the next one, but only the lowest match counts.
         let w = u64::from_le_bytes(*eight) ^ 0x3030_3030_3030_3030;
         let other = (w.wrapping_add(0x7676_7676_7676_7676) | w) & 0x8080_8080_8080_8080;
         if other != 0 {
@@ -249,12 +252,12 @@ fn digits(b: &[u8], mut at: usize) -> usize {
 mod tests {
     use crate::Scanner;
 
-    /// What a scanner makes of a line that has read nothing before.
+    /// Returns what a new scanner parses from a line.
     fn whole(line: &str) -> String {
         format!("{:?}", Scanner::default().read(line))
     }
 
-    /// Lines of the kinds that have templates, and of others.
+    /// Lines of kinds that get templates, and of other kinds.
     const LINES: [&str; 16] = [
         r#"{"type":"content_delta","text":"a"}"#,
         r#"{"type":"content_delta","t":0.125,"text":"a \"é\" \u00e9"}"#,

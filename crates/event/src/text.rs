@@ -1,4 +1,4 @@
-//! The texts and JSON values of events: borrowed, and neither unescaped nor written before that is
+//! The texts and JSON values of events. They are borrowed, and unescaped or serialized only when
 //! needed.
 
 use crate::slot::LineMember;
@@ -6,16 +6,16 @@ use crate::{Raw, Surrogates, write};
 use std::borrow::Cow;
 use std::fmt::Debug;
 
-/// The text of a field: plain, or still escaped as it was in its line.
+/// The text of a field: plain, or still escaped as in its line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Text<'a> {
     inner: &'a str,
-    /// `inner` is the inside of a JSON string with escapes, which were checked.
+    /// Whether `inner` is the validated text between the quotes of a JSON string that has escapes.
     is_escaped: bool,
 }
 
 impl<'a> Text<'a> {
-    /// The text of a JSON string; `None` for any other value.
+    /// Returns the text of a JSON string, or `None` for any other value.
     #[inline]
     pub fn of(value: Raw<'a>) -> Option<Self> {
         value
@@ -23,7 +23,7 @@ impl<'a> Text<'a> {
             .map(|(inner, is_escaped)| Text { inner, is_escaped })
     }
 
-    /// The same of a member of a line.
+    /// Returns the text of a member of a line, or `None` if its value is not a string.
     #[inline(always)]
     pub(crate) fn of_member(member: LineMember<'a>) -> Option<Self> {
         member
@@ -31,21 +31,21 @@ impl<'a> Text<'a> {
             .map(|(inner, is_escaped)| Text { inner, is_escaped })
     }
 
-    /// The text, unescaped; borrowed where it has no escape. A lone surrogate becomes U+FFFD.
+    /// Returns the unescaped text, borrowed if it has no escapes. A lone surrogate becomes U+FFFD.
     #[inline]
     pub fn str(self) -> Cow<'a, str> {
         self.plain()
             .map_or_else(|| Cow::Owned(self.unescaped()), Cow::Borrowed)
     }
 
-    /// The text, if it has no escape.
+    /// Returns the text, or `None` if it has escapes.
     #[inline]
     pub fn plain(self) -> Option<&'a str> {
         (!self.is_escaped).then_some(self.inner)
     }
 
-    /// Appends the text to `out`. Half a surrogate pair becomes U+FFFD: [`Surrogates`] joins texts
-    /// that belong together.
+    /// Appends the unescaped text to `out`. A lone surrogate becomes U+FFFD; use [`Surrogates`] to
+    /// join texts that may have split a surrogate pair.
     #[inline]
     pub fn append_to(self, out: &mut String) {
         let mut half = Surrogates::default();
@@ -53,20 +53,21 @@ impl<'a> Text<'a> {
         half.finish(out);
     }
 
-    /// Whether the text has no characters.
+    /// Whether the text is empty.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.inner.is_empty()
     }
 
-    /// The length of the text in bytes.
+    /// Returns the length of the unescaped text in bytes.
     #[inline]
     pub fn len(self) -> usize {
         self.plain()
             .map_or_else(|| self.unescaped().len(), str::len)
     }
 
-    /// Its bytes as it came, in JSON or not: never fewer than [`Text::len`], and found at once.
+    /// Returns the length in bytes of the text as it is stored, escaped or not. It is never less
+    /// than [`Text::len`], and needs no unescaping.
     pub(crate) fn size(self) -> usize {
         self.inner.len()
     }
@@ -90,7 +91,7 @@ impl<'a> Text<'a> {
     fn write_escaped(self, out: &mut Vec<u8>) {
         let text = self.unescaped();
         if text.contains('\u{fffd}') {
-            // Perhaps half a surrogate pair, whose other half is in the next text.
+            // The text may have half a surrogate pair, with the other half in the next text.
             write::push_escaped(out, self.inner);
         } else {
             write::push_string(out, &text);
@@ -132,24 +133,23 @@ impl PartialEq<&str> for Text<'_> {
     }
 }
 
-/// Something that can write itself as JSON, on one line.
+/// A value that can serialize itself as JSON on one line.
 pub trait WriteJson: Debug {
     /// Appends the JSON.
     fn write_json(&self, out: &mut Vec<u8>);
 }
 
-/// A JSON value that an event carries: its text, or something that writes itself when the event is
-/// written.
+/// A JSON value in an event: its text, or a value that is serialized when the event is written.
 #[derive(Clone, Copy, Debug)]
 pub enum Json<'a> {
-    /// A value that was read, or that is written already.
+    /// A value that was parsed or has already been serialized.
     Text(Raw<'a>),
-    /// A value that is written when it is needed, without a copy before that.
+    /// A value that is serialized when needed, without an intermediate copy.
     Made(&'a dyn WriteJson),
 }
 
 impl<'a> Json<'a> {
-    /// JSON that the caller has checked or written itself, on one line.
+    /// Returns JSON that the caller has validated or serialized, on one line.
     pub fn of(json: &'a str) -> Self {
         Json::Text(Raw::checked(
             json,
@@ -157,7 +157,7 @@ impl<'a> Json<'a> {
         ))
     }
 
-    /// The value's JSON.
+    /// Returns the value as JSON.
     pub fn text(self) -> Cow<'a, str> {
         match self {
             Json::Text(raw) => Cow::Borrowed(raw.text()),
@@ -169,7 +169,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// Calls `read` with the value. A [`Json::Made`] is written for that.
+    /// Calls `read` with the value. A [`Json::Made`] is serialized first.
     pub fn with<T>(self, read: impl FnOnce(Raw<'_>) -> T) -> T {
         match self {
             Json::Text(raw) => read(raw),
@@ -183,7 +183,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// Appends the value's JSON.
+    /// Appends the value as JSON.
     pub(crate) fn write(self, out: &mut Vec<u8>) {
         match self {
             Json::Text(raw) => write::push_json(out, raw.text()),
@@ -205,13 +205,14 @@ impl<'a> From<Raw<'a>> for Json<'a> {
 }
 
 impl Surrogates {
-    /// Appends the next text to `out`; a high surrogate at its end is kept for the next one.
+    /// Appends the next text to `out`. A high surrogate at its end is held back until the next
+    /// text.
     #[inline]
     pub fn push_text(&mut self, text: Text<'_>, out: &mut String) {
         self.push_inside(text.inner, text.is_escaped, out);
     }
 
-    /// The same of the next piece; values that are not strings are ignored.
+    /// Appends the next piece if it is a string; other values are ignored.
     #[inline]
     pub fn push(&mut self, piece: Raw<'_>, out: &mut String) {
         if let Some(text) = Text::of(piece) {

@@ -1,15 +1,15 @@
-//! Sizes and times as people write them, in options and in tools files.
+//! Parses sizes and times as people write them in options and in tools files.
 
 use std::time::Duration;
 
-/// Why a text is not a size or a time, in words for the person who wrote it.
+/// The reason why a text is not a valid size or time, worded for the person who wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitError {
-    /// Not a number, or an unknown unit after it.
+    /// The text is not a valid size: no number, or an unknown unit.
     Size,
-    /// Not a number, or an unknown unit after it.
+    /// The text is not a valid time: no number, or an unknown unit.
     Time,
-    /// More than the type holds.
+    /// The value does not fit into its type.
     Range,
 }
 
@@ -25,7 +25,7 @@ impl std::fmt::Display for UnitError {
 
 impl std::error::Error for UnitError {}
 
-/// Reads a number of bytes: `4096`, `64K`, `64M`, `1G` (powers of 1024).
+/// Parses a number of bytes: `4096`, `64K`, `64M`, `1G` (powers of 1024).
 ///
 /// # Errors
 /// [`UnitError::Size`] and [`UnitError::Range`].
@@ -42,7 +42,7 @@ pub fn size(text: &str) -> Result<u64, UnitError> {
     number.checked_mul(unit).ok_or(UnitError::Range)
 }
 
-/// Reads a time: `500ms`, `1.5s`, `5m`, `1h`, `7d`, or seconds without a unit.
+/// Parses a time: `500ms`, `1.5s`, `5m`, `1h`, `7d`, or seconds without a unit.
 ///
 /// # Errors
 /// [`UnitError::Time`] and [`UnitError::Range`].
@@ -60,7 +60,7 @@ pub fn time(text: &str) -> Result<Duration, UnitError> {
     Duration::try_from_secs_f64(number * unit).map_err(|_| UnitError::Range)
 }
 
-/// A number and the unit after it.
+/// Splits a text into a number and the unit after it.
 fn split(text: &str) -> (&str, &str) {
     text.split_at(
         text.find(|c: char| !c.is_ascii_digit() && c != '.')

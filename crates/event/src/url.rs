@@ -1,31 +1,31 @@
-//! Texts of a model or of a client as parts of a URL.
+//! Encodes and checks parts of URLs that come from a model or a client.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// What is encoded in a value: everything but the unreserved characters (RFC 3986, section 2.3).
+/// The characters that are encoded: all except the unreserved ones (RFC 3986, section 2.3).
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// How often a segment is decoded to see where it leads, the encoding of its values included.
+/// How many times a segment may be percent-decoded before it is rejected.
 const ROUNDS: usize = 6;
 
-/// A text as a part of a segment, a name or a value in an address: all of it but letters, digits
-/// and `-._~` is encoded.
+/// Percent-encodes a text as part of a path segment, or as a name or value in a query. All
+/// characters except letters, digits and `-._~` are encoded.
 pub fn percent_encoded(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()
 }
 
-/// Decodes a part of a URL. Bytes that are not UTF-8 become U+FFFD.
+/// Percent-decodes a part of a URL. Bytes that are not UTF-8 become U+FFFD.
 pub fn percent_decoded(part: &str) -> String {
     percent_decode_str(part).decode_utf8_lossy().into_owned()
 }
 
-/// Whether a segment is empty, or some server could read it as a way to another folder: servers
-/// decode a path once or twice, some take `\` for `/`, some drop what follows a `;`, and some read
-/// the decoded path again, where `?`, `#` and white space end it.
+/// Whether a segment is empty, or some server could resolve it to another folder. Servers decode a
+/// path once or twice; some treat `\` as `/`, some ignore the text after a `;`, and some parse the
+/// decoded path again, so that `?`, `#` or white space ends it.
 pub fn leads_elsewhere(segment: &str) -> bool {
     let mut text = segment.to_owned();
     for _ in 0..ROUNDS {

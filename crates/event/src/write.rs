@@ -1,7 +1,7 @@
-//! JSON written straight into a buffer, in the order of the calls.
+//! Writes JSON directly into a buffer, in the order of the calls.
 
-/// 0: written as it is; 1: escaped by this byte alone; 2: the first byte of U+0080–U+00BF, which
-/// may be a C1 control.
+/// How each byte is written: 0 unchanged; 1 as an escape; 2 the first byte of U+0080–U+00BF, which
+/// may be a C1 control and then is escaped with the second byte.
 const ESCAPE: [u8; 256] = {
     let mut t = [0; 256];
     let mut i = 0;
@@ -16,22 +16,22 @@ const ESCAPE: [u8; 256] = {
     t
 };
 
-/// Appends `text` as a JSON string. C0, DEL and C1 are always escaped, so that no terminal sees
-/// them raw.
+/// Appends `text` as a JSON string. C0, DEL and C1 are always escaped, so that they never reach a
+/// terminal.
 pub fn push_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     escape(out, text);
     out.push(b'"');
 }
 
-/// `text` as a JSON string.
+/// Returns `text` as a JSON string.
 pub fn quoted(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len() + 2);
     push_string(&mut out, text);
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// The first `limit` bytes of a text, or a little less so that no character is cut.
+/// Returns the first `limit` bytes of a text, or slightly fewer so that no character is split.
 pub fn cut(text: &str, limit: usize) -> &str {
     let mut end = limit.min(text.len());
     while !text.is_char_boundary(end) {
@@ -40,7 +40,7 @@ pub fn cut(text: &str, limit: usize) -> &str {
     &text[..end]
 }
 
-/// Appends the inside of a JSON string, checked and with its escapes, as a JSON string: DEL and C1
+/// Appends a JSON string, given the validated and escaped text between its quotes. DEL and C1
 /// controls are escaped too.
 pub(crate) fn push_escaped(out: &mut Vec<u8>, inner: &str) {
     out.push(b'"');
@@ -50,8 +50,8 @@ pub(crate) fn push_escaped(out: &mut Vec<u8>, inner: &str) {
     out.push(b'"');
 }
 
-/// Skips the bytes from `at` that are written as they are, eight at a time: gives the index of the
-/// first one that [`ESCAPE`] lists.
+/// Skips the bytes that are written unchanged, starting at `at`, eight at a time. Returns the index
+/// of the first byte that [`ESCAPE`] lists, or the length of `b`.
 #[inline]
 fn unchanged(b: &[u8], mut at: usize) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -60,8 +60,8 @@ fn unchanged(b: &[u8], mut at: usize) -> usize {
         let mut word = [0; 8];
         word.copy_from_slice(eight);
         let word = u64::from_le_bytes(word);
-        // The lowest bit that is set in each of these is that of the first byte that equals `byte`,
-        // or is a control character.
+        // In each of these words, the lowest high bit that is set belongs to the first byte that
+        // equals `byte` or is a control character.
         let equal = |byte: u8| {
             let zero = word ^ (ONES * u64::from(byte));
             zero.wrapping_sub(ONES) & !zero
@@ -112,12 +112,12 @@ fn escape(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(&b[from..]);
 }
 
-/// Appends checked JSON without the white space between its tokens, so that it fits on one line of
-/// the protocol. DEL and C1 controls inside its strings are escaped; everything else, digits
-/// included, stays as it was.
+/// Appends validated JSON without the white space between its tokens, so that it fits on one line
+/// of the protocol. DEL and C1 controls in strings are escaped; everything else, including the
+/// digits of numbers, stays unchanged.
 pub fn minify(out: &mut Vec<u8>, json: &str) {
     let b = json.as_bytes();
-    // Bytes that are kept are appended in runs: `from` is the beginning of the present run.
+    // Bytes that stay are appended in runs; `from` is the start of the current run.
     let (mut from, mut i) = (0, 0);
     while i < b.len() {
         match b[i] {
@@ -133,7 +133,7 @@ pub fn minify(out: &mut Vec<u8>, json: &str) {
     out.extend_from_slice(&b[from..]);
 }
 
-/// The rest of a string from `i`; gives the index after its closing quote.
+/// Appends the rest of a string, starting at `i`. Returns the index after its closing quote.
 fn minify_string(out: &mut Vec<u8>, json: &str, from: &mut usize, mut i: usize) -> usize {
     let b = json.as_bytes();
     loop {
@@ -156,12 +156,12 @@ fn minify_string(out: &mut Vec<u8>, json: &str, from: &mut usize, mut i: usize) 
     }
 }
 
-/// Appends checked JSON on one line. DEL and C1 controls, which are only in its strings, are
-/// escaped: other programs write them as they are.
+/// Appends validated JSON that is on one line. DEL and C1 controls, which only occur in strings,
+/// are escaped, because other programs write them unescaped.
 pub(crate) fn push_json(out: &mut Vec<u8>, json: &str) {
     let b = json.as_bytes();
     let may_escape = |c: &u8| *c == 0x7f || *c == 0xc2;
-    // Without an early end the compiler looks at many bytes at once.
+    // Without an early exit the compiler vectorizes this loop.
     if !b.iter().fold(false, |found, c| found | may_escape(c)) {
         return out.extend_from_slice(b);
     }
@@ -175,7 +175,7 @@ pub(crate) fn push_json(out: &mut Vec<u8>, json: &str) {
     out.extend_from_slice(&b[from..]);
 }
 
-/// Appends an integer. Most are indexes and counts of a few digits.
+/// Appends an integer. Most integers are indexes and counts with few digits.
 pub(crate) fn push_int(out: &mut Vec<u8>, value: i128) {
     let Ok(mut rest) = u32::try_from(value) else {
         return out.extend_from_slice(value.to_string().as_bytes());
@@ -201,14 +201,14 @@ pub(crate) fn push_int(out: &mut Vec<u8>, value: i128) {
     }
 }
 
-/// An object being written: members in the order of the calls, closed by [`Object::close`].
+/// Writes an object: members in the order of the calls, then [`Object::close`].
 #[derive(Debug)]
 pub struct Object<'b> {
     out: &'b mut Vec<u8>,
     first: bool,
 }
 
-/// An object with the members that `fill` writes.
+/// Returns an object with the members that `fill` writes.
 pub fn object(fill: impl FnOnce(&mut Object<'_>)) -> String {
     let mut out = Vec::new();
     let mut object = Object::open(&mut out);
@@ -232,8 +232,8 @@ impl<'b> Object<'b> {
         self.out.push(b':');
     }
 
-    /// Begins a member whose key needs no escape and has its quotes and its colon (`"text":`); its
-    /// value is to be appended.
+    /// Starts a member. `key` is the key with its quotes and its colon (`"text":`), and needs no
+    /// escapes. The caller appends the value to the returned buffer.
     #[inline]
     pub(crate) fn member(&mut self, key: &'static str) -> &mut Vec<u8> {
         if !std::mem::take(&mut self.first) {
@@ -243,14 +243,14 @@ impl<'b> Object<'b> {
         self.out
     }
 
-    /// A string member.
+    /// Writes a string member.
     pub fn str(&mut self, key: &str, value: &str) -> &mut Self {
         self.key(key);
         push_string(self.out, value);
         self
     }
 
-    /// A string member, if there is a value.
+    /// Writes a string member, unless `value` is `None`.
     pub fn maybe_str(&mut self, key: &str, value: Option<&str>) -> &mut Self {
         if let Some(value) = value {
             self.str(key, value);
@@ -258,33 +258,33 @@ impl<'b> Object<'b> {
         self
     }
 
-    /// A member whose value is JSON already (checked, and on one line).
+    /// Writes a member whose value is validated JSON on one line.
     pub fn raw(&mut self, key: &str, json: &str) -> &mut Self {
         self.key(key);
         push_json(self.out, json);
         self
     }
 
-    /// A member whose value is checked JSON that may span lines; see [`minify`].
+    /// Writes a member whose value is validated JSON that may span several lines; see [`minify`].
     pub fn minified(&mut self, key: &str, json: &str) -> &mut Self {
         self.key(key);
         minify(self.out, json);
         self
     }
 
-    /// An integer member.
+    /// Writes an integer member.
     pub fn int(&mut self, key: &str, value: impl Into<i128>) -> &mut Self {
         self.key(key);
         push_int(self.out, value.into());
         self
     }
 
-    /// A boolean member.
+    /// Writes a boolean member.
     pub fn bool(&mut self, key: &str, value: bool) -> &mut Self {
         self.raw(key, if value { "true" } else { "false" })
     }
 
-    /// A member that is an object, written by `fill`.
+    /// Writes a member that is an object; `fill` writes its members.
     pub fn object(&mut self, key: &str, fill: impl FnOnce(&mut Object<'_>)) -> &mut Self {
         self.key(key);
         let mut o = Object::open(self.out);
@@ -293,7 +293,7 @@ impl<'b> Object<'b> {
         self
     }
 
-    /// A member that is an array, written by `fill`.
+    /// Writes a member that is an array; `fill` writes its items.
     pub fn array(&mut self, key: &str, fill: impl FnOnce(&mut Array<'_>)) -> &mut Self {
         self.key(key);
         let mut a = Array::open(self.out);
@@ -308,7 +308,7 @@ impl<'b> Object<'b> {
     }
 }
 
-/// An array being written.
+/// Writes an array: items in the order of the calls, then [`Array::close`].
 #[derive(Debug)]
 pub struct Array<'b> {
     out: &'b mut Vec<u8>,
@@ -328,21 +328,21 @@ impl<'b> Array<'b> {
         }
     }
 
-    /// A string item.
+    /// Writes a string item.
     pub fn str(&mut self, value: &str) -> &mut Self {
         self.comma();
         push_string(self.out, value);
         self
     }
 
-    /// An item that is JSON already (checked, and on one line).
+    /// Writes an item that is validated JSON on one line.
     pub fn raw(&mut self, json: &str) -> &mut Self {
         self.comma();
         push_json(self.out, json);
         self
     }
 
-    /// An item that is an object, written by `fill`.
+    /// Writes an item that is an object; `fill` writes its members.
     pub fn object(&mut self, fill: impl FnOnce(&mut Object<'_>)) -> &mut Self {
         self.comma();
         let mut o = Object::open(self.out);
