@@ -1,5 +1,5 @@
-//! The drivers, which hand each line of the input to a handler, and decide when to flush and when
-//! to end: of a filter, which is a machine for each stream of the input, and of a view.
+//! The drivers of a filter (one machine for each stream of the input) and of a view. They hand each
+//! line of the input to a handler, and decide when to flush and when to stop.
 
 use crate::{
     Emit, Failure, Filter, FilterEnd, Input, LineHandler, LineReader, LineWriter, Output,
@@ -10,8 +10,8 @@ use event::{Demux, Event, Kind, Machine, Payload, Raw, Sink, View};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Reads all input into `handler`, until it ends, the handler knows its answer, or a signal comes.
-/// Output is flushed when the next read would block.
+/// Reads all input into `handler`, until the input ends, the handler has its answer, or a signal
+/// arrives. Flushes the output when the next read would block.
 ///
 /// # Errors
 /// See [`Failure`].
@@ -20,7 +20,7 @@ pub fn drive(options: &Filter, handler: &mut impl LineHandler) -> Result<FilterE
     drive_input(options, input, handler)
 }
 
-/// As [`drive`], but reads `input` instead of the operands.
+/// Like [`drive`], but reads `input` instead of the operands.
 fn drive_input(
     options: &Filter,
     mut input: Input,
@@ -30,8 +30,8 @@ fn drive_input(
     let mut stdout = Output::new();
     let mut reader = LineReader::new(options);
     let mut is_settled = false;
-    // After a signal: whether the handler needs the rest. Another signal ends the process wherever
-    // it is.
+    // Whether the handler needs the rest of the input after a signal; `None` before a signal. A
+    // second signal ends the process at any point.
     let mut needs_rest = None;
     loop {
         while !is_settled {
@@ -63,18 +63,18 @@ fn drive_input(
     })
 }
 
-/// Runs a machine for each stream of the input until it ends, the answer is known, or a signal
-/// comes.
+/// Runs a machine for each stream of the input, until the input ends, the answer is known, or a
+/// signal arrives.
 ///
 /// # Errors
-/// See [`Failure`]. On [`Failure::Gone`] the command ends silently with 0.
+/// See [`Failure`]. After [`Failure::Gone`] the command exits silently with status 0.
 pub fn filter<M: Machine>(options: &Filter, machines: &mut Demux<M>) -> Result<FilterEnd, Failure> {
     drive(options, machines)
 }
 
 impl<M: Machine> LineHandler for Demux<M> {
-    // Called for each line, and once more where a line was lost: without this the second call costs
-    // the first its inlining.
+    // Called for each line, and in a second place for lost lines. Without the attribute the second
+    // call would prevent inlining of the first.
     #[inline(always)]
     fn event(&mut self, event: &Event<'_>, at: (usize, usize), out: &mut LineWriter<'_>) -> bool {
         let mut sink = MachineSink {
@@ -108,12 +108,12 @@ impl<M: Machine> LineHandler for Demux<M> {
     }
 }
 
-/// Lines that machines write beside their events, for answers of another form.
+/// Lines that machines write in addition to events, for answers in another format.
 #[derive(Clone, Debug, Default)]
 pub struct RawLines(Rc<RefCell<Vec<String>>>);
 
 impl RawLines {
-    /// Adds a line, without its line feed.
+    /// Adds a line. `line` has no line feed.
     pub fn push(&self, line: impl Into<String>) {
         self.0.borrow_mut().push(line.into());
     }
@@ -127,10 +127,11 @@ impl RawLines {
     }
 }
 
-/// As [`filter`]; the lines that the machines push to `lines` follow what they write for an event.
+/// Like [`filter`], but after the output for each event, the lines that the machines pushed to
+/// `lines` are written.
 ///
 /// # Errors
-/// As [`filter`].
+/// See [`filter`].
 pub fn filter_with_lines<M: Machine>(
     options: &Filter,
     machines: &mut Demux<M>,
@@ -165,18 +166,18 @@ impl<M: Machine> LineHandler for WithLines<'_, M> {
     }
 }
 
-/// The sink of a machine: the current line, and the writer that it goes to.
+/// The sink of a machine: the current line, and the writer for the output.
 struct MachineSink<'h, 'b> {
     out: &'h mut LineWriter<'b>,
     at: (usize, usize),
     stream: Option<&'h str>,
-    /// The event of the line; `None` at the end of the input.
+    /// The event of the current line; `None` at the end of the input.
     event: Option<&'h Event<'h>>,
     lost: bool,
 }
 
 impl<'h> MachineSink<'h, '_> {
-    /// The time of the line, which only new events need.
+    /// Returns the time of the current line. It is read only for new events.
     fn t(&self) -> Option<&'h str> {
         self.event?.t().map(Raw::text)
     }
@@ -203,21 +204,21 @@ impl Sink for MachineSink<'_, '_> {
     }
 }
 
-/// Shows the input to `view` until it ends or a signal comes, and writes out the bytes of the view.
-/// A line that is not an event becomes a `warning` event, as in a filter; a bare chat message
-/// (`{"role":…}`), as logs may hold, is read as a `message` event. After a signal the input is read
-/// to its end where the view needs it, until another signal.
+/// Hands the input to `view` until the input ends or a signal arrives, and writes the output of the
+/// view. A line that is not an event becomes a `warning` event, as in a filter. A bare chat message
+/// (`{"role":…}`), which logs may contain, is read as a `message` event. After a signal, the rest
+/// of the input is read if the view needs it, until a second signal.
 ///
 /// # Errors
-/// See [`Failure`]. On [`Failure::Gone`] the command ends silently with 0.
+/// See [`Failure`]. After [`Failure::Gone`] the command exits silently with status 0.
 pub fn view(options: &Filter, view: &mut dyn View) -> Result<FilterEnd, Failure> {
     drive(options, &mut ViewHandler { view })
 }
 
-/// As [`view()`], but reads `input` instead of the operands.
+/// Like [`view()`], but reads `input` instead of the operands.
 ///
 /// # Errors
-/// As [`view()`].
+/// See [`view()`].
 pub fn view_input(
     options: &Filter,
     input: Input,
@@ -231,7 +232,7 @@ struct ViewHandler<'v> {
 }
 
 impl ViewHandler<'_> {
-    /// Shows an event that takes the place of a line.
+    /// Hands the view an event that replaces a line.
     fn show(&mut self, payload: &Payload<'_>, out: &mut LineWriter<'_>) {
         out.text(|out| self.view.push(&Event::of(payload, None, 0, None), out));
     }

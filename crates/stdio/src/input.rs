@@ -1,5 +1,4 @@
-//! Lines from files and standard input, in blocks: whole lines at a time, in one buffer that is
-//! used again.
+//! Reads lines from files and standard input, in blocks of whole lines in one reused buffer.
 
 use crate::{Failure, StandardFile, StopSignals};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -10,27 +9,29 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// How much is read at once, in bytes: the capacity of two pipes.
+/// The number of bytes per read: the capacity of two pipes.
 const BLOCK: usize = 128 * 1024;
-/// How much of a line that is too long is kept, in bytes.
+/// The number of bytes that are kept of a line that is too long.
 const KEPT: usize = 64 * 1024;
-/// After a signal: how long to wait for more lines, which an upstream writes while it ends too.
+/// How long to wait for further lines after a signal, because an upstream that is also stopping may
+/// still write some.
 const GRACE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 500_000_000,
 };
 
-/// After a signal: how long to read on when the upstream does not end.
+/// How long to continue reading after a signal if the upstream does not stop.
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// A block of input: bytes in the input's own buffer, valid until the next call of
+/// A block of input. Its bytes are in the input's buffer, and are valid until the next call of
 /// [`Input::block`].
 #[derive(Debug)]
 pub enum InputBlock<'a> {
-    /// One or more whole lines, each with its line feed; only the very last line of a file may lack
-    /// it.
+    /// One or more whole lines, each with its line feed. Only the last line of a file can lack the
+    /// line feed.
     Lines(&'a [u8]),
-    /// A line longer than allowed: its beginning, and its length in bytes without the line feed.
+    /// A line that is longer than allowed: its start, and its length in bytes without the line
+    /// feed.
     TooLong(&'a [u8], u64),
 }
 
@@ -49,32 +50,34 @@ impl AsFd for InputSource {
     }
 }
 
-/// The inputs of a command, one after the other.
+/// The inputs of a command, read one after the other.
 #[derive(Debug)]
 pub struct Input {
     todo: VecDeque<(InputSource, Rc<str>)>,
     now: Option<(InputSource, Rc<str>)>,
     buffer: Vec<u8>,
-    /// The bytes not yet given out are `buffer[from..to]`; up to `searched` they hold no line feed.
+    /// The bytes not yet returned are `buffer[from..to]`; those before `searched` have no line
+    /// feed.
     from: usize,
     searched: usize,
     to: usize,
     max_line: usize,
-    /// While the rest of an over-long line is dropped: how much of its beginning stays at the front
-    /// of the buffer.
+    /// While the rest of a line that is too long is dropped: the number of its first bytes that
+    /// stay at the start of the buffer.
     dropping: Option<usize>,
-    /// Bytes of that line seen so far.
+    /// The number of bytes of that line read so far.
     seen: u64,
-    /// When a signal was first noticed.
+    /// The time at which a signal was first noticed.
     signalled: Option<Instant>,
 }
 
 impl Input {
-    /// Opens `files` (`-` is standard input; none at all is standard input too). `max_line` is in
-    /// bytes, at most 2 GiB.
+    /// Opens `files`. `-` and an empty list mean standard input. `max_line` is in bytes, at most 2
+    /// GiB.
     ///
     /// # Errors
-    /// [`Failure::Read`] for the first file that cannot be opened: nothing was read then.
+    /// [`Failure::Read`] for the first file that cannot be opened. Nothing has been read in that
+    /// case.
     pub fn open(files: &[PathBuf], max_line: usize) -> Result<Self, Failure> {
         let mut todo = VecDeque::new();
         for path in files {
@@ -95,7 +98,8 @@ impl Input {
         Ok(Input::of(todo, max_line))
     }
 
-    /// Reads a pipe that another thread writes to. Messages name it `name`.
+    /// Returns an input that reads a pipe to which another thread writes. Messages refer to it as
+    /// `name`.
     pub fn of_pipe(pipe: impl Into<OwnedFd>, name: &str, max_line: usize) -> Self {
         let source = InputSource::File(File::from(pipe.into()));
         Input::of(VecDeque::from([(source, name.into())]), max_line)
@@ -118,20 +122,21 @@ impl Input {
         }
     }
 
-    /// The name of the input that the last block came from.
+    /// Returns the name of the input that the last block came from.
     pub fn now(&self) -> Rc<str> {
         self.now
             .as_ref()
             .map_or_else(|| "standard input".into(), |(_, name)| Rc::clone(name))
     }
 
-    /// The next block; `None` at the end of this input (ask [`Input::advance`] for more). `idle` is
-    /// called exactly when the next read would block: flush there. A signal ends the input once
-    /// nothing has come for half a second, or after a second.
+    /// Returns the next block, or `None` at the end of the current input; [`Input::advance`]
+    /// continues with the next one. `idle` is called whenever the next read would block, so that it
+    /// can flush. After a signal the input ends once no bytes have arrived for half a second, and
+    /// after one second at the latest.
     ///
     /// # Errors
-    /// [`Failure::Read`], [`Failure::Gone`] when the reader of standard output leaves during a
-    /// wait, and the errors of `idle`.
+    /// [`Failure::Read`], [`Failure::Gone`] if the reader of standard output exits during a wait,
+    /// and the errors of `idle`.
     pub fn block(
         &mut self,
         signals: Option<&StopSignals>,
@@ -142,7 +147,7 @@ impl Input {
                 let from = self.from;
                 let end = self.searched + at + 1;
                 if let Some(kept) = self.dropping.take() {
-                    // The over-long line ends at the first line feed, not at the last.
+                    // The line that is too long ends at the first line feed, not at the last.
                     let first =
                         from + memchr::memchr(b'\n', &self.buffer[from..self.to]).unwrap_or(at);
                     let length = self.seen + (first - from) as u64;
@@ -170,7 +175,7 @@ impl Input {
         }
     }
 
-    /// Goes on to the next input; `false` after the last one.
+    /// Continues with the next input. Returns `false` after the last one.
     pub fn advance(&mut self) -> bool {
         let next = self.todo.pop_front();
         let more = next.is_some();
@@ -180,8 +185,8 @@ impl Input {
         more
     }
 
-    /// Moves what is left to the front, and grows the buffer while one line fills it, up to the
-    /// longest line allowed.
+    /// Moves the remaining bytes to the start of the buffer. If a single line fills the buffer,
+    /// grows it, up to the maximum length of a line.
     fn make_room(&mut self) {
         if let Some(kept) = self.dropping {
             self.seen += (self.to - self.from) as u64;
@@ -216,7 +221,8 @@ impl Input {
         let Some((source, name)) = &self.now else {
             return Ok(0);
         };
-        // An upstream that ends too is read to its end; one that does not end is left.
+        // After a signal, an upstream that stops soon is read to its end, and one that does not is
+        // abandoned.
         if signals.is_some_and(|s| s.seen().is_some())
             && self.signalled.get_or_insert_with(Instant::now).elapsed() > LIMIT
         {
@@ -246,7 +252,7 @@ impl Input {
     }
 }
 
-/// Whether a read would not block: there are bytes, or the input has ended.
+/// Whether a read would not block, because bytes are available or the input has ended.
 fn ready(source: &InputSource) -> bool {
     let mut fds = [PollFd::new(source, PollFlags::IN)];
     let now = Timespec {
@@ -256,7 +262,7 @@ fn ready(source: &InputSource) -> bool {
     !matches!(poll(&mut fds, Some(&now)), Ok(0))
 }
 
-/// Waits for input. `false`: a signal came and nothing more does.
+/// Waits for input. Returns `false` if a signal arrived and no more input followed.
 fn wait(source: &InputSource, signals: Option<&StopSignals>) -> Result<bool, Failure> {
     let stdout = crate::stdout();
     loop {

@@ -1,11 +1,11 @@
 //! The one crate that touches standard input and output.
 //!
-//! What it is: reading lines in blocks ([`Input`]), writing in blocks ([`Output`]), the rule when
-//! to flush, a reader that goes away, signals ([`StopSignals`]), exit statuses ([`Status`]),
-//! messages on standard error, the text of a file that a person names ([`file_text()`]), and the
-//! drivers that make a command of the machines of a [`Demux`](event::Demux) ([`filter()`]) and of a
-//! view ([`view()`]). What it is not: it reads no more of an event than a driver must (where a
-//! stream begins and ends, whether an error passed).
+//! The crate reads lines in blocks ([`Input`]), writes in blocks ([`Output`]), decides when to
+//! flush, and handles a reader that exits early, signals ([`StopSignals`]), exit statuses
+//! ([`Status`]) and messages on standard error. It reads files that a person has named
+//! ([`file_text()`]), and has the drivers that turn the machines of a [`Demux`](event::Demux)
+//! ([`filter()`]) or a view ([`view()`]) into a command. It interprets events only as far as a
+//! driver must: where a stream starts and ends, and whether an error occurred.
 
 mod drive;
 mod file;

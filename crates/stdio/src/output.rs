@@ -1,24 +1,24 @@
-//! Standard output, written in large blocks, with a reader that may go away at any time.
+//! Standard output, written in large blocks. Its reader may exit at any time.
 
 use crate::Failure;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::ops::Range;
 use std::os::fd::AsFd;
 
-/// How much is written at once, in bytes, unless it is flushed earlier.
+/// The size of a block in bytes. Less is written only by an explicit flush.
 const BLOCK: usize = 64 * 1024;
 
-/// Standard output behind one buffer. Nothing is written before [`Output::flush`] or a full block.
+/// Buffered standard output. Nothing is written before [`Output::flush`] or before a block is full.
 #[derive(Debug, Default)]
 pub struct Output {
     buffer: Vec<u8>,
-    /// The lines of the buffer that the log of this output has already, by their places.
+    /// The ranges of the buffer whose lines the log of this output already contains.
     recorded: Vec<Range<usize>>,
     is_deferred: bool,
 }
 
 impl Output {
-    /// An empty buffer before standard output.
+    /// Returns an output with an empty buffer.
     pub fn new() -> Self {
         Output {
             buffer: Vec::with_capacity(BLOCK + BLOCK / 2),
@@ -27,8 +27,8 @@ impl Output {
         }
     }
 
-    /// The same, but written in [`Output::flush`] alone, for commands that do other work while a
-    /// slow reader holds up a write.
+    /// Returns an output that writes only in [`Output::flush`], for commands that do other work
+    /// while a slow reader blocks a write.
     pub fn deferred() -> Self {
         Output {
             is_deferred: true,
@@ -36,20 +36,20 @@ impl Output {
         }
     }
 
-    /// Whether nothing waits.
+    /// Whether the buffer is empty.
     pub fn is_empty(&self) -> bool {
         self.buffer.is_empty()
     }
 
-    /// Whether a block or more waits.
+    /// Whether the buffer has at least one block.
     pub fn is_full(&self) -> bool {
         self.buffer.len() >= BLOCK
     }
 
-    /// Appends whole lines; large ones go out without a copy when nothing waits before them.
+    /// Appends whole lines. Large ones are written without a copy if the buffer is empty.
     ///
     /// # Errors
-    /// [`Failure::Gone`] or [`Failure::Write`], as for every method here.
+    /// [`Failure::Gone`] or [`Failure::Write`], as for all methods of this type.
     pub fn put(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         if self.buffer.is_empty() && bytes.len() >= BLOCK / 2 && !self.is_deferred {
             return write_all(bytes);
@@ -58,20 +58,20 @@ impl Output {
         self.spill()
     }
 
-    /// The buffer, to append whole lines to; follow it with [`Output::spill`].
+    /// Returns the buffer, so that whole lines can be appended. Call [`Output::spill`] afterwards.
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
     /// Marks the bytes from `from` to the end of the buffer as lines that the log of this output
-    /// has already.
+    /// already contains.
     pub(crate) fn mark_recorded(&mut self, from: usize) {
         if from < self.buffer.len() {
             self.recorded.push(from..self.buffer.len());
         }
     }
 
-    /// What waits, without the lines that the log of this output has already (see
+    /// Returns the buffered bytes, without lines that the log of this output already contains (see
     /// [`LineWriter::write_recorded`](crate::LineWriter)).
     pub fn unrecorded(&self) -> impl Iterator<Item = &[u8]> {
         let ends = self
@@ -85,13 +85,13 @@ impl Output {
         starts.zip(ends).map(|(from, to)| &self.buffer[from..to])
     }
 
-    /// Drops what waits.
+    /// Discards the buffered bytes.
     pub fn clear(&mut self) {
         self.buffer.clear();
         self.recorded.clear();
     }
 
-    /// Writes the buffer out if it has grown to a block.
+    /// Writes the buffer if it has grown to a block.
     pub fn spill(&mut self) -> Result<(), Failure> {
         if self.is_full() && !self.is_deferred {
             self.flush()
@@ -100,7 +100,7 @@ impl Output {
         }
     }
 
-    /// Writes out all that waits.
+    /// Writes all buffered bytes.
     pub fn flush(&mut self) -> Result<(), Failure> {
         if self.buffer.is_empty() {
             return Ok(());
@@ -119,8 +119,8 @@ fn write_all(mut bytes: &[u8]) -> Result<(), Failure> {
             Ok(n) => bytes = &bytes[n..],
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => {
-                // Another process made the pipe non-blocking: wait until it takes more, as a
-                // blocking one does.
+                // Another process made the pipe non-blocking: wait until the pipe accepts more
+                // bytes, as a blocking write would.
                 let _ = poll(&mut [PollFd::new(&stdout, PollFlags::OUT)], None);
             }
             Err(Errno::PIPE) => return Err(Failure::Gone),
@@ -130,8 +130,8 @@ fn write_all(mut bytes: &[u8]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether the reader of standard output has closed it. Waits up to `wait` for that (`None`: until
-/// it happens), so that a command that has nothing to write for a while still notices.
+/// Whether the reader of standard output has closed it. Waits up to `wait` for that (`None`:
+/// without a limit), so that a command notices it even while it has nothing to write.
 pub fn reader_gone(wait: Option<std::time::Duration>) -> bool {
     let stdout = crate::stdout();
     let wait = wait.and_then(|d| Timespec::try_from(d).ok());

@@ -1,5 +1,5 @@
-//! What a command finds at its start: its arguments, standard input and standard output. They are
-//! those of the process, unless the command runs in a thread of another command.
+//! The arguments, standard input and standard output of a command. They belong to the process,
+//! unless the command runs in a thread of another command.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -10,39 +10,39 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The status of a process that has panicked.
+/// The exit status of a process that panicked.
 const PANICKED: u8 = 101;
 
-/// The stack of a thread that runs a command, in bytes: that of a process.
+/// The stack size, in bytes, of a thread that runs a command. It equals that of a process.
 const STACK: usize = 8 << 20;
 
 thread_local! {
-    /// What the command of this thread has in place of what the process has.
+    /// The command that runs in this thread; `None` if the command is the process.
     static OWN: RefCell<Option<ThreadCommand>> = const { RefCell::new(None) };
 }
 
-/// A command that runs in a thread: a filter or a view, whose work is all in that thread.
+/// A command that runs in a thread: a filter or a view, which does all its work in that thread.
 #[derive(Debug)]
 pub struct ThreadCommand {
-    /// Its arguments, the name of the command first.
+    /// The arguments, starting with the name of the command.
     arguments: Vec<OsString>,
-    /// Its standard input.
+    /// Standard input.
     input: Arc<OwnedFd>,
-    /// Its standard output, if it is not that of the process.
+    /// Standard output; `None` for the standard output of the process.
     output: Option<Arc<OwnedFd>>,
-    /// Whether it has taken over signals.
+    /// Whether the command handles signals itself.
     takes_signals: Arc<AtomicBool>,
 }
 
 impl ThreadCommand {
-    /// Starts the `main` of a command in a thread. When it has ended and its input and output are
-    /// closed, `ended` gets its exit status.
+    /// Runs the `main` of a command in a new thread. `ended` receives the exit status, after the
+    /// command has ended and its input and output are closed.
     ///
-    /// `takes_signals` becomes true once the command closes its stream after a first signal. No
-    /// signal ends a thread, so whoever waits for it stops waiting at the second one.
+    /// `takes_signals` becomes true when the command is ready to close its stream on a first
+    /// signal. A second signal cannot end a thread, so the caller must stop waiting for it then.
     ///
     /// # Errors
-    /// When the system allows no more threads.
+    /// If the system allows no more threads.
     pub fn start(
         arguments: Vec<OsString>,
         (input, output): (OwnedFd, Option<OwnedFd>),
@@ -66,7 +66,7 @@ impl ThreadCommand {
     }
 }
 
-/// The number of an exit code, which the standard library does not tell.
+/// Returns the number of an exit code, which the standard library does not expose.
 fn number(code: ExitCode) -> u8 {
     let mut numbers = 0..=u8::MAX;
     numbers
@@ -79,7 +79,7 @@ pub(crate) fn is_thread() -> bool {
     OWN.with_borrow(Option::is_some)
 }
 
-/// States that the command sees signals from now on.
+/// Records that the command handles signals from now on.
 pub(crate) fn takes_signals() {
     OWN.with_borrow(|own| {
         if let Some(own) = own {
@@ -88,7 +88,7 @@ pub(crate) fn takes_signals() {
     });
 }
 
-/// The command line of this command, its name first.
+/// Returns the command line of this command, starting with its name.
 pub fn arguments() -> Vec<OsString> {
     OWN.with_borrow(|own| match own {
         Some(own) => own.arguments.clone(),
@@ -96,7 +96,7 @@ pub fn arguments() -> Vec<OsString> {
     })
 }
 
-/// Standard input or output of a command.
+/// The standard input or output of a command.
 #[derive(Clone, Debug)]
 pub struct StandardFile(Place);
 
@@ -107,20 +107,20 @@ enum Place {
     Thread(Arc<OwnedFd>),
 }
 
-/// Standard input of this command.
+/// Returns the standard input of this command.
 pub fn stdin() -> StandardFile {
     let own = OWN.with_borrow(|own| Some(Arc::clone(&own.as_ref()?.input)));
     StandardFile(own.map_or(Place::Input, Place::Thread))
 }
 
-/// Standard output of this command.
+/// Returns the standard output of this command.
 pub fn stdout() -> StandardFile {
     let own = OWN.with_borrow(|own| own.as_ref()?.output.clone());
     StandardFile(own.map_or(Place::Output, Place::Thread))
 }
 
 impl StandardFile {
-    /// Whether it is a terminal.
+    /// Whether the file is a terminal.
     pub fn is_terminal(&self) -> bool {
         rustix::termios::isatty(self)
     }

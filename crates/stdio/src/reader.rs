@@ -1,7 +1,7 @@
-//! Blocks of bytes as lines: each is an event, blank, or wrapped in a warning, so that nothing of
-//! it is lost. The first few that are not events are reported on standard error. An event that is
-//! longer than a line may be is lost; an `error` reports that, so that the rest of a stream never
-//! looks like the model's complete answer.
+//! Splits blocks of bytes into lines. Each line is an event, blank, or wrapped in a warning so that
+//! it is not lost. The first few lines that are not events are also reported on standard error. An
+//! event that exceeds the maximum length of a line is lost; an `error` reports the loss, so that
+//! the rest of the stream does not look like the model's complete answer.
 
 use crate::status::REPORTED;
 use crate::writer::too_long;
@@ -14,12 +14,12 @@ use event::payload::{self, Warning};
 use event::{Kind, Raw, Scanner};
 use std::path::PathBuf;
 
-/// What is wrong with a line of more bytes than the limit.
+/// The reason given for a line that exceeds the limit.
 const TOO_LONG: &str = "longer than --max-line";
 
-/// Reads blocks of lines into a [`LineHandler`], and counts the lines. [`drive`](crate::drive())
-/// uses it; so does a command that waits for more than its input, see
-/// [`read_in_thread`](crate::read_in_thread).
+/// Reads blocks of lines into a [`LineHandler`], and counts the lines. Used by
+/// [`drive`](crate::drive()), and by commands that wait for more than their input (see
+/// [`read_in_thread`](crate::read_in_thread)).
 #[derive(Debug)]
 pub struct LineReader<'o> {
     options: &'o Filter,
@@ -30,7 +30,7 @@ pub struct LineReader<'o> {
 }
 
 impl<'o> LineReader<'o> {
-    /// A reader at the beginning of the input.
+    /// Returns a reader at the start of the input.
     pub fn new(options: &'o Filter) -> Self {
         let errors = match options.emit {
             Emit::Events => Errors::passed(options.command),
@@ -53,7 +53,7 @@ impl<'o> LineReader<'o> {
     /// Takes one piece of the input from [`read_in_thread`](crate::read_in_thread).
     ///
     /// # Errors
-    /// See [`Failure`]; a [`InputPiece::Failed`] is returned as its failure.
+    /// See [`Failure`]. The failure of an [`InputPiece::Failed`] is returned.
     pub fn piece(
         &mut self,
         piece: InputPiece,
@@ -74,7 +74,7 @@ impl<'o> LineReader<'o> {
         Ok(())
     }
 
-    /// Lets `write` write events that no line of the input leads to.
+    /// Calls `write` to write events that are not caused by a line of the input.
     ///
     /// # Errors
     /// [`Failure::Gone`] and [`Failure::Write`].
@@ -88,12 +88,12 @@ impl<'o> LineReader<'o> {
         self.end(out).map(|()| result)
     }
 
-    /// The next block is the first one of another input.
+    /// Resets the line number, because the next block is the first one of another input.
     pub(crate) fn next_input(&mut self) {
         self.number = 0;
     }
 
-    /// Takes one block; returns whether the handler knows its answer and reading may stop.
+    /// Takes one block. Returns whether the handler has its answer, so that reading can stop.
     pub(crate) fn block(
         &mut self,
         block: InputBlock<'_>,
@@ -112,7 +112,7 @@ impl<'o> LineReader<'o> {
             }
         };
         let mut out = LineWriter::new(self.options, stdout, bytes);
-        // One check for the whole block; only a block with a bad byte is checked line by line.
+        // The whole block is validated at once; line by line only if it has an invalid byte.
         let text = std::str::from_utf8(bytes).ok();
         let mut next = 0;
         while next < bytes.len() {
@@ -163,8 +163,8 @@ impl<'o> LineReader<'o> {
         self.end(out).map(|()| false)
     }
 
-    /// An event that was too long to be read is lost, so its stream has failed: the rest of it must
-    /// not look complete. A line that cannot have been an event changes nothing.
+    /// Handles a line that was too long to be read. If the line could have been an event, its
+    /// stream has failed, because the rest must not look complete. Any other line has no effect.
     #[cold]
     fn lost_line(
         &mut self,
@@ -191,7 +191,7 @@ impl<'o> LineReader<'o> {
         out.end()
     }
 
-    /// Hands over the warning that carries a line which is not an event.
+    /// Hands the handler a warning that contains a line that is not an event.
     fn bad_line(
         &mut self,
         (start, length): (&[u8], u64),
@@ -215,35 +215,35 @@ impl<'o> LineReader<'o> {
     }
 }
 
-/// How much of a bad line its warning carries, in bytes.
+/// The maximum number of bytes of a bad line that its warning contains.
 const CARRIED: usize = 64 * 1024;
 
 /// A line that is not an event.
 #[derive(Clone, Copy, Debug)]
 pub struct BadLine<'a> {
-    /// The name of its input.
+    /// The name of the line's input.
     pub file: &'a str,
-    /// Its 1-based number there.
+    /// The 1-based line number in that input.
     pub number: u64,
-    /// Its bytes, or the beginning of them.
+    /// The bytes of the line, or its start.
     pub start: &'a [u8],
-    /// Its whole length in bytes, without the line feed.
+    /// The length of the whole line in bytes, without the line feed.
     pub length: u64,
-    /// What is wrong with it: the end of "not an event: …".
+    /// The reason, as the end of the sentence "not an event: …".
     pub what: &'a str,
 }
 
-/// Counts the bad lines of a run.
+/// Counts the lines of a run that are not events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BadLines {
     seen: u64,
 }
 
 impl BadLines {
-    /// Reports a bad line, and hands `put` the warning that takes its place in the stream.
+    /// Reports a bad line, and calls `put` with the warning that replaces the line in the stream.
     ///
     /// # Errors
-    /// [`Failure::Strict`] under `--strict`: write the lines before it first.
+    /// [`Failure::Strict`] with `--strict`. The caller must write the preceding lines first.
     pub fn warn(
         &mut self,
         options: &Filter,
@@ -296,8 +296,8 @@ impl BadLines {
     }
 }
 
-/// The error event, with its line feed, for a line that begins with `start` and was too long to be
-/// read; `None` when the line cannot have been an event.
+/// Returns the error event, with its line feed, for a line that starts with `start` and was too
+/// long to be read. Returns `None` if the line cannot have been an event.
 fn long_line(options: &Filter, start: &[u8], number: u64, file: &str) -> Option<String> {
     let start = match std::str::from_utf8(start) {
         Ok(text) => text,
@@ -306,8 +306,8 @@ fn long_line(options: &Filter, start: &[u8], number: u64, file: &str) -> Option<
     if !start.trim_ascii_start().starts_with('{') {
         return None;
     }
-    // Commands write the stream's name before the fields of the event, so it is in the beginning of
-    // the line.
+    // Commands write the name of the stream before the other fields, so it is at the start of the
+    // line.
     let stream = Raw::members_of_cut(start).find(|(key, value)| key == "stream" && value.is_str());
     let message = format!(
         "line {number} of {file} is longer than --max-line, so an event of the stream is lost; \
@@ -325,27 +325,27 @@ fn long_line(options: &Filter, start: &[u8], number: u64, file: &str) -> Option<
     String::from_utf8(line).ok()
 }
 
-/// What the thread hands over.
+/// A piece of the input that [`read_in_thread`] sends.
 #[derive(Debug)]
 pub enum InputPiece {
-    /// Whole lines of the input of that name.
+    /// Whole lines, and the name of their input.
     Lines(Vec<u8>, Box<str>),
-    /// The beginning of a line that is too long, its length in bytes, and the name of its input.
+    /// The start of a line that is too long, its length in bytes, and the name of its input.
     TooLong(Vec<u8>, u64, Box<str>),
-    /// An input has ended, another one follows.
+    /// The end of an input that is followed by another one.
     Next,
-    /// All inputs have ended.
+    /// The end of all inputs.
     End,
-    /// Reading failed, or the reader of standard output has gone.
+    /// Reading failed, or the reader of standard output has exited.
     Failed(Failure),
 }
 
-/// Opens and reads the inputs in a thread, which hands each piece to `send` and waits there while
-/// the command has no room for it. `send` returns whether more is wanted. After [`InputPiece::End`]
-/// the thread waits until the reader of standard output goes away.
+/// Opens and reads the inputs in a thread. The thread calls `send` with each piece; `send` blocks
+/// until the command has room, and returns whether it wants more. After [`InputPiece::End`] the
+/// thread waits until the reader of standard output exits.
 ///
 /// # Errors
-/// [`Failure::Limit`] when the thread cannot be started; whatever else fails is a piece.
+/// [`Failure::Limit`] if the thread cannot be started. Any other failure is sent as a piece.
 pub fn read_in_thread(
     files: Vec<PathBuf>,
     max_line: usize,
@@ -361,7 +361,7 @@ pub fn read_in_thread(
     })
 }
 
-/// Reads to the end; returns whether more was wanted until then.
+/// Reads to the end of all inputs. Returns `false` if `send` wanted no more.
 fn read(
     files: &[PathBuf],
     max_line: usize,

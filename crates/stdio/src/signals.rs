@@ -1,8 +1,8 @@
-//! SIGINT and SIGTERM, seen between reads instead of in the middle of a line.
+//! Handles SIGINT and SIGTERM between reads, not in the middle of a line.
 //!
-//! A signal that was ignored when the command started stays ignored, for the command and for what
-//! it starts, as POSIX wants it of a utility: `nohup` ignores SIGHUP, and a shell without job
-//! control ignores SIGINT and SIGQUIT for what it starts in the background.
+//! A signal that was ignored when the command started stays ignored, for the command and its child
+//! processes, as POSIX requires of a utility: `nohup` ignores SIGHUP, and a shell without job
+//! control ignores SIGINT and SIGQUIT for background commands.
 
 use crate::own::{self, is_thread};
 use crate::{Failure, Filter, thread};
@@ -14,14 +14,15 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// The first SIGINT or SIGTERM is remembered, and wakes a wait; the second ends the process at
+/// Remembers the first SIGINT or SIGTERM, which wakes up a wait. The second one ends the process at
 /// once.
 #[derive(Debug)]
 pub struct StopSignals {
     seen: Arc<AtomicUsize>,
     interrupted: Arc<AtomicBool>,
     pub(crate) wake: UnixStream,
-    /// What a thread takes back when its command ends; a process ends with its command.
+    /// Handlers to remove when a command in a thread ends. Empty in a process, which ends with its
+    /// command.
     registered: Vec<SigId>,
 }
 
@@ -34,7 +35,7 @@ impl Drop for StopSignals {
 }
 
 impl StopSignals {
-    /// Takes over both signals for this process.
+    /// Installs handlers for both signals in this process.
     ///
     /// # Errors
     /// [`Failure::Limit`].
@@ -42,7 +43,8 @@ impl StopSignals {
         Self::register(&[SIGINT, SIGTERM]).map_err(limit)
     }
 
-    /// Takes over the signals that end the command: with `ignore_interrupts` only SIGTERM.
+    /// Installs handlers for the signals that end the command: only SIGTERM with
+    /// `ignore_interrupts`.
     ///
     /// # Errors
     /// [`Failure::Limit`].
@@ -60,9 +62,10 @@ impl StopSignals {
 
     fn register(signals: &[i32]) -> io::Result<Self> {
         let again = Arc::new(AtomicBool::new(false));
-        // A thread cannot be ended: whoever waits for it stops waiting at the second signal.
+        // A signal cannot end a thread. The thread that waits for the command stops waiting at the
+        // second signal.
         for signal in heeded(signals).filter(|_| !is_thread()) {
-            // In this order: the second signal finds `again` set by the first.
+            // The order matters: `again` is set by the first signal and seen by the second.
             flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&again))?;
             flag::register(signal, Arc::clone(&again))?;
         }
@@ -78,12 +81,12 @@ impl StopSignals {
         })
     }
 
-    /// Whether a SIGINT that does not count has come since this was asked last.
+    /// Whether a SIGINT that does not end the command has arrived since the last call.
     pub(crate) fn interrupted(&self) -> bool {
         self.interrupted.swap(false, Ordering::Relaxed)
     }
 
-    /// The number of the signal that came, if one did.
+    /// Returns the number of the signal, or `None` if no signal has arrived.
     pub fn seen(&self) -> Option<i32> {
         match self.seen.load(Ordering::Relaxed) {
             0 => None,
@@ -92,8 +95,8 @@ impl StopSignals {
     }
 }
 
-/// Calls `take` in a thread of its own with the number of each SIGINT and SIGTERM, for commands
-/// that decide themselves how to end.
+/// Calls `take` in a new thread with the number of each SIGINT and SIGTERM, for commands with their
+/// own way to end.
 ///
 /// # Errors
 /// [`Failure::Limit`].
@@ -102,15 +105,16 @@ pub fn each_signal(mut take: impl FnMut(i32) + Send + 'static) -> Result<(), Fai
     let (mut wake, _) = watched(heeded(&[SIGINT, SIGTERM]), &latest).map_err(limit)?;
     wake.set_nonblocking(false).map_err(limit)?;
     thread(move || {
-        // A byte for each signal.
+        // The stream has one byte per signal.
         while wake.read_exact(&mut [0]).is_ok() {
             take(i32::try_from(latest.load(Ordering::Relaxed)).unwrap_or(SIGTERM));
         }
     })
 }
 
-/// Takes over SIGHUP for this process: a byte comes out of the stream for each. A command to which
-/// SIGHUP means something else than an end heeds it under `nohup` too.
+/// Installs a handler for SIGHUP in this process. The returned stream receives one byte for each
+/// signal. SIGHUP is handled even under `nohup`, because commands that call this do not treat it as
+/// a request to end.
 ///
 /// # Errors
 /// [`Failure::Limit`].
@@ -119,8 +123,9 @@ pub fn hangups() -> Result<UnixStream, Failure> {
     Ok(wake)
 }
 
-/// Gives a byte for each of these signals, and writes the number of the signal to `latest` before.
-/// Reading never waits.
+/// Returns a stream that receives one byte for each of these signals, after the number of the
+/// signal was stored in `latest`; and the ids of the installed handlers. Reading from the stream
+/// does not block.
 fn watched(
     signals: impl IntoIterator<Item = i32>,
     latest: &Arc<AtomicUsize>,
@@ -136,10 +141,10 @@ fn watched(
     Ok((wake, registered))
 }
 
-/// Those of `signals` that were not ignored when this process started.
+/// Returns those of `signals` that were not ignored when this process started.
 pub fn heeded(signals: &[i32]) -> impl Iterator<Item = i32> {
-    /// A bit for each ignored signal, the lowest for signal 1. What this process handles is not
-    /// ignored, so the mask is read before the first handler is there.
+    /// One bit for each ignored signal, starting with signal 1 in the lowest bit. Installing a
+    /// handler removes the bit, so the mask must be read before the first handler is installed.
     static IGNORED: OnceLock<u64> = OnceLock::new();
     let ignored = *IGNORED.get_or_init(|| {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -160,8 +165,8 @@ fn limit(error: io::Error) -> Failure {
     Failure::limit("signals cannot be taken over")(error)
 }
 
-/// Becomes readable with the first signal and stays so, for commands that wait by means of their
-/// own.
+/// The file becomes readable at the first signal and stays readable, for commands with their own
+/// way to wait.
 impl AsFd for StopSignals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()

@@ -1,4 +1,4 @@
-//! How a command ends: the exit statuses of the protocol, the one line on standard error, and the
+//! How a command ends: the exit statuses of the protocol, the message on standard error, and the
 //! reports of `error` events there.
 
 use event::payload::Error;
@@ -9,22 +9,22 @@ use std::io::Write;
 /// The exit status of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// 0: done; there is a tool call; results are ready.
+    /// 0: success, there is a tool call, or results are ready.
     Done,
     /// 1: the answer is no.
     No,
-    /// 2: an error, in the stream or of the command.
+    /// 2: an error in the stream or in the command.
     Error,
-    /// 3: not decided, or a call waits for approval.
+    /// 3: undecided, or a call needs approval.
     Undecided,
-    /// 130 or 143: ended by this signal (2 or 15) after what was open had been closed.
+    /// 130 or 143: ended by this signal (2 or 15), after open streams and calls were closed.
     Signal(i32),
-    /// The status of a command that was run, where that counts as the answer.
+    /// The exit status of a child command, if that is the answer.
     Command(u8),
 }
 
 impl Status {
-    /// The number for the system.
+    /// Returns the exit status as a number.
     pub fn code(self) -> u8 {
         match self {
             Status::Done => 0,
@@ -40,14 +40,14 @@ impl Status {
 /// How the run of a filter ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FilterEnd {
-    /// Whether an `error` event passed or was written, which makes a status of 0 or 1 a 2.
+    /// Whether an `error` event was forwarded or written. It turns the statuses 0 and 1 into 2.
     pub error: bool,
-    /// The signal that ended it.
+    /// The signal that ended the run; `None` if no signal arrived.
     pub signal: Option<i32>,
 }
 
 impl FilterEnd {
-    /// The exit status of a command whose own answer is `answer`.
+    /// Returns the exit status of a command. `answer` is the status without errors and signals.
     pub fn status(self, answer: Status) -> Status {
         match self {
             FilterEnd {
@@ -59,20 +59,20 @@ impl FilterEnd {
     }
 }
 
-/// Why a command cannot continue with its input or output.
+/// The reason why a command cannot continue to read its input or write its output.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The reader of standard output went away: it has enough. The command ends with 0, without a
-    /// message.
+    /// The reader of standard output has exited, because it needs no more. The command exits with 0
+    /// and without a message.
     #[error("the reader of standard output has exited")]
     Gone,
-    /// Standard output cannot be written (disk full, …).
+    /// Standard output cannot be written, for example because the disk is full.
     #[error("standard output: {0}, free some space or write elsewhere")]
     Write(std::io::Error),
     /// The system allows no more files or threads.
     #[error("{what}: {error}, raise the limits (ulimit -n for files, ulimit -u for threads)")]
     Limit {
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
         /// The system's error.
         error: std::io::Error,
@@ -80,25 +80,26 @@ pub enum Failure {
     /// An input cannot be read.
     #[error("{file}: {error}, check the path and its permissions")]
     Read {
-        /// The file as it was named, or "standard input".
+        /// The file as the user named it, or "standard input".
         file: String,
         /// The system's error.
         error: std::io::Error,
     },
-    /// A line is not an event, under `--strict`.
+    /// A line is not an event, with `--strict`.
     #[error("{file}, line {line}: not an event ({what}), fix the line or leave out --strict")]
     Strict {
-        /// The file as it was named, or "standard input".
+        /// The file as the user named it, or "standard input".
         file: String,
-        /// 1-based.
+        /// The 1-based line number.
         line: u64,
-        /// What is wrong with it.
+        /// The reason why the line is not an event.
         what: String,
     },
 }
 
 impl Failure {
-    /// What an error of the system becomes that a limit of the system causes: `what` was tried.
+    /// Returns a function that converts a system error to [`Failure::Limit`]. `what` is the
+    /// operation that failed.
     pub fn limit<E: Into<std::io::Error>>(what: &'static str) -> impl Fn(E) -> Failure {
         move |error| Failure::Limit {
             what,
@@ -108,17 +109,17 @@ impl Failure {
 }
 
 /// Writes `command: text` as one line on standard error. Control and invisible characters in `text`
-/// are escaped, since it may quote input.
+/// are escaped, because `text` may quote input.
 pub fn message(command: &str, text: &str) {
     let mut line = format!("{command}: ");
     push_visible(&mut line, &text.trim_end().replace('\n', " "));
     line.push('\n');
-    // Ignore the error: if standard error is closed, nothing else can show the message.
+    // The error is ignored: if standard error is closed, there is no other place for the message.
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }
 
-/// Writes lines on standard error for a person to copy, as they are but for control and invisible
-/// characters, which are escaped.
+/// Writes lines on standard error for a person to copy. They are unchanged, except that control and
+/// invisible characters are escaped.
 pub fn block(lines: &str) {
     let mut text = String::new();
     for line in lines.lines() {
@@ -139,10 +140,11 @@ fn push_visible(out: &mut String, text: &str) {
     }
 }
 
-/// How many errors, and how many lines that are not events, are reported on standard error.
+/// The maximum number of errors, and of lines that are not events, that are reported on standard
+/// error.
 pub(crate) const REPORTED: u64 = 10;
 
-/// Reports `error` events on standard error, a line each, and counts them.
+/// Reports `error` events on standard error, one line each, and counts them.
 #[derive(Debug)]
 pub struct Errors {
     command: &'static str,
@@ -151,9 +153,9 @@ pub struct Errors {
 }
 
 impl Errors {
-    /// Reports of a command that passes events on. It reports where standard output goes to a file
-    /// or a device such as /dev/null: a pipe has a reader, which shows the error or reports it in
-    /// turn, and a terminal shows the event itself.
+    /// Returns the reports of a command that forwards events. It reports errors only if standard
+    /// output is a file or a device such as /dev/null. A pipe has a reader that shows or reports
+    /// the error, and a terminal shows the event itself.
     pub fn passed(command: &'static str) -> Self {
         let stdout = crate::stdout();
         let kind = rustix::fs::fstat(&stdout).map(|stat| FileType::from_raw_mode(stat.st_mode));
@@ -165,7 +167,7 @@ impl Errors {
         }
     }
 
-    /// Reports of a command that keeps the events from its output.
+    /// Returns the reports of a command that does not write events to its output.
     pub fn kept(command: &'static str) -> Self {
         Errors {
             command,
@@ -174,7 +176,7 @@ impl Errors {
         }
     }
 
-    /// Whether there was any.
+    /// Whether any error was counted.
     pub fn any(&self) -> bool {
         self.seen > 0
     }
@@ -184,7 +186,7 @@ impl Errors {
         self.seen += 1;
     }
 
-    /// Takes an `error` event.
+    /// Counts an `error` event, and reports it unless it is one too many.
     #[cold]
     pub fn report(&mut self, event: &Event<'_>) {
         self.seen += 1;

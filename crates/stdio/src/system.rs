@@ -1,11 +1,12 @@
-//! What the system gives a command: a terminal, files and threads.
+//! System resources of a command: the terminal, files and threads.
 
 use crate::Failure;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// Checks that `count` more files can be opened, for libraries that panic where one cannot.
+/// Checks that `count` more files can be opened, for libraries that panic if a file cannot be
+/// opened.
 ///
 /// # Errors
 /// [`Failure::Limit`].
@@ -28,15 +29,15 @@ pub fn thread(work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
         .map_err(Failure::limit("a thread cannot be started"))
 }
 
-/// Writes one message on standard error, unless it is dropped within two seconds: what a command
-/// that seems to hang waits for.
+/// Writes a message on standard error unless it is dropped within two seconds, so that a command
+/// that seems to hang shows what it waits for.
 #[derive(Debug)]
 pub struct Patience {
     _over: Option<Sender<()>>,
 }
 
 impl Patience {
-    /// Begins to wait.
+    /// Starts the two seconds.
     pub fn new(command: &'static str, message: &'static str) -> Patience {
         let (over, wait) = channel::<()>();
         let report = move || {
@@ -44,19 +45,19 @@ impl Patience {
                 crate::message(command, message);
             }
         };
-        // Where the thread cannot start, the command waits without this message.
+        // If the thread cannot be started, the command waits without this message.
         Patience {
             _over: thread(report).is_ok().then_some(over),
         }
     }
 }
 
-/// The time before the message of [`Patience`].
+/// The time until [`Patience`] writes its message.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// The size of the terminal on standard output, in columns and rows; `None` without a terminal, and
-/// for one that cannot move its cursor (`TERM=dumb`). `COLUMNS` and `LINES` are used where the
-/// terminal does not report its size.
+/// Returns the size of the terminal on standard output, in columns and rows. Returns `None` if
+/// standard output is not a terminal or its cursor cannot be moved (`TERM=dumb`). `COLUMNS` and
+/// `LINES` are used if the terminal does not report its size.
 pub fn terminal() -> Option<(usize, usize)> {
     let stdout = crate::stdout();
     if !rustix::termios::isatty(&stdout) || std::env::var_os("TERM").is_some_and(|t| t == "dumb") {

@@ -1,4 +1,5 @@
-//! The lines that leave: those of a block that pass, and new ones; and who takes those that come.
+//! Writes the output: the lines of a block that are forwarded, and new events. Also has the trait
+//! that receives the input.
 
 use crate::{Failure, Output, message};
 use event::payload::{Error, Warning};
@@ -10,65 +11,65 @@ use std::path::PathBuf;
 pub struct Filter {
     /// The command's name, for messages and warnings.
     pub command: &'static str,
-    /// The operands; without any, standard input.
+    /// The operands. Standard input is read if there are none.
     pub files: Vec<PathBuf>,
-    /// `--no-time`: events that this command writes have no `t`.
+    /// `--no-time`: events written by this command have no `t`.
     pub no_time: bool,
-    /// `--strict`: a line that is not an event ends the command with 2.
+    /// `--strict`: a line that is not an event ends the command with status 2.
     pub strict: bool,
     /// `--max-line`, in bytes.
     pub max_line: usize,
-    /// What is written.
+    /// Which output is written.
     pub emit: Emit,
-    /// Stop reading at the first machine that is settled.
+    /// Whether to stop reading at the first machine that is settled.
     pub stop_when_settled: bool,
-    /// SIGINT does not end the command: its input ends by itself after the signal.
+    /// Whether SIGINT does not end the command, because its input ends by itself after the signal.
     pub ignore_interrupts: bool,
 }
 
-/// What a filter writes.
+/// The output that a filter writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Emit {
-    /// The lines that pass, and new events.
+    /// Forwarded lines, and new events.
     #[default]
     Events,
     /// Only the lines of [`RawLines`](crate::RawLines).
     Lines,
-    /// Nothing: only the answers of the machines are wanted.
+    /// Nothing, because only the answers of the machines are needed.
     Nothing,
 }
 
-/// Takes each line of the input: the machines of a filter, a view, or a command that needs more
-/// than those get.
+/// Receives each line of the input. Implemented by the machines of a filter, by a view, and by
+/// commands that need more control.
 pub trait LineHandler {
-    /// The event of the line `at.0..at.1` of the block. Returns whether the answer is known.
+    /// Takes the event of the line `at.0..at.1` of the block. Returns whether the answer is known.
     fn event(&mut self, event: &Event<'_>, at: (usize, usize), out: &mut LineWriter<'_>) -> bool;
-    /// A blank line.
+    /// Takes a blank line.
     fn blank(&mut self, at: (usize, usize), out: &mut LineWriter<'_>);
-    /// A line that is not an event, before it is reported; returns whether the handler can read it
-    /// nevertheless.
+    /// Takes a line that is not an event, before it is reported. Returns whether the handler could
+    /// read it nevertheless.
     fn other_line(&mut self, _: &str, _: &mut LineWriter<'_>) -> bool {
         false
     }
-    /// The warning that takes the place of a line that is not an event.
+    /// Takes the warning that replaces a line that is not an event.
     fn bad_line(&mut self, warning: &Warning<'_>, out: &mut LineWriter<'_>);
-    /// A signal asks the command to end; returns whether the handler needs the rest of its input
-    /// nevertheless.
+    /// Handles a signal that asks the command to end. Returns whether the handler needs the rest of
+    /// its input nevertheless.
     fn interrupt(&mut self, _: &mut LineWriter<'_>) -> bool {
         false
     }
-    /// The input has ended.
+    /// Handles the end of the input.
     fn finish(&mut self, out: &mut LineWriter<'_>);
 }
 
-/// Writes the lines of one block that pass, and new events between them. Neighbouring lines that
-/// pass are copied as one piece.
+/// Writes the forwarded lines of one block, with new events between them. Adjacent forwarded lines
+/// are copied at once.
 #[derive(Debug)]
 pub struct LineWriter<'b> {
     pub(crate) options: &'b Filter,
     stdout: &'b mut Output,
     block: &'b [u8],
-    /// The lines that pass and are not written yet.
+    /// The range of forwarded lines that have not been written yet.
     run: (usize, usize),
     failed: Option<Failure>,
     /// Whether an event was too long to be written.
@@ -87,7 +88,7 @@ impl<'b> LineWriter<'b> {
         }
     }
 
-    /// Passes the line `at..next` of the block on as it came.
+    /// Forwards the line `at..next` of the block unchanged.
     #[inline]
     pub fn pass(&mut self, at: usize, next: usize) {
         if self.run.1 != at {
@@ -110,8 +111,7 @@ impl<'b> LineWriter<'b> {
         self.failed = result.err();
     }
 
-    /// Writes an event; returns whether it was too long, so that an `error` was written in its
-    /// place.
+    /// Writes an event. Returns whether it was too long, so that an `error` was written instead.
     pub fn write<'p>(
         &mut self,
         payload: impl Into<Payload<'p>>,
@@ -122,8 +122,8 @@ impl<'b> LineWriter<'b> {
         self.put_event(&payload.into(), stream, choice, t)
     }
 
-    /// As [`LineWriter::write`], for an event that the log of this output has already:
-    /// [`Output::unrecorded`] leaves it out.
+    /// Like [`LineWriter::write`], for an event that the log of this output already contains.
+    /// [`Output::unrecorded`] omits it.
     pub fn write_recorded<'p>(
         &mut self,
         payload: impl Into<Payload<'p>>,
@@ -132,7 +132,7 @@ impl<'b> LineWriter<'b> {
     ) {
         self.put_run();
         let from = self.stdout.buffer().len();
-        // An event that is too long to be written is not in the log: the error in its place is.
+        // If the event was too long, the `error` that replaces it is not in the log yet.
         if !self.put_event(&payload.into(), stream, choice, None) {
             self.stdout.mark_recorded(from);
         }
@@ -154,7 +154,7 @@ impl<'b> LineWriter<'b> {
         let from = buffer.len();
         payload::line(buffer, payload, stream, choice, t);
         let length = buffer.len() - from;
-        // Reports of trouble are short, and are written under any limit.
+        // Warnings and errors are short, and are written regardless of the limit.
         let too_long = length > self.options.max_line
             && !matches!(payload.kind(), Kind::Warning | Kind::Error);
         if too_long {
@@ -167,7 +167,8 @@ impl<'b> LineWriter<'b> {
         false
     }
 
-    /// Reports an event that is not written, since it has `length` bytes or more.
+    /// Reports an event that is not written because it is too long. `length` is its length in
+    /// bytes, or a lower bound.
     pub(crate) fn put_too_long(
         &mut self,
         kind: Kind,
@@ -182,7 +183,7 @@ impl<'b> LineWriter<'b> {
         self.put_event(&too_long(self.options, &text).into(), stream, choice, t);
     }
 
-    /// Appends the bytes that `fill` writes, which need not be events.
+    /// Appends the bytes that `fill` writes, which are not necessarily events.
     pub fn text(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
         if self.options.emit != Emit::Events || self.failed.is_some() {
             return;
@@ -191,7 +192,7 @@ impl<'b> LineWriter<'b> {
         self.failed = self.stdout.spill().err();
     }
 
-    /// Writes a line of JSON that need not be an event.
+    /// Writes a line of JSON that is not necessarily an event.
     pub fn line(&mut self, json: &str) {
         self.put_run();
         if self.failed.is_none() {
@@ -214,12 +215,12 @@ impl<'b> LineWriter<'b> {
     }
 }
 
-/// The error that `message` describes.
+/// Returns the `error` event with this message.
 pub(crate) fn too_long<'a>(options: &Filter, message: &'a str) -> Error<'a> {
     Error::new(options.command, "line_too_long", message)
 }
 
-/// The message for an event that is too long to be written.
+/// Returns the message for an event that is too long to be written.
 pub(crate) fn too_long_text(kind: &str, length: usize) -> String {
     format!(
         "a {kind} of {length} bytes is longer than --max-line, so the turn has failed; raise \
