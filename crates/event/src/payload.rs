@@ -1,8 +1,8 @@
-//! The fields of each kind of event. `type` comes first, then `stream`, `choice` and `t`, then
-//! these in their order.
+//! The fields of each kind of event. A line has `type` first, then `stream`, `choice` and `t`, then
+//! these fields in their order.
 //!
-//! Each kind is described once, as a list of fields with their types (`payload/`); its struct, its
-//! reader, its writer and its part of `docs/events.schema.json` are made from that list.
+//! Each kind is described once, as a list of fields with their types (`payload/`). Its struct, its
+//! reader, its writer and its part of `docs/events.schema.json` are generated from that list.
 
 mod call;
 pub(crate) mod field;
@@ -17,19 +17,19 @@ pub use field::Millis;
 pub use session::*;
 pub use stream::*;
 
-/// Makes [`Kind`], [`Payload`] and the schema.
+/// Generates [`Kind`], [`Payload`] and the schema.
 macro_rules! kinds {
     ($($name:ident $(<$lt:lifetime>)? = $text:literal,)*) => {
-        /// What an event is, by its `type`.
+        /// The kind of an event, which is its `type`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Kind {
             $(#[doc = concat!("`", $text, "`")] $name,)*
-            /// Any other `type`: such events pass.
+            /// Any other `type`. Such events are forwarded.
             Other,
         }
 
         impl Kind {
-            /// The kind of a `type` value (already unescaped).
+            /// Returns the kind for an unescaped `type` value.
             #[inline]
             pub fn of(name: &str) -> Kind {
                 match name {
@@ -38,7 +38,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// The `type` value that is written for this kind.
+            /// Returns the `type` value of this kind.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Kind::$name => $text,)*
@@ -54,14 +54,14 @@ macro_rules! kinds {
         }
 
         impl<'a> Payload<'a> {
-            /// Its `type`.
+            /// Returns the kind of the event.
             pub fn kind(&self) -> Kind {
                 match self {
                     $(Payload::$name(_) => Kind::$name,)*
                 }
             }
 
-            /// The fields of an event of this kind; `None` for [`Kind::Other`].
+            /// Returns the fields of an event of this kind; `None` for [`Kind::Other`].
             pub(crate) fn of_line(kind: Kind, members: LineMembers<'a>) -> Option<Self> {
                 Some(match kind {
                     $(Kind::$name => Payload::$name($name::of_line(members)),)*
@@ -128,7 +128,7 @@ pub(crate) use for_each_kind;
 for_each_kind!(kinds);
 
 impl Kind {
-    /// Whether an event of this kind begins a stream when none is open under its name.
+    /// Whether an event of this kind starts a stream if no stream with its name is open.
     #[inline]
     pub fn begins_stream(self) -> bool {
         matches!(
@@ -145,8 +145,8 @@ impl Kind {
     }
 }
 
-/// Writes one line (without its line feed): `stream` and `t` are JSON, `choice` is left out when it
-/// is 0.
+/// Writes one line without its line feed. `stream` and `t` are JSON; `choice` is omitted if it is
+/// 0.
 pub fn line(
     out: &mut Vec<u8>,
     payload: &Payload<'_>,
@@ -171,7 +171,7 @@ pub fn line(
     o.close();
 }
 
-/// The members of the schema of any event, before those that differ by its type.
+/// The members of the schema that apply to all events.
 const ANY_EVENT: &str = r#""$schema":"https://json-schema.org/draft/2020-12/schema",
     "title":"An event of the toolpipe protocol, version 1",
     "description":"One line of the protocol. Of each type these are the fields that the commands write; any event may have further ones.",
@@ -183,8 +183,8 @@ const ANY_EVENT: &str = r#""$schema":"https://json-schema.org/draft/2020-12/sche
         "t":{"description":"Milliseconds since `stream_start`; on replay the recorded time.","type":"number","minimum":0}},
     "required":["type"]"#;
 
-/// The JSON Schema (2020-12) of one line, as JSON. It takes every event of a type that this version
-/// does not have.
+/// Returns the JSON Schema (2020-12) of one line, as JSON. Events of types that this version does
+/// not know are always valid.
 pub fn schema() -> String {
     let mut out = Vec::new();
     let mut o = Object::open(&mut out);
