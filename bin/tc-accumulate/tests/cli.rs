@@ -422,6 +422,21 @@ fn a_second_call_under_a_used_id_keeps_its_own_name() {
     );
 }
 
+/// Lines that look alike are read by a template, which must not let a long one through.
+#[test]
+fn a_line_like_the_one_before_is_limited_too() {
+    let delta = |length| {
+        let text = "x".repeat(length);
+        format!(r#"{{"type":"content_delta","text":"{text}"}}"#)
+    };
+    let [short, long] = [delta(1), delta(5000)];
+    let out = run(&["--max-line", "4K"], &[&short, &short, &long, &short]);
+    let got = told(&out);
+    let passed = got.iter().filter(|line| *line == "content_delta").count();
+    assert_eq!((passed, out.status.code()), (3, Some(2)), "{got:?}");
+    assert!(got.contains(&"warning not_an_event".to_owned()), "{got:?}");
+}
+
 #[test]
 fn a_message_that_is_too_long_is_not_kept() {
     use std::io::Read;
