@@ -1,4 +1,4 @@
-//! Frames that are read by template give the events of a full reading.
+//! Frames that are read by template give the same events as frames that are read in full.
 
 use crate::{Api, End, Stream, StreamOptions};
 use event::Collect;
@@ -7,7 +7,7 @@ use testkit::damage::{Damage, frames};
 use testkit::places::{hash, is_full, is_tried};
 use testkit::{Random, same};
 
-/// What a frame gets in the place of one of its strings.
+/// The strings that replace one of the strings of a frame.
 const STRINGS: [&str; 10] = [
     "",
     "x",
@@ -21,7 +21,7 @@ const STRINGS: [&str; 10] = [
     "a\tb",
 ];
 
-/// Where the strings of a JSON text lie, without their quotes.
+/// Returns the positions of the strings of a JSON text, without their quotes.
 fn strings(json: &str) -> Vec<Range<usize>> {
     let mut all = Vec::new();
     let mut start = None;
@@ -41,7 +41,8 @@ fn strings(json: &str) -> Vec<Range<usize>> {
     all
 }
 
-/// The frames of a body, each with its name and the blank line, and all that is around them.
+/// Splits a body into frames, each with its event name and the blank line. Text between frames is
+/// kept.
 fn blocks(body: &str) -> Vec<&str> {
     let has_events = body.contains("\n\n");
     let mut rest = body;
@@ -68,7 +69,7 @@ const PIECES: [&str; 8] = [
     "partial_json",
 ];
 
-/// The block with another string in the place of one of its own, mostly in that of a piece.
+/// Replaces one string of the block by another, usually a string that is a piece.
 fn changed(block: &str, random: &mut Random) -> Option<String> {
     let frame = frames(block.as_bytes()).first()?.clone();
     let json = &block[frame.clone()];
@@ -86,11 +87,11 @@ fn changed(block: &str, random: &mut Random) -> Option<String> {
     Some([&block[..start], string, &block[end..]].concat())
 }
 
-/// Stands behind the events of a piece.
+/// The line that follows the events of each piece.
 const PUSHED: &str = "";
 
-/// The events of the pieces, with a line behind those of each piece; with `is_full` each piece is
-/// read without a template.
+/// Returns the events of the pieces, with [`PUSHED`] after the events of each piece. With `is_full`
+/// each piece is read without a template.
 fn read(
     api: Api,
     options: &StreamOptions,
@@ -165,7 +166,7 @@ fn a_template_changes_no_event() {
     assert!(tried > 10_000, "{tried}");
 }
 
-/// The law above would hold without any template, too.
+/// The previous test would also pass if no template were ever used.
 #[test]
 fn the_deltas_of_a_stream_are_read_by_template() {
     let chat = |text: &str| format!(r#"{{"id":"c","choices":[{{"index":0,"delta":{text}}}]}}"#);
@@ -209,7 +210,8 @@ fn the_deltas_of_a_stream_are_read_by_template() {
     }
 }
 
-/// The details of reasoning are joined from all frames, whatever text the frames have beside them.
+/// Reasoning details are collected from all frames, so a frame that has them must not become a
+/// template.
 #[test]
 fn a_frame_of_which_more_is_kept_is_read_in_full() {
     let frame = |text: &str| {
