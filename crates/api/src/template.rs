@@ -54,13 +54,12 @@ impl FrameEffect {
     /// no effect. Another string can also decode to no text, for example half a surrogate pair;
     /// then the frame does not become a template.
     pub(crate) fn piece(&mut self, choice: u32, kind: DeltaKind, piece: Raw<'_>, text: &str) {
-        let is_written = !text.is_empty();
-        let text = piece.text();
-        if text != "\"\"" {
+        let json = piece.text();
+        if json != "\"\"" {
             self.pieces += 1;
-            self.is_unique |= !is_written;
+            self.is_unique |= text.is_empty();
             let delta = FrameDelta { choice, kind };
-            self.last = Some((delta, text.as_ptr().addr(), text.len()));
+            self.last = Some((delta, json.as_ptr().addr(), json.len()));
         }
     }
 
