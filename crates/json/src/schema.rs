@@ -5,17 +5,19 @@ use crate::{JsonError, JsonType, Repair, Repaired, Shape, ValueType, apply, chec
 use event::Raw;
 use event::payload::RepairKind;
 use fault::{About, Fault};
-use own::{Exhausted, Own};
 use serde_json::Value;
 use size::{Size, cut, short};
 use std::collections::HashSet;
 use std::sync::OnceLock;
+use validator::Validator;
+use walk::Exhausted;
 
 mod fault;
-mod own;
 mod pattern;
 mod references;
 mod size;
+mod validator;
+mod walk;
 
 pub use size::SchemaError;
 
@@ -23,7 +25,7 @@ pub use size::SchemaError;
 #[derive(Debug)]
 pub struct Schema {
     root: Value,
-    validator: Own,
+    validator: Validator,
     unknown_types: Vec<String>,
     /// See [`Schema::unpacked`].
     unpacked: OnceLock<HashSet<String>>,
@@ -41,7 +43,7 @@ impl Schema {
             serde_json::from_str(json).map_err(|e| SchemaError::Syntax(short(&e.to_string())))?;
         let mut size = Size::default();
         size.schema(&mut root, 0)?;
-        let validator = Own::new(&root)?;
+        let validator = Validator::new(&root)?;
         Ok(Schema {
             root,
             validator,
@@ -66,7 +68,7 @@ impl Schema {
         check(arguments).map_err(|e| Misfit::json(&e))?;
         let mut value: Value = serde_json::from_str(arguments)
             .map_err(|e| Misfit::at_root(&format!("not valid JSON: {e}")))?;
-        let most = own::most_steps(arguments.len());
+        let most = walk::most_steps(arguments.len());
         let fits = |value: &Value| {
             self.validator
                 .fits(&self.root, value, most)

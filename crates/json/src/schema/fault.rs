@@ -1,4 +1,4 @@
-//! Descriptions of what does not fit a schema, for both validators.
+//! Descriptions of what does not fit a schema.
 
 use super::size::{TYPES, cut};
 use serde_json::Value;
