@@ -78,6 +78,14 @@ enum Part<'v> {
     Item(usize),
 }
 
+/// A keyword with its schema, since some keywords depend on others in the same schema.
+#[derive(Clone, Copy)]
+struct Keyword<'s> {
+    key: &'s str,
+    argument: &'s Value,
+    schema: &'s Map<String, Value>,
+}
+
 /// The list to which faults are added; without a list the first fault ends the walk.
 type Faults<'f> = Option<&'f mut Vec<Fault>>;
 
@@ -157,27 +165,32 @@ impl<'s> Walk<'s> {
             return Err(Exhausted);
         }
         self.open += 1;
+        let keyword = |key, argument| Keyword {
+            key,
+            argument,
+            schema: members,
+        };
+        let all = members.iter().map(|(key, argument)| keyword(key, argument));
         let reference = members
-            .get_key_value("$ref")
+            .get("$ref")
             .filter(|_| self.validator.draft <= DRAFT_7);
-        let fits = if let Some((key, argument)) = reference {
-            self.keyword(key, argument, members, value, faults)?
+        let fits = if let Some(argument) = reference {
+            self.keyword(keyword("$ref", argument), value, faults)?
         } else if let Some(list) = &mut faults {
             let rank = |key: &str| ORDER.iter().position(|known| *known == key);
-            let mut keywords: Vec<_> = members
-                .iter()
-                .filter_map(|(key, argument)| Some((rank(key)?, key, argument)))
+            let mut keywords: Vec<_> = all
+                .filter_map(|keyword| Some((rank(keyword.key)?, keyword)))
                 .collect();
-            keywords.sort_unstable_by_key(|(rank, ..)| *rank);
+            keywords.sort_unstable_by_key(|(rank, _)| *rank);
             let mut fits = true;
-            for (_, key, argument) in keywords {
-                fits &= self.keyword(key, argument, members, value, Some(list))?;
+            for (_, keyword) in keywords {
+                fits &= self.keyword(keyword, value, Some(list))?;
             }
             fits
         } else {
             let mut fits = true;
-            for (key, argument) in members {
-                fits = fits && self.keyword(key, argument, members, value, None)?;
+            for keyword in all {
+                fits = fits && self.keyword(keyword, value, None)?;
             }
             fits
         };
@@ -188,38 +201,36 @@ impl<'s> Walk<'s> {
     /// Whether `value` fits one keyword of a schema.
     fn keyword(
         &mut self,
-        key: &str,
-        argument: &'s Value,
-        schema: &'s Map<String, Value>,
+        keyword: Keyword<'s>,
         value: &Value,
         faults: Faults<'_>,
     ) -> Result<bool, Exhausted> {
         self.spend(1)?;
+        let Keyword { key, argument, .. } = keyword;
         if self.validator.draft < DRAFT_2020 && since(key) > self.validator.draft {
             return Ok(true);
         }
         match value {
-            _ if matches!(argument, Value::Number(_)) => {
-                self.leaf((key, argument), schema, value, faults)
-            }
-            _ if IN_PLACE.contains(&key) => self.in_place(key, argument, schema, value, faults),
-            Value::Object(members) => {
-                self.of_object(key, argument, schema, (value, members), faults)
-            }
-            Value::Array(items) => self.of_list(key, argument, schema, (value, items), faults),
-            _ => self.leaf((key, argument), schema, value, faults),
+            _ if argument.is_number() => self.leaf(keyword, value, faults),
+            _ if IN_PLACE.contains(&key) => self.in_place(keyword, value, faults),
+            Value::Object(members) => self.of_object(keyword, value, members, faults),
+            Value::Array(items) => self.of_list(keyword, value, items, faults),
+            _ => self.leaf(keyword, value, faults),
         }
     }
 
     /// Whether `value` fits a keyword that applies schemas to the value itself.
     fn in_place(
         &mut self,
-        key: &str,
-        argument: &'s Value,
-        schema: &'s Map<String, Value>,
+        keyword: Keyword<'s>,
         value: &Value,
         mut faults: Faults<'_>,
     ) -> Result<bool, Exhausted> {
+        let Keyword {
+            key,
+            argument,
+            schema,
+        } = keyword;
         match (key, argument, value) {
             ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference), _) => {
                 let target = self.follow(reference)?;
@@ -248,9 +259,15 @@ impl<'s> Walk<'s> {
                 for (_, needs) in all.iter().filter(|(name, _)| members.contains_key(*name)) {
                     let faults = faults.as_deref_mut();
                     fits &= match needs {
-                        Value::Array(_) => {
-                            self.keyword("required", needs, schema, value, faults)?
-                        }
+                        Value::Array(_) => self.keyword(
+                            Keyword {
+                                key: "required",
+                                argument: needs,
+                                schema,
+                            },
+                            value,
+                            faults,
+                        )?,
                         needs => self.leaves_conditions || self.schema(needs, value, faults)?,
                     };
                 }
@@ -274,12 +291,16 @@ impl<'s> Walk<'s> {
     /// Whether an object fits a keyword.
     fn of_object(
         &mut self,
-        key: &str,
-        argument: &'s Value,
-        schema: &'s Map<String, Value>,
-        (value, members): (&Value, &Map<String, Value>),
+        keyword: Keyword<'s>,
+        value: &Value,
+        members: &Map<String, Value>,
         mut faults: Faults<'_>,
     ) -> Result<bool, Exhausted> {
+        let Keyword {
+            key,
+            argument,
+            schema,
+        } = keyword;
         match (key, argument) {
             ("properties", Value::Object(declared)) => {
                 self.spend(members.len())?;
@@ -357,19 +378,23 @@ impl<'s> Walk<'s> {
                 }
                 Ok(fits)
             }
-            _ => self.leaf((key, argument), schema, value, faults),
+            _ => self.leaf(keyword, value, faults),
         }
     }
 
     /// Whether a list fits a keyword.
     fn of_list(
         &mut self,
-        key: &str,
-        argument: &'s Value,
-        schema: &'s Map<String, Value>,
-        (value, items): (&Value, &[Value]),
+        keyword: Keyword<'s>,
+        value: &Value,
+        items: &[Value],
         faults: Faults<'_>,
     ) -> Result<bool, Exhausted> {
+        let Keyword {
+            key,
+            argument,
+            schema,
+        } = keyword;
         match (key, argument) {
             ("prefixItems" | "items", Value::Array(all)) => {
                 let parts = items.iter().zip(all).enumerate();
@@ -438,7 +463,7 @@ impl<'s> Walk<'s> {
                     fault::given("value has an item twice", value)
                 })
             }
-            _ => self.leaf((key, argument), schema, value, faults),
+            _ => self.leaf(keyword, value, faults),
         }
     }
 

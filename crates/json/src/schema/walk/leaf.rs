@@ -1,19 +1,23 @@
 //! Keywords that contain no schemas: types, constants, limits and patterns.
 
-use super::{Exhausted, Faults, Walk};
+use super::{Exhausted, Faults, Keyword, Walk};
 use crate::decimal::Decimal;
 use crate::schema::fault;
-use serde_json::{Map, Number, Value};
+use serde_json::{Number, Value};
 
 impl<'s> Walk<'s> {
     /// Whether `value` fits a keyword that has no schemas.
     pub(super) fn leaf(
         &mut self,
-        (key, argument): (&str, &'s Value),
-        schema: &Map<String, Value>,
+        keyword: Keyword<'s>,
         value: &Value,
         faults: Faults<'_>,
     ) -> Result<bool, Exhausted> {
+        let Keyword {
+            key,
+            argument,
+            schema,
+        } = keyword;
         match (key, argument) {
             ("type", names) => {
                 let one = std::slice::from_ref(names);
