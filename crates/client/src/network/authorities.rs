@@ -51,7 +51,8 @@ pub(super) fn check() -> Result<(), NoAuthorities> {
 
 fn config(authorities: Arc<Authorities>) -> ClientConfig {
     let mut config = ClientConfig::builder()
-        .dangerous() // it is the name of all verifiers but the one of rustls, which this one asks
+        // rustls calls each verifier of another crate dangerous. This one asks rustls's own.
+        .dangerous()
         .with_custom_certificate_verifier(authorities)
         .with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
@@ -86,7 +87,7 @@ impl Places {
     }
 }
 
-/// `None` if no certificate is usable.
+/// The verifier for a set of certificates; `None` if no certificate in it is usable.
 type Verifier = Option<Arc<WebPkiServerVerifier>>;
 
 /// A verifier that is created on first use.
@@ -129,7 +130,7 @@ impl Authorities {
             }
         }
         if folders.is_empty() && file.is_none() {
-            why.push("none is where systems have them".to_owned());
+            why.push("there are none in the usual places".to_owned());
         }
         why.extend(
             folders
@@ -170,7 +171,7 @@ impl ServerCertVerifier for Authorities {
             let (name, ocsp) = (server_name, ocsp_response);
             match verifier.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
                 Ok(verified) => return Ok(verified),
-                // Whichever knows the authority says what else is wrong.
+                // A verifier that knows the authority returns a more specific error.
                 Err(error) if refusal == unknown => refusal = error,
                 Err(_) => {}
             }
@@ -259,15 +260,16 @@ mod tests {
     use std::path::Path;
     use testkit::Scratch;
 
-    /// A folder of tests/tls, whose certificates hold from the year 2000 to 9999, but for `expired`,
-    /// of the same authority `ca` as `server`.
+    /// Returns the path of a file in tests/tls. `ca` signed `server` and `expired`; all certificates
+    /// except `expired` are valid from the year 2000 to 9999.
     fn pem(name: &str) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("tests/tls")
             .join(name)
     }
 
-    /// What a client that trusts `authorities` says of the server with this certificate.
+    /// Connects a client that trusts `authorities` to a server with this certificate. Returns the
+    /// client's error if it rejects the server.
     fn greeted(
         authorities: &Arc<Authorities>,
         certificate: &str,
@@ -320,7 +322,7 @@ mod tests {
         let other = of(Some(pem("other.pem")), &[&folder]);
         std::fs::copy(pem("ca.pem"), folder.join("0a775a30.0")).unwrap();
         std::fs::write(folder.join("README"), "not a certificate").unwrap();
-        // The folder is read when the file does not vouch for a server, and not before.
+        // The file does not verify this server, so the folder is read.
         assert_eq!(greeted(&other, "server.pem", "server.example"), Ok(()));
         let refused = greeted(&other, "server.pem", "other.example").unwrap_err();
         assert!(refused.contains("not valid for name"), "{refused}");
@@ -363,7 +365,7 @@ mod tests {
                 &format!("{} has none", key.display()),
             ),
             (Some(empty.join("no")), &[&*empty], &absent),
-            (None, &[], "none is where systems have them"),
+            (None, &[], "there are none in the usual places"),
         ] {
             let none = of(file, folders);
             let missing = none.missing.clone().unwrap();
@@ -384,7 +386,7 @@ mod tests {
             ca.replace('\n', "\r"),
             ca.trim_end().to_owned(),
             ca.replace('\n', " \n"),
-            // Nobody meant these to be trusted.
+            // None of these is a trusted certificate.
             ca.replace("-----BEGIN", "# -----BEGIN"),
             ca.replace("-----BEGIN", " -----BEGIN"),
             ca.replace("CERTIFICATE", "TRUSTED CERTIFICATE"),
@@ -402,7 +404,7 @@ mod tests {
                 "{text}"
             );
         }
-        // One that is damaged takes no other with it.
+        // A damaged certificate does not affect the next one.
         let damaged = format!("{}{ca}", ca.replace(inner, "!!!"));
         assert_eq!(certificates(damaged.as_bytes()).count(), 1);
     }
