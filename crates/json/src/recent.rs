@@ -1,41 +1,41 @@
-//! The lists of tools that came last.
+//! A cache of the most recently used tool lists.
 
 use crate::{ToolList, ToolsError};
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// How many lists are kept, and how long their texts may be together. The last list is kept however
-/// long it is.
-const MOST: usize = 16;
-const LONGEST: usize = 1 << 20;
+/// The maximum number of lists in the cache.
+const MAX_LISTS: usize = 16;
+/// The maximum length of all texts in the cache together, in bytes. A longer text is cached alone.
+const MAX_TEXT: usize = 1 << 20;
 
-/// The lists of tools that came last with streams. The turns of a conversation have the same tools,
-/// so that a list which comes again is neither read nor are its schemas compiled once more.
+/// A cache of the most recently used tool lists, by their text. All turns of a conversation have the
+/// same tools, so most lists need not be parsed again, nor their schemas compiled again.
 #[derive(Debug, Default)]
-pub struct RecentTools(RefCell<VecDeque<(String, Rc<ToolList>)>>);
+pub struct RecentTools(RefCell<Vec<(String, Rc<ToolList>)>>);
 
 impl RecentTools {
-    /// As [`ToolList::read_valid`], unless the text is one of the last.
+    /// Returns the list from the cache, or else reads it as [`ToolList::read_valid`] does.
     ///
     /// # Errors
     /// The text is not a list of tools.
     pub fn read_valid(&self, text: &str) -> Result<Rc<ToolList>, ToolsError> {
         let recent = &mut *self.0.borrow_mut();
-        if let Some(at) = recent.iter().position(|(known, _)| known == text) {
-            // The one that came last is the first of all.
-            recent.make_contiguous()[..=at].rotate_right(1);
-            return Ok(Rc::clone(&recent[0].1));
-        }
-        let tools = Rc::new(ToolList::read_valid(text)?);
-        recent.push_front((text.to_owned(), Rc::clone(&tools)));
-        let length = |recent: &VecDeque<(String, _)>| -> usize {
-            recent.iter().map(|(text, _)| text.len()).sum()
+        let at = match recent.iter().position(|(known, _)| known == text) {
+            Some(at) => at,
+            None => {
+                let tools = Rc::new(ToolList::read_valid(text)?);
+                recent.push((text.to_owned(), tools));
+                recent.len() - 1
+            }
         };
-        while recent.len() > 1 && (recent.len() > MOST || length(recent) > LONGEST) {
-            recent.pop_back();
+        recent[..=at].rotate_right(1);
+        let length =
+            |recent: &[(String, _)]| -> usize { recent.iter().map(|(t, _)| t.len()).sum() };
+        while recent.len() > 1 && (recent.len() > MAX_LISTS || length(recent) > MAX_TEXT) {
+            recent.pop();
         }
-        Ok(tools)
+        Ok(Rc::clone(&recent[0].1))
     }
 }
 
@@ -48,10 +48,10 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_comes_again_is_the_one_that_was_read() {
+    fn a_list_in_the_cache_is_not_read_again() {
         let recent = RecentTools::default();
         let first = recent.read_valid(&list("f")).unwrap();
-        for n in 1..MOST {
+        for n in 1..MAX_LISTS {
             let other = recent.read_valid(&list(&format!("g{n}"))).unwrap();
             assert!(!Rc::ptr_eq(&first, &other));
         }
@@ -60,13 +60,23 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_kept_than_the_last_lists() {
+    fn the_least_recently_used_lists_are_dropped() {
         let recent = RecentTools::default();
-        for n in 0..=MOST {
+        for n in 0..=MAX_LISTS {
             recent.read_valid(&list(&format!("f{n}"))).unwrap();
         }
-        assert_eq!(recent.0.borrow().len(), MOST);
-        recent.read_valid(&list(&"f".repeat(LONGEST))).unwrap();
+        let kept = |recent: &RecentTools, name: &str| {
+            let lists = recent.0.borrow();
+            lists.iter().any(|(text, _)| *text == list(name))
+        };
+        assert_eq!(recent.0.borrow().len(), MAX_LISTS);
+        assert!(!kept(&recent, "f0") && kept(&recent, "f1"));
+        recent.read_valid(&list("f2")).unwrap();
+        for name in ["g1", "g2"] {
+            recent.read_valid(&list(name)).unwrap();
+        }
+        assert!(!kept(&recent, "f1") && !kept(&recent, "f3") && kept(&recent, "f2"));
+        recent.read_valid(&list(&"f".repeat(MAX_TEXT))).unwrap();
         assert_eq!(recent.0.borrow().len(), 1);
     }
 }
