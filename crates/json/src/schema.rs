@@ -430,3 +430,49 @@ impl Misfit {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_a_null_that_is_declared_and_not_allowed_counts_as_missing() {
+        let schema = json!({
+            "$defs": {"point": {"type": "object", "properties": {"x": {"type": "number"}, "label": {"type": ["string", "null"]}}}},
+            "properties": {
+                "unit": {"enum": ["C", "F"]}, "note": {"type": "string", "nullable": true}, "any": {}, "at": {"$ref": "#/$defs/point"},
+                "path": {"type": "array", "items": {"anyOf": [{"$ref": "#/$defs/point"}, {"type": "null"}]}},
+                "maybe": {"anyOf": [{"type": "integer"}, {"type": "null"}]}, "by": {"additionalProperties": {"$ref": "#/$defs/point"}},
+            },
+            "oneOf": [{"properties": {"a": {"type": "string"}}}, {"properties": {"b": {"type": "string"}}}],
+        });
+        for (before, after) in [
+            (
+                json!({"unit": null, "note": null, "any": null, "maybe": null, "other": null}),
+                json!({"note": null, "any": null, "maybe": null, "other": null}),
+            ),
+            (
+                json!({"at": {"x": null, "label": null}}),
+                json!({"at": {"label": null}}),
+            ),
+            (json!({"at": null, "path": null}), json!({})),
+            (
+                json!({"path": [{"x": null}, null, {"x": 1}]}),
+                json!({"path": [{}, null, {"x": 1}]}),
+            ),
+            (
+                json!({"by": {"p": {"x": null}, "q": null}}),
+                json!({"by": {"p": {}, "q": null}}),
+            ),
+            (json!({"a": "x", "b": null}), json!({"a": "x"})),
+        ] {
+            let mut value = before.clone();
+            assert_eq!(
+                leave_out_nulls(&mut value, &ValueType::new(&schema)),
+                before != after
+            );
+            assert_eq!(value, after, "{before}");
+        }
+    }
+}
