@@ -33,8 +33,7 @@ pub(super) struct Pattern {
 
 impl Pattern {
     /// Parses a pattern. Returns `None` if it is too large, or has a construct that is invalid,
-    /// missing in the crate `regex` (look-around, back-references), or rare: `\B`, `\u` of a
-    /// surrogate.
+    /// missing in the crate `regex`: look-around, back-references, surrogate escapes.
     pub(super) fn new(pattern: &str) -> Option<Pattern> {
         let (translated, weight) = translate(pattern)?;
         let pattern = Pattern {
@@ -112,8 +111,10 @@ fn translate(pattern: &str) -> Option<(String, usize)> {
                 class(&mut rest, &mut out)?;
                 Some(SET + out.len() - start)
             }
-            '\\' if rest.next_if_eq(&'b').is_some() => {
-                out.push_str(r"(?-u:\b)");
+            '\\' if matches!(rest.peek(), Some('b' | 'B')) => {
+                out.push_str(r"(?-u:\");
+                out.extend(rest.next());
+                out.push(')');
                 None
             }
             '\\' => match escape(&mut rest)? {
@@ -301,6 +302,8 @@ mod tests {
             (r"^[^\w]$", "é", "e"),
             (r"^[\W]$", "é", "e"),
             (r"\bfoo\b", "éfooé", "afoo"),
+            (r"\Bfoo\B", "afooa", "éfooé"),
+            (r"^\B", "é", "e"),
             (r"^.$", "é", "\r"),
             (r"^a\.b\/c\-\<$", "a.b/c-<", "axb/c-<"),
             (r"^[a-z--0]+$", "a-.0", "1"),
@@ -325,8 +328,8 @@ mod tests {
     fn everything_else_is_refused() {
         for pattern in [
             "(?=a)", "(?<n", "(?<=a)", "(?<!a)", "(?i)a", r"(a)\1", r"\k<n>", r"\pL", r"\c1",
-            r"\0", r"\B", r"\a", r"\z", r"\ud83d", r"\u{61}", "a**", "a*+", "*a", "(*a)", "|*",
-            "^*", "a{,2}", "a{", "a{x}", "a}", "a]", "[", "[]", "[^]", "[a", "[z-a]", r"[\d-z]",
+            r"\0", r"\a", r"\z", r"\ud83d", r"\u{61}", "a**", "a*+", "*a", "(*a)", "|*", "^*",
+            "a{,2}", "a{", "a{x}", "a}", "a]", "[", "[]", "[^]", "[a", "[z-a]", r"[\d-z]",
             r"[a-\d]", r"[\b]", "(", ")", "(a))", "\\", r"\u00", "a{1}{2}", r"\bx*?*",
         ] {
             assert!(translate(pattern).is_none(), "{pattern}");
