@@ -230,11 +230,12 @@ fn a_schema_that_is_not_valid_is_refused() {
     let refused = |v: Value| Schema::new(&v.to_string()).unwrap_err().to_string();
     assert_eq!(
         refused(json!({"properties":{"a":{"pattern":"(?:a{1000}){1000}"}}})),
-        "the schema is not valid: /properties/a/pattern: \"(?:a{1000}){1000}\" is no pattern that can be matched in linear \
-         time (no look-around, no back-reference, not too large)"
+        "the schema is not valid: /properties/a/pattern: \"(?:a{1000}){1000}\" is too large, is not valid in ECMA-262, \
+         or has look-around, a back-reference or a surrogate escape (\\ud83d)"
     );
     for wrong in [
         json!({"pattern":"^(?=a)b"}),
+        json!({"pattern":r"\ud83d\ude00"}),
         json!({"pattern":"a{1000}{1000}"}),
         json!({"type":7}),
         json!({"type":[]}),

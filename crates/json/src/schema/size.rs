@@ -180,7 +180,7 @@ pub enum SchemaError {
     /// `schema/references.rs`.
     #[error("the schema is too complex: {0}, use fewer references and alternatives")]
     TooComplex(&'static str),
-    /// The schema is invalid, or a pattern cannot be matched in linear time.
+    /// The schema is invalid, or one of its patterns is not supported.
     #[error("the schema is not valid: {0}")]
     Invalid(String),
 }

@@ -192,7 +192,7 @@ impl Validator {
                     for (name, value) in named {
                         let place = inside(place, key, Some(name));
                         if key == "patternProperties" && !self.pattern(name) {
-                            return Err(no_pattern(&place, name));
+                            return Err(bad_pattern(&place, name));
                         }
                         match value {
                             Value::Array(names) if key == "dependencies" && are_distinct(names) => {
@@ -250,7 +250,7 @@ impl Validator {
             if !is_known {
                 return Err(match value {
                     Value::String(pattern) if key == "pattern" => {
-                        no_pattern(&format!("{place}/pattern"), pattern)
+                        bad_pattern(&format!("{place}/pattern"), pattern)
                     }
                     Value::String(reference) if key.ends_with("ef") => {
                         let count = targets(reference).len();
@@ -286,9 +286,10 @@ fn wrong(place: &str, key: &str, value: &Value) -> String {
     ))
 }
 
-fn no_pattern(place: &str, pattern: &str) -> String {
+fn bad_pattern(place: &str, pattern: &str) -> String {
     short(&format!(
-        "{place}: {} is no pattern that can be matched in linear time (no look-around, no back-reference, not too large)",
+        "{place}: {} is too large, is not valid in ECMA-262, or has look-around, a back-reference or a \
+         surrogate escape (\\ud83d)",
         Value::from(cut(pattern, 100))
     ))
 }
