@@ -832,8 +832,42 @@ mod tests {
         );
     }
 
+    /// Memory stays bounded: the text of a call in another form is stored only up to a limit.
     #[test]
-    fn the_tools_that_come_again_are_not_read_again() {
+    fn a_long_call_in_another_form_is_given_up() {
+        let start = r#"{"type":"stream_start","v":1,"model":"any","tools_mode":"native","tools":[{"name":"f"}]}"#;
+        let streams = Streams::new(TagOptions {
+            always: true,
+            needs_tools: true,
+            by_model: true,
+            ..TagOptions::default()
+        });
+        let warnings = |pieces: usize| {
+            let delta = |text: &str| {
+                format!(
+                    r#"{{"type":"content_delta","text":{}}}"#,
+                    event::quoted(text)
+                )
+            };
+            let mut lines = vec![
+                start.to_owned(),
+                delta("I look.\nAction: f\nAction Input: {\"a\":\""),
+            ];
+            lines.extend(vec![delta(&"x".repeat(1 << 16)); pieces]);
+            lines.push(delta("\"}"));
+            lines.push(r#"{"type":"stream_end","finish_reason":"stop"}"#.to_owned());
+            let mut tag = streams.begin(&Scanner::default().read(start).unwrap());
+            let out = Collect::run(&mut tag, &lines);
+            out.iter()
+                .filter(|line| line.contains("tag_unread"))
+                .count()
+        };
+        assert_eq!(warnings(1), 1);
+        assert_eq!(warnings(17), 0);
+    }
+
+    #[test]
+    fn tools_in_the_cache_are_not_read_again() {
         let tools = r#"[{"name":"g","parameters":{"type":"object"}}]"#;
         let recent = Rc::<RecentTools>::default();
         let known = recent.read_valid(tools).unwrap();
