@@ -14,8 +14,8 @@ mod rows {
 }
 use rows::ALL;
 
-/// The letters of each name in the table with the place of its dialect, in order, so that no name is
-/// put into lower case at each request.
+/// The [`letters`] of all names and aliases in the table, sorted, with the indexes of their dialects.
+/// Computed by the build script, so that a request converts no name but the model's.
 static FAMILIES: &[(&str, usize)] = include!(concat!(env!("OUT_DIR"), "/families.rs"));
 
 /// The dialect for prompts that do not name a dialect.
@@ -95,12 +95,12 @@ impl Dialects {
     /// the model's name, ignoring punctuation.
     pub fn of_model(&self, model: &str) -> Option<&'static Dialect> {
         let model = letters(model.rsplit('/').next().unwrap_or(model));
-        let own = |dialect: &&'static Dialect| {
+        let longest = |dialect: &&'static Dialect| {
             let names = dialect.families().filter(|name| model.starts_with(name));
             Some((names.map(|name| name.len()).max()?, *dialect))
         };
-        // Of names of the same length the first counts, and the table comes last.
-        let own = self.own.iter().rev().filter_map(own);
+        // Of names of the same length `max_by_key` returns the last: the user's first dialect.
+        let own = self.own.iter().rev().filter_map(longest);
         let all = family_of(&model).into_iter().chain(own);
         all.max_by_key(|(length, _)| *length)
             .map(|(_, dialect)| dialect)
@@ -146,21 +146,13 @@ impl Dialects {
     }
 }
 
-/// The dialect of the table whose longest name the letters of a model begin with, and the length of
-/// the name.
+/// Returns the dialect of the table whose name or alias is the longest that begins the letters of a
+/// model's name, and the length of that name.
 fn family_of(model: &str) -> Option<(usize, &'static Dialect)> {
-    let mut start = model;
-    loop {
-        let behind = FAMILIES.partition_point(|(name, _)| *name <= start);
-        let (name, at) = FAMILIES[..behind].last()?;
-        if start.starts_with(name) {
-            return Some((name.len(), &ALL[*at]));
-        }
-        // A shorter name is a beginning of what this one shares with the model.
-        let letters = start.char_indices().zip(name.chars());
-        let shared = letters.take_while(|((_, a), b)| a == b).last();
-        start = &start[..shared.map_or(0, |((at, letter), _)| at + letter.len_utf8())];
-    }
+    // Of two names that begin the same text, the longer one comes later in sorted order.
+    let mut sorted = FAMILIES.iter().rev();
+    let (name, at) = sorted.find(|(name, _)| model.starts_with(name))?;
+    Some((name.len(), &ALL[*at]))
 }
 
 // Finds the family of a chat template, by the call markers in its text.
@@ -317,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_models_name_tells_its_family() {
+    fn a_models_name_shows_its_family() {
         let of = |model: &str| {
             Dialects::default()
                 .of_model(model)
@@ -340,8 +332,8 @@ mod tests {
     }
 
     #[test]
-    fn each_name_tells_its_family_as_a_reading_of_all_names_does() {
-        // What is to be found, by the names themselves.
+    fn the_table_of_families_agrees_with_a_search_of_all_names() {
+        // Compares all names with the model, without the table of families.
         let plain = |all: &Dialects, model: &str| {
             let model = letters(model);
             let names = |d: &'static Dialect| d.families().map(move |name| (name, d));
