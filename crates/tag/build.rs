@@ -1,5 +1,5 @@
-//! Makes the table of dialects of the files in `dialects/`: start-up then costs nothing, and a
-//! mistake in one stops the build.
+//! Generates the table of dialects from the files in `dialects/`, so that it costs nothing at
+//! start-up, and a mistake in a file fails the build.
 
 #![allow(
     unreachable_pub,
@@ -43,8 +43,8 @@ fn main() {
     }
 }
 
-/// The dialects of the table, in the order of the names; but of two that look alike the more usual one
-/// comes first.
+/// Reads the dialects of the table. They are sorted by name, except that a dialect comes after the one
+/// that it is read as.
 fn table(folder: &Path) -> Result<Vec<Dialect>, String> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))? {
@@ -73,8 +73,8 @@ fn table(folder: &Path) -> Result<Vec<Dialect>, String> {
     Ok(dialects)
 }
 
-/// The letters of all names with the place of their dialect in the table, in order. Of two dialects
-/// with the same letters the first counts.
+/// Returns the letters of all names and aliases, sorted, with the indexes of their dialects. Letters
+/// that several dialects share belong to the first one.
 fn families(dialects: &[Dialect]) -> Vec<(String, usize)> {
     let named = dialects.iter().enumerate();
     let mut families: Vec<(String, usize)> = named
@@ -85,7 +85,7 @@ fn families(dialects: &[Dialect]) -> Vec<(String, usize)> {
     families
 }
 
-/// The structs of a dialect that are behind a reference.
+/// The structs in a dialect that are stored as references.
 const BORROWED: [&str; 7] = [
     "CallKeys",
     "ExpressionForm",
@@ -96,8 +96,8 @@ const BORROWED: [&str; 7] = [
     "TextFraming",
 ];
 
-/// The `Debug` text of a dialect as a Rust expression: `Debug` leaves out the borrows, of slices
-/// and of [`BORROWED`] structs. `src/table.rs` imports the variants of the enums in it.
+/// Converts the `Debug` text of dialects to a Rust expression by adding the `&` that `Debug` omits
+/// before slices and [`BORROWED`] structs. `src/table.rs` imports the enum variants in the text.
 fn with_borrows(debug: &str) -> String {
     let mut rust = String::new();
     let mut rest = debug;
@@ -120,7 +120,7 @@ fn with_borrows(debug: &str) -> String {
     rust
 }
 
-/// The length of the literal of a string or a character that `text` begins with.
+/// Returns the length of the string or character literal at the beginning of `text`.
 fn literal(text: &str, quote: char) -> usize {
     let mut is_escaped = true;
     let end = text.find(|c| {

@@ -29,8 +29,8 @@ pub struct Dialect {
     pub(crate) prompt: &'static Prompt,
 }
 
-/// The letters and digits of a name of a dialect or a model, in lower case: by them alone such names
-/// are compared.
+/// Returns the letters and digits of the name of a dialect or a model, in lower case. Such names are
+/// compared in this form.
 pub(crate) fn letters(name: &str) -> String {
     name.chars()
         .filter(|c| c.is_alphanumeric())
@@ -39,7 +39,8 @@ pub(crate) fn letters(name: &str) -> String {
 }
 
 impl Dialect {
-    /// The letters of its name and its aliases, but for those that are too short to show a family.
+    /// Returns the [`letters`] of the name and the aliases, except those too short to identify a
+    /// family.
     pub(crate) fn families(&self) -> impl Iterator<Item = String> {
         let names = self.aliases.iter().copied().chain([self.name]);
         names.map(letters).filter(|name| name.len() > 2)
