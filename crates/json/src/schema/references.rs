@@ -1,5 +1,6 @@
 //! Finds the targets of a schema's references, and checks that references terminate.
 
+use super::size::{DATA, NAMED, REFERENCES};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
@@ -36,12 +37,10 @@ impl<'s> References<'s> {
                     found.note(value, members);
                     for (key, value) in members {
                         match (key.as_str(), value) {
-                            ("enum" | "const" | "default" | "example" | "examples", _) => {}
-                            (
-                                "properties" | "patternProperties" | "$defs" | "definitions"
-                                | "dependentSchemas",
-                                Value::Object(named),
-                            ) => rest.extend(named.values()),
+                            (key, _) if DATA.contains(&key) => {}
+                            (key, Value::Object(named)) if NAMED.contains(&key) => {
+                                rest.extend(named.values());
+                            }
                             _ => rest.push(value),
                         }
                     }
@@ -123,11 +122,10 @@ impl<'s> References<'s> {
                 ("dependentSchemas" | "dependencies", Value::Object(all)) => {
                     parts.extend(all.values())
                 }
-                member => parts.extend(
-                    referred((key, member.1))
-                        .into_iter()
-                        .flat_map(|reference| self.targets(reference)),
-                ),
+                (key, Value::String(reference)) if REFERENCES.contains(&key) => {
+                    parts.extend(self.targets(reference));
+                }
+                _ => {}
             }
         }
         parts
@@ -150,12 +148,6 @@ impl<'s> References<'s> {
         targets.dedup_by_key(|part| std::ptr::from_ref::<Value>(part));
         targets
     }
-}
-
-/// Returns the reference in a member of a schema, or `None` for any other member.
-fn referred<'s>((key, value): (&'s String, &'s Value)) -> Option<&'s str> {
-    let is_reference = matches!(key.as_str(), "$ref" | "$dynamicRef" | "$recursiveRef");
-    value.as_str().filter(|_| is_reference)
 }
 
 /// Returns a URI's fragment with its percent escapes decoded.

@@ -20,6 +20,21 @@ pub(super) const TYPES: [&str; 7] = [
     "null", "boolean", "integer", "number", "string", "array", "object",
 ];
 
+/// Keywords whose values are data, and contain no schemas.
+pub(super) const DATA: [&str; 5] = ["enum", "const", "default", "example", "examples"];
+
+/// Keywords whose values are objects with a schema in each member.
+pub(super) const NAMED: [&str; 5] = [
+    "properties",
+    "patternProperties",
+    "$defs",
+    "definitions",
+    "dependentSchemas",
+];
+
+/// Keywords that refer to another schema.
+pub(super) const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+
 /// The size of a schema.
 #[derive(Default)]
 pub(super) struct Size {
@@ -56,21 +71,15 @@ impl Size {
                 self.part(depth)?;
                 for (key, value) in members.iter_mut() {
                     match (key.as_str(), value) {
-                        ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(target))
-                            if !target.starts_with('#') =>
+                        (key, Value::String(target))
+                            if REFERENCES.contains(&key) && !target.starts_with('#') =>
                         {
                             return Err(SchemaError::Remote(short(target)));
                         }
                         ("pattern", Value::String(pattern)) => self.pattern(pattern)?,
                         ("type", value) => lower(value),
-                        ("enum" | "const" | "default" | "example" | "examples", value) => {
-                            self.data(value, depth + 1)?
-                        }
-                        (
-                            "properties" | "patternProperties" | "$defs" | "definitions"
-                            | "dependentSchemas",
-                            Value::Object(named),
-                        ) => {
+                        (key, value) if DATA.contains(&key) => self.data(value, depth + 1)?,
+                        (key, Value::Object(named)) if NAMED.contains(&key) => {
                             self.part(depth + 1)?;
                             for (name, value) in named {
                                 if key == "patternProperties" {

@@ -6,7 +6,7 @@
 use super::fault::{self, quote};
 use super::pattern::Pattern;
 use super::references::References;
-use super::size::{SchemaError, cut, short};
+use super::size::{REFERENCES, SchemaError, cut, short};
 use crate::decimal::Decimal;
 use serde_json::Value;
 use std::cell::OnceCell;
@@ -227,7 +227,7 @@ impl Validator {
                     waiting.push_back((inside(place, key, None), schema));
                     true
                 }
-                ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference)) => {
+                (key, Value::String(reference)) if REFERENCES.contains(&key) => {
                     let targets = targets(reference);
                     self.has_names |= targets.first().copied().map(std::ptr::from_ref)
                         != pointed(root, reference).map(std::ptr::from_ref);
@@ -252,7 +252,7 @@ impl Validator {
                     Value::String(pattern) if key == "pattern" => {
                         bad_pattern(&format!("{place}/pattern"), pattern)
                     }
-                    Value::String(reference) if key.ends_with("ef") => {
+                    Value::String(reference) if REFERENCES.contains(&&**key) => {
                         let count = targets(reference).len();
                         let place = fault::member(place, key);
                         short(&format!(
