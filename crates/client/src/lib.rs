@@ -12,8 +12,9 @@
 //! types: [`Error`] names what happened, and the caller adds which of its options helps.
 //!
 //! The crate does not parse the command line, print anything or write events. From the environment
-//! it reads only the location of the system's certificates. All clients share the trusted
-//! certificate authorities, which are loaded once per process.
+//! it reads only the location of the system's certificates, and [`Network::new`] the proxy
+//! (`HTTPS_PROXY`). All clients share the trusted certificate authorities, which are loaded once per
+//! process.
 //!
 //! Without the feature `network`, no [`Network`] can be created, so requests cannot be sent;
 //! everything else works.
