@@ -8,8 +8,7 @@ const LEAST: usize = 8;
 
 /// The schemes of URLs that may be addresses of other services.
 const SCHEMES: &str = "amqp amqps file ftp git http https mongodb mysql postgres postgresql \
-                       redis rediss sftp socks5 socks5h ssh tcp \
-                       unix ws wss";
+                       redis rediss sftp socks5 socks5h ssh tcp unix ws wss";
 
 /// Returns the values of the variables whose name is that of a credential, or whose name `named`
 /// accepts, except [ordinary](not_ordinary) values. If a value is a URL, its password is a secret

@@ -4,9 +4,9 @@
 /// Names of members and of response headers whose values are credentials, in lower case and without
 /// `-`, `_` and `.`.
 const SECRET_NAMES: &str = "accesstoken apikey authorization authorizationtoken clientsecret \
-                            cookie key password proxyauthorization \
-                            refreshtoken secret setcookie sig signature token xamzsignature \
-                            xapikey xgoogapikey xgoogsignature";
+                            cookie key password proxyauthorization refreshtoken secret \
+                            setcookie sig signature token xamzsignature xapikey \
+                            xgoogapikey xgoogsignature";
 
 /// Names in `SECRET_NAMES` that a conversation also uses for other values. (Anthropic calls the
 /// proof of a reasoning block `signature`, and the proof must be sent back unchanged:

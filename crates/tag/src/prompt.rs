@@ -42,9 +42,8 @@ impl Dialect {
         let several = self.several(first, second);
         format!(
             "# Tools\n\n{introduction}\n\n{list}\n\nTo call a tool, write it exactly in this \
-             form, with its own name and \
-             arguments:\n\n{example}\n\n{several}Write nothing after the last call: stop there \
-             and wait for the results.\n\
+             form, with its own name and arguments:\n\n{example}\n\n\
+             {several}Write nothing after the last call: stop there and wait for the results.\n\
              {RESULTS}\n{must}"
         )
     }
