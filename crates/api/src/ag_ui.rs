@@ -1,11 +1,11 @@
-//! The runs of AG-UI. Source: the package `@ag-ui/core`, version 1.0.0 (<https://docs.ag-ui.com>).
+//! The AG-UI protocol. Source: the package `@ag-ui/core`, version 1.0.0 (<https://docs.ag-ui.com>).
 
 mod inbound;
 mod stream;
 
 use crate::ui::UiRow;
 
-/// Its row of the table.
+/// AG-UI's row in the table of protocols.
 pub(crate) const ROW: UiRow = UiRow {
     name: "ag-ui",
     path: "/api/ag-ui",

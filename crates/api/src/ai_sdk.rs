@@ -1,4 +1,4 @@
-//! The chats of the AI SDK: its UI messages, and the stream that its `useChat` reads. Source: the
+//! The AI SDK's chat protocol: its UI messages, and the stream that `useChat` reads. Source: the
 //! package `ai`, version 7.0.173 (<https://ai-sdk.dev/docs/ai-sdk-ui/stream-protocol>).
 
 mod inbound;
@@ -6,7 +6,7 @@ mod stream;
 
 use crate::ui::UiRow;
 
-/// Its row of the table.
+/// The AI SDK's row in the table of protocols.
 pub(crate) const ROW: UiRow = UiRow {
     name: "ai-sdk",
     path: "/api/chat",

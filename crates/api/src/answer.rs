@@ -1,10 +1,9 @@
-//! Events into the answer that a client of a provider's API expects: its stream, or the whole
-//! answer at once.
+//! Converts events into the response that a client of a provider's API expects, either streamed or
+//! complete.
 //!
-//! What it is: the APIs that clients speak ([`Front`]), and [`Encoder`], which takes
-//! the events of one stream and writes the bytes of the answer. The events are those that
-//! `accumulate` emits with live deltas. What it is not: it opens no connection, has no clock, and
-//! merges no deltas.
+//! [`Front`] lists the APIs that clients speak. [`Encoder`] takes the events of one stream, as
+//! `accumulate` emits them with live deltas, and writes the bytes of the response. This module
+//! opens no connections, reads no clock, and does not merge deltas.
 
 pub(crate) mod details;
 pub(crate) mod encoder;

@@ -1,4 +1,4 @@
-//! Anthropic's Messages API: `request.rs` has its row in the table of APIs.
+//! Anthropic's Messages API. `request.rs` defines its row in the table of APIs.
 
 pub(crate) mod cache;
 pub(crate) mod converse;

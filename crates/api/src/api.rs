@@ -2,11 +2,11 @@
 
 use crate::provider::Provider;
 
-/// Each variant and the rest of its row, which its folder has.
+/// Generates [`Api`] from its variants and the [`Provider`] constant of each.
 macro_rules! table {
     ($($api:ident: $provider:path,)*) => {
-        /// A provider API. `OpenaiChat` is also what DeepSeek, OpenRouter, Groq, Together, vLLM,
-        /// llama.cpp, LM Studio and many more speak.
+        /// A provider API. `OpenaiChat` also covers DeepSeek, OpenRouter, Groq, Together, vLLM,
+        /// llama.cpp, LM Studio and many other servers.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[expect(missing_docs, reason = "each variant is the API of its name in the table")]
         pub enum Api {
@@ -14,7 +14,7 @@ macro_rules! table {
         }
 
         impl Api {
-            /// Every API, in the order of the table.
+            /// Every API, in table order.
             pub const ALL: [Api; [$(Api::$api,)*].len()] = [$(Api::$api,)*];
 
             pub(crate) fn provider(self) -> &'static Provider {
@@ -37,7 +37,7 @@ table! {
 }
 
 impl Api {
-    /// The API that `--api` calls `name`, or that people do, whatever the case of its letters.
+    /// Returns the API with this name or alias, ignoring ASCII case, or `None` if there is none.
     pub fn from_name(name: &str) -> Option<Api> {
         Self::ALL
             .into_iter()
@@ -49,17 +49,17 @@ impl Api {
         std::iter::once(provider.name).chain(provider.aliases.iter().copied())
     }
 
-    /// Its name, as `--api` and `stream_start` have it.
+    /// Returns the API's name, as used in `--api` and `stream_start`.
     pub fn name(self) -> &'static str {
         self.provider().name
     }
 
-    /// Where the provider itself serves it.
+    /// Returns the base URL of the provider's own service.
     pub fn base_url(self) -> &'static str {
         self.provider().base_url
     }
 
-    /// The environment variable that holds its key by custom.
+    /// Returns the environment variable that conventionally holds the API key.
     pub fn key_env(self) -> &'static str {
         self.provider().key_env
     }

@@ -1,4 +1,4 @@
-//! The messages of a conversation, as a log holds them.
+//! The messages of a conversation, as stored in a log.
 
 use crate::inbound::inbound_size;
 use crate::members::{GetText, Put};
@@ -13,104 +13,106 @@ use std::sync::Arc;
 pub struct Conversation {
     /// The messages in order.
     pub messages: Vec<Message>,
-    /// The same conversation as a client wrote it.
+    /// The same conversation in the client's own JSON, or `None`.
     pub(crate) verbatim: Option<Verbatim>,
-    /// The name of the API of the client that wrote the messages; `None` for the messages of a log.
+    /// The API of the client that sent the messages; `None` if they come from a log.
     pub(crate) client: Option<&'static str>,
-    /// How many answers a log has begun after the last message.
+    /// The number of `stream_start` events in the log after the last message.
     pub(crate) begun: usize,
 }
 
-/// One chat message in OpenAI's shape, plus `reasoning` and `provider` (see [`PastBlock`]). Clones
-/// share its members.
+/// One chat message in OpenAI's shape, plus `reasoning` and `provider` (see [`PastBlock`]). Cloning
+/// is cheap: clones share the members.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
     pub(crate) fields: Arc<Map<String, Value>>,
-    /// The calls of an assistant's message that the log has as started or answered, beside the tool
-    /// messages.
+    /// The calls of an assistant message that events in the log report as started or answered, in
+    /// addition to the tool messages.
     pub(crate) ran: Arc<Vec<RanCall>>,
-    /// Whether its refusal is a provider's explanation, which the model did not write.
+    /// Whether the refusal is the provider's explanation rather than text from the model.
     pub(crate) is_explained: bool,
 }
 
-/// A call that the log has as started or as answered.
+/// A call that the log reports as started or answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RanCall {
     /// The id of the call.
     pub(crate) id: String,
-    /// The output of the `tool_result`; `None`: the call was started, and has no result.
+    /// The output of the `tool_result`; `None` if the call was started but has no result.
     pub(crate) output: Option<String>,
 }
 
-/// Reads a log line by line. The conversation so far shares its messages with the reader, so that
-/// it costs the same whatever they say.
+/// Reads a log line by line. [`LogReader::conversation`] shares the messages with the reader, so
+/// its cost does not depend on the length of their text.
 #[derive(Clone, Debug, Default)]
 pub struct LogReader {
-    /// The messages that hold for the whole conversation.
+    /// The messages that stay for the whole conversation.
     talk: Conversation,
-    /// The messages that hold only for the latest response.
+    /// The messages that apply only to the latest response.
     once: Vec<Message>,
-    /// The open turn of each stream.
+    /// The current turn of each stream, by the event's `stream` field.
     turns: HashMap<Option<String>, StreamTurn>,
-    /// The bytes of the messages, about.
+    /// The approximate size of `talk`, in bytes.
     kept: usize,
-    /// Those of the messages that hold only for the latest response.
+    /// The approximate size of `once`, in bytes.
     kept_once: usize,
 }
 
-/// The turn of a stream that is being read.
+/// The state of one stream's current turn.
 #[derive(Clone, Debug, Default)]
 struct StreamTurn {
-    /// The calls that were started or answered before the assistant's message.
+    /// The calls that were started or answered before the assistant's message arrived.
     early: Vec<RanCall>,
-    /// The place of the assistant's message, if it has come.
+    /// The index of the assistant's message; `None` before it arrives.
     message: Option<usize>,
-    /// Whether the API is Anthropic's, where a refusal is an explanation.
+    /// Whether the API is Anthropic's, whose refusals are explanations.
     is_anthropic: bool,
 }
 
-/// One call of an assistant's message.
+/// One call in an assistant message.
 #[derive(Clone, Copy, Debug)]
 pub struct PastCall<'a> {
-    /// Its id; "" if it has none.
+    /// The call's id, or "" if it has none.
     pub id: &'a str,
     /// The tool's name.
     pub name: &'a str,
-    /// Its arguments: the text of a JSON object (always one after the history gate).
+    /// The call's arguments: the text of a JSON object. Guaranteed to be one after the history
+    /// gate.
     pub arguments: &'a str,
-    /// The data that providers want back with the call, by the name of the API; see
+    /// The data that providers require to be sent back with the call, by API name; see
     /// [`PastCall::provider`].
     provider: Option<&'a Value>,
 }
 
-/// A block of reasoning of an assistant's message that some provider wants back.
+/// A block of reasoning in an assistant message that a provider requires to be sent back.
 #[derive(Clone, Copy, Debug)]
 pub struct PastBlock<'a> {
-    /// Its text.
+    /// The block's text.
     pub thinking: &'a str,
-    /// How many of the message's calls had begun before it.
+    /// The number of the message's calls that started before this block.
     pub calls: usize,
-    /// Whether text of the answer had come before it.
+    /// Whether answer text came before this block.
     pub text: bool,
     data: &'a Value,
 }
 
-/// A line of a log that should be a message, but is not.
+/// A line of a log that should be a message but is not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The 1-based number of the line.
+    /// The line's number, starting at 1.
     pub line: u64,
     /// What is wrong with the line, as the end of a sentence.
     pub what: String,
 }
 
 impl Conversation {
-    /// Reads a log: `message` events of choice 0, bare `{"role":…}` lines, and which calls have
-    /// run. Skips every other event; reports lines that are not a JSON object and messages without
-    /// a role. A message that holds only for its response (`once`) is left out where a later
-    /// `response` event follows it, and else comes first, as instructions do. The text may also be
-    /// one JSON value: an array of messages, or an object with them in `messages`, as a request and
-    /// a line for fine-tuning have
+    /// Reads a log: `message` events of choice 0, bare `{"role":…}` lines, and the events that
+    /// report which calls have run. Skips all other events. Reports lines that are not JSON
+    /// objects, and messages without a role. A message marked `once` applies to one response: a
+    /// later `response` event drops it; otherwise it is moved to the front, like instructions.
+    ///
+    /// The text may also be a single JSON value: an array of messages, or an object with a
+    /// `messages` array, as in a request or a line of fine-tuning data
     /// (<https://platform.openai.com/docs/guides/supervised-fine-tuning>).
     pub fn read(log: &str) -> (Conversation, Vec<Problem>) {
         let mut talk = Conversation::default();
@@ -136,13 +138,12 @@ impl Conversation {
         (reader.into_conversation(), problems)
     }
 
-    /// Whether a text is one JSON value with messages, and not a log.
+    /// Whether `text` is a single JSON value with messages rather than a log.
     pub fn is_whole(text: &str) -> bool {
         Conversation::whole(text).is_some()
     }
 
-    /// The value that a text is, if that is an array of messages, or an object with `messages` on
-    /// several lines.
+    /// Parses `text` if it is an array of messages or a multi-line object with `messages`.
     fn whole(text: &str) -> Option<Raw<'_>> {
         let text = text.trim();
         match text.as_bytes().first()? {
@@ -162,7 +163,7 @@ impl Conversation {
         }
     }
 
-    /// Reads the messages of a list.
+    /// Appends the messages in a list.
     fn list(&mut self, list: Raw<'_>) -> Result<(), String> {
         for (number, item) in (1..).zip(list.items()) {
             let found = message(item).map_err(|why| format!("message {number}: {why}"))?;
@@ -171,14 +172,14 @@ impl Conversation {
                     "message {number}: an item without a role, which is not read"
                 ));
             };
-            // How much an answer counts in training.
+            // The weight of an answer in training.
             found.fields_mut().shift_remove("weight");
             self.messages.push(found);
         }
         Ok(())
     }
 
-    /// Reads an object with `messages`.
+    /// Appends the messages of an object with `messages`.
     fn example(&mut self, value: Raw<'_>) -> Result<(), String> {
         if !self.messages.is_empty() {
             return Err(
@@ -197,7 +198,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// A conversation of these messages.
+    /// Creates a conversation from these messages.
     pub(crate) fn of(messages: Vec<Message>) -> Conversation {
         Conversation {
             messages,
@@ -207,8 +208,8 @@ impl Conversation {
         }
     }
 
-    /// The same conversation, without the parts that only a provider of another API than `api`
-    /// could get.
+    /// Returns the conversation without the client's own JSON if that JSON is only valid for an API
+    /// other than `api`.
     #[must_use]
     pub fn for_provider(self, api: &str) -> Conversation {
         let verbatim = self
@@ -217,8 +218,7 @@ impl Conversation {
         Conversation { verbatim, ..self }
     }
 
-    /// A sentence for each kind of content in the messages that a provider of the API `api` does
-    /// not get.
+    /// Returns one sentence for each kind of content that is not sent to a provider of `api`.
     pub fn notes_for(&self, api: &str) -> Vec<String> {
         if self
             .verbatim
@@ -248,7 +248,7 @@ impl Conversation {
                 && blocks.iter().all(|block| block.data(api).is_none());
             usize::from(is_lost)
         });
-        // The members of content parts that the API does not have.
+        // The content part members that the API does not support.
         let in_parts: &[(&str, &str)] = match api {
             "ollama" => &[
                 ("/type", "file"),
@@ -304,7 +304,7 @@ impl Conversation {
         notes
     }
 
-    /// Whether the texts of the messages have more than so many bytes. Looks at no more of them.
+    /// Whether the texts of the messages total more than `bytes` bytes. Stops counting there.
     pub fn is_longer_than(&self, bytes: usize) -> bool {
         let mut left = bytes;
         let members = self
@@ -314,7 +314,7 @@ impl Conversation {
         members.into_iter().any(|value| !fits(value, &mut left))
     }
 
-    /// Appends a user's message: a text, or a list of parts.
+    /// Appends a user message whose content is a string or a list of parts.
     pub fn push_user(&mut self, content: impl Into<Value>) {
         self.push(Message::user(content));
     }
@@ -325,12 +325,12 @@ impl Conversation {
         self.messages.push(message);
     }
 
-    /// How many answers a log has begun after the last message.
+    /// Returns the number of answers that the log starts after the last message.
     pub fn begun(&self) -> usize {
         self.begun
     }
 
-    /// How many messages of the assistant follow the last message of the user.
+    /// Returns the number of assistant messages after the last user message.
     pub fn steps(&self) -> usize {
         self.messages
             .iter()
@@ -340,11 +340,11 @@ impl Conversation {
             .count()
     }
 
-    /// The same conversation with refusals as text, for a provider that has none in its messages.
-    /// What its classifiers explain is left out: the model did not write it, and it belongs to the
-    /// refused turn, which Anthropic wants removed
+    /// Converts refusals to text, for a provider whose messages cannot hold refusals. Drops the
+    /// explanations of a provider's classifiers: the model did not write them, and they belong to
+    /// the refused turn, which Anthropic asks clients to remove
     /// (<https://platform.claude.com/docs/en/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals>).
-    /// `are_explained`: all of them are explanations.
+    /// `are_explained` marks all refusals as such explanations.
     pub(crate) fn with_refusals_as_text(self, are_explained: bool) -> Conversation {
         let as_text = |mut message: Message| {
             message.is_explained |= are_explained;
@@ -354,7 +354,7 @@ impl Conversation {
     }
 }
 
-/// Takes the length of a value from what is left. Returns whether there was room.
+/// Subtracts the size of `value` from `left`. Returns false if `left` is too small.
 fn fits(value: &Value, left: &mut usize) -> bool {
     let own = value.as_str().map_or(1, str::len);
     let Some(rest) = left.checked_sub(own) else {
@@ -369,10 +369,10 @@ fn fits(value: &Value, left: &mut usize) -> bool {
 }
 
 impl LogReader {
-    /// Takes the next line.
+    /// Reads the next line.
     ///
     /// # Errors
-    /// What is wrong with the line, as the end of a sentence.
+    /// Returns what is wrong with the line, as the end of a sentence.
     pub fn push(&mut self, line: &str) -> Result<(), String> {
         let event = Raw::parse(line).map_err(|why| format!("no JSON: {why}"))?;
         if is_example(event) {
@@ -423,13 +423,13 @@ impl LogReader {
         Ok(())
     }
 
-    /// The turn of the event's stream.
+    /// Returns the current turn of the event's stream.
     fn turn(&mut self, event: Raw<'_>) -> &mut StreamTurn {
         let stream = event.get("stream").map(|stream| stream.text().to_owned());
         self.turns.entry(stream).or_default()
     }
 
-    /// Notes a call that was started or answered.
+    /// Records a call that was started or answered.
     fn ran(&mut self, event: Raw<'_>, ran: RanCall) {
         let turn = self.turn(event);
         match turn.message {
@@ -442,29 +442,30 @@ impl LogReader {
         }
     }
 
-    /// The messages that hold for the whole conversation, in order.
+    /// Returns the messages that stay for the whole conversation, in order.
     pub fn messages(&self) -> &[Message] {
         &self.talk.messages
     }
 
-    /// The conversation without the messages that hold only for the latest response.
+    /// Returns the conversation without the messages that apply only to the latest response.
     pub fn lasting(&self) -> Conversation {
         self.talk.clone()
     }
 
-    /// The conversation as the latest response has it. Its own messages come first, as instructions
-    /// do: chat templates such as Qwen's refuse a system message elsewhere.
+    /// Returns the conversation for the latest response. The messages that apply only to that
+    /// response come first, like instructions: chat templates such as Qwen's reject a system
+    /// message anywhere else.
     pub fn conversation(&self) -> Conversation {
         self.clone().into_conversation()
     }
 
-    /// As [`LogReader::conversation`].
+    /// Same as [`LogReader::conversation`], but consumes the reader.
     pub fn into_conversation(mut self) -> Conversation {
         self.talk.messages.splice(..0, self.once);
         self.talk
     }
 
-    /// Removes the message at `place` of [`LogReader::messages`].
+    /// Removes the message at index `place` of [`LogReader::messages`].
     pub fn remove(&mut self, place: usize) {
         self.talk.messages.remove(place);
         for turn in self.turns.values_mut() {
@@ -476,8 +477,8 @@ impl LogReader {
         }
     }
 
-    /// Removes a member of the message at `place`, or one of its calls. Returns whether the message
-    /// still says anything.
+    /// Removes a member or a call from the message at `place`. Returns whether the message still
+    /// has content, reasoning or calls.
     pub fn remove_part(&mut self, place: usize, part: MessagePart<'_>) -> bool {
         let message = &mut self.talk.messages[place];
         match part {
@@ -500,7 +501,7 @@ impl LogReader {
         })
     }
 
-    /// The bytes that are kept, about.
+    /// Returns the approximate number of bytes that the reader holds.
     pub fn kept(&self) -> usize {
         self.kept + self.kept_once + self.turns.len() * size_of::<StreamTurn>()
     }
@@ -509,21 +510,21 @@ impl LogReader {
 /// A part of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessagePart<'a> {
-    /// The member of this name.
+    /// The member with this name.
     Member(&'a str),
-    /// The call of this id.
+    /// The call with this id.
     Call(&'a str),
 }
 
 impl RanCall {
-    /// The bytes that are kept of it.
+    /// The size of this record, in bytes.
     fn kept(&self) -> usize {
         let output = self.output.as_ref().map_or(0, String::len);
         size_of::<RanCall>() + self.id.len() + output
     }
 
-    /// Reads a `tool_use` or a `tool_result`. `None` for the result of a call that waits for a
-    /// person.
+    /// Parses a `tool_use` or `tool_result` event. Returns `None` if it has no id, or if it is the
+    /// result of a call that is still pending approval.
     fn read(event: Raw<'_>, is_result: bool) -> Option<RanCall> {
         let id = event.get_str("tool_id")?.into_owned();
         if !is_result {
@@ -540,14 +541,14 @@ impl RanCall {
     }
 }
 
-/// Whether an object is neither an event nor a message, and has messages.
+/// Whether an object has a `messages` array and is neither an event nor a message.
 fn is_example(value: Raw<'_>) -> bool {
     ["type", "role"].iter().all(|key| value.get(key).is_none())
         && value.get("messages").is_some_and(Raw::is_array)
 }
 
-/// Objects of other programs with a conversation that is not read: a member that shows them, and
-/// what they are.
+/// Formats of other programs that are detected but not supported: a member that identifies the
+/// format, and its description.
 const OTHERS: [(&str, &str); 5] = [
     ("conversations", "a conversation of ShareGPT"),
     ("contents", "a request of Gemini's API"),
@@ -556,7 +557,7 @@ const OTHERS: [(&str, &str); 5] = [
     ("completion", "a line for fine-tuning without messages"),
 ];
 
-/// The message that a line holds; `None` for other events.
+/// Returns the message in a line, or `None` if the line is another event.
 pub(crate) fn message(event: Raw<'_>) -> Result<Option<Message>, String> {
     if !event.is_object() {
         return Err("not a JSON object".into());
@@ -590,7 +591,7 @@ pub(crate) fn message(event: Raw<'_>) -> Result<Option<Message>, String> {
 }
 
 impl Message {
-    /// A message of these members.
+    /// Creates a message from its members.
     pub(crate) fn new(fields: Map<String, Value>) -> Message {
         Message {
             fields: fields.into(),
@@ -599,12 +600,12 @@ impl Message {
         }
     }
 
-    /// All members, to be changed: a message that has clones gets members of its own first.
+    /// Returns the members for modification. Copies them first if the message has clones.
     pub(crate) fn fields_mut(&mut self) -> &mut Map<String, Value> {
         Arc::make_mut(&mut self.fields)
     }
 
-    /// A user's message.
+    /// Creates a user message.
     pub(crate) fn user(content: impl Into<Value>) -> Message {
         let mut fields = Map::new();
         fields.put("role", "user");
@@ -612,33 +613,33 @@ impl Message {
         Message::new(fields)
     }
 
-    /// `system`, `developer`, `user`, `assistant` or `tool`.
+    /// Returns the role: `system`, `developer`, `user`, `assistant` or `tool`.
     pub fn role(&self) -> &str {
         self.get_str("role").unwrap_or_default()
     }
 
-    /// All members, as the log has them.
+    /// Returns all members, as stored in the log.
     pub fn fields(&self) -> &Map<String, Value> {
         &self.fields
     }
 
-    /// A member as the log has it, unless it is missing or `null`.
+    /// Returns the member `key`, or `None` if it is missing or `null`.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.fields.get(key).filter(|v| !v.is_null())
     }
 
-    /// A member that is a string.
+    /// Returns the member `key` if it is a string.
     pub fn get_str(&self, key: &str) -> Option<&str> {
         self.get(key)?.as_str()
     }
 
-    /// The content: a string, or an array of parts in OpenAI's shape; `None` when it is missing or
-    /// `null`.
+    /// Returns the content: a string, or an array of parts in OpenAI's shape. `None` if it is
+    /// missing or `null`.
     pub fn content(&self) -> Option<&Value> {
         self.get("content")
     }
 
-    /// The content's text: the string, or the text parts joined.
+    /// Returns the text of the content: the string, or all text parts concatenated.
     pub fn text(&self) -> String {
         match self.content() {
             Some(Value::String(text)) => text.clone(),
@@ -651,7 +652,8 @@ impl Message {
         }
     }
 
-    /// The model's refusal: the member, or the parts of the content; "" if it did not refuse.
+    /// Returns the refusal, from the `refusal` member or from the content parts; "" if there is
+    /// none.
     pub fn refusal(&self) -> String {
         if let Some(refusal) = self.get_str("refusal") {
             return refusal.to_owned();
@@ -662,7 +664,7 @@ impl Message {
             .collect()
     }
 
-    /// The same message with its refusal as text, for a provider that has no refusals.
+    /// Converts the refusal to text, for a provider whose messages cannot hold refusals.
     fn with_refusal_as_text(mut self) -> Message {
         let refusal = self.refusal();
         self.fields_mut().shift_remove("refusal");
@@ -684,7 +686,7 @@ impl Message {
         self
     }
 
-    /// The calls of an assistant's message, in order.
+    /// Returns the calls of an assistant message, in order. Skips calls without a tool name.
     pub fn calls(&self) -> Vec<PastCall<'_>> {
         self.list_of("tool_calls")
             .iter()
@@ -705,18 +707,18 @@ impl Message {
             .collect()
     }
 
-    /// The id of the call that a tool's message answers; "" if it names none.
+    /// Returns the id of the call that a tool message answers, or "" if it has none.
     pub fn tool_call_id(&self) -> &str {
         self.get_str("tool_call_id").unwrap_or_default()
     }
 
-    /// All reasoning of an assistant's message; "" if it has none.
+    /// Returns the whole reasoning of an assistant message, or "" if it has none.
     pub fn reasoning(&self) -> &str {
         self.get_str("reasoning").unwrap_or_default()
     }
 
-    /// The blocks of reasoning that providers want back, in stream order. A builder sends the
-    /// blocks that have [`PastBlock::data`] for its own API.
+    /// Returns the blocks of reasoning that providers require to be sent back, in stream order. A
+    /// request builder sends only those with [`PastBlock::data`] for its own API.
     pub fn blocks(&self) -> Vec<PastBlock<'_>> {
         self.list_of("provider")
             .iter()
@@ -743,8 +745,8 @@ impl GetText for Message {
 }
 
 impl Message {
-    /// The reasoning that came in a named member of `api`'s messages: the name and the text of each
-    /// member, in order. Builders put the text back into that member.
+    /// Returns the reasoning that arrived in named members of `api`'s messages, as (member name,
+    /// text) pairs in order. Request builders put each text back into its member.
     pub(crate) fn reasoning_fields(&self, api: &str) -> Vec<(String, String)> {
         let mut fields: Vec<(String, String)> = Vec::new();
         for block in self.blocks() {
@@ -760,7 +762,7 @@ impl Message {
     }
 }
 
-/// The name of the tool of the call `id`: the latest call with that id counts.
+/// Returns the tool name of the latest call with this id.
 pub(crate) fn called<'m>(before: &'m [Message], id: &str) -> Option<&'m str> {
     before
         .iter()
@@ -769,16 +771,16 @@ pub(crate) fn called<'m>(before: &'m [Message], id: &str) -> Option<&'m str> {
 }
 
 impl<'a> PastBlock<'a> {
-    /// The data that the provider `api` (a name of the table) wants back, if the block came from
-    /// that provider.
+    /// Returns the data that the API named `api` requires to be sent back with this block, or
+    /// `None` if the block came from another API.
     pub fn data(&self, api: &str) -> Option<&'a Value> {
         self.data.get(api)
     }
 }
 
 impl<'a> PastCall<'a> {
-    /// The data that the provider `api` (a name of the table) wants back with this call, if the
-    /// call came from that provider.
+    /// Returns the data that the API named `api` requires to be sent back with this call, or `None`
+    /// if the call came from another API.
     pub fn provider(&self, api: &str) -> Option<&'a Value> {
         self.provider?.get(api)
     }

@@ -1,4 +1,4 @@
-//! Google's Gemini API: `request.rs` has its row in the table of APIs.
+//! Google's Gemini API. `request.rs` defines its row in the table of APIs.
 
 pub(crate) mod partial;
 pub(crate) mod request;

@@ -1,5 +1,5 @@
-//! The requests that clients send, in the three APIs that they speak: a conversation, and what is
-//! asked besides it.
+//! Parses the requests that clients send in the three APIs they speak: the conversation and the
+//! request's other settings.
 
 pub(crate) mod body;
 pub(crate) mod complete;
@@ -25,10 +25,10 @@ pub use crate::inbound::request::{
 };
 pub use crate::inbound::tools::NamespacedTool;
 
-/// Parses a body, which has to be an object.
+/// Parses a body, which must be a JSON object.
 ///
 /// # Errors
-/// [`InboundError::TooMany`] and [`InboundError::NotJson`].
+/// Returns [`InboundError::TooMany`] or [`InboundError::NotJson`].
 fn object(body: &[u8]) -> Result<Map<String, Value>, InboundError> {
     if body::has_too_many(body) {
         return Err(InboundError::TooMany);
@@ -44,20 +44,18 @@ fn object(body: &[u8]) -> Result<Map<String, Value>, InboundError> {
     }
 }
 
-/// Reads the body of a request of a user interface.
+/// Parses a request body from a user interface.
 ///
 /// # Errors
-/// As [`inbound`].
+/// Same as [`inbound`].
 pub fn ui_inbound(front: UiFront, body: &[u8]) -> Result<InboundRequest, InboundError> {
     (front.row().read)(object(body)?, InboundNotes::default())
 }
 
-/// Reads the body of a client's request in `api`, which is one of openai-chat, openai-responses and
-/// anthropic.
+/// Parses the body of a client's request in `api`: openai-chat, openai-responses or anthropic.
 ///
 /// # Errors
-/// A body that is not a JSON object, has no messages, or has more than 250,000 values; nothing else
-/// is refused.
+/// Fails if the body is not a JSON object, has no messages, or has more than 250,000 values.
 pub fn inbound(api: Api, body: &[u8]) -> Result<InboundRequest, InboundError> {
     let body = object(body)?;
     let mut request = match api {
@@ -71,10 +69,11 @@ pub fn inbound(api: Api, body: &[u8]) -> Result<InboundRequest, InboundError> {
     Ok(request)
 }
 
-/// The headers of a client that speaks `api` which an upstream of the same API gets, in lower case:
-/// they choose features, and hold neither a key nor a name. Claude Code needs both of Anthropic's
-/// (<https://code.claude.com/docs/en/llm-gateway>); `x-session-affinity` keeps the turns of a
-/// conversation at one server. An upstream of another API gets none.
+/// Returns the names, in lower case, of the client's headers that are forwarded to an upstream of
+/// the same API. They select features and contain no credentials or names. Claude Code needs both
+/// of Anthropic's headers (<https://code.claude.com/docs/en/llm-gateway>). `x-session-affinity`
+/// routes all turns of a conversation to the same server. No headers are forwarded to an upstream
+/// of another API.
 pub fn forwarded_headers(api: Api) -> &'static [&'static str] {
     match api {
         Api::Anthropic => &["anthropic-beta", "anthropic-version", "x-session-affinity"],

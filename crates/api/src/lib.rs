@@ -1,10 +1,11 @@
-//! What is known of provider APIs: their streams into events, conversations into their requests, and
-//! both the other way round for clients that speak them.
+//! Conversions between provider APIs and toolpipe's events, in both directions: response streams
+//! into events and conversations into requests, and, for clients that speak a provider's API,
+//! requests into conversations and events into responses.
 //!
-//! What it is: the table of APIs ([`Api`]), [`Stream`], which is fed the bytes of a response in any
-//! pieces and writes events, [`Conversation`], which is what a log holds, and [`request`], which
-//! makes the request of the next turn. What it is not: it opens no connection, has no clock, and
-//! merges no tool calls.
+//! The main types are [`Api`], the table of APIs; [`Stream`], which converts the bytes of a
+//! response into events; [`Conversation`], the messages in a log; and [`request`], which builds the
+//! request for the next turn. This crate opens no connections, reads no clock, and does not merge
+//! tool calls.
 
 mod ag_ui;
 mod ai_sdk;

@@ -1,4 +1,5 @@
-//! Chat completions, of OpenAI and of the many servers that speak them. `request.rs` has the row in the table of APIs.
+//! The Chat Completions API of OpenAI and of the many compatible servers. `request.rs` defines its
+//! row in the table of APIs.
 
 pub(crate) mod inbound;
 pub(crate) mod request;

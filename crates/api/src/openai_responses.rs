@@ -1,4 +1,4 @@
-//! OpenAI's Responses API: `request.rs` has its row in the table of APIs.
+//! OpenAI's Responses API. `request.rs` defines its row in the table of APIs.
 
 pub(crate) mod envelope;
 pub(crate) mod inbound;

@@ -4,7 +4,7 @@ use crate::answer::writer::AnswerFormat;
 use crate::request::options::{BodyBuilder, RequestError, RequestOptions};
 use crate::turn::Decoder;
 
-/// How a key goes into the headers.
+/// How an API key is sent in the request headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyRule {
     /// `authorization: Bearer KEY`
@@ -15,30 +15,31 @@ pub(crate) enum KeyRule {
     Google,
 }
 
-/// One provider API: a constant `PROVIDER` in its folder.
+/// One provider API. Each API's folder defines one as the constant `PROVIDER`.
 pub(crate) struct Provider {
-    /// As `--api` names it.
+    /// The API's name, as used in `--api`.
     pub name: &'static str,
-    /// Other names that people type for it.
+    /// Other names that `--api` accepts.
     pub aliases: &'static [&'static str],
-    /// With the version, if official clients have it in their base URL.
+    /// The base URL of the provider's service. Includes the version if official clients include it.
     pub base_url: &'static str,
-    /// The environment variable that holds the key by custom.
+    /// The environment variable that conventionally holds the API key.
     pub key_env: &'static str,
-    /// What follows the base URL; it may hold a query. A name of a client's in it is one segment.
+    /// Returns the path to append to the base URL, optionally with a query. A model name from a
+    /// client is escaped so that it stays a single path segment.
     pub path: fn(&RequestOptions) -> Result<String, RequestError>,
     pub key: KeyRule,
-    /// Headers that every request has.
+    /// Headers sent with every request.
     pub headers: &'static [(&'static str, &'static str)],
-    /// Whether its messages have a member for refusals; elsewhere a refusal goes back as text.
+    /// Whether messages have a member for refusals. If not, refusals are sent back as text.
     pub has_refusals: bool,
-    /// Whether the result of a tool is one text; images and files of it then go into a message of
-    /// the user.
+    /// Whether a tool result must be a single text. If so, its images and files are moved into a
+    /// user message.
     pub has_text_results: bool,
-    /// The rules of its stream.
+    /// Creates the decoder for this API's streams.
     pub decoder: fn() -> Box<dyn Decoder>,
-    /// The builder of its requests.
+    /// Builds the request body.
     pub body: BodyBuilder,
-    /// How its answers are written, for its clients.
+    /// How responses are written for clients that speak this API. `None` if clients cannot use it.
     pub answers: Option<&'static AnswerFormat>,
 }

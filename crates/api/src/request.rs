@@ -1,4 +1,4 @@
-//! A conversation into the request of the next turn.
+//! Builds the request for a conversation's next turn.
 
 pub(crate) mod gate;
 pub(crate) mod options;
@@ -18,22 +18,22 @@ use sha2::Digest as _;
 pub(crate) use crate::request::gate::result_without_call;
 pub use crate::request::options::{RequestError, RequestOptions};
 
-/// A request, ready to be sent.
+/// A complete HTTP request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// `POST`, or `GET` for a [`crate::ProbeQuestion`].
     pub method: &'static str,
-    /// Absolute, with its query.
+    /// The absolute URL, with its query.
     pub url: String,
-    /// Names in lower case, `content-type` and the key's among them.
+    /// The headers, with names in lower case. Includes `content-type` and the API key's header.
     pub headers: Vec<(String, String)>,
-    /// JSON on one line.
+    /// The body: JSON on one line.
     pub body: String,
 }
 
 impl Request {
-    /// A name for the response, where the provider gives it none: the beginning of the SHA-256 of
-    /// the body, which holds the whole conversation and so differs from turn to turn.
+    /// Returns a name for the response, for providers that send no id. It is the start of the
+    /// body's SHA-256: the body contains the whole conversation, so the name differs in every turn.
     pub fn name(&self) -> String {
         let hash = sha2::Sha256::digest(self.body.as_bytes());
         hash.iter()
@@ -42,10 +42,10 @@ impl Request {
     }
 }
 
-/// Makes the request of the next turn.
+/// Builds the request for the next turn.
 ///
 /// # Errors
-/// When the conversation is empty, or a message cannot be put into the API's shape.
+/// Fails if the conversation is empty, or if a message cannot be represented in the API.
 pub fn request(
     api: Api,
     talk: &Conversation,
@@ -70,19 +70,20 @@ pub fn request(
         return Err(RequestError::Empty);
     }
     let client = talk.client;
-    // A conversation may be large, and each copy of it is freed before the next is made.
+    // Takes the conversation by value: it may be large, and this frees each copy before making the
+    // next.
     let made = |talk: Conversation| match options.dialect {
         Some(dialect) => {
             let (talk, options) = tagged(talk, options, dialect)?;
             (provider.body)(&talk, &options)
         }
-        // A client of the same API knows which parts its server takes.
+        // A client that speaks the same API knows which parts its server accepts.
         None if provider.has_text_results && client != Some(provider.name) => {
             (provider.body)(&with_text_results(talk), options)
         }
         None => (provider.body)(&talk, options),
     };
-    // The messages made of a partial request are replaced by those that the client wrote.
+    // A partial request needs a placeholder message, which the client's own messages replace.
     let talk = if is_partial {
         Conversation::of(vec![Message::user("-")])
     } else {
@@ -91,7 +92,7 @@ pub fn request(
     let mut body = made(if provider.has_refusals {
         talk
     } else {
-        // The answers of a client's conversation came from this provider.
+        // In a client's conversation, this provider produced the answers.
         talk.with_refusals_as_text(client.is_some() && provider.name == "anthropic")
     })?;
     if let Some(verbatim) = verbatim {
@@ -116,7 +117,7 @@ pub fn request(
     })
 }
 
-/// The headers of every request to this API, with the key's among them.
+/// Returns the headers for every request to this API, including the API key's.
 pub(crate) fn headers(provider: &Provider, options: &RequestOptions) -> Vec<(String, String)> {
     let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
     headers.extend(
@@ -140,9 +141,9 @@ pub(crate) fn headers(provider: &Provider, options: &RequestOptions) -> Vec<(Str
     headers
 }
 
-/// Joins a base URL and a path. A segment that the base ends with and the path begins with is
-/// written once (`…/v1` and `/v1/messages`); a base that has the whole path already is kept; the
-/// query of the base (Azure's `api-version`) goes behind the path.
+/// Joins a base URL and a path. A segment that ends `base` and starts `path` is written once
+/// (`…/v1` and `/v1/messages`). A base that already ends with the whole path is kept. The base's
+/// query (Azure's `api-version`) is moved behind the path.
 pub(crate) fn url(base: &str, path: &str) -> String {
     let (base, query) = base
         .split_once('?')

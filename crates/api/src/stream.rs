@@ -1,4 +1,4 @@
-//! One response of a provider, from bytes to events.
+//! Converts one provider response from bytes into events.
 
 use crate::Api;
 use crate::failure::StreamFailure;
@@ -17,11 +17,11 @@ pub use crate::turn::{End, StreamOptions};
 /// The default of [`StreamOptions::max_frame`].
 const MAX_FRAME: usize = 64 << 20;
 
-/// A response on its way from bytes to events: `stream_start`, events, `session_stats` if anything
-/// is known, `stream_end`.
+/// Converts a response into events: `stream_start`, the content events, `session_stats` if any
+/// statistics are known, then `stream_end`.
 ///
-/// Feed it with [`Stream::push`] in any pieces, then call [`Stream::finish`] once; or use
-/// [`Stream::error_body`] alone.
+/// Pass the body to [`Stream::push`] in chunks of any size, then call [`Stream::finish`] once. For
+/// an HTTP error response, call only [`Stream::error_body`].
 pub struct Stream {
     framing: Framing,
     reader: Reader,
@@ -30,14 +30,13 @@ pub struct Stream {
 
 struct Reader {
     api: Api,
-    /// Name and text of the first frame, until the first event is written: the error of a body
-    /// without events is judged from it.
+    /// The name and data of the first frame, kept to explain a body that produced no events.
     first: Option<(Option<String>, String)>,
-    /// The body ended inside a frame.
+    /// Whether the body ended in the middle of a frame.
     is_cut: bool,
-    /// A response of the endpoint without streaming came.
+    /// Whether the body was a complete non-streaming response.
     is_whole: bool,
-    /// The settings of each answer, where the body may hold several.
+    /// The options for each answer if the body may contain several, else `None`.
     several: Option<StreamOptions>,
     max_frame: usize,
     decoder: Box<dyn Decoder>,
@@ -46,7 +45,7 @@ struct Reader {
 }
 
 impl Stream {
-    /// A stream of `api` that has not begun.
+    /// Creates a stream for a response of `api`.
     pub fn new(api: Api, options: StreamOptions) -> Self {
         let max_frame = options.max_frame.unwrap_or(MAX_FRAME);
         Stream {
@@ -66,20 +65,21 @@ impl Stream {
         }
     }
 
-    /// Reads the lines of a stream of a log in place of a provider's body; see
+    /// Switches from decoding a provider's body to decoding the lines of a log; see
     /// [`crate::tape::Tape::is_log`].
     pub fn read_log(&mut self) {
         self.reader.decoder = Box::new(LogDecoder::default());
     }
 
-    /// Reads each answer of the body as a stream of its own: a recording may hold several, one behind
-    /// the other. The stream is done with the body's end then.
+    /// Decodes each answer in the body as a separate stream, because a recording may contain
+    /// several in a row. [`Stream::is_done`] is then false until the body ends.
     pub fn read_several(&mut self) {
         self.reader.several = Some(self.turn.options.clone());
     }
 
-    /// Takes the next bytes of the body. Its form (server-sent events, JSON lines, a JSON array,
-    /// one JSON value) follows from the first of them. After [`Stream::is_done`] it reads nothing.
+    /// Decodes the next bytes of the body. The first bytes determine its format: server-sent
+    /// events, JSON lines, a JSON array, or a single JSON value. Ignores all bytes once
+    /// [`Stream::is_done`] returns true.
     pub fn push(&mut self, bytes: &[u8], out: &mut dyn Sink) {
         let Stream {
             framing,
@@ -92,21 +92,22 @@ impl Stream {
         }
     }
 
-    /// Takes a whole response of the endpoint without streaming, and ends.
+    /// Decodes a complete non-streaming response and ends the stream.
     pub fn whole(&mut self, body: &[u8], out: &mut dyn Sink) {
         self.push(body, out);
         self.finish(End::Eof, out);
     }
 
-    /// Sets how long the provider asks to wait, as in the headers of a response whose HTTP status
-    /// is an error.
+    /// Sets how long the provider asked the client to wait, from the headers of an HTTP error
+    /// response.
     pub fn retry_after(&mut self, time: Option<Duration>) {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         self.turn.retry_after_ms = time.map(millis);
     }
 
-    /// Takes the body of a response whose HTTP status is an error, and ends with an `error` event.
-    /// `advice` goes behind what the provider says.
+    /// Decodes the body of an HTTP error response and ends the stream with an `error` event.
+    /// `advice` is appended to the provider's message, unless the stream's errors are for a client
+    /// of a service.
     pub fn error_body(
         &mut self,
         status: u16,
@@ -124,7 +125,8 @@ impl Stream {
         self.fail(&failure, out);
     }
 
-    /// The bytes ended. Writes what is open, and `stream_end` unless it is written already.
+    /// Ends the stream after the last byte. Flushes open content, and writes `stream_end` unless it
+    /// has already been written.
     pub fn finish(&mut self, end: End, out: &mut dyn Sink) {
         let Stream {
             framing,
@@ -142,51 +144,52 @@ impl Stream {
         }
     }
 
-    /// Whether `stream_end` is written: the provider's end mark came, and nothing that follows
-    /// matters.
+    /// Whether `stream_end` has been written. The rest of the body can then be ignored.
     pub fn is_done(&self) -> bool {
         self.turn.ended && self.reader.several.is_none()
     }
 
-    /// Whether the first event is written, so that the request must not be tried again.
+    /// Whether an event has been written. After that the request must not be retried.
     pub fn has_started(&self) -> bool {
         self.turn.started
     }
 
-    /// How many bytes of the body it keeps: those of a frame that is not complete, and what an
-    /// event that is still to come is made of.
+    /// The number of buffered bytes of the body: those of an incomplete frame, plus those that the
+    /// decoder keeps for later events.
     pub fn kept(&self) -> usize {
         self.framing.kept() + self.turn.kept()
     }
 
-    /// Whether an `error` event was written.
+    /// Whether an `error` event has been written.
     pub fn failed(&self) -> bool {
         self.turn.error.is_some()
     }
 
-    /// The name of the API, and the id of the response, which the provider may have sent long
-    /// before the first event.
+    /// Returns the API's name and the response's id, or `None` if no id has arrived. Providers may
+    /// send the id long before any content.
     pub fn id(&self) -> Option<(&'static str, &str)> {
         Some((self.reader.api.name(), self.turn.id.as_deref()?))
     }
 
-    /// The name of the server, where errors are for a client of a service.
+    /// The server name to use in errors. `Some` if errors are reported to a client of a service.
     pub fn server(&self) -> Option<&str> {
         self.turn.options.server.as_deref()
     }
 
-    /// The fields of `session_stats`. Tokens come from the provider; the caller may set the rest
-    /// (times, retries, fallbacks) before each push, since any push may be the one that writes it.
+    /// The fields of `session_stats`. The provider supplies the token counts. The caller may set
+    /// the other fields (times, retries, fallbacks) before each push, because any push may write
+    /// the event.
     pub fn stats(&mut self) -> &mut SessionStats {
         &mut self.turn.stats
     }
 
-    /// Sets the time of `stream_start`, in milliseconds since 1970. Has no effect after that event.
+    /// Sets the timestamp of `stream_start`, in milliseconds since 1970. Has no effect once that
+    /// event has been written.
     pub fn set_timestamp(&mut self, ms: u64) {
         self.turn.options.timestamp = Some(ms);
     }
 
-    /// Ends the stream with an error of the caller's, such as a refused connection.
+    /// Ends the stream with an error that the caller detected, such as a refused connection.
     pub fn error(&mut self, code: &str, message: &str, retryable: bool, out: &mut dyn Sink) {
         self.fail(&StreamFailure::new(code, message, retryable), out);
     }
@@ -205,10 +208,11 @@ impl Stream {
     }
 }
 
-/// The mark behind the last frame.
+/// The data of the end marker, after the last frame.
 const DONE: &str = "[DONE]";
 
-/// Whether this is [`DONE`]. Asked of every frame, and nearly all of them are objects.
+/// Whether `data` is [`DONE`]. Checks the first byte first, because this runs for every frame and
+/// nearly every frame is an object.
 fn is_done(data: &str) -> bool {
     !data.starts_with('{') && data.trim() == DONE
 }
@@ -266,9 +270,10 @@ impl Reader {
         }
     }
 
-    /// Whether another answer begins with a frame: behind the end of one, behind a whole response, or
-    /// behind all finish reasons with a frame that is a beginning or has another id. What follows an
-    /// error may be the rest of the same answer.
+    /// Whether `frame` starts another answer. An answer can start after the end of the previous
+    /// one, after a complete non-streaming response, or, once every choice has a finish reason,
+    /// with a frame that only occurs at the start or has a different id. Frames after an error may
+    /// belong to the same answer, so they never start another one.
     fn is_another(&self, frame: Frame<'_>, turn: &TurnState) -> bool {
         let may_be = turn.ended || self.is_whole || turn.is_whole();
         if self.several.is_none() || !may_be || turn.error.is_some() {
@@ -290,7 +295,7 @@ impl Reader {
             .is_some_and(|only_here| only_here || turn.ended || self.is_whole || is_other())
     }
 
-    /// Begins the stream of the next answer of the body.
+    /// Ends the current answer, if it is still open, and resets the state for the next one.
     fn next(&mut self, turn: &mut EventWriter<'_>) {
         if !turn.ended {
             self.end(&End::Eof, turn);
@@ -302,22 +307,23 @@ impl Reader {
         self.template.clear();
     }
 
-    /// The frame that the end of the body leaves.
+    /// Handles the frame left in the buffer when the body ends.
     fn last_frame(&mut self, frame: Frame<'_>, end: &End, turn: &mut EventWriter<'_>) {
         let (name, text) = match frame {
             _ if frame.is_whole() => return self.frame(frame, turn),
-            // What a lost connection cut is not an error of the provider's text.
+            // A frame truncated by a lost connection must not be reported as invalid JSON.
             _ if *end != End::Eof => return,
             Frame::Event { name, data } => (name, data),
             Frame::Value(text) | Frame::Broken(text) => (None, text),
             _ => return self.frame(frame, turn),
         };
-        // Of the end mark nothing is missing that matters.
+        // A truncated `[DONE]` loses no content.
         self.is_cut |= !is_no_data(name, text) && !DONE.starts_with(text.trim());
     }
 
-    /// A frame that cannot be read. What it held is lost, and nobody knows what that was: a piece of
-    /// a call's arguments, a call, the answer's end. So the answer ends here, with all that is open.
+    /// Handles an unreadable frame. Its contents are lost, and they may have been a piece of a
+    /// call's arguments, a whole call, or the end of the answer. So the answer ends here with an
+    /// error.
     fn unreadable(
         &mut self,
         name: Option<&str>,
@@ -329,7 +335,7 @@ impl Reader {
             return;
         }
         let said = crate::failure::sentence(&turn.redacted(text));
-        // An event of this name is an error whatever its text is.
+        // `event: error` is an error regardless of its data.
         let failure = if name == Some("error") {
             StreamFailure::new("provider_error", said, false)
         } else {
@@ -342,7 +348,7 @@ impl Reader {
         self.end(&End::Eof, turn);
     }
 
-    /// `data: [DONE]`, which every API that speaks in server-sent events may end with.
+    /// Handles `data: [DONE]`, which may end a stream of server-sent events in any API.
     fn done(&mut self, turn: &mut EventWriter<'_>) {
         if turn.has_choice() {
             turn.marked = true;
@@ -418,7 +424,7 @@ impl Reader {
         turn.end(how);
     }
 
-    /// Why a body that ended gave no event at all, if it was not cut.
+    /// Returns the reason why a complete body produced no events, or `None` if it was truncated.
     fn nothing(&self, turn: &TurnState) -> Option<StreamFailure> {
         let (name, text) = self.first.as_ref().filter(|_| !turn.started)?;
         mismatch(
@@ -432,12 +438,12 @@ impl Reader {
 
 #[cfg(test)]
 impl Stream {
-    /// Makes the next frame one that is read in full.
+    /// Forces the next frame to be parsed in full.
     pub(crate) fn forget_template(&mut self) {
         self.reader.template.clear();
     }
 
-    /// Whether a frame without a name would be read by the template.
+    /// Whether the template would match a frame without a name.
     pub(crate) fn has_template_for(&self, frame: &str) -> bool {
         self.reader.template.delta(None, frame).is_some()
     }

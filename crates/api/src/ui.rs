@@ -1,4 +1,4 @@
-//! Streams for user interfaces, and the requests of their clients: the table of the protocols.
+//! Streams and requests of user interfaces: the table of supported protocols.
 
 pub(crate) mod chat;
 pub(crate) mod step;
@@ -13,29 +13,29 @@ use serde_json::{Map, Value};
 pub use crate::ui::chat::{Chat, ChatMessage, ChatTrigger};
 pub use crate::ui::stream::UiStream;
 
-/// A protocol of user interfaces.
+/// A protocol for user interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UiFront {
-    /// The UI message stream of the AI SDK.
+    /// The AI SDK's UI message stream.
     AiSdk,
-    /// The runs of AG-UI.
+    /// The AG-UI protocol.
     AgUi,
 }
 
-/// A row of the table.
+/// One protocol in the table.
 pub(crate) struct UiRow {
-    /// Its name, in the `response` event of a session.
+    /// The protocol's name, as used in a session's `response` event.
     pub name: &'static str,
-    /// The path of its requests.
+    /// The path for requests.
     pub path: &'static str,
-    /// The headers of its streams, beside those of all streams.
+    /// Response headers specific to this protocol.
     pub headers: &'static [(&'static str, &'static str)],
-    /// Whether an answer can continue the message of an earlier one. If not, each answer consists of
-    /// messages of its own.
+    /// Whether a response can continue the message of an earlier response. If not, each response
+    /// creates new messages.
     pub goes_on: bool,
-    /// Makes the writer of a stream.
+    /// Creates the writer for a stream.
     pub writer: fn(&UiOptions) -> Box<dyn UiWriter>,
-    /// Reads the body of a request.
+    /// Parses a request body.
     pub read: fn(Map<String, Value>, InboundNotes) -> Result<InboundRequest, InboundError>,
 }
 
@@ -50,17 +50,17 @@ impl UiFront {
         }
     }
 
-    /// The name, in the `response` event of a session.
+    /// Returns the protocol's name, as used in a session's `response` event.
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// The path of the requests.
+    /// Returns the path for requests.
     pub fn path(self) -> &'static str {
         self.row().path
     }
 
-    /// The options of the stream that answers a request; `id` is the id of the response.
+    /// Returns the options for the stream that answers `request`. `id` is the response's id.
     pub fn options(self, id: &str, request: &InboundRequest) -> UiOptions {
         let chat = request.chat.as_deref();
         let continued = chat.and_then(Chat::continued);
@@ -75,13 +75,13 @@ impl UiFront {
         }
     }
 
-    /// The headers of the stream, beside those of all streams.
+    /// Returns the response headers specific to this protocol.
     pub fn headers(self) -> &'static [(&'static str, &'static str)] {
         self.row().headers
     }
 }
 
-/// What a stream needs beside the events.
+/// The settings of a stream that are not in the events.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UiOptions {
     /// The client's id of the chat.
@@ -90,32 +90,32 @@ pub struct UiOptions {
     /// The client's id of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// The id of the message that the answer writes, or the prefix of the ids of its messages.
+    /// The id of the message that the response writes, or the prefix of its messages' ids.
     #[serde(default)]
     pub message: String,
     /// The id of the response.
     #[serde(default)]
     pub response: String,
-    /// Whether the client has the beginning of the message, which an earlier response wrote.
+    /// Whether the client already has the start of the message from an earlier response.
     #[serde(default)]
     pub continues: bool,
-    /// Who runs the calls: no event holds that.
+    /// Who runs the calls. Not serialized, since no event contains it.
     #[serde(skip)]
     pub runner: UiRunner,
 }
 
-/// Who runs the calls of an answer.
+/// Who runs the calls in a response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum UiRunner {
     /// The client.
     #[default]
     Client,
-    /// The service runs all calls but those of these tools, which the client runs.
+    /// The service runs all calls except those to the listed tools, which the client runs.
     Service(Vec<String>),
 }
 
 impl UiOptions {
-    /// Whether the service runs the calls of this tool.
+    /// Whether the service runs calls to `tool`.
     pub(crate) fn is_own(&self, tool: &str) -> bool {
         match &self.runner {
             UiRunner::Client => false,
