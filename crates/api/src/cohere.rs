@@ -1,6 +1,6 @@
-//! Cohere's chat endpoint, version 2 (docs.cohere.com/v2/docs/streaming and /tool-use-streaming):
-//! typed events, each with a delta of a message. The text of the plan before a call is reasoning.
-//! Citations are dropped.
+//! Cohere's chat API, version 2 (docs.cohere.com/v2/docs/streaming and /tool-use-streaming): typed
+//! events, each with a delta of a message. The plan text before a call is treated as reasoning.
+//! Citations are only kept as `details`.
 
 use crate::conversation::Message;
 use crate::failure::StreamFailure;
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 const API: &str = "cohere";
 
-/// The rules of this stream.
+/// Decodes this API's streams.
 #[derive(Debug, Default)]
 pub(crate) struct Cohere {
     reasoning: ReasoningField,
@@ -36,7 +36,8 @@ impl Decoder for Cohere {
                 let Some(call) = message.get("tool_calls") else {
                     return;
                 };
-                // An object in every stream seen; the reference's schema would allow a list.
+                // Every stream seen contains an object here, but the documented schema would allow
+                // a list.
                 for call in call.items().chain(Some(call).filter(|c| c.is_object())) {
                     self.call(data.get("index").and_then(Raw::i64), call, false, turn);
                 }
@@ -84,8 +85,8 @@ impl Decoder for Cohere {
 }
 
 impl Cohere {
-    /// The plan and the content of a message or of a delta, where the content is one part or a list
-    /// of parts.
+    /// Decodes the plan and the content of a message or delta. The content is one part or a list of
+    /// parts.
     fn message(&mut self, message: Raw<'_>, turn: &mut EventWriter<'_>) {
         if let Some(plan) = message.get("tool_plan") {
             self.reasoning.piece("tool_plan", plan, turn);
@@ -130,8 +131,8 @@ impl Cohere {
         turn.call(0, &delta, function.and_then(|f| f.get("arguments")));
     }
 
-    /// The end of a message: why, and the counts. Tokens are what the model saw; billed units are
-    /// fewer.
+    /// Decodes the end of a message: the finish reason and the token counts. `tokens` counts what
+    /// the model processed; `billed_units` are fewer.
     fn end(&mut self, delta: Raw<'_>, turn: &mut EventWriter<'_>) {
         self.reasoning.close(turn);
         if let Some(usage) = delta.get("usage") {
@@ -166,7 +167,7 @@ impl Cohere {
     }
 }
 
-/// This API in the table.
+/// Cohere's row in the table of APIs.
 pub(crate) const PROVIDER: Provider = Provider {
     name: "cohere",
     aliases: &[],
@@ -182,8 +183,8 @@ pub(crate) const PROVIDER: Provider = Provider {
     answers: None,
 };
 
-// `strict_tools` is a member of the whole request here, and the user's to set. Tools by name:
-// https://docs.cohere.com/docs/tool-use-usage-patterns
+// `strict_tools` applies to the whole request in this API, so it is left to the user. Tools by
+// name: https://docs.cohere.com/docs/tool-use-usage-patterns
 const ROW: ChatRow = ChatRow {
     choices: [None, Some("NONE"), Some("REQUIRED")],
     names_tools: false,

@@ -1,18 +1,16 @@
-//! The shapes of providers' error objects.
+//! Parses the error objects of providers.
 
 use crate::members::minified;
 use crate::{overflow, refusal};
 use event::Raw;
 use redact::Redactor;
 
-/// The message in the body of a response whose HTTP status is an error, in a sentence that names
-/// the status.
+/// Returns the message in the body of an HTTP error response, prefixed with the status.
 pub fn error_message(status: u16, body: &[u8]) -> String {
     StreamFailure::of_body(status, &String::from_utf8_lossy(body)).message
 }
 
-/// Whether the answer with this HTTP status and body reports a conversation longer than the model's
-/// context.
+/// Whether an HTTP response reports that the conversation exceeds the model's context.
 pub fn is_context_overflow(status: u16, body: &[u8]) -> bool {
     StreamFailure::of_body(status, &String::from_utf8_lossy(body)).is_overflow()
 }
@@ -20,30 +18,30 @@ pub fn is_context_overflow(status: u16, body: &[u8]) -> bool {
 /// Why a stream failed: the fields of an `error` event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StreamFailure {
-    /// A word to match on.
+    /// A code that programs can match.
     pub code: String,
-    /// A sentence for people.
+    /// A message for the user.
     pub message: String,
-    /// Whether the same turn may be tried again.
+    /// Whether the same request may be retried.
     pub retryable: bool,
     /// The provider's own error, as JSON on one line.
     pub provider: Option<String>,
-    /// The status of the provider's HTTP response, where that was an error.
+    /// The HTTP status of the provider's response; `None` if it was not an error.
     pub status: Option<u16>,
 }
 
-/// What messages say in the words of the command that asks: its name, and what its user can do.
+/// The wording of messages for one command: its name, and the remedies it offers to the user.
 #[derive(Clone, Copy, Debug)]
 pub struct Words {
     /// The `source` of warnings and errors.
     pub source: &'static str,
-    /// What to do about a conversation that is longer than the model's context.
+    /// The remedy for a conversation that exceeds the model's context.
     pub overflow: &'static str,
-    /// What to do about a server that rejects tools.
+    /// The remedy for a server that rejects tools, or `None`.
     pub no_tools: Option<&'static str>,
-    /// What to do about the stream of another API, whose name follows.
+    /// The remedy for a stream of another API. The API's name is appended.
     pub other_api: &'static str,
-    /// What limits an event of the body.
+    /// The name of the option that limits the size of an event.
     pub max_frame: &'static str,
 }
 
@@ -70,8 +68,8 @@ impl StreamFailure {
         }
     }
 
-    /// This failure of an HTTP response in words for a client of a service, who sees the status
-    /// beside them. `server` names who answered.
+    /// Rewords the failure of an HTTP response for a client of a service, which sees the status
+    /// separately. `server` is the name of the server that answered.
     pub(crate) fn for_client(&mut self, server: &str) {
         let Some(status) = self.status else { return };
         if let Some(message) = self.message.strip_prefix(&format!("HTTP {status}: ")) {
@@ -84,7 +82,7 @@ impl StreamFailure {
         }
     }
 
-    /// This failure with a remedy, where there is one. `native`: the request had tools.
+    /// Adds a remedy to the message, if there is one. `native` means that the request had tools.
     pub(crate) fn advised(mut self, native: bool, words: &Words) -> StreamFailure {
         if self.is_overflow() {
             self.code = "context_overflow".to_owned();
@@ -96,7 +94,7 @@ impl StreamFailure {
         self
     }
 
-    /// This failure without credentials: a server may repeat the key that it received.
+    /// Removes credentials, because a server may echo the key that it received.
     pub(crate) fn redacted(self, redactor: &Redactor) -> StreamFailure {
         let text = |text: String| redactor.text(&text).into_owned();
         StreamFailure {
@@ -128,9 +126,9 @@ impl StreamFailure {
         refusal::refuses_tools(status, self.provider.as_deref().unwrap_or(&self.message)).is_some()
     }
 
-    /// The error that `frame` holds at its top, in any provider's shape: `{"error":{…}}`,
-    /// `{"error":"…"}`, `{"type":"error",…}`, `{"object":"error",…}`, or any object in a
-    /// server-sent event of the name `error`. `None` without one; else [`StreamFailure::of`] reads it.
+    /// Returns the error at the top level of `frame`, in any provider's format: `{"error":{…}}`,
+    /// `{"error":"…"}`, `{"type":"error",…}`, `{"object":"error",…}`, or any object in an `event:
+    /// error`. `None` if there is no error. [`StreamFailure::of`] parses the result.
     #[inline]
     pub(crate) fn in_frame<'f>(frame: Raw<'f>, name: Option<&str>) -> Option<Raw<'f>> {
         let [error, object, kind] = frame.fields(["error", "object", "type"]);
@@ -144,7 +142,7 @@ impl StreamFailure {
             .or(named.then_some(frame))
     }
 
-    /// The error of a body that came with the HTTP status `status`, whatever its shape is.
+    /// Parses the body of an HTTP error response in any format.
     pub(crate) fn of_body(status: u16, body: &str) -> StreamFailure {
         let parsed = Raw::parse(body).ok();
         let inner = parsed.and_then(|v| {
@@ -178,7 +176,7 @@ impl StreamFailure {
         failure
     }
 
-    /// Reads an error object, or a string that is the message.
+    /// Parses an error object, or a string that is the message.
     pub(crate) fn of(error: Raw<'_>, status: Option<u16>) -> StreamFailure {
         let provider = Some(minified(error));
         if let Some(message) = error.str() {
@@ -236,17 +234,17 @@ impl StreamFailure {
     }
 }
 
-/// The message where the body of an error has none.
+/// The message for an error response whose body has none.
 const NO_MESSAGE: &str = "no message";
 
-/// The message where the error object has none.
+/// The message for an error object that has none.
 const UNNAMED: &str = "the provider reports an error";
 
 fn says_something(error: Raw<'_>) -> bool {
     error.entries().next().is_some() || error.str().is_some_and(|e| !e.is_empty())
 }
 
-/// Words in providers' codes of errors that a later attempt may not meet.
+/// Words in providers' error codes that mark an error as possibly temporary.
 const RETRYABLE: [&str; 9] = [
     "overloaded",
     "capacity",
@@ -259,13 +257,13 @@ const RETRYABLE: [&str; 9] = [
     "internal",
 ];
 
-/// Whether a request that was answered with this HTTP status may be sent again.
+/// Whether a request answered with this HTTP status may be retried.
 pub(crate) fn retryable(status: u16) -> bool {
     matches!(status, 408 | 409 | 429 | 500..=599)
 }
 
-/// The first words of a body that is not JSON: without tags if it is HTML, on one line, at most 200
-/// characters.
+/// Returns the start of a body that is not JSON, as plain text on one line: without HTML tags, and
+/// at most 200 characters.
 pub(crate) fn sentence(body: &str) -> String {
     let mut plain = String::new();
     let mut inside = false;

@@ -1,4 +1,4 @@
-//! The bytes of a body into frames.
+//! Splits the bytes of a body into frames.
 
 mod values;
 
@@ -8,48 +8,49 @@ use std::io::{Error, Write};
 
 pub(crate) use crate::framing::values::Frame;
 
-/// How many bytes of an unknown body are kept for the message.
+/// How many bytes of an unrecognised body to keep for the error message.
 const FOREIGN: usize = 64 << 10;
 
-/// Finds out from the first bytes what a body is, and cuts it into frames. Any split of the bytes
-/// gives the same frames.
+/// Detects the format of a body from its first bytes and splits it into frames. The frames do not
+/// depend on how the bytes are chunked.
 ///
-/// The `Content-Type` does not matter: servers send event streams as `text/plain`, and recorded
+/// The `Content-Type` is ignored: some servers send event streams as `text/plain`, and recorded
 /// bodies have no headers.
 #[derive(Debug)]
 pub(crate) struct Framing {
     mode: BodyForm,
-    /// How long one frame may be, in bytes.
+    /// The maximum size of a frame, in bytes.
     limit: usize,
     full: bool,
-    /// The body was compressed; one that is compressed twice is not read.
+    /// Whether this is the content of a compressed body. It is not decompressed a second time.
     is_inner: bool,
 }
 
 #[derive(Debug)]
 enum BodyForm {
-    /// Undecided; the bytes so far, but for white space that changes nothing, and how many came
-    /// before them.
+    /// Not yet detected. Holds the bytes so far, with insignificant white space removed, and the
+    /// number of bytes removed.
     Start(Vec<u8>, usize),
     Sse(crate::sse::SseParser),
     Json(Values),
-    /// A compressed body, and the frames in it.
+    /// A gzip body, and the framing of its decompressed content.
     Gzip(Box<(Gzip, Framing)>),
     Foreign(Foreign),
 }
 
-/// A body whose first line is neither of an event stream nor JSON.
+/// A body whose first line is neither an event stream nor JSON.
 #[derive(Debug, Default)]
 struct Foreign {
-    /// Its beginning, for the message.
+    /// The start of the body, for the error message.
     kept: Vec<u8>,
-    /// Where its last line begins, and how much of that line has no line end.
+    /// The offset of the last line, and the length of the part of that line already searched for
+    /// its end.
     line: usize,
     searched: usize,
 }
 
 impl Framing {
-    /// Frames of at most `limit` bytes.
+    /// Creates a framing with a maximum frame size of `limit` bytes.
     pub(crate) fn new(limit: usize) -> Framing {
         Framing {
             mode: BodyForm::Start(Vec::new(), 0),
@@ -59,7 +60,7 @@ impl Framing {
         }
     }
 
-    /// How many bytes are kept of the frame so far.
+    /// The number of buffered bytes of the current frame.
     pub(crate) fn kept(&self) -> usize {
         match &self.mode {
             BodyForm::Start(begun, _) => begun.len(),
@@ -70,7 +71,7 @@ impl Framing {
         }
     }
 
-    /// Takes the next bytes.
+    /// Processes the next bytes.
     pub(crate) fn push(&mut self, bytes: &[u8], on: &mut dyn FnMut(Frame<'_>)) {
         if let BodyForm::Start(begun, dropped) = &mut self.mode {
             begun.extend_from_slice(bytes);
@@ -89,7 +90,7 @@ impl Framing {
         }
     }
 
-    /// The body ended, at its end or before.
+    /// Handles the end of the body, complete or truncated.
     pub(crate) fn finish(&mut self, on: &mut dyn FnMut(Frame<'_>)) {
         if let BodyForm::Start(begun, _) = &mut self.mode {
             let begun = std::mem::take(begun);
@@ -121,7 +122,7 @@ impl Framing {
         }
     }
 
-    /// As [`Framing::push`]; returns whether more bytes are wanted.
+    /// Same as [`Framing::push`], but returns whether to continue.
     fn take(&mut self, bytes: &[u8], on: &mut dyn FnMut(Frame<'_>)) -> bool {
         self.push(bytes, on);
         !self.full
@@ -177,20 +178,20 @@ impl Framing {
     }
 }
 
-/// Reports what is wrong with a compressed body.
+/// Reports an error in a compressed body.
 fn damaged(result: Result<(), std::io::Error>, on: &mut dyn FnMut(Frame<'_>)) {
     if let Err(why) = result {
         on(Frame::Damaged(&why.to_string()));
     }
 }
 
-/// The form of a body of server-sent events.
+/// Returns the form of a body of server-sent events.
 fn events(limit: usize) -> BodyForm {
     BodyForm::Sse(crate::sse::SseParser::limited(limit).of_json())
 }
 
-/// Gives a server-sent event. JSON without `data:` is given as a body of JSON would be: it may be a
-/// whole response, or several lines.
+/// Passes on a server-sent event. JSON without `data:` is treated like a JSON body, because it may
+/// be a complete response or several lines.
 fn event(event: crate::sse::SseFrame<'_>, on: &mut dyn FnMut(Frame<'_>)) {
     if event.is_bare && event.data.trim() != "[DONE]" {
         let mut values = Values::limited(usize::MAX);
@@ -217,7 +218,7 @@ impl Foreign {
     }
 
     /// Whether a line of an event follows after all. The specification of event streams skips lines
-    /// with unknown fields, so the first line alone decides nothing. An HTML page may have any
+    /// with unknown fields, so the first line alone is not conclusive. An HTML page may contain any
     /// line.
     fn has_event(&mut self) -> bool {
         if unmarked(&self.kept).starts_with(b"<") {
@@ -241,7 +242,7 @@ impl Foreign {
     }
 }
 
-/// A body without the byte order marks and the white space before it.
+/// Returns the body without leading byte order marks and white space.
 fn unmarked(begun: &[u8]) -> &[u8] {
     let mut rest = begun.trim_ascii_start();
     while let Some(after) = rest.strip_prefix(MARK) {
@@ -250,9 +251,9 @@ fn unmarked(begun: &[u8]) -> &[u8] {
     rest
 }
 
-/// Replaces the byte order marks and the white space at the beginning by the shortest text that a
-/// decoder reads in the same way, so that each byte of them is looked at once. Returns how many
-/// bytes they were, and how many are left.
+/// Replaces leading byte order marks and white space by the shortest text that decoders treat the
+/// same way, so that each of these bytes is examined only once. Returns the number of bytes before
+/// and after.
 fn shrink(begun: &mut Vec<u8>) -> (usize, usize) {
     let before = begun.len() - unmarked(begun).len();
     let front = &begun[..before];
@@ -263,7 +264,7 @@ fn shrink(begun: &mut Vec<u8>) -> (usize, usize) {
     let left: &[u8] = match (line > 0, &front[line..]) {
         (false, MARK) => MARK,
         (false, []) => b"",
-        // A field that does not begin its line has another name.
+        // An indented field has a different name.
         (false, _) => b" ",
         (true, []) => b"\n",
         (true, _) => b"\n ",
@@ -272,11 +273,11 @@ fn shrink(begun: &mut Vec<u8>) -> (usize, usize) {
     (before, left.len())
 }
 
-/// What a body that begins with these bytes is; `None` while that is open. With `all` the body has
-/// no more bytes.
+/// Detects the format of a body that starts with these bytes; `None` if more bytes are needed.
+/// `all` means that the body has no more bytes.
 ///
-/// Byte order marks do not count here, however many there are: what they mean for the first line is
-/// the decoder's matter.
+/// Byte order marks are ignored here, however many there are. The decoder handles their effect on
+/// the first line.
 fn mode(begun: &[u8], all: bool, limit: usize, is_inner: bool) -> Option<BodyForm> {
     let rest = unmarked(begun);
     let first = rest.first()?;
@@ -298,8 +299,8 @@ fn mode(begun: &[u8], all: bool, limit: usize, is_inner: bool) -> Option<BodyFor
     if matches!(first, b'{' | b'[') {
         return Some(BodyForm::Json(Values::limited(limit)));
     }
-    // A line of an event stream is a comment, or a field's name, and a colon unless the value is
-    // empty.
+    // A line of an event stream is a comment, or a field name followed by a colon, which may be
+    // missing if the value is empty.
     for field in ["", "data", "event", "id", "retry"] {
         let field = field.as_bytes();
         match rest.strip_prefix(field) {
@@ -356,9 +357,9 @@ mod tests {
             ),
             ("da", "Foreign { text: \"da\", html: false }"),
             ("data", "Foreign { text: \"data\", html: false }"),
-            // After the specification: a line without a colon is a field with an empty value, one
-            // mark at the start is taken away and a second belongs to the name of the first field,
-            // and lines with unknown fields are skipped.
+            // According to the specification, a line without a colon is a field with an empty
+            // value, one byte order mark at the start is removed while a second one belongs to the
+            // first field's name, and lines with unknown fields are skipped.
             (
                 "data\ndata: {}\n\n",
                 "Event { name: None, data: \"\\n{}\" }",
@@ -462,7 +463,7 @@ mod tests {
         let want = frames(&[body]);
         assert_eq!(want.len(), 3);
         let bytes = compressed(body);
-        // Several members in a row are one file.
+        // A gzip file may have several members in a row.
         for bytes in [
             bytes.clone(),
             [compressed(&body[..20]), compressed(&body[20..])].concat(),
@@ -490,7 +491,7 @@ mod tests {
                 .iter()
                 .any(|frame| frame.starts_with("Damaged"))
         );
-        // Twice is not read.
+        // A body that was compressed twice is only decompressed once.
         let twice = frames(&[&compressed(&compressed(&body.repeat(100)))]);
         assert!(twice[0].starts_with("Foreign"), "{twice:?}");
     }
@@ -511,14 +512,14 @@ mod tests {
     }
 }
 
-/// The first bytes of such a body: the magic number, and deflate, which is the only method.
+/// The first bytes of a gzip body: the magic number, and deflate as the only compression method.
 pub(crate) const MAGIC: &[u8] = b"\x1f\x8b\x08";
 
-/// How many bytes are decompressed at once. One byte gives at most 1,032 others, so that no body
-/// makes more than about a megabyte of a step.
+/// How many bytes are decompressed in one step. One byte expands to at most 1,032 bytes, so a step
+/// produces at most about a megabyte.
 const STEP: usize = 1024;
 
-/// Decompresses a body while it comes.
+/// Decompresses a body as it arrives.
 #[derive(Debug)]
 pub(crate) struct Gzip {
     decoder: MultiGzDecoder<Vec<u8>>,
@@ -526,7 +527,7 @@ pub(crate) struct Gzip {
 }
 
 impl Gzip {
-    /// A body before its first byte.
+    /// Creates a decompressor.
     pub(crate) fn new() -> Gzip {
         Gzip {
             decoder: MultiGzDecoder::new(Vec::new()),
@@ -534,8 +535,7 @@ impl Gzip {
         }
     }
 
-    /// Takes the next bytes. Gives what they mean to `on` piece by piece, until `on` returns
-    /// `false`.
+    /// Decompresses the next bytes. Passes the output to `on` in pieces until `on` returns `false`.
     pub(crate) fn push(
         &mut self,
         bytes: &[u8],
@@ -554,7 +554,7 @@ impl Gzip {
         Ok(())
     }
 
-    /// The body ended.
+    /// Handles the end of the body.
     pub(crate) fn finish(&mut self, on: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Error> {
         if self.is_damaged {
             return Ok(());

@@ -1,19 +1,19 @@
-//! JSON that is read and written as a tree, and JSON as text.
+//! Helpers for JSON trees and JSON text.
 
 use event::Raw;
 use serde_json::{Map, Value};
 
-/// A tree whose members are read.
+/// Read access to the members of a JSON object.
 pub(crate) trait GetText {
-    /// A member.
+    /// Returns a member.
     fn member(&self, name: &str) -> Option<&Value>;
 
-    /// The text of a member.
+    /// Returns a member that is a string.
     fn text_of(&self, name: &str) -> Option<&str> {
         self.member(name)?.as_str()
     }
 
-    /// The items of a member; none if there is no such array.
+    /// Returns the items of a member that is an array; empty if there is no such array.
     fn list_of(&self, name: &str) -> &[Value] {
         let list = self.member(name).and_then(Value::as_array);
         list.map(Vec::as_slice).unwrap_or_default()
@@ -32,9 +32,9 @@ impl GetText for Value {
     }
 }
 
-/// Objects that take members.
+/// Insertion of members into an object.
 pub(crate) trait Put {
-    /// Puts a member into the object, in the place of one of the same name.
+    /// Inserts a member, replacing one with the same name.
     fn put(&mut self, name: &str, value: impl Into<Value>);
 }
 
@@ -44,12 +44,12 @@ impl Put for Map<String, Value> {
     }
 }
 
-/// Objects whose members are taken out.
+/// Removal of members from an object.
 pub(crate) trait Take {
-    /// Takes out a member, unless it is missing or `null`.
+    /// Removes and returns a member. Returns `None` if it is missing or `null`.
     fn take_member(&mut self, name: &str) -> Option<Value>;
 
-    /// Takes out the text of a member; `None` for an empty one.
+    /// Removes a member and returns its string. Returns `None` if it is not a string or is empty.
     fn take_text(&mut self, name: &str) -> Option<String> {
         match self.take_member(name)? {
             Value::String(text) if !text.is_empty() => Some(text),
@@ -64,14 +64,14 @@ impl Take for Map<String, Value> {
     }
 }
 
-/// A value as JSON without white space.
+/// Returns the value as JSON without white space.
 pub(crate) fn minified(value: Raw<'_>) -> String {
     let mut json = Vec::with_capacity(value.text().len());
     event::minify(&mut json, value.text());
     text(json)
 }
 
-/// JSON that was written here, which is UTF-8.
+/// Converts JSON written by this crate, which is always UTF-8, to a string.
 pub(crate) fn text(json: Vec<u8>) -> String {
     String::from_utf8(json).unwrap_or_default()
 }

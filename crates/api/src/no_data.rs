@@ -1,24 +1,23 @@
-//! Frames that hold nothing of an answer: what servers send so that a connection stays open.
+//! Detects frames without content, which servers send to keep a connection open.
 //!
-//! Comments, events without data and unknown fields are of the specification of event streams, and
-//! never become frames. Beyond it servers send text as data where an API has JSON. Text that is not
-//! listed here is taken for a frame that was lost, which is an error, so each row needs a source;
-//! docs/deviations.md has them in row-51.
+//! Comments, events without data and unknown fields are part of the specification of event streams
+//! and never become frames. In addition, some servers send text as data where the API requires
+//! JSON. Any text not listed here is treated as a lost frame, which is an error, so each row needs
+//! a source; see row-51 in docs/deviations.md.
 
-/// Whether the frame is one of these. Asked only of frames that no API can read.
+/// Whether the frame has no content. Only called for frames that cannot be parsed.
 pub(crate) fn is_no_data(name: Option<&str>, data: &str) -> bool {
     let data = data.trim();
-    // `event: ping` with the time, as sse-starlette sent it before it sent comments.
+    // `event: ping` with the time: sse-starlette sent this before it switched to comments.
     name.is_some_and(is_keep_alive)
         || data.is_empty()
-        // A comment as the data of an event: Vertex's partner models. The rest of a frame may begin
-        // so, too, and then ends as JSON does.
+        // Vertex's partner models send a comment as the data of an event. The rest of a split frame
+        // may also start with a colon, but contains JSON syntax.
         || data.starts_with(':') && !data.contains(['"', '{', '}', '[', ']'])
         || is_keep_alive(data)
 }
 
-/// Whether this is a keep-alive: one of these words, in upper or lower case, with or without
-/// brackets.
+/// Whether `word` is a keep-alive: one of these words in any case, with or without brackets.
 fn is_keep_alive(word: &str) -> bool {
     let bare = word
         .strip_prefix('[')

@@ -1,21 +1,21 @@
-//! What tokens cost, by the user's prices.
+//! The cost of tokens, at prices set by the user.
 
 use event::payload::SessionStats;
 use std::str::FromStr;
 
-/// The prices of a model, in millionths of a dollar for a million tokens.
+/// A model's prices, in millionths of a dollar per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Price {
     input: u64,
     output: u64,
-    /// Of tokens of the request that the provider had in its cache.
+    /// The price of request tokens that the provider read from its cache.
     cached: u64,
 }
 
 impl FromStr for Price {
     type Err = &'static str;
 
-    /// Reads dollars for a million tokens: `INPUT/OUTPUT`, or `INPUT/OUTPUT/CACHED`.
+    /// Parses dollars per million tokens: `INPUT/OUTPUT` or `INPUT/OUTPUT/CACHED`.
     fn from_str(text: &str) -> Result<Price, &'static str> {
         let prices: Option<Vec<u64>> = text.split('/').map(|price| micros(price.trim())).collect();
         match prices.as_deref() {
@@ -36,7 +36,7 @@ impl FromStr for Price {
     }
 }
 
-/// A number with at most six digits behind its point, in millionths.
+/// Parses a number with at most six decimal places. Returns millionths.
 fn micros(text: &str) -> Option<u64> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let is_number = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -48,10 +48,11 @@ fn micros(text: &str) -> Option<u64> {
 }
 
 impl Price {
-    /// What the tokens of a turn cost, in millionths of a dollar; `None` where they are not known.
+    /// Returns the cost of a turn's tokens in millionths of a dollar, or `None` if the counts are
+    /// unknown.
     pub(crate) fn of(self, stats: &SessionStats) -> Option<u64> {
         let prompt = stats.prompt_tokens?;
-        // Reasoning that is not among the tokens of the answer is paid like them.
+        // Reasoning tokens that are not part of the output count have the same price.
         let written = stats.total()?.saturating_sub(prompt);
         let cached = stats.cached_tokens.unwrap_or_default().min(prompt);
         let parts = [

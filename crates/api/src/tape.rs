@@ -1,7 +1,7 @@
-//! Tapes: recorded requests and the raw responses to them, with their timing, in a form that people
-//! can read and edit.
+//! Tapes: recorded requests and the raw responses to them, with their timing, in a readable and
+//! editable format.
 //!
-//! One JSON value a line; blank lines and lines that begin with `#` are skipped:
+//! A tape has one JSON value per line. Blank lines and lines that start with `#` are skipped:
 //!
 //! ```text
 //! {"tape":1,"api":"openai-chat","model":"…","request":{"method":"POST","url":"…","body":{…},"sha256":"…"},"redactions":["…"]}
@@ -11,10 +11,11 @@
 //! [0.120,"end","eof"]
 //! ```
 //!
-//! A log of events is read as a tape, too (`log.rs`).
+//! A log of events can also be read as a tape (`log.rs`).
 //!
-//! Times are seconds since the line before. A tape holds no credential: [`TapeExchange::redact`] takes
-//! them out before it is written, and [`Tape::read`] refuses a tape that holds the shape of one.
+//! Times are seconds since the previous line. A tape must not contain credentials:
+//! [`TapeExchange::redact`] removes them before it is written, and [`Tape::read`] rejects a tape
+//! with text that looks like one.
 
 mod format;
 mod log;
@@ -31,11 +32,11 @@ pub use crate::tape::log::{AskedOfLog, NextOfLog};
 pub use crate::tape::lookup::{Canonical, Miss};
 
 impl Tape {
-    /// Reads the text of a tape, or a log of events.
+    /// Parses a tape or a log of events.
     ///
     /// # Errors
-    /// The line that is not a tape line, has a time that is negative, not a number or longer than a
-    /// day, or holds the shape of a credential.
+    /// Fails if a line is not a tape line, if a time is negative, not a number or longer than a
+    /// day, or if the text contains what looks like a credential.
     pub fn read(text: &str) -> Result<Tape, TapeError> {
         if RecordingForm::of(text.as_bytes()) == RecordingForm::Log {
             return Ok(Tape::of_log(text));

@@ -1,4 +1,4 @@
-//! What all decoders share: the stream that they write.
+//! The event stream that all decoders write to.
 
 use crate::failure::{StreamFailure, Words};
 use crate::members::minified;
@@ -15,43 +15,43 @@ use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
 use trace::SpanContext;
 
-/// How many members of an answer are kept, and how many details wait for the first event.
+/// The limit for remembered response members, and for details held until the first event.
 const MOST_MEMBERS: usize = 256;
 
-/// What one stream keeps on its way out, so that it begins lazily and ends once.
+/// The state of one event stream, which starts with its first content and ends exactly once.
 #[derive(Debug)]
 pub(crate) struct TurnState {
     pub api: &'static str,
     pub options: StreamOptions,
     pub id: Option<String>,
     model: Option<String>,
-    /// How many tools the request offered, if the response repeats it.
+    /// The number of tools in the request, if the response repeats it.
     offered: Option<u32>,
     pub started: bool,
-    /// The provider's end mark came: nothing that follows matters.
+    /// Whether the provider's end marker has arrived. The rest of the body can then be ignored.
     pub marked: bool,
     pub ended: bool,
-    /// Code and message of the last error: some providers send an error twice, and it is written
-    /// once.
+    /// The code and message of the last error. Some providers send an error twice; the second is
+    /// dropped.
     pub error: Option<(String, String)>,
     choices: Choices<TurnChoice>,
     pub stats: SessionStats,
-    /// How long the provider asks to wait after an error, in milliseconds.
+    /// How long the provider asked the client to wait after an error, in milliseconds.
     pub retry_after_ms: Option<u64>,
-    /// The frame at hand has a call, which is noted before its text: clients that look at the
-    /// first frame of an answer alone find such a call.
+    /// Whether the current frame also contains a call. The text event is marked accordingly,
+    /// because some clients look for a call only in the first frame of an answer.
     pub with_call: bool,
-    /// The bytes that the decoder keeps of what came.
+    /// The number of bytes that the decoder buffers.
     kept: usize,
     scratch: String,
-    /// Details that came before the first other event, which they must not begin: a request may be
-    /// tried again until then.
+    /// Details that arrived before the first other event. They must not start the stream, because
+    /// the request may be retried until it starts.
     early: Vec<(u32, &'static str, String)>,
-    /// The members of the answer that were written, which some providers repeat in each frame.
+    /// The response members already written. Some providers repeat them in every frame.
     answer: HashMap<String, String>,
-    /// The provider's counts as they came.
+    /// The provider's own usage objects.
     counts: Vec<String>,
-    /// What the frame at hand did.
+    /// The effect of the current frame.
     pub effect: FrameEffect,
 }
 
@@ -92,27 +92,27 @@ impl TurnState {
         }
     }
 
-    /// How many bytes are kept of what came, by the decoder and for each choice.
+    /// The number of bytes held by the decoder and for the choices.
     pub(crate) fn kept(&self) -> usize {
         self.kept + self.choices.len() * size_of::<TurnChoice>()
     }
 
-    /// Whether at least one choice appeared and every one has its finish reason.
+    /// Whether at least one choice has appeared and all choices have a finish reason.
     pub(crate) fn is_whole(&self) -> bool {
         !self.choices.is_empty() && self.choices.iter().all(|c| c.finish.is_some())
     }
 
-    /// A provider's text without credentials.
+    /// Removes credentials from a provider's text.
     pub(crate) fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.options.redactor.text(text)
     }
 }
 
-/// A stream while it takes a piece of the body: what it keeps, and where its events go.
+/// A stream's state together with the sink for its events.
 pub(crate) struct EventWriter<'t> {
-    /// What the stream keeps.
+    /// The state of the stream.
     pub state: &'t mut TurnState,
-    /// Takes the events.
+    /// Receives the events.
     pub out: &'t mut dyn Sink,
 }
 
@@ -131,8 +131,7 @@ impl DerefMut for EventWriter<'_> {
 }
 
 impl EventWriter<'_> {
-    /// Takes the members of `object` whose names are not among `read`, at a place of [`Details`].
-    /// Those without content are left out.
+    /// Writes the non-empty members of `object` that are not in `read` as [`Details`] at `place`.
     pub(crate) fn details(
         &mut self,
         choice: u32,
@@ -172,7 +171,7 @@ impl EventWriter<'_> {
         }
     }
 
-    /// Takes one member at a place of [`Details`].
+    /// Writes one non-empty member as [`Details`] at `place`.
     pub(crate) fn member(&mut self, choice: u32, place: &'static str, name: &str, json: &str) {
         if self.options.details && !matches!(json, "null" | "\"\"" | "[]" | "{}") {
             let object = event::object(|o| _ = o.minified(name, json));
@@ -180,15 +179,15 @@ impl EventWriter<'_> {
         }
     }
 
-    /// The text that came last ends, and another follows that is not to become one with it.
+    /// Marks the end of a text, so that the next text is not joined to it.
     pub(crate) fn text_ends(&mut self) {
         if self.options.details && self.started {
             self.detail(0, "text", "{}".to_owned());
         }
     }
 
-    /// Takes the provider's counts as they are. Those of a stream that `adds` counts to earlier
-    /// ones stay.
+    /// Stores the provider's usage object for a `details` event. It replaces the earlier ones,
+    /// unless `adds` is true because the stream reports its counts in parts.
     pub(crate) fn counts(&mut self, counts: Raw<'_>, adds: bool) {
         if self.options.details {
             if adds {
@@ -215,9 +214,9 @@ impl EventWriter<'_> {
         }
     }
 
-    /// Sets the response's id. The first id counts, and only before the first event. Ids of calls
-    /// are made from it, so where a provider sends none, another value that differs from response
-    /// to response takes its place.
+    /// Sets the response's id. Only the first id before the first event counts. Call ids are
+    /// derived from it, so for providers without response ids another value that differs between
+    /// responses is used.
     pub(crate) fn id(&mut self, id: Option<Raw<'_>>) {
         if !self.started && self.id.is_none() {
             let text = id.map(|id| id.str().unwrap_or(Cow::Borrowed(id.text())));
@@ -227,7 +226,7 @@ impl EventWriter<'_> {
         }
     }
 
-    /// Sets the name of the model that answers. The name counts only before the first event.
+    /// Sets the model's name. Ignored after the first event.
     pub(crate) fn model(&mut self, model: Option<Raw<'_>>) {
         if !self.started && self.model.is_none() {
             self.model = model
@@ -237,20 +236,19 @@ impl EventWriter<'_> {
         }
     }
 
-    /// Sets the number of tools in the request that the client runs. The number counts only before
-    /// the first event.
+    /// Sets the number of tools in the request that the client runs. Ignored after the first event.
     pub(crate) fn offered(&mut self, tools: Option<u32>) {
         if !self.started {
             self.offered = self.offered.or(tools);
         }
     }
 
-    /// Notes that this choice exists, so that the stream is whole only when it has finished too.
+    /// Registers a choice. The stream is then complete only once this choice has finished.
     pub(crate) fn choice(&mut self, choice: u32) {
         self.choices.of(choice);
     }
 
-    /// Notes that the decoder keeps so many more bytes of what came.
+    /// Records that the decoder buffers `bytes` more bytes.
     pub(crate) fn keep(&mut self, bytes: usize) {
         if bytes > 0 {
             self.effect.unique();
@@ -258,7 +256,7 @@ impl EventWriter<'_> {
         self.kept += bytes;
     }
 
-    /// Notes that the decoder keeps so many bytes less.
+    /// Records that the decoder buffers `bytes` fewer bytes.
     pub(crate) fn free(&mut self, bytes: usize) {
         if bytes > 0 {
             self.effect.unique();
@@ -266,8 +264,8 @@ impl EventWriter<'_> {
         self.kept = self.kept.saturating_sub(bytes);
     }
 
-    /// A piece of the answer's text, still in JSON (a surrogate pair may be cut between two
-    /// pieces).
+    /// Writes a piece of answer text. `piece` is still JSON, because a surrogate pair may be split
+    /// between two pieces.
     pub(crate) fn text(&mut self, choice: u32, piece: Raw<'_>) {
         let mut text = std::mem::take(&mut self.scratch);
         self.choices.of(choice).text.push(piece, &mut text);
@@ -279,7 +277,7 @@ impl EventWriter<'_> {
         self.scratch = text;
     }
 
-    /// A piece of the answer's text.
+    /// Writes a piece of answer text.
     pub(crate) fn text_plain(&mut self, choice: u32, text: &str) {
         if !text.is_empty() {
             self.write(
@@ -292,7 +290,7 @@ impl EventWriter<'_> {
         }
     }
 
-    /// A piece of a refusal, still in JSON.
+    /// Writes a piece of a refusal, still in JSON.
     pub(crate) fn refusal(&mut self, choice: u32, piece: Raw<'_>) {
         let mut text = std::mem::take(&mut self.scratch);
         self.choices.of(choice).refusal.push(piece, &mut text);
@@ -309,7 +307,7 @@ impl EventWriter<'_> {
         self.scratch = text;
     }
 
-    /// A piece of reasoning, still in JSON.
+    /// Writes a piece of reasoning, still in JSON.
     pub(crate) fn thinking(&mut self, choice: u32, piece: Raw<'_>) {
         let mut text = std::mem::take(&mut self.scratch);
         self.choices.of(choice).thinking.push(piece, &mut text);
@@ -319,8 +317,8 @@ impl EventWriter<'_> {
         self.scratch = text;
     }
 
-    /// A piece of reasoning. `provider` is JSON on one line, an object with the API's name as its
-    /// key; it closes the block.
+    /// Writes a piece of reasoning. `provider` closes the block; it is a JSON object on one line
+    /// with the API's name as its key.
     pub(crate) fn thinking_plain(&mut self, choice: u32, text: &str, provider: Option<&str>) {
         if !text.is_empty() || provider.is_some() {
             self.write(
@@ -333,10 +331,10 @@ impl EventWriter<'_> {
         }
     }
 
-    /// A piece of a call. `arguments` is the provider's value: a string is a fragment (a surrogate
-    /// pair may be cut between two), an object or array is taken as its JSON text without white
-    /// space, `null` and "" are nothing; it takes the place of what `delta` has. A delta without
-    /// content is dropped.
+    /// Writes a piece of a call. `arguments` is the provider's value and replaces the arguments in
+    /// `delta`: a string is a fragment (a surrogate pair may be split between two), an object or
+    /// array becomes its minified JSON text, and `null` and "" add nothing. An empty delta is
+    /// dropped.
     pub(crate) fn call(
         &mut self,
         choice: u32,
@@ -374,7 +372,7 @@ impl EventWriter<'_> {
             delta.arguments = Some((&text).into());
         }
         delta.arguments = delta.arguments.filter(|a| !a.is_empty());
-        // An id alone may be the beginning of a call, and is none.
+        // An id alone does not count as a call, because the call may never arrive.
         let is_call = delta.tool_name.is_some() || delta.arguments.is_some();
         state.calls |= is_call;
         if is_call || delta.tool_id.is_some() || delta.done || delta.provider.is_some() {
@@ -384,7 +382,7 @@ impl EventWriter<'_> {
         self.scratch = text;
     }
 
-    /// The next piece of `delta`.
+    /// Writes the next piece of `delta`.
     pub(crate) fn delta(&mut self, delta: FrameDelta, piece: Raw<'_>) {
         let FrameDelta { choice, kind } = delta;
         match kind {
@@ -404,7 +402,7 @@ impl EventWriter<'_> {
         }
     }
 
-    /// The call with the provider's `index` ends, with these as the rest of its arguments.
+    /// Ends the call whose provider index is `index`. `arguments` is the rest of its arguments.
     pub(crate) fn end_call(&mut self, choice: u32, index: Option<i64>, arguments: &str) {
         let delta = ToolCallDelta {
             index,
@@ -415,14 +413,15 @@ impl EventWriter<'_> {
         self.call(choice, &delta, None);
     }
 
-    /// Reasoning ends with what must go back to the provider: `json` as the member `name`.
+    /// Closes a block of reasoning with data that must be sent back to the provider: `json` as the
+    /// member `name`.
     pub(crate) fn goes_back(&mut self, choice: u32, name: &str, json: &str) {
         let api = self.api;
         let provider = event::object(|o| _ = o.object(api, |o| _ = o.minified(name, json)));
         self.thinking_plain(choice, "", Some(&provider));
     }
 
-    /// Retracts the call with the provider's `index`.
+    /// Retracts the call whose provider index is `index`.
     pub(crate) fn retract(&mut self, choice: u32, index: i64, reason: RetractReason) {
         self.write(
             choice,
@@ -434,7 +433,7 @@ impl EventWriter<'_> {
         );
     }
 
-    /// Something the provider ran itself; `data` is the provider's own object.
+    /// Writes an item that the provider ran itself. `data` is the provider's own object.
     pub(crate) fn server_item(&mut self, choice: u32, kind: &str, data: Raw<'_>) {
         let json = minified(data);
         self.write(
@@ -446,7 +445,7 @@ impl EventWriter<'_> {
         );
     }
 
-    /// Writes a `warning`, which does not stop the stream; `raw` is the text that is wrong.
+    /// Writes a `warning`, which does not stop the stream. `raw` is the offending text.
     pub(crate) fn warning(&mut self, choice: u32, code: &str, message: &str, raw: Option<&str>) {
         let message = self.redacted(message);
         let raw = raw.map(|raw| self.redacted(raw));
@@ -458,8 +457,8 @@ impl EventWriter<'_> {
         self.write(choice, warning);
     }
 
-    /// Writes an `error`: the stream has failed, and its end will have the reason `error`. What
-    /// follows is still written. The same error again is dropped.
+    /// Writes an `error`. The stream has failed and will end with the reason `error`, but later
+    /// content is still written. An error identical to the last one is dropped.
     pub(crate) fn error(&mut self, failure: &StreamFailure) {
         let native = self.options.tools_mode.as_deref() == Some("native");
         let failure = failure
@@ -483,8 +482,8 @@ impl EventWriter<'_> {
         self.error = Some(said);
     }
 
-    /// Sets the provider's counts, in place of all earlier ones: many servers repeat the totals in
-    /// each frame, and later totals may be smaller.
+    /// Replaces the provider's token counts. They are not added up, because many servers repeat the
+    /// totals in each frame, and later totals may be smaller.
     pub(crate) fn usage(&mut self, counts: SessionStats) {
         let tokens = [
             counts.prompt_tokens,
@@ -505,8 +504,8 @@ impl EventWriter<'_> {
         }
     }
 
-    /// Sets why a choice ended, and the provider's own word for that. A reason that means a cut
-    /// answer stays.
+    /// Sets why a choice ended; `word` is the provider's own reason. A reason that marks a
+    /// truncated answer is never overwritten.
     pub(crate) fn finish_reason(&mut self, choice: u32, reason: FinishReason, word: &str) {
         let finish = &mut self.choices.of(choice).finish;
         if finish
@@ -517,12 +516,13 @@ impl EventWriter<'_> {
         }
     }
 
-    /// Whether any choice was seen.
+    /// Whether any choice has appeared.
     pub(crate) fn has_choice(&self) -> bool {
         !self.choices.is_empty()
     }
 
-    /// Nothing more comes: half a surrogate pair at the end of a text is written as U+FFFD.
+    /// Flushes text when no more frames follow: a surrogate that lacks its other half becomes
+    /// U+FFFD.
     pub(crate) fn flush(&mut self) {
         let text = "\u{fffd}".into();
         for (choice, kind) in self.halves() {
@@ -546,8 +546,9 @@ impl EventWriter<'_> {
         }
     }
 
-    /// Writes `session_stats`, if anything is known, and `stream_end`. `how` takes the place of the
-    /// provider's reason; an error that was written goes before both.
+    /// Writes `session_stats`, if any statistics are known, and `stream_end`. `how` overrides the
+    /// provider's reason. An earlier `error` event overrides every reason except a truncated
+    /// stream.
     pub(crate) fn end(&mut self, how: Option<FinishReason>) {
         let failed = self.choices.by_number().find_map(|(_, c)| {
             c.finish
@@ -571,7 +572,7 @@ impl EventWriter<'_> {
             && how.is_none()
             && word.as_deref() == Some("model_context_window_exceeded")
         {
-            // Z.ai ends an empty answer like this where the prompt alone is too long.
+            // Z.ai sends an empty answer with this reason if the prompt alone exceeds the context.
             self.error(&StreamFailure::new(
                 "context_overflow",
                 "the prompt is longer than the model's context",
@@ -631,7 +632,7 @@ impl EventWriter<'_> {
         self.ended = true;
     }
 
-    /// Choices that end in half a surrogate pair, and the events whose text does.
+    /// Returns the (choice, event kind) pairs whose text ends in half a surrogate pair.
     fn halves(&mut self) -> Vec<(u32, Kind)> {
         let mut halves = Vec::new();
         let mut text = String::new();
@@ -663,8 +664,8 @@ impl EventWriter<'_> {
         self.out.emit(choice, payload);
     }
 
-    /// Writes the `stream_start` of a log, whose fields take the place of those of the request.
-    /// `api` is the name of its API, if that is known.
+    /// Writes the `stream_start` read from a log. Its fields replace those of the options. `api` is
+    /// the API's name, or `None` if it is unknown.
     pub(crate) fn start_as(&mut self, start: &StreamStart<'_>, api: Option<&'static str>) {
         if std::mem::replace(&mut self.started, true) {
             return;
@@ -689,7 +690,8 @@ impl EventWriter<'_> {
         self.start();
     }
 
-    /// Ends the stream as a log has it. The counts are those of the log, if it `has_counts`.
+    /// Writes the `stream_end` read from a log. Writes the counts first if `has_counts` is true,
+    /// that is, if the log contains them.
     pub(crate) fn end_as(&mut self, end: StreamEnd<'_>, has_counts: bool) {
         if has_counts {
             let counts = self.stats;
@@ -699,7 +701,7 @@ impl EventWriter<'_> {
         self.ended = true;
     }
 
-    /// Writes the `stream_start`.
+    /// Writes `stream_start`.
     fn start(&mut self) {
         let state = &mut *self.state;
         for name in [&mut state.id, &mut state.model].into_iter().flatten() {
@@ -732,118 +734,119 @@ impl EventWriter<'_> {
     }
 }
 
-/// The rules of one API: turns its frames into calls of [`EventWriter`].
+/// The decoder for one API: converts its frames into calls of [`EventWriter`].
 ///
-/// A decoder never fails a stream. It drops what it does not recognise; what is wrong becomes a
-/// `warning` or an `error`. Error objects `{"error":…}` at the top of a frame are taken before it
-/// sees them, and so is `[DONE]`.
+/// A decoder never aborts a stream. It skips what it does not recognise, and reports problems as a
+/// `warning` or `error`. Error objects (`{"error":…}` at the top level of a frame) and `[DONE]` are
+/// handled before the decoder is called.
 pub(crate) trait Decoder {
-    /// The next frame: the data of a server-sent event (`name` is its `event` field), or a JSON
-    /// value of a body that is a sequence of values. When it was the provider's end mark the
-    /// decoder sets [`TurnState::marked`].
+    /// Decodes the next frame: the data of a server-sent event (`name` is its `event` field), or
+    /// one JSON value of a body that is a sequence of values. Sets [`TurnState::marked`] if the
+    /// frame was the provider's end marker.
     fn frame(&mut self, name: Option<&str>, data: Raw<'_>, turn: &mut EventWriter<'_>);
 
-    /// Whether the same frame again, with another string in its delta, is the same delta of that
-    /// string, if nothing came in between; see [`crate::template`]. What the decoder keeps of a
-    /// frame apart from the delta is noted by [`EventWriter::keep`].
+    /// Whether a frame that repeats the previous one, except for the string in its delta, can be
+    /// decoded as the same delta with the new string; see [`crate::template`]. If a frame changes
+    /// other state, the decoder must report that with [`EventWriter::keep`].
     fn repeats(&self) -> bool {
         false
     }
 
-    /// A frame that repeats the last one, which was `delta`, with `piece` as the string of it.
+    /// Decodes a frame that repeats the previous one, which was `delta`. `piece` is the new string.
     fn delta(&mut self, delta: FrameDelta, piece: Raw<'_>, turn: &mut EventWriter<'_>) {
         turn.delta(delta, piece);
     }
 
-    /// Whether an object with an error in it is for the decoder, too.
+    /// Whether the decoder also handles objects that contain an error.
     fn takes_errors(&self) -> bool {
         false
     }
 
-    /// Whether this JSON value is a whole response of the endpoint without streaming, not a frame.
-    /// `false` also where frames have the shape of the whole response.
+    /// Whether `body` is a complete non-streaming response rather than a frame. Also false for APIs
+    /// whose frames have the same shape as their complete response.
     fn is_whole(&self, _body: Raw<'_>) -> bool {
         false
     }
 
-    /// A whole response of the endpoint without streaming, as the same events. The end of the body
-    /// follows.
+    /// Decodes a complete non-streaming response into the same events. The body ends after it.
     fn whole(&mut self, body: Raw<'_>, turn: &mut EventWriter<'_>) {
         self.frame(None, body, turn);
     }
 
-    /// The stream ends, with an end mark or without: closes what the decoder keeps open.
-    /// `stream_end` follows.
+    /// Closes everything that is still open when the stream ends, with or without an end marker.
+    /// `stream_end` is written afterwards.
     fn finish(&mut self, _turn: &mut EventWriter<'_>) {}
 }
 
-/// Fields of `stream_start` that the provider does not send, and limits.
+/// Settings for `stream_start` fields that the provider does not send, and limits.
 #[derive(Clone, Debug, Default)]
 pub struct StreamOptions {
-    /// The tools of the request: a JSON array in OpenAI's shape, on one line.
+    /// The request's tools: a JSON array in OpenAI's shape, on one line.
     pub tools: Option<String>,
-    /// The system prompt of the request, where no message of the conversation has it.
+    /// The request's system prompt, if it is not one of the conversation's messages.
     pub system: Option<String>,
     /// `native`, `tag` or `none`.
     pub tools_mode: Option<String>,
     /// The dialect's name in tag mode.
     pub dialect: Option<String>,
-    /// The requested model; used if the response names none.
+    /// The requested model; used if the response does not name one.
     pub model: Option<String>,
-    /// The end of the prompt that the model's text continues.
+    /// The end of the prompt, which the model's text continues.
     pub prefill: Option<String>,
-    /// Which attempt this is, from 1.
+    /// The number of this attempt, starting at 1.
     pub attempt: Option<u32>,
-    /// Whether the endpoint without streaming had to be used.
+    /// Whether the non-streaming endpoint is used as a fallback.
     pub fallback: bool,
-    /// The name of a response that has no id; ids of calls are made from it. See
+    /// A name to use if the response has no id; call ids are derived from it. See
     /// [`crate::Request::name`].
     pub id: Option<String>,
-    /// Takes credentials out of errors, warnings and names: a server may repeat the key that it
-    /// received. The model's text stays.
+    /// Removes credentials from errors, warnings and names, because a server may echo the key that
+    /// it received. The model's text is not changed.
     pub redactor: Redactor,
-    /// The name of the server, where errors are for a client of a service, who sees the status of
-    /// the response beside them.
+    /// The server name to use in errors. `Some` if errors are reported to a client of a service,
+    /// which also sees the response's status.
     pub server: Option<String>,
-    /// Whether the ids of output items go along as `provider` data (OpenAI Responses): a later
-    /// request may refer to them.
+    /// Whether to keep the ids of output items as `provider` data (OpenAI Responses), because a
+    /// later request may refer to them.
     pub item_ids: bool,
-    /// Whether `details` events hold the members of the answer that no other event has.
+    /// Whether to write `details` events with the members of the response that no other event
+    /// contains.
     pub details: bool,
-    /// The most bytes of one event of the body, or one JSON value; 64 MiB by default.
+    /// The maximum size in bytes of one event or JSON value in the body; 64 MiB if `None`.
     pub max_frame: Option<usize>,
-    /// The words of messages.
+    /// The names to use in error messages.
     pub words: Words,
-    /// The prices of the model.
+    /// The model's prices.
     pub price: Option<Price>,
-    /// When the stream began, in milliseconds since 1970; `None` for a recording.
+    /// When the stream started, in milliseconds since 1970; `None` for a recording.
     pub timestamp: Option<u64>,
-    /// The span of this stream, which the request's `traceparent` names.
+    /// The span of this stream, sent in the request's `traceparent`.
     pub span: Option<SpanContext>,
-    /// The parent span of this stream.
+    /// The parent span.
     pub caller: Option<SpanContext>,
 }
 
 /// How the bytes of a response ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The body's regular end.
+    /// The body ended normally.
     Eof,
-    /// The connection was lost; a sentence for people.
+    /// The connection was lost. Holds a message for the user.
     Reset(String),
-    /// No bytes came for too long; a sentence for people.
+    /// No bytes arrived for too long. Holds a message for the user.
     Timeout(String),
-    /// We stopped it.
+    /// The stream was cancelled on our side.
     Cancelled,
 }
 
-/// The member of the message that the open block of reasoning came in; empty while none is open.
+/// The name of the message member that the open block of reasoning arrived in; empty if no block is
+/// open.
 #[derive(Debug, Default)]
 pub(crate) struct ReasoningField(&'static str);
 
 impl ReasoningField {
-    /// Writes a piece of reasoning that came in the member `name`. A block in another member is
-    /// closed first.
+    /// Writes a piece of reasoning that arrived in the member `name`. First closes a block from
+    /// another member.
     pub(crate) fn piece(&mut self, name: &'static str, text: Raw<'_>, turn: &mut EventWriter<'_>) {
         if !text.is_str() || text.text() == "\"\"" {
             return;
@@ -855,7 +858,8 @@ impl ReasoningField {
         turn.thinking(0, text);
     }
 
-    /// Something else begins, or the answer has ended: writes where the block must go back to.
+    /// Closes the open block and records the member that its text must be sent back in. Called when
+    /// other content starts or the answer ends.
     pub(crate) fn close(&mut self, turn: &mut EventWriter<'_>) {
         let name = std::mem::take(&mut self.0);
         if !name.is_empty() {
@@ -864,7 +868,7 @@ impl ReasoningField {
     }
 }
 
-/// A count of an object, reached by several keys.
+/// Returns the count at `path` in `object`. Negative integers count as 0.
 pub(crate) fn count(object: Raw<'_>, path: &[&str]) -> Option<u64> {
     let n = object.at(path)?;
     n.i64()
@@ -872,30 +876,30 @@ pub(crate) fn count(object: Raw<'_>, path: &[&str]) -> Option<u64> {
         .or_else(|| n.f64().filter(|n| *n >= 0.0).map(|n| n as u64))
 }
 
-/// The sum of the counts that are known.
+/// Returns the sum of the known counts, or `None` if none is known.
 pub(crate) fn sum(counts: &[Option<u64>]) -> Option<u64> {
     counts.iter().flatten().copied().reduce(u64::saturating_add)
 }
 
-/// The counts of an API that reports them in parts: a later report replaces the parts that it has,
-/// and the others stay.
+/// Token counts of an API that reports them in parts: a later report replaces only the parts that
+/// it contains.
 ///
-/// Anthropic's `message_start` has all of them, and its `message_delta` those that are known better
-/// at the end (platform.claude.com/docs/en/build-with-claude/streaming). What came from the cache
-/// or was written to it is not part of the input.
+/// Anthropic's `message_start` has all parts, and `message_delta` updates those that are only final
+/// at the end (platform.claude.com/docs/en/build-with-claude/streaming). The input count excludes
+/// tokens read from or written to the cache.
 #[derive(Debug, Default)]
 pub(crate) struct UsageParts([Option<u64>; 4]);
 
 impl UsageParts {
-    /// Takes the next report. `names` are the keys of the input, of what was read from the cache
-    /// and written to it, and of the output.
+    /// Reads the next report. `names` are the keys of the counts for input, cache reads, cache
+    /// writes and output.
     pub(crate) fn take(&mut self, report: Raw<'_>, names: [&str; 4]) {
         for (part, name) in self.0.iter_mut().zip(names) {
             *part = count(report, &[name]).or(*part);
         }
     }
 
-    /// The counts so far.
+    /// Returns the counts so far.
     pub(crate) fn usage(&self) -> SessionStats {
         let [_, cache_read, cache_write, output] = self.0;
         SessionStats {

@@ -1,35 +1,35 @@
-//! A conversation as its client wrote it, for an upstream of the same API.
+//! A client's conversation in its original JSON, for an upstream of the same API.
 
 use crate::carried::{id_without, is_carried, is_made_here};
 use crate::members::GetText;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// The members of a client's request that became a conversation, its tools and the choice among
-/// them. Blocks of Anthropic and items of OpenAI Responses hold more than a conversation can
-/// (`cache_control`, citations, the order of text and calls), and Claude Code expects that a
-/// gateway passes them on as they are (<https://code.claude.com/docs/en/llm-gateway>).
+/// The members of a client's request that contain the conversation, the tools and the tool choice.
+/// Anthropic's blocks and OpenAI Responses' items contain more than a [`crate::Conversation`] can
+/// represent (`cache_control`, citations, the order of text and calls), and Claude Code expects a
+/// gateway to forward them unchanged (<https://code.claude.com/docs/en/llm-gateway>).
 #[derive(Clone, Debug)]
 pub(crate) struct Verbatim {
     /// The name of the API.
     api: &'static str,
     members: Arc<Map<String, Value>>,
-    /// How many messages they became.
+    /// The number of messages that the members were converted to.
     messages: usize,
-    /// The rest of the conversation is at the provider: the request refers to it.
+    /// Whether the request refers to earlier messages that the provider stores.
     pub(crate) is_partial: bool,
 }
 
 impl Verbatim {
-    /// Keeps `members` of a request in `api`, which became so many messages. `is_partial` claims
-    /// that it refers to others.
+    /// Stores the `members` of a request in `api`, which were converted to `messages` messages.
+    /// `is_partial` means that the request refers to earlier messages that the provider stores.
     pub(crate) fn new(
         api: &'static str,
         mut members: Map<String, Value>,
         messages: usize,
         is_partial: bool,
     ) -> Verbatim {
-        // Servers reject an empty list, and a choice without tools
+        // Servers reject an empty list, and a tool choice without tools
         // (https://github.com/open-webui/open-webui/issues/26655).
         let is_empty = |list: &Value| list.as_array().is_none_or(Vec::is_empty);
         if members.get("tools").is_none_or(is_empty) {
@@ -48,18 +48,18 @@ impl Verbatim {
         }
     }
 
-    /// Whether they may go to an upstream of `api` for a conversation that now has so many
-    /// messages.
+    /// Whether the members may be sent to an upstream of `api` for a conversation that now has
+    /// `messages` messages.
     pub(crate) fn fits(&self, api: &str, messages: usize) -> bool {
         self.api == api && self.messages == messages
     }
 
-    /// Puts the members in the place of those that were made of the conversation.
+    /// Replaces the converted members of `body` with the original ones.
     pub(crate) fn put(&self, body: &mut Map<String, Value>) {
         for name in names(self.api) {
             match self.members.get(*name) {
                 Some(value) => {
-                    // What is replaced may be as large, and is freed first.
+                    // The old value may be just as large, so it is freed first.
                     let place = body.entry(*name).or_insert(Value::Null);
                     *place = Value::Null;
                     *place = value.clone();
@@ -67,15 +67,15 @@ impl Verbatim {
                 None => _ = body.shift_remove(*name),
             }
         }
-        // Whether the provider stores the answer is the client's to say: without a word of it the
-        // API does, and a later request may refer to it.
+        // The client decides whether the provider stores the answer. By default the API does, and a
+        // later request may refer to it.
         body.shift_remove("store");
     }
 }
 
-/// Removes reasoning of other providers, which answers of ours carry, and reasoning that the API
-/// would look up by an id that was made here: OpenAI rejects an item without encrypted content that
-/// it has not stored (github.com/vercel/ai/issues/7543).
+/// Removes other providers' reasoning, which our responses carry, and reasoning that the API would
+/// look up by an id created here. OpenAI rejects an item without encrypted content that it has not
+/// stored (github.com/vercel/ai/issues/7543).
 fn drop_foreign_reasoning(api: &str, members: &mut Map<String, Value>) {
     fn text<'v>(value: &'v Value, key: &str) -> &'v str {
         value.text_of(key).unwrap_or_default()

@@ -1,32 +1,31 @@
-//! What an answer holds beside text, reasoning and calls: the members of the provider's answer that
-//! the client's API has, too.
+//! The members of a provider's response beyond text, reasoning and calls.
 //!
-//! A client of the provider's own API gets all of them. Of another API it gets those that have a
-//! place there ([`mapped`]); the names of the others are notes of the log.
+//! A client that speaks the provider's API gets all of them. A client of another API gets those
+//! with an equivalent there ([`mapped`]); the names of the others are logged.
 
 use event::payload::Details;
 use event::{Object, Raw};
 use serde_json::{Map, Value, json};
 
-/// Members of JSON, in order.
+/// JSON members, in order.
 pub(crate) type DetailMembers = Map<String, Value>;
 
-/// What the members are members of.
+/// The part of the response that the members belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum DetailsPlace {
-    /// The whole answer.
+    /// The whole response.
     Answer,
-    /// Its counts of tokens.
+    /// The token counts.
     Usage,
-    /// A choice of it.
+    /// A choice.
     Choice,
-    /// The message of a choice.
+    /// A choice's message.
     Message,
-    /// The text that came last.
+    /// The preceding text.
     Text,
-    /// A call, of which no front has further members.
+    /// A call. No front writes these members.
     Call,
-    /// The output: a whole item or block that the provider made.
+    /// The output: a complete item or block from the provider.
     Item,
 }
 
@@ -48,8 +47,8 @@ const CHAT: &str = "openai-chat";
 const RESPONSES: &str = "openai-responses";
 const MESSAGES: &str = "anthropic";
 
-/// A member of the answer of `from` for a client that speaks `to`, which has it under another name
-/// or in another place: its place, its name and its value. Sources:
+/// Converts a member of a response in `from` to its place, name and value in `to`, or returns
+/// `None` if `to` has no equivalent. Sources:
 /// <https://platform.openai.com/docs/api-reference/chat/object>,
 /// <https://platform.openai.com/docs/api-reference/responses/object>,
 /// <https://platform.claude.com/docs/en/api/messages>.
@@ -82,7 +81,7 @@ fn mapped(
     })
 }
 
-/// The elements of a list that `convert` converts; `None` where one of them is lost.
+/// Converts each element of a list. Returns `None` if any conversion fails.
 fn each(list: Value, convert: fn(Value) -> Option<Value>) -> Option<Value> {
     let Value::Array(list) = list else {
         return None;
@@ -93,7 +92,7 @@ fn each(list: Value, convert: fn(Value) -> Option<Value>) -> Option<Value> {
         .map(Value::from)
 }
 
-/// An annotation of chat completions as one of Responses.
+/// Converts a Chat Completions annotation to a Responses annotation.
 fn flat(annotation: Value) -> Option<Value> {
     let kind = annotation.get("type")?.as_str()?.to_owned();
     let mut out = annotation
@@ -104,7 +103,7 @@ fn flat(annotation: Value) -> Option<Value> {
     Some(out)
 }
 
-/// An annotation of Responses as one of chat completions, which have those of an address alone.
+/// Converts a Responses annotation to Chat Completions, which only supports URL citations.
 fn nested(mut annotation: Value) -> Option<Value> {
     let kind = annotation
         .as_object_mut()?
@@ -113,15 +112,16 @@ fn nested(mut annotation: Value) -> Option<Value> {
     Some(json!({"type": kind, "url_citation": annotation}))
 }
 
-/// An image of a message (<https://openrouter.ai/docs/features/multimodal/image-generation>) as an
-/// item of Responses, which holds its bytes.
+/// Converts an image in a message
+/// (<https://openrouter.ai/docs/features/multimodal/image-generation>) to a Responses item, which
+/// contains its data.
 fn image_item(image: Value) -> Option<Value> {
     let url = image.pointer("/image_url/url")?.as_str()?;
     let (_, bytes) = url.strip_prefix("data:")?.split_once(";base64,")?;
     Some(json!({"type": "image_generation_call", "status": "completed", "result": bytes}))
 }
 
-/// An image that the provider of `from` made as an item, for a client that speaks `to`.
+/// Converts an image item from a provider of `from` for a client that speaks `to`.
 pub(crate) fn image_for(
     from: &str,
     to: &str,
@@ -161,7 +161,7 @@ pub(crate) fn image_for(
     }
 }
 
-/// Citations of Messages as annotations of Responses: of those only the ones of an address.
+/// Converts Messages citations to Responses annotations. Only URL citations can be converted.
 fn cited_urls(cited: &Value) -> Option<Value> {
     let start = cited.get("start_index")?;
     let end = cited.get("end_index")?;
@@ -182,11 +182,11 @@ fn cited_urls(cited: &Value) -> Option<Value> {
         .map(Value::from)
 }
 
-/// Adds the names of members that have no place to `lost`.
+/// Called with the name of each member that is dropped.
 pub(crate) type Lose<'l> = dyn FnMut(&str) + 'l;
 
-/// The details of an event of a provider of `from`, for a client that speaks `to`. The members that
-/// are lost go to `lose`.
+/// Converts an event's details from a provider of `from` for a client that speaks `to`. Calls
+/// `lose` with the name of each dropped member.
 pub(crate) fn details_for(
     from: &str,
     to: &str,
@@ -198,7 +198,7 @@ pub(crate) fn details_for(
     let (Some(place), Ok(Value::Object(members))) = (place, data) else {
         return Vec::new();
     };
-    // Mistral speaks chat completions.
+    // Mistral speaks Chat Completions.
     let from = if from == "mistral" { CHAT } else { from };
     if place == DetailsPlace::Call {
         members
@@ -212,7 +212,7 @@ pub(crate) fn details_for(
     let mut out: Vec<(DetailsPlace, DetailMembers)> = Vec::new();
     for (name, value) in members {
         match mapped(from, to, place, &name, value.clone()) {
-            // Each of a list of items comes by itself.
+            // Each item in a list becomes a separate entry.
             Some((DetailsPlace::Item, _, Value::Array(items))) => {
                 out.extend(items.into_iter().filter_map(|item| match item {
                     Value::Object(item) => Some((DetailsPlace::Item, item)),
@@ -222,7 +222,8 @@ pub(crate) fn details_for(
             Some((place, name, value)) => {
                 out.push((place, Map::from_iter([(name.to_owned(), value)])));
             }
-            // The tier of a response is the one that served it.
+            // A response's `service_tier` is the tier that served it, so it is not a repeated
+            // setting.
             None if (from, place) == (RESPONSES, DetailsPlace::Answer)
                 && name != "service_tier"
                 && REPEATED.contains(&name.as_str()) => {}
@@ -231,14 +232,14 @@ pub(crate) fn details_for(
         }
     }
     if place == DetailsPlace::Text && out.is_empty() {
-        // The end of a text.
+        // Marks the end of a text.
         out.push((place, Map::new()));
     }
     out
 }
 
-/// The members of a request that a response of OpenAI Responses repeats.
-/// Source: <https://platform.openai.com/docs/api-reference/responses/object>.
+/// The request members that an OpenAI Responses response repeats. Source:
+/// <https://platform.openai.com/docs/api-reference/responses/object>.
 pub const REPEATED: [&str; 25] = [
     "background",
     "conversation",
@@ -267,7 +268,7 @@ pub const REPEATED: [&str; 25] = [
     "user",
 ];
 
-/// The counts that every front has under a name of its own.
+/// The counts that every front writes under its own names.
 const COUNTED: [&str; 26] = [
     "prompt_tokens",
     "completion_tokens",
@@ -297,7 +298,7 @@ const COUNTED: [&str; 26] = [
     "billed_units",
 ];
 
-/// The counts that are more than 0 and that no front has.
+/// Reports the non-zero counts that the client's API cannot represent.
 fn lose_counts(to: &str, name: &str, value: &Value, lose: &mut Lose<'_>) {
     match value {
         Value::Object(members) => members
@@ -310,8 +311,8 @@ fn lose_counts(to: &str, name: &str, value: &Value, lose: &mut Lose<'_>) {
     }
 }
 
-/// Merges members of a stream into those before: lists and, where `joins`, texts are put together,
-/// objects are merged, anything else is replaced.
+/// Merges members from a later event. Lists are concatenated, objects are merged, and other values
+/// are replaced. Strings are concatenated if `joins` is true.
 pub(crate) fn merge(into: &mut DetailMembers, more: DetailMembers, joins: bool) {
     for (name, value) in more {
         match (into.get_mut(&name), value) {
@@ -328,10 +329,10 @@ pub(crate) fn merge(into: &mut DetailMembers, more: DetailMembers, joins: bool) 
     }
 }
 
-/// Members of a message whose texts are not pieces.
+/// Message members whose strings are never concatenated.
 const IDENTITY: [&str; 5] = ["id", "type", "format", "phase", "role"];
 
-/// Adds the members of the provider's counts that `ours` does not have.
+/// Adds the members of the provider's counts that `ours` lacks.
 fn complete(ours: &mut DetailMembers, theirs: &DetailMembers) {
     for (name, value) in theirs {
         match (ours.get_mut(name), value) {
@@ -349,7 +350,7 @@ pub(crate) fn write(o: &mut Object<'_>, members: &DetailMembers) {
     }
 }
 
-/// The counts that `ours` writes, and those of the provider's that they lack.
+/// Returns the counts that `ours` writes, plus the provider's counts that these lack.
 pub(crate) fn counts(theirs: &DetailMembers, ours: impl FnOnce(&mut Object<'_>)) -> String {
     let out = event::object(ours);
     if theirs.is_empty() {
@@ -360,13 +361,13 @@ pub(crate) fn counts(theirs: &DetailMembers, ours: impl FnOnce(&mut Object<'_>))
     Value::from(ours).to_string()
 }
 
-/// The members of an object that was written here.
+/// Parses an object that was written here.
 pub(crate) fn members(json: &[u8]) -> DetailMembers {
     serde_json::from_slice(json).unwrap_or_default()
 }
 
-/// Whether the data of reasoning holds what only the provider can read, and a client of chat
-/// completions has no place for.
+/// Whether reasoning data contains parts that only the provider can read and that Chat Completions
+/// cannot represent.
 pub(crate) fn is_encrypted(provider: &str) -> bool {
     let data = Raw::parse(provider).ok();
     let own = data.and_then(|data| data.get(MESSAGES).or_else(|| data.get(RESPONSES)));
@@ -380,8 +381,8 @@ pub(crate) fn is_encrypted(provider: &str) -> bool {
     })
 }
 
-/// Whether an item that the provider ran goes back to it, so that it comes as the data of
-/// reasoning, too.
+/// Whether an item that the provider ran must be sent back to it. Such an item also arrives as
+/// reasoning data.
 pub(crate) fn comes_as_reasoning(kind: &str, data: Raw<'_>) -> bool {
     data.get("type").is_some()
         && (matches!(kind, "server_tool_use" | "mcp_tool_use" | "compaction")

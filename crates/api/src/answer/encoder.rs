@@ -1,4 +1,4 @@
-//! One stream of events into the bytes of one answer.
+//! Converts one event stream into the bytes of one response.
 
 use crate::answer::details::{
     DetailsPlace, comes_as_reasoning, details_for, image_for, is_encrypted, members,
@@ -12,44 +12,45 @@ use crate::carried::id_with;
 use event::payload::{Details, ServerItem, StreamStart, Thinking};
 use event::{Event, Kind, Object, Raw, Text};
 
-/// How the answer is written.
+/// The form in which a response is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerForm {
-    /// Server-sent events, while the model writes.
+    /// Server-sent events, written while the model generates.
     Stream,
     /// One JSON object at the end.
     Whole,
-    /// One JSON object at the end, also of an answer that failed: what `GET /v1/responses/{id}`
-    /// returns.
+    /// One JSON object at the end, even if the response failed, as `GET /v1/responses/{id}` returns
+    /// it.
     Object,
 }
 
-/// Writes the answer of one front. Feed it with [`Encoder::push`], then call [`Encoder::finish`]
-/// once.
+/// Writes the response for one front. Pass the events to [`Encoder::push`], then call
+/// [`Encoder::finish`] once.
 ///
-/// A stream writes nothing before the model's first content, so that a failure until then can still
-/// be the status of the response. A server that cannot wait longer calls [`Encoder::begin`]: from
-/// then on a failure goes into the stream.
+/// A stream writes nothing before the model's first content, so that an earlier failure can still
+/// be reported as the HTTP status. A server that must respond sooner calls [`Encoder::begin`];
+/// later failures are then reported inside the stream.
 pub struct Encoder {
     turn: AnswerSteps,
     page: StepPage,
 }
 
-/// What steps are written to.
+/// The writer of the steps, and its settings.
 struct StepPage {
     front: Front,
-    /// The API of the provider; "" before the stream begins.
+    /// The provider's API; "" before the stream starts.
     api: String,
     options: AnswerOptions,
     writer: Box<dyn AnswerWriter>,
     form: AnswerForm,
-    /// The details of a stored answer that came before its first step.
+    /// Details of a stored response that arrived before its first step; `None` once they were
+    /// written, or if the response is not stored.
     early: Option<Vec<(u32, Step<'static>)>>,
 }
 
 impl StepPage {
-    /// How many choices the client gets. Clients that asked for one take all choices for the same
-    /// (AI SDK) or fail (openai-python).
+    /// Returns the maximum number of choices for the client. Clients that asked for one choice
+    /// would merge several into one (AI SDK) or fail (openai-python).
     fn choices(&self) -> u32 {
         if self.front.has_choices() {
             self.options.choices.unwrap_or(u32::MAX)
@@ -58,10 +59,10 @@ impl StepPage {
         }
     }
 
-    /// Sets the id of an answer of the provider `api`, if answers keep their ids.
+    /// Sets the provider's response id, if responses keep those ids.
     fn set_id(&mut self, api: &str, id: &str) {
-        // Some servers of chat completions send no id. Their stream then has the time (digits
-        // alone) as its id; a client gets our id.
+        // Some Chat Completions servers send no id, and their stream gets a timestamp (digits only)
+        // as its id. The client then gets our id instead.
         let is_time = self.front == Front::Chat && id.bytes().all(|b| b.is_ascii_digit());
         if !self.options.keeps_ids
             || api != self.front.name()
@@ -75,10 +76,11 @@ impl StepPage {
         self.options.provider_id = Some(id.to_owned());
     }
 
-    /// The name of the model: the upstream's where it speaks the client's API, as it would without
-    /// a service in between. Clients of others compare the name with the one that they asked for.
+    /// Returns the model name for the client: the upstream's name if it speaks the client's API, as
+    /// the client would get without a service in between. Other clients compare the name with the
+    /// one that they requested.
     fn model<'m>(&'m self, upstream: &'m str) -> &'m str {
-        // A stored answer may begin before the upstream's name is known.
+        // A stored response may start before the upstream's name is known.
         let is_own =
             self.api == self.front.name() && !upstream.is_empty() && !self.options.is_stored;
         if is_own || self.options.model.is_empty() {
@@ -113,12 +115,12 @@ impl StepPage {
                     ..call.clone()
                 })
             }),
-            // They are what a whole answer is finished with.
+            // A complete response is given these at its end.
             Step::Usage(_) | Step::Failed(_) if self.form != AnswerForm::Stream => return,
             _ => None,
         };
         let step = changed.as_ref().unwrap_or(step);
-        // What opens a stored answer is the same whenever it is begun.
+        // The start of a stored response must not depend on when it was started.
         match (step, &mut self.early) {
             (Step::Details(..), Some(early)) => early.push((choice, step.to_kept())),
             (Step::Begin, early) => {
@@ -132,7 +134,7 @@ impl StepPage {
     }
 }
 
-/// Whether events of this kind concern one choice, and not the whole stream.
+/// Whether events of this kind belong to one choice rather than to the whole stream.
 fn is_of_one_choice(kind: Kind) -> bool {
     !matches!(
         kind,
@@ -141,7 +143,7 @@ fn is_of_one_choice(kind: Kind) -> bool {
 }
 
 impl Encoder {
-    /// An answer that has not begun.
+    /// Creates an encoder for a response that has not started.
     pub fn new(front: Front, form: AnswerForm, options: AnswerOptions) -> Encoder {
         let is_whole = form != AnswerForm::Stream;
         let writer = (front.format().writer)(&options, is_whole);
@@ -160,7 +162,7 @@ impl Encoder {
         }
     }
 
-    /// Takes the next event of the stream, and appends what can be sent now.
+    /// Encodes the next event and appends the bytes that can be sent now.
     pub fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         if event.choice() >= self.page.choices() && is_of_one_choice(event.kind()) {
             self.turn.dropped.other_choices += 1;
@@ -197,7 +199,7 @@ impl Encoder {
                     turn.dropped.member("encrypted reasoning");
                 }
             }
-            // What Anthropic's API says of a refusal is a member of its own, `stop_details`, and no
+            // Anthropic's explanation of a refusal is the member `stop_details` rather than
             // content.
             Kind::RefusalDelta if page.front == Front::Messages && page.api == front => return,
             Kind::ServerItem => {
@@ -205,8 +207,8 @@ impl Encoder {
                 let kind = item.kind.str();
                 let is_own = page.api == front;
                 let data = item.data.text();
-                // A client would run a call (xAI writes its own searches as calls), and a piece of
-                // audio is not an item of an answer.
+                // A client would try to run a call (xAI reports its own searches as calls), and a
+                // piece of audio is not an output item.
                 let is_no_item = matches!(&*kind, "function_call" | "custom_tool_call" | "audio");
                 let found;
                 if is_own && page.front != Front::Chat && !is_no_item {
@@ -215,7 +217,7 @@ impl Encoder {
                     found = (!has_come).then(|| (DetailsPlace::Item, members(data.as_bytes())));
                 } else {
                     found = image_for(&page.api, front, &kind, &data);
-                    // A client of chat completions gets the sound as the member that it came in.
+                    // A Chat Completions client gets the audio in the member that it arrived in.
                     let has_come = is_own && page.front == Front::Chat && kind == "audio";
                     if found.is_none() && (!is_own || is_no_item) && !has_come {
                         turn.dropped.member(&kind);
@@ -230,17 +232,17 @@ impl Encoder {
         self.run(out, |turn, take| turn.push(event, take));
     }
 
-    /// Takes the next event of a call that the service itself runs, in place of
-    /// [`Encoder::push`]: its deltas, the call, its result, or a `retract`. The answer shows the call
-    /// ([`AnswerOptions::shows_steps`]), and the client does not have to answer it. Each call has
-    /// an id of its own among those that are open.
+    /// Encodes the next event of a call that the service itself runs; use it instead of
+    /// [`Encoder::push`]. The event is a delta, the call, its result, or a `retract`. The response
+    /// shows the call ([`AnswerOptions::shows_steps`]), but the client must not answer it. Ids of
+    /// open calls must be unique.
     pub fn step(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         if self.page.options.shows_steps && self.page.front.has_steps() {
             self.run(out, |turn, take| turn.service(event, take));
         }
     }
 
-    /// Runs `work`, writes the steps that it takes, and appends the bytes.
+    /// Runs `work`, writes its steps, and appends the bytes.
     fn run(&mut self, out: &mut Vec<u8>, work: impl FnOnce(&mut AnswerSteps, &mut TakeStep<'_>)) {
         let Encoder { turn, page } = self;
         work(turn, &mut |model, choice, step| {
@@ -249,16 +251,16 @@ impl Encoder {
         out.append(page.writer.bytes());
     }
 
-    /// Sets the id of the answer before its first event: the provider `api` may think for long
-    /// after the id, and the answer may have to begin. Does nothing unless
-    /// [`AnswerOptions::keeps_ids`].
+    /// Sets the response's id before the first event. A provider `api` may send the id long before
+    /// any content, and the response may have to start in between. Has no effect unless
+    /// [`AnswerOptions::keeps_ids`] is set.
     pub fn set_id(&mut self, api: &str, id: &str) {
         self.page.set_id(api, id);
     }
 
-    /// Handles the end of the events, and appends the rest: all of it for a whole answer. A whole
-    /// answer that failed writes nothing, see [`Encoder::failure`]; one of OpenAI Responses that was
-    /// cancelled is an object with this status.
+    /// Ends the response and appends the remaining bytes; for a complete response, that is all of
+    /// them. A complete response that failed writes nothing; see [`Encoder::failure`]. A cancelled
+    /// OpenAI Responses response is written as an object with that status.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         self.run(out, |turn, take| turn.finish(take));
         let is_failed = self.failure().is_some();
@@ -270,51 +272,53 @@ impl Encoder {
         }
     }
 
-    /// Begins a stream before the model's first content, and appends what opens it. It does nothing
-    /// in a stream that has begun.
+    /// Starts a stream before the model's first content and appends its opening bytes. Has no
+    /// effect if the stream has already started.
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         if self.page.form == AnswerForm::Stream {
             self.run(out, |turn, take| turn.begin(take));
         }
     }
 
-    /// Ends an answer that fails for a reason that no event reports, such as a server that shuts
-    /// down. Appends the error's form in a stream that has begun; [`Encoder::failure`] returns it
-    /// from now on. It does nothing once the answer is done.
+    /// Ends the response with a failure that no event reports, such as a server shutdown. Appends
+    /// the error if the stream has started; [`Encoder::failure`] then returns the failure. Has no
+    /// effect if the response is already done.
     pub fn fail(&mut self, failure: FailedAnswer, out: &mut Vec<u8>) {
         self.run(out, |turn, take| turn.fail(failure, take));
     }
 
-    /// Whether the stream has begun: bytes were written, so that a failure is reported inside the
-    /// stream. `false` for a whole answer, whose failure is always the status of the response.
+    /// Whether a stream has started: bytes were written, so a failure must be reported inside the
+    /// stream. Always false for a complete response, whose failure becomes the HTTP status.
     pub fn has_begun(&self) -> bool {
         self.page.form == AnswerForm::Stream && self.turn.has_begun
     }
 
-    /// Whether something of the model's was written, so that no further attempt is allowed.
+    /// Whether any of the model's content was written, so that the request must not be retried.
     pub fn has_content(&self) -> bool {
         self.turn.has_content
     }
 
-    /// Whether the last byte of a stream was written; later events change nothing. A whole answer
+    /// Whether the last byte of a stream was written. Later events are ignored. A complete response
     /// is written by [`Encoder::finish`].
     pub fn is_done(&self) -> bool {
         self.turn.is_done
     }
 
-    /// What of the events the client did not get, although the answer did not fail.
+    /// Returns the counts of events that were not passed to the client although the response
+    /// succeeded.
     pub fn dropped(&self) -> Dropped {
         self.turn.dropped.clone()
     }
 
-    /// Whether all of the answer stays in memory: a whole one is written at its end, and the end of
-    /// a stream of Responses repeats it.
+    /// Whether the whole response is kept in memory: a complete response is written at its end, and
+    /// a Responses stream repeats all content at its end.
     pub fn keeps_all(&self) -> bool {
         self.page.form != AnswerForm::Stream || self.page.front == Front::Responses
     }
 
-    /// Why the answer failed, if it did. Unless [`Encoder::has_begun`], it is due as the response's
-    /// status and body. `None` where [`Encoder::finish`] writes an object that has the failure.
+    /// Returns why the response failed, or `None`. If [`Encoder::has_begun`] is false, the failure
+    /// must be sent as the HTTP status and body. Returns `None` if [`Encoder::finish`] writes an
+    /// object that contains the failure.
     pub fn failure(&self) -> Option<&FailedAnswer> {
         let StepPage { front, form, .. } = &self.page;
         self.turn.failure.as_ref().filter(|failure| match form {
@@ -324,17 +328,17 @@ impl Encoder {
         })
     }
 
-    /// The response object of OpenAI Responses as it is now, with `status` and the items so far:
-    /// what `GET /v1/responses/{id}` returns while the answer runs, and the first answer to a
-    /// request in the background. A call is among the items once it is complete. A whole answer has
-    /// no items before its end. `None` for other fronts.
+    /// Returns the current OpenAI Responses object, with `status` and the items so far: the body of
+    /// `GET /v1/responses/{id}` while the response runs, and the first answer to a background
+    /// request. A call is included once it is complete. A complete (non-streaming) response has no
+    /// items before its end. `None` for other fronts.
     pub fn snapshot(&self, status: RunningStatus) -> Option<Vec<u8>> {
         self.page.writer.snapshot(status)
     }
 
-    /// Appends what keeps the connection of a stream alive, in the form of its front, after what
-    /// opens the stream if it has not begun. May be called between any two events. A whole answer
-    /// and one that is done need nothing.
+    /// Appends a keep-alive in the front's format, after the stream's opening bytes if it has not
+    /// started. May be called between any two events. Has no effect on a complete response or one
+    /// that is done.
     pub fn keep_alive(&mut self, out: &mut Vec<u8>) {
         self.begin(out);
         if self.page.form == AnswerForm::Stream && !self.turn.is_done {
@@ -347,7 +351,7 @@ impl Encoder {
 /// An API that clients speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Front {
-    /// Chat completions.
+    /// Chat Completions.
     Chat,
     /// OpenAI Responses.
     Responses,
@@ -359,7 +363,7 @@ impl Front {
     /// Every front.
     pub const ALL: [Front; 3] = [Front::Chat, Front::Responses, Front::Messages];
 
-    /// The API.
+    /// Returns the front's API.
     pub fn api(self) -> Api {
         match self {
             Front::Chat => Api::OpenaiChat,
@@ -368,33 +372,33 @@ impl Front {
         }
     }
 
-    /// The name of the API, as `--api` has it.
+    /// Returns the API's name, as used in `--api`.
     pub fn name(self) -> &'static str {
         self.api().name()
     }
 
-    /// How its answers are written.
+    /// Returns how the front's responses are written.
     pub(crate) fn format(self) -> &'static AnswerFormat {
         let format = self.api().provider().answers;
         format.expect("the row of each front has the format of its answers")
     }
 
-    /// The path of its requests.
+    /// Returns the path for requests.
     pub fn path(self) -> &'static str {
         self.format().path
     }
 
-    /// Whether it can show calls that the service runs itself.
+    /// Whether the front can show calls that the service runs itself.
     pub fn has_steps(self) -> bool {
         self.format().has_steps
     }
 
-    /// Whether an answer may have several choices; else it has choice 0 alone.
+    /// Whether a response may have several choices; otherwise it only has choice 0.
     pub(crate) fn has_choices(self) -> bool {
         self == Front::Chat
     }
 
-    /// The body of an HTTP error in the form of this front.
+    /// Returns the body of an HTTP error in the front's format.
     pub fn failure(self, failure: &FailedAnswer) -> Vec<u8> {
         let mut out = Vec::new();
         let mut o = Object::open(&mut out);

@@ -1,46 +1,46 @@
-//! Why an answer failed, for the status of the response or for its stream.
+//! Failures of a response, for its HTTP status or its stream.
 
 use event::Raw;
 use event::payload::{Error, FinishReason};
 
-/// Why an answer failed.
+/// Why a response failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FailedAnswer {
-    /// The HTTP status for a client that has no byte of the answer yet: that of the upstream where
-    /// it answered, else one that fits.
+    /// The HTTP status if no byte of the response was sent: the upstream's status if it answered,
+    /// otherwise a suitable one.
     pub status: u16,
-    /// A word to match on, such as `context_overflow`.
+    /// A code that programs can match, such as `context_overflow`.
     pub code: String,
-    /// A sentence for people.
+    /// A message for the user.
     pub message: String,
-    /// How long to wait before another try, in milliseconds.
+    /// How long to wait before a retry, in milliseconds.
     pub retry_after_ms: Option<u64>,
-    /// The member of the request that is wrong.
+    /// The invalid member of the request.
     pub param: Option<Box<str>>,
-    /// The error of the provider.
+    /// The provider's own error.
     pub provider: Option<Box<ProviderError>>,
 }
 
-/// The error as a provider reported it.
+/// An error as reported by a provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProviderError {
     /// The name of the provider's API.
     pub api: String,
-    /// Its own error, as JSON.
+    /// The provider's error as JSON.
     pub json: String,
 }
 
-/// The code of an answer that was cancelled.
+/// The code of a cancelled response.
 pub(crate) const CANCELLED: &str = "cancelled";
 
-/// The APIs whose providers report errors in OpenAI's shape.
+/// The APIs whose providers report errors in OpenAI's format.
 pub(crate) const OPENAI: &[&str] = &["openai-chat", "openai-responses"];
 
-/// The API of Anthropic, whose errors may have details.
+/// Anthropic's API, whose errors may have details.
 pub(crate) const ANTHROPIC: &[&str] = &["anthropic"];
 
-/// Words in our codes and in providers' own codes, with the HTTP status that they mean. The first
-/// that a code contains counts.
+/// Words in our error codes and in providers' codes, with the matching HTTP status. The first entry
+/// that occurs in a code applies.
 const WORDS: [(&str, u16); 23] = [
     ("context", 400),
     ("overloaded", 529),
@@ -67,18 +67,17 @@ const WORDS: [(&str, u16); 23] = [
     ("invalid_request", 400),
 ];
 
-/// What each API calls a failure with a status.
-/// <https://platform.openai.com/docs/guides/error-codes>,
+/// The names for an HTTP status in each API. <https://platform.openai.com/docs/guides/error-codes>,
 /// <https://platform.claude.com/docs/en/api/errors>,
 /// <https://ai.google.dev/gemini-api/docs/troubleshooting>.
 pub(crate) struct FailureNames {
     pub openai: &'static str,
     pub anthropic: &'static str,
-    /// With the code, where that is not the status.
+    /// The status name, with a code if it differs from the HTTP status.
     pub gemini: (Option<u16>, &'static str),
 }
 
-/// The first row with the status counts.
+/// The first row that contains the status applies.
 #[rustfmt::skip]
 const NAMES: &[(std::ops::RangeInclusive<u16>, FailureNames)] = &[
     (401..=401, FailureNames { openai: "authentication_error", anthropic: "authentication_error", gemini: (None, "UNAUTHENTICATED") }),
@@ -95,7 +94,7 @@ const NAMES: &[(std::ops::RangeInclusive<u16>, FailureNames)] = &[
 ];
 
 impl FailedAnswer {
-    /// What each API calls it.
+    /// Returns the names for this failure in each API.
     pub(crate) fn names(&self) -> &'static FailureNames {
         let row = NAMES
             .iter()
@@ -103,12 +102,12 @@ impl FailedAnswer {
         &row.unwrap_or(&NAMES[NAMES.len() - 1]).1
     }
 
-    /// Whether the answer was cancelled, and did not go wrong.
+    /// Whether the response was cancelled rather than failed.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.code == CANCELLED
     }
 
-    /// A failure with the status that fits its code.
+    /// Creates a failure with the HTTP status that matches its code.
     pub fn new(code: &str, message: &str) -> FailedAnswer {
         FailedAnswer {
             status: status_of(code),
@@ -118,7 +117,8 @@ impl FailedAnswer {
         }
     }
 
-    /// The failure of a stream that ended for this reason, if that is one.
+    /// Returns the failure of a stream that ended with this reason, or `None` if the reason is not
+    /// a failure.
     pub(crate) fn of_reason(reason: FinishReason) -> Option<FailedAnswer> {
         let (code, message) = match reason {
             FinishReason::Error => ("upstream_error", "the upstream reports an error"),
@@ -132,14 +132,14 @@ impl FailedAnswer {
         Some(FailedAnswer::new(code, message))
     }
 
-    /// The failure that an `error` event of a stream of the provider `api` reports.
+    /// Converts an `error` event in a stream of the provider `api`.
     pub fn of_event(error: &Error<'_>, api: &str) -> FailedAnswer {
         let status = error
             .status
             .and_then(|n| u16::try_from(n).ok())
             .filter(|n| (400..600).contains(n));
         let message = error.message.str();
-        // A person reads the status in the message, a client has it beside the message.
+        // Users see the status in the message; clients get it separately.
         let prefix = status
             .map(|status| format!("HTTP {status}: "))
             .unwrap_or_default();
@@ -147,9 +147,8 @@ impl FailedAnswer {
             &error.code.str(),
             message.strip_prefix(&prefix).unwrap_or(&message),
         );
-        // A conversation that is too long is the client's to mend, with whatever status the
-        // upstream reports it (llama.cpp: 500). A body that has too many bytes has a status of its
-        // own.
+        // The client can fix a conversation that is too long, so the status is 400 whatever the
+        // upstream reports (llama.cpp: 500). A body with too many bytes keeps its own status, 413.
         let is_overflow = made.code == "context_overflow" && status != Some(413);
         let status = if is_overflow {
             400
@@ -170,18 +169,18 @@ impl FailedAnswer {
         }
     }
 
-    /// The text `key` of the error of a provider that speaks one of `apis`.
+    /// Returns the string `key` in the error of a provider that speaks one of `apis`.
     pub(crate) fn provider_text(&self, apis: &[&str], key: &str) -> Option<String> {
         let provider = self
             .provider
             .as_ref()
             .filter(|provider| apis.contains(&provider.api.as_str()))?;
         let text = Raw::parse(&provider.json).ok()?.get_str(key)?;
-        // An event of a stream may be its own error, and the word is its kind then.
+        // If a whole stream event is the error, the string is only its `type`.
         (!text.is_empty() && text != "error").then(|| text.into_owned())
     }
 
-    /// Whether the error of a provider that speaks one of `apis` has `key` with the value `null`.
+    /// Whether the error of a provider that speaks one of `apis` has `key` set to `null`.
     pub(crate) fn provider_has_null(&self, apis: &[&str], key: &str) -> bool {
         let provider = self
             .provider
@@ -192,8 +191,8 @@ impl FailedAnswer {
         })
     }
 
-    /// The `details` of an error of the Messages API, as JSON: the provider's own, or the word by
-    /// which clients know that a thread is not kept.
+    /// Returns the `details` of a Messages API error as JSON: the provider's own, or the code by
+    /// which clients recognise that a thread is not stored.
     pub(crate) fn details(&self) -> Option<String> {
         if self.code == "thread_not_found" {
             return Some(r#"{"error_code":"thread_not_found"}"#.to_owned());
@@ -209,7 +208,7 @@ impl FailedAnswer {
         Some(details.text().to_owned())
     }
 
-    /// Whether the account has used up what it may use: waiting does not help.
+    /// Whether the account's quota is exhausted, so that waiting does not help.
     pub(crate) fn is_quota(&self) -> bool {
         let word = |key| {
             self.provider_text(OPENAI, key)
@@ -218,7 +217,7 @@ impl FailedAnswer {
         self.status == 429 && (self.code.contains("quota") || word("code") || word("type"))
     }
 
-    /// The word that OpenAI's APIs use for this failure, so that clients match on it.
+    /// Returns the code that OpenAI's APIs use for this failure, because clients match on it.
     /// <https://platform.openai.com/docs/guides/error-codes>
     pub(crate) fn openai_code(&self) -> &str {
         match (self.code.as_str(), self.status) {
@@ -230,8 +229,8 @@ impl FailedAnswer {
     }
 }
 
-/// The HTTP status that a code means: its own number in `http_503`, else the first word of the
-/// table that it contains, else 502, since the upstream failed rather than this server.
+/// Returns the HTTP status for a code: the number in `http_503`, otherwise that of the first
+/// matching word in the table, otherwise 502, because the upstream failed rather than this server.
 fn status_of(code: &str) -> u16 {
     let code = code.to_ascii_lowercase();
     let number = code

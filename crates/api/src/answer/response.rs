@@ -1,4 +1,4 @@
-//! One stream of merged events as one whole response, however the stream ended.
+//! Collects a stream of merged events into one complete response, however the stream ended.
 
 use crate::answer::failure::FailedAnswer;
 use crate::answer::step::{
@@ -10,9 +10,9 @@ use event::payload::{
 };
 use event::{Choices, Event, Json, Kind, Meter, Sink, Surrogates, Text};
 
-/// The whole response of one stream, in the shape of an API's endpoint without streaming. Unlike
-/// an [`crate::Encoder`] it has what came of an answer that failed, with the error beside it, and
-/// only calls that are valid. A machine that merges deltas writes into [`WholeResponse::sink`].
+/// The complete response for one stream, in the format of an API's non-streaming endpoint. Unlike
+/// an [`crate::Encoder`], it keeps the content of a failed response, with the error next to it, and
+/// only includes valid calls. The machine that merges deltas writes to [`WholeResponse::sink`].
 pub struct WholeResponse {
     api: Api,
     /// The name of the provider's API.
@@ -21,18 +21,18 @@ pub struct WholeResponse {
     options: AnswerOptions,
     choices: Choices<ResponseChoice>,
     failure: Option<FailedAnswer>,
-    /// Counts what may be kept.
+    /// Measures the size of the stored content.
     meter: Meter,
     usage: Option<ReportedUsage>,
-    /// The most bytes that are kept of the answer.
+    /// The maximum number of bytes to store.
     most: usize,
     is_over: bool,
     is_lost: bool,
 }
 
 impl WholeResponse {
-    /// The response as `api` writes it: chat completions, Anthropic or Gemini. It keeps at most
-    /// `most` bytes of the answer, and has failed where there are more.
+    /// Creates an empty response in the format of `api`: Chat Completions, Anthropic or Gemini. The
+    /// response fails if it exceeds `most` bytes.
     pub fn new(api: Api, most: usize) -> WholeResponse {
         WholeResponse {
             api,
@@ -52,8 +52,8 @@ impl WholeResponse {
         }
     }
 
-    /// A sink of the machine that merges deltas, while that takes `event`; `None` at the end of
-    /// the input. Events that are too long are reported to `out`, which gets nothing else.
+    /// Returns the sink for the machine that merges deltas while it processes `event`; `None` at
+    /// the end of the input. `out` only receives reports of events that are too long.
     pub fn sink<'r>(
         &'r mut self,
         event: Option<&'r Event<'r>>,
@@ -92,7 +92,7 @@ impl WholeResponse {
             }
             _ => {
                 if let Some((kind, text, provider)) = piece(event) {
-                    // The first half of a surrogate pair at its end waits for the other.
+                    // A first half of a surrogate pair at the end waits for the second half.
                     let mut whole = String::new();
                     self.choice(choice).halves[kind as usize].push_text(text, &mut whole);
                     let provider = provider.map(Json::text);
@@ -104,7 +104,7 @@ impl WholeResponse {
         }
     }
 
-    /// The choice, which begins if it has not.
+    /// Returns the choice with this number, creating it if needed.
     fn choice(&mut self, number: u32) -> &mut ResponseChoice {
         self.choices.of(number)
     }
@@ -113,7 +113,7 @@ impl WholeResponse {
         self.choice(choice).keep(step);
     }
 
-    /// Takes a call. One that is not valid shows as nothing but its choice.
+    /// Adds a call. An invalid call only creates its choice.
     fn call(&mut self, choice: u32, call: &ToolCall<'_>) {
         self.choice(choice);
         let (Some(arguments), None) = (call.arguments, &call.error) else {
@@ -132,7 +132,7 @@ impl WholeResponse {
         );
     }
 
-    /// Removes the call `id`, which was retracted.
+    /// Removes the retracted call `id`.
     fn retract(&mut self, choice: u32, id: &str) {
         let Some(place) = self.choices.find(choice) else {
             return;
@@ -141,7 +141,7 @@ impl WholeResponse {
         self.choices[place].steps.retain(|step| !is_it(step));
     }
 
-    /// More has come than is kept: the response has no content any more.
+    /// Handles a response that exceeds the limit: drops all content and records the failure.
     fn overrun(&mut self, length: usize) {
         (self.is_over, self.is_lost) = (true, true);
         let message = format!("the answer has more than {length} bytes, which is all that is kept");
@@ -151,8 +151,8 @@ impl WholeResponse {
         self.choice(0);
     }
 
-    /// The response on one line, once the machine has taken the end of its stream: `end` is the
-    /// `stream_end`, `None` where the stream lacks it.
+    /// Returns the response on one line, after the machine has processed the end of the stream.
+    /// `end` is the `stream_end` event; `None` if the stream has none.
     pub fn finish(&mut self, end: Option<&Event<'_>>) -> String {
         let mut reason = end.map_or(FinishReason::Cut, |end| StreamEnd::read(end).finish_reason);
         if self.is_lost {
@@ -201,12 +201,13 @@ impl WholeResponse {
     }
 }
 
-/// One choice of a response so far.
+/// One choice of a response.
 #[derive(Debug, Default)]
 struct ResponseChoice {
-    /// Its texts and calls: a call may be retracted at any time.
+    /// The texts and calls. They are stored until the end, because a call may be retracted at any
+    /// time.
     steps: Vec<Step<'static>>,
-    /// Half a surrogate pair at the end of each [`TextKind`].
+    /// A pending half of a surrogate pair for each [`TextKind`].
     halves: [Surrogates; 3],
 }
 

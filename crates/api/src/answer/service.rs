@@ -1,31 +1,31 @@
-//! The calls that the service itself runs, from their first delta to their result.
+//! Tracks the calls that the service itself runs, from their first delta to their result.
 
 use crate::answer::step::{CallStep, CallStepKind, Step};
 use event::payload::{Retract, Status, ToolCall, ToolCallDelta, ToolResult};
 use event::{Event, Kind, Raw, Text};
 
-/// The name that the fronts give to whoever runs the calls: the label of an MCP server.
+/// The name of the service that runs the calls, used as the label of an MCP server.
 pub(crate) const SERVICE: &str = "toolpipe";
 
-/// The calls of the service that have no result yet.
+/// The service's calls that have no result yet.
 #[derive(Debug, Default)]
 pub(crate) struct ServiceCalls {
     open: Vec<ServiceCall>,
 }
 
-/// One call.
+/// One call of the service.
 #[derive(Debug, Default)]
 struct ServiceCall {
     id: String,
     name: String,
     arguments: String,
-    /// It was announced: its name is known.
+    /// Whether the call was announced, which requires its name.
     has_begun: bool,
     is_called: bool,
 }
 
 impl ServiceCalls {
-    /// Takes the next event of a call, and gives the steps that it makes.
+    /// Processes the next event of a call and passes the resulting steps to `take`.
     pub(crate) fn push(&mut self, event: &Event<'_>, take: &mut dyn FnMut(&Step<'_>)) {
         match event.kind() {
             Kind::ToolCallDelta => self.delta(&ToolCallDelta::read(event), take),
@@ -41,7 +41,7 @@ impl ServiceCalls {
         }
     }
 
-    /// The call `id`, which begins if it is not open.
+    /// Returns the open call `id`, or opens it.
     fn of(&mut self, id: &str) -> &mut ServiceCall {
         let at = self.open.iter().position(|call| call.id == id);
         let at = at.unwrap_or_else(|| {
@@ -69,7 +69,7 @@ impl ServiceCalls {
         call.arguments.push_str(&piece);
         let name = delta.tool_name.map(Text::str).unwrap_or_default();
         if call.has_begun || !name.is_empty() {
-            // What came before the name goes with it.
+            // Arguments that arrived before the name are sent with it.
             if call.begin(&name, take) {
                 piece.clone_from(&call.arguments);
             }
@@ -80,14 +80,14 @@ impl ServiceCalls {
     }
 
     fn call(&mut self, event: &ToolCall<'_>, take: &mut dyn FnMut(&Step<'_>)) {
-        // Nothing can run a call without a name.
+        // A call without a name cannot be run.
         if event.tool_name.is_empty() {
             return;
         }
         let call = self.of(&event.tool_id.str());
         call.begin(&event.tool_name.str(), take);
         let arguments = event.arguments.map(|json| json.text().into_owned());
-        // A call that cannot run has its text, which a person may want to read. The APIs want JSON.
+        // A call that cannot run keeps its text for the user to read. The APIs require JSON.
         let text = || {
             let text = event.arguments_text.unwrap_or_default().str();
             let is_json = Raw::parse(&text).is_ok();
@@ -106,7 +106,7 @@ impl ServiceCalls {
     fn result(&mut self, result: &ToolResult<'_>, take: &mut dyn FnMut(&Step<'_>)) {
         let id = result.tool_id.str();
         if result.status == Status::Pending.name() {
-            // It stays open: a person may let it run while the answer goes on.
+            // The call stays open, because a user may approve it while the response continues.
             let Some(call) = self.open.iter().find(|call| call.id == id) else {
                 return;
             };
@@ -121,7 +121,7 @@ impl ServiceCalls {
 }
 
 impl ServiceCall {
-    /// Announces the call, once. Returns whether it did.
+    /// Announces the call if it was not announced before. Returns whether it did so.
     fn begin(&mut self, name: &str, take: &mut dyn FnMut(&Step<'_>)) -> bool {
         if std::mem::replace(&mut self.has_begun, true) {
             return false;
@@ -140,7 +140,7 @@ impl ServiceCall {
         if !self.has_begun {
             return;
         }
-        // The AI SDK throws on a result without its call.
+        // The AI SDK throws an exception for a result without a preceding call.
         if !self.is_called {
             "{}".clone_into(&mut self.arguments);
             self.called(take);

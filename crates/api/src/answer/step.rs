@@ -1,4 +1,4 @@
-//! What happens in an answer, in the one order that every front can write.
+//! The steps of a response, in an order that every front can write.
 
 use crate::answer::details::{DetailMembers, DetailsPlace};
 use crate::answer::failure::FailedAnswer;
@@ -12,98 +12,98 @@ use std::rc::Rc;
 /// The status of a response that has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunningStatus {
-    /// It waits for its turn.
+    /// The response is queued.
     Queued,
-    /// The model writes.
+    /// The model is generating.
     InProgress,
 }
 
-/// One step of an answer. For each choice the steps are in this order: `Begin`; then texts and
-/// calls, one after the other, in which no step comes between [`CallStepKind::Begin`] and
-/// [`CallStepKind::Called`] of a call of the client; then `End`. `Usage` follows the last `End`.
-/// `Failed` may take the place of any step but the first, and is the last. A call of the client that
-/// was cut is never `Called`: the next step of its choice is `End` with `Length` or `ContentFilter`,
-/// or the answer failed. A front writes it in a form that no client runs.
+/// One step of a response. The steps of each choice are in this order: `Begin`; then texts and
+/// calls, one after the other; then `End`. No step comes between [`CallStepKind::Begin`] and
+/// [`CallStepKind::Called`] of a client's call. `Usage` follows the last `End`. `Failed` may
+/// replace any step except the first, and ends the response.
 ///
-/// A step borrows what it has of the event that it is made of, and owns it where it waits
-/// ([`Step::to_kept`]).
+/// A truncated client call never gets `Called`: the next step of its choice is `End` with `Length`
+/// or `ContentFilter`, or the response fails. A front writes it in a form that no client runs.
+///
+/// A step borrows from its event; [`Step::to_kept`] returns an owned copy for later.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Step<'a> {
-    /// The answer begins: the first step, once.
+    /// The response starts. This is the first step of each choice.
     Begin,
-    /// The next piece of a text, which is empty only where `provider` is not.
+    /// A piece of text. Only empty if `provider` is set.
     Text {
         kind: TextKind,
         text: Cow<'a, str>,
-        /// What must go back to the provider with reasoning, which it ends: JSON, by the name of
-        /// the API.
+        /// Data that must be sent back to the provider with the reasoning, as JSON by API name. It
+        /// ends the reasoning block.
         provider: Option<Cow<'a, str>>,
     },
-    /// What happens to a call.
+    /// A step in the life of a call.
     Call(CallStep<'a>),
-    /// Members of the provider's answer, in the words of the front. Those of [`DetailsPlace::Text`] and
-    /// [`DetailsPlace::Item`] are in order with the content, and others may come before `Begin`: they wait
-    /// for the next step.
+    /// Members of the provider's response, named as in the front's API. [`DetailsPlace::Text`] and
+    /// [`DetailsPlace::Item`] are in order with the content. Others may come before `Begin`;
+    /// writers hold them until the next step.
     Details(DetailsPlace, Cow<'a, DetailMembers>),
     /// The choice ends.
     End {
-        /// Why. With calls that are complete it is `ToolCalls`, unless the answer was cut.
+        /// The finish reason. It is `ToolCalls` if there are complete calls, unless the response
+        /// was truncated.
         reason: FinishReason,
-        /// The provider's own word for it, which may be more exact; only with the reasons `Stop`
-        /// and `Length`, and on a front only where the provider speaks the client's API.
+        /// The provider's own reason, which may be more specific. Only set with `Stop` and
+        /// `Length`. A front only writes it if the provider speaks the client's API.
         provider: Option<Cow<'a, str>>,
     },
-    /// What the answer holds under the key `toolpipe`, as JSON: warnings, repairs, and what the
-    /// provider ran itself. Once, after the last `End`, and only if
-    /// [`crate::AnswerOptions::extras`] asks for it.
+    /// The JSON under the key `toolpipe`: warnings, repairs, and items that the provider ran
+    /// itself. Emitted once after the last `End`, only if [`crate::AnswerOptions::extras`] is set.
     Extras(Cow<'a, str>),
-    /// The counts of tokens, after the last choice has ended.
+    /// The token counts, after the last choice has ended.
     Usage(ReportedUsage),
-    /// The answer failed after it began.
+    /// The response failed after it had started.
     Failed(Cow<'a, FailedAnswer>),
 }
 
-/// What happens to a call. The place of a call of the client among the calls of its choice is the
-/// number of calls before it. Those that the service runs may overlap, and other steps may come
-/// between theirs.
+/// A step in the life of a call. A client's call has as its index the number of calls before it in
+/// its choice. Calls that the service runs may overlap, with other steps in between.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CallStep<'a> {
     pub kind: CallStepKind,
-    /// Whether the service runs the call; else the client does.
+    /// Whether the service runs the call; otherwise the client does.
     pub is_own: bool,
-    /// The id of the call, never empty. A client gets the one of the beginning.
+    /// The call's id, never empty. The client gets the id from `Begin`.
     pub id: Cow<'a, str>,
     /// The tool's name, never empty.
     pub name: Cow<'a, str>,
-    /// The arguments, a piece of them, or the output.
+    /// The complete arguments, a piece of them, or the output, depending on `kind`.
     pub text: Cow<'a, str>,
-    /// What must go back to the provider with it, as far as it is known: JSON, by the name of the
-    /// API.
+    /// Data that must be sent back to the provider with the call, as far as it is known: JSON by
+    /// API name.
     pub provider: Option<Cow<'a, str>>,
 }
 
-/// What happens to a call: `Begin`, `Arguments`, `Called`. One of the service is then `Pending`
-/// where it waits for a person, and has a `Result`; its `Arguments` may be missing, and need not add
-/// up to what `Called` has.
+/// The kind of step in the life of a call: `Begin`, `Arguments`, then `Called`. A call of the
+/// service then has a `Result`, preceded by `Pending` if it needs approval. Its `Arguments` may be
+/// missing, and may not add up to the text of `Called`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallStepKind {
-    /// The model begins to write it.
+    /// The model starts to write the call.
     Begin,
-    /// The next piece of its arguments, never empty. All of them up to here are the beginning of a
-    /// JSON object.
+    /// The next piece of the arguments, never empty. The pieces so far form the start of a JSON
+    /// object.
     Arguments,
-    /// It is complete. The text is all of its arguments: an object, unless the call cannot run.
+    /// The call is complete. The text is its complete arguments: an object, unless the call cannot
+    /// run.
     Called,
-    /// It has run, or is not run: the text is what the model reads.
+    /// The call was run or rejected. The text is the result for the model.
     Result {
-        /// Whether it failed.
+        /// Whether the call failed.
         is_error: bool,
     },
-    /// It waits for a person. Its `Result` follows if a person answers before the answer ends.
+    /// The call needs approval. Its `Result` follows if the user decides before the response ends.
     Pending,
 }
 
-/// What a piece of text is. A choice ends in this order.
+/// The type of a piece of text. At the end of a choice, leftover text is written in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextKind {
     Reasoning,
@@ -116,7 +116,8 @@ impl TextKind {
         [TextKind::Reasoning, TextKind::Answer, TextKind::Refusal];
 }
 
-/// The piece of text that an event is, and what must go back to the provider with it.
+/// Returns the piece of text in an event, and the data that must be sent back to the provider with
+/// it.
 pub(crate) fn piece<'e>(event: &Event<'e>) -> Option<(TextKind, Text<'e>, Option<Json<'e>>)> {
     Some(match event.kind() {
         Kind::Thinking => {
@@ -130,7 +131,7 @@ pub(crate) fn piece<'e>(event: &Event<'e>) -> Option<(TextKind, Text<'e>, Option
 }
 
 impl<'a> Step<'a> {
-    /// The step of a piece of text; `None` for an empty one.
+    /// Creates a text step, or returns `None` if there is neither text nor provider data.
     pub(crate) fn piece(
         kind: TextKind,
         text: &'a str,
@@ -144,7 +145,7 @@ impl<'a> Step<'a> {
         })
     }
 
-    /// The step with all that it has as its own, so that it can wait.
+    /// Returns an owned copy of the step.
     pub(crate) fn to_kept(&self) -> Step<'static> {
         let own = |text: &Cow<'_, str>| Cow::Owned(text.clone().into_owned());
         let opt = |text: &Option<Cow<'_, str>>| text.as_ref().map(own);
@@ -180,7 +181,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Takes a further piece of the same text; returns `false` if `more` belongs to another block.
+    /// Appends another piece of the same text. Returns false if `more` belongs to another block.
     pub(crate) fn join(&mut self, more: &Step<'_>) -> bool {
         match (self, more) {
             (
@@ -204,26 +205,26 @@ impl<'a> Step<'a> {
     }
 }
 
-/// Counts of tokens; 0 where the upstream sends none.
+/// Token counts; 0 if the upstream does not send them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReportedUsage {
-    /// Tokens of the request.
+    /// Tokens in the request.
     pub input: u64,
-    /// Tokens of the answer, reasoning included.
+    /// Tokens in the response, including reasoning.
     pub output: u64,
-    /// Tokens of both.
+    /// Tokens in both.
     pub total: u64,
-    /// Tokens of the request that came from a cache.
+    /// Request tokens that were read from a cache.
     pub cached: u64,
-    /// Tokens of the request that were written to a cache.
+    /// Request tokens that were written to a cache.
     pub written: u64,
-    /// Tokens of reasoning.
+    /// Reasoning tokens.
     pub reasoning: u64,
 }
 
 impl ReportedUsage {
-    /// Writes the members of OpenAI's APIs for the tokens of the cache. `cache_write_tokens` is as
-    /// <https://openrouter.ai/docs/use-cases/usage-accounting> has it.
+    /// Writes the cache counts with the names of OpenAI's APIs. `cache_write_tokens` is the name
+    /// used by OpenRouter <https://openrouter.ai/docs/use-cases/usage-accounting>.
     pub(crate) fn cache(&self, o: &mut Object<'_>) {
         o.int("cached_tokens", self.cached);
         if self.written > 0 {
@@ -231,7 +232,7 @@ impl ReportedUsage {
         }
     }
 
-    /// The counts of `stats`; `None` where those have none.
+    /// Returns the counts in `stats`, or `None` if there are none.
     pub(crate) fn of(stats: &SessionStats) -> Option<ReportedUsage> {
         let counts = [
             stats.prompt_tokens,
@@ -256,17 +257,17 @@ impl ReportedUsage {
     }
 }
 
-/// What tells the time: the seconds since 1970.
+/// A source of the current time, in seconds since 1970.
 #[derive(Clone)]
 pub struct Clock(Rc<dyn Fn() -> u64>);
 
 impl Clock {
-    /// A clock that `now` reads.
+    /// Creates a clock that calls `now`.
     pub fn new(now: impl Fn() -> u64 + 'static) -> Clock {
         Clock(Rc::new(now))
     }
 
-    /// The seconds since 1970 now.
+    /// Returns the current time, in seconds since 1970.
     pub fn now(&self) -> u64 {
         (self.0)()
     }
@@ -282,105 +283,105 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// What an answer says besides what the model wrote. But for `clock` the same events and options
-/// give the same bytes. As JSON it has the members that differ from the default; `clock` and
-/// `starting_after` belong to one writing of the answer, and are left out.
+/// The settings of a response. Apart from `clock`, the same events and options produce the same
+/// bytes. Serialized as JSON, members with default values are omitted, as are `clock` and
+/// `starting_after`, which only concern one transmission of the response.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AnswerOptions {
-    /// The id of the answer, without the prefix of a front such as `chatcmpl-`.
+    /// The response's id, without a front's prefix such as `chatcmpl-`.
     #[serde(skip_serializing_if = "is_default")]
     pub id: String,
-    /// Whether the ids of a provider of the front's own API stay: a later request of the client may
-    /// refer to them.
+    /// Whether to keep the ids of a provider that speaks the front's API, because a later request
+    /// of the client may refer to them.
     #[serde(skip_serializing_if = "is_default")]
     pub keeps_ids: bool,
-    /// The id that the provider gave to the answer, which takes the place of one made of `id`. An
-    /// [`crate::Encoder`] sets it by the events.
+    /// The response id that the provider sent, which replaces the one derived from `id`. An
+    /// [`crate::Encoder`] sets it from the events.
     #[serde(skip_serializing_if = "is_default")]
     pub provider_id: Option<String>,
-    /// For `completed_at` of OpenAI Responses; `null` without it.
+    /// The source of `completed_at` in OpenAI Responses, which is `null` if this is `None`.
     #[serde(skip)]
     pub clock: Option<Clock>,
-    /// The model that the client asked for; the upstream's name of it counts where this is empty.
+    /// The model that the client requested. If empty, the upstream's name is used.
     #[serde(skip_serializing_if = "is_default")]
     pub model: String,
-    /// When the request came: seconds since 1970.
+    /// When the request arrived, in seconds since 1970.
     #[serde(skip_serializing_if = "is_default")]
     pub created: u64,
-    /// How many choices the client asked for; the others of the upstream are dropped. `None` keeps
-    /// all of them.
+    /// How many choices the client asked for; further choices are dropped. `None` keeps all of
+    /// them.
     #[serde(skip_serializing_if = "is_default")]
     pub choices: Option<u32>,
-    /// Whether a chat stream ends with a chunk of usage (`stream_options.include_usage`).
+    /// Whether a Chat Completions stream ends with a usage chunk (`stream_options.include_usage`).
     #[serde(skip_serializing_if = "is_default")]
     pub include_usage: bool,
-    /// Whether warnings and repairs go along under the key `toolpipe`, in chunks without choices.
+    /// Whether to send warnings and repairs under the key `toolpipe`, in chunks without choices.
     #[serde(skip_serializing_if = "is_default")]
     pub extras: bool,
-    /// Whether the answer is kept and may be written again from its events. Then its bytes do not
-    /// depend on when it is begun ([`crate::Encoder::begin`]) or kept alive: `model` has its name
-    /// for the model whatever the upstream's is, and OpenAI Responses says `"store":true`.
+    /// Whether the response is stored and may be written again from its events. Its bytes then do
+    /// not depend on when it is started ([`crate::Encoder::begin`]) or kept alive: the model's name
+    /// is always `model`, whatever the upstream calls it, and OpenAI Responses has `"store":true`.
     #[serde(skip_serializing_if = "is_default")]
     pub is_stored: bool,
-    /// Whether the answer is made in the background: OpenAI Responses says `"background":true`.
+    /// Whether the response runs in the background: OpenAI Responses has `"background":true`.
     #[serde(skip_serializing_if = "is_default")]
     pub is_background: bool,
-    /// The id of the conversation that the answer belongs to (OpenAI Responses).
+    /// The id of the conversation that the response belongs to (OpenAI Responses).
     #[serde(skip_serializing_if = "is_default")]
     pub conversation: Option<String>,
-    /// The events of OpenAI Responses up to this `sequence_number` are not written: the client has
-    /// them.
+    /// The last `sequence_number` that the client already has. Events of OpenAI Responses up to
+    /// this number are not written.
     #[serde(skip)]
     pub starting_after: Option<u64>,
-    /// Whether a stream keeps its items behind its end, where [`crate::Encoder::snapshot`] still has
-    /// them.
+    /// Whether a stream keeps its items after its end, for [`crate::Encoder::snapshot`].
     #[serde(skip)]
     pub keeps_items: bool,
-    /// Whether calls that the service runs are shown ([`crate::Encoder::step`]), on the fronts that
-    /// have a place for them.
+    /// Whether to show calls that the service runs ([`crate::Encoder::step`]), on fronts that
+    /// support them.
     #[serde(skip_serializing_if = "is_default")]
     pub shows_steps: bool,
-    /// Members of the request that the answer of OpenAI Responses repeats, such as `tools` and
+    /// Members of the request that an OpenAI Responses response repeats, such as `tools` and
     /// `instructions`: pairs of a name and JSON.
     #[serde(skip_serializing_if = "is_default")]
     pub echo: Vec<(String, String)>,
-    /// Whether the ids of calls carry what a provider wants back with the call: see `carried.rs`.
+    /// Whether call ids carry the data that must be sent back to a provider with the call; see
+    /// `carried.rs`.
     #[serde(skip_serializing_if = "is_default")]
     pub carries: bool,
-    /// The names of the tools of the request that have one free text in place of arguments
-    /// (`custom` tools of OpenAI Responses).
+    /// The names of the request's tools that take one free-form text instead of arguments (`custom`
+    /// tools of OpenAI Responses).
     #[serde(skip_serializing_if = "is_default")]
     pub custom_tools: Vec<String>,
-    /// The tools of the request that the client has in a namespace (OpenAI Responses): an answer
-    /// names the two apart.
+    /// The client's tools that are in a namespace (OpenAI Responses). The response contains the
+    /// namespace and the name separately.
     #[serde(skip_serializing_if = "is_default")]
     pub namespaced_tools: Vec<NamespacedTool>,
 }
 
-/// Counts of what is in no part of an answer that did not fail.
+/// Counts of content that was dropped from a successful response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
     /// Events of choices that the client did not ask for.
     pub other_choices: u64,
-    /// Calls that were cut before the client got anything of them.
+    /// Calls that were truncated before any part of them was sent to the client.
     pub cut_calls: u64,
-    /// Calls and pieces of text behind a call that was cut, which stays open.
+    /// Calls and texts that came after a truncated call, which stays open.
     pub behind_cut: u64,
-    /// Events with content behind the end of the answer.
+    /// Content events after the end of the response.
     pub late: u64,
-    /// Members of the provider's answer, and items that it ran itself, that the client's API has no
-    /// place for.
+    /// Members of the provider's response, and items that it ran itself, that the client's API
+    /// cannot represent.
     pub members: Vec<String>,
-    /// The upstream's name of the model, where the answer has the one that the client asked for.
+    /// The upstream's name for the model, if the response contains the client's name instead.
     pub model: Option<String>,
 }
 
-/// How many names of members are kept, and how many bytes of one.
+/// The maximum number of member names kept, and the maximum length of each in bytes.
 const NAMES: (usize, usize) = (32, 48);
 
 impl Dropped {
-    /// Takes the name of a member.
+    /// Adds the name of a dropped member.
     pub(crate) fn member(&mut self, name: &str) {
         let name = event::cut(name, NAMES.1);
         if self.members.len() < NAMES.0 && !self.members.iter().any(|other| other == name) {
@@ -388,7 +389,7 @@ impl Dropped {
         }
     }
 
-    /// Each count that is not 0, with a sentence for people.
+    /// Returns each non-zero count with a sentence that describes it.
     pub fn notes(&self) -> impl Iterator<Item = (String, u64)> {
         let members = (!self.members.is_empty()).then(|| {
             format!(

@@ -1,7 +1,8 @@
-//! Events into steps: calls one after the other, one finish reason that fits the content, nothing
-//! that a client could run after a cut.
+//! Converts events to steps: calls are put one after the other, each choice gets one finish reason
+//! that fits its content, and a client can never run a truncated call.
 //!
-//! Each choice has a queue (`turn/choice.rs`) of what must wait for a call that began before it.
+//! Each choice has a queue (`turn/choice.rs`) of content that must wait for a call that started
+//! before it.
 
 pub(crate) mod choice;
 
@@ -19,19 +20,19 @@ use event::payload::{
 use event::{Choices, Event, Json, Kind, Object, Text};
 use std::borrow::Cow;
 
-/// How many choices OpenAI's API lets a client ask for.
+/// The maximum number of choices in a request to OpenAI's API.
 const MOST_CHOICES: u32 = 128;
 
-/// The events of one stream on their way to steps.
+/// Converts the events of one stream to steps.
 #[derive(Debug, Default)]
 pub(crate) struct AnswerSteps {
-    /// The upstream's name of the model; empty before `stream_start`.
+    /// The upstream's model name; empty before `stream_start`.
     pub model: String,
     /// The name of the upstream's API; empty before `stream_start`.
     api: String,
-    /// The tokens so far.
+    /// The token counts so far.
     pub usage: ReportedUsage,
-    /// Why the answer failed, if it did.
+    /// Why the response failed, or `None`.
     pub failure: Option<FailedAnswer>,
     /// Whether a `Begin` was emitted.
     pub has_begun: bool,
@@ -39,27 +40,27 @@ pub(crate) struct AnswerSteps {
     pub has_content: bool,
     /// Whether the last step was emitted.
     pub is_done: bool,
-    /// What no step holds.
+    /// Content that is in no step.
     pub dropped: Dropped,
     has_usage: bool,
-    /// The last `End` was emitted; `Usage` is still to come.
+    /// Whether the last `End` was emitted, so that only `Usage` remains.
     has_ended: bool,
-    /// A call that may have been sent was withdrawn because the stream failed: it must not end
-    /// well.
+    /// Whether a call that may already have been sent was withdrawn because the stream failed. The
+    /// response must then end as failed.
     is_withdrawn: bool,
     choices: Choices<ChoiceSteps>,
     service: ServiceCalls,
-    /// `None`: not asked for.
+    /// The notes for the key `toolpipe`; `None` if the client did not ask for them.
     extras: Option<Extras>,
-    /// Nothing is emitted before the end, so that a call that is withdrawn leaves no trace.
+    /// Whether nothing is emitted before the end, so that a withdrawn call leaves no trace.
     is_whole: bool,
-    /// The steps of a whole answer that fails are emitted, too.
+    /// Whether a complete response that fails also emits its steps.
     pub keeps_failed: bool,
 }
 
 impl AnswerSteps {
-    /// A turn before its first event. `extras`: whether it collects what goes under the key
-    /// `toolpipe`; `is_whole`: whether nothing is emitted before the end.
+    /// Creates the state before the first event. `extras` collects notes for the key `toolpipe`.
+    /// `is_whole` delays all steps until the end.
     pub(crate) fn new(extras: bool, is_whole: bool) -> AnswerSteps {
         AnswerSteps {
             extras: extras.then(Extras::default),
@@ -68,7 +69,7 @@ impl AnswerSteps {
         }
     }
 
-    /// Takes the next event.
+    /// Processes the next event.
     pub(crate) fn push(&mut self, event: &Event<'_>, take: &mut TakeStep<'_>) {
         if self.is_done || self.has_ended && event.kind() != Kind::SessionStats {
             let is_content = event.kind() == Kind::ToolCall || piece(event).is_some();
@@ -121,7 +122,7 @@ impl AnswerSteps {
         }
     }
 
-    /// Takes an event of a call that the service runs.
+    /// Processes an event of a call that the service runs.
     pub(crate) fn service(&mut self, event: &Event<'_>, take: &mut TakeStep<'_>) {
         if self.is_done || self.has_ended {
             return;
@@ -129,7 +130,8 @@ impl AnswerSteps {
         let index = match event.kind() {
             Kind::ToolCallDelta => ToolCallDelta::read(event).index,
             Kind::ToolCall => ToolCall::read(event).index,
-            // The turn is over, or nearly: what has not begun may be of the next.
+            // The provider's turn is (nearly) over: calls that have not started may belong to the
+            // next turn.
             Kind::ToolResult => {
                 self.with_choice(0, take, |choice, out| choice.give_up(out));
                 None
@@ -146,7 +148,7 @@ impl AnswerSteps {
         self.service = service;
     }
 
-    /// Takes members of the provider's answer, in the words of the front.
+    /// Adds members of the provider's response, named as in the front's API.
     pub(crate) fn details(
         &mut self,
         event: &Event<'_>,
@@ -166,7 +168,8 @@ impl AnswerSteps {
         }
     }
 
-    /// Handles the end of the events. Without a `stream_end` before it the answer was cut.
+    /// Handles the end of the events. The response counts as truncated if no `stream_end` was
+    /// received.
     pub(crate) fn finish(&mut self, take: &mut TakeStep<'_>) {
         if self.is_done {
             return;
@@ -178,7 +181,7 @@ impl AnswerSteps {
         }
     }
 
-    /// Begins the answer before its first content.
+    /// Starts the response before its first content.
     pub(crate) fn begin(&mut self, take: &mut TakeStep<'_>) {
         if !self.has_begun && !self.is_done {
             self.with_choice(0, take, |choice, out| {
@@ -188,7 +191,7 @@ impl AnswerSteps {
         }
     }
 
-    /// Ends the answer as failed, unless it has ended.
+    /// Ends the response as failed, unless it has already ended.
     pub(crate) fn fail(&mut self, failure: FailedAnswer, take: &mut TakeStep<'_>) {
         if self.is_done {
             return;
@@ -204,16 +207,16 @@ impl AnswerSteps {
         self.failure = Some(failure);
     }
 
-    /// Emits what a whole answer has so far, as one that was cut.
+    /// Emits the content of a complete response so far, as a truncated response.
     fn release(&mut self, take: &mut TakeStep<'_>) {
-        // A call that no client can use is left out: the answer has failed anyhow.
+        // An unusable call is left out: the response has already failed.
         let _ = self.each_choice(take, |choice, out| {
             let _ = choice.end(FinishReason::Length, None, out);
             Ok(())
         });
     }
 
-    /// Hands `end` each choice with what takes its steps, up to the first trouble.
+    /// Calls `end` for each choice, and stops at the first error.
     fn each_choice(
         &mut self,
         take: &mut TakeStep<'_>,
@@ -248,7 +251,7 @@ impl AnswerSteps {
         self.with_choice(event.choice(), take, feed);
     }
 
-    /// Runs `feed` on a choice, and ends the answer if that fails.
+    /// Calls `feed` for one choice, and ends the response as failed if it returns an error.
     fn with_choice(
         &mut self,
         number: u32,
@@ -265,8 +268,8 @@ impl AnswerSteps {
         } = self;
         let mut make = || ChoiceSteps::new(*is_whole);
         let place = choices.place(number, &mut make);
-        // Clients find a choice by its place among those that have begun (openai-python), so that
-        // they have to begin in order.
+        // openai-python finds a choice by its position among those that have started, so choices
+        // must start in order.
         if !choices[place].has_begun() {
             for lower in 0..number.min(MOST_CHOICES) {
                 let place = choices.place(lower, &mut make);
@@ -294,7 +297,7 @@ impl AnswerSteps {
     fn retract(&mut self, event: &Event<'_>, take: &mut TakeStep<'_>) {
         let retract = Retract::read(event);
         if retract.reason == RetractReason::StreamFailed.name() {
-            // The end of the stream follows, which knows why.
+            // The end of the stream follows and reports the reason.
             self.is_withdrawn = true;
             return;
         }
@@ -302,7 +305,7 @@ impl AnswerSteps {
         self.feed(event, take, |choice, out| choice.retract(&id.str(), out));
     }
 
-    /// Sets the counts, in place of earlier counts.
+    /// Replaces the token counts.
     fn stats(&mut self, stats: &SessionStats) {
         if let Some(usage) = ReportedUsage::of(stats) {
             self.usage = usage;
@@ -332,7 +335,7 @@ impl AnswerSteps {
         }
     }
 
-    /// Why a stream with this reason did not end well.
+    /// Returns why a stream with this reason failed, or `None` if it ended well.
     fn failed(&self, reason: FinishReason) -> Option<FailedAnswer> {
         let withdrawn =
             || FailedAnswer::new("upstream_error", "a call was withdrawn after it was sent");
@@ -345,12 +348,12 @@ impl AnswerSteps {
     }
 }
 
-/// The most of them that are kept, and the most bytes, so that a stream of warnings takes no memory
-/// without end.
+/// The limits for stored notes, in number and bytes. They bound the memory for a stream of
+/// warnings.
 const MOST: usize = 256;
 const MOST_BYTES: usize = 256 * 1024;
 
-/// What was found so far: JSON objects.
+/// The notes so far, as JSON objects.
 #[derive(Debug, Default)]
 pub(crate) struct Extras {
     notes: Vec<String>,
@@ -359,7 +362,7 @@ pub(crate) struct Extras {
 }
 
 impl Extras {
-    /// Keeps what is worth a note.
+    /// Adds a note if the event is a warning, a repaired call or a server item.
     pub(crate) fn push(&mut self, event: &Event<'_>) {
         let mut out = Vec::new();
         let mut o = Object::open(&mut out);
@@ -395,8 +398,8 @@ impl Extras {
         self.notes.push(String::from_utf8(out).unwrap_or_default());
     }
 
-    /// All of it as one JSON object, if there is anything: `{"notes":[…]}`, with `left_out` where
-    /// some were too many.
+    /// Returns the notes as one JSON object, `{"notes":[…]}`, with `left_out` if some exceeded the
+    /// limits. Returns `None` if there are none.
     pub(crate) fn json(self) -> Option<String> {
         if self.notes.is_empty() && self.left_out == 0 {
             return None;
@@ -420,7 +423,7 @@ mod tests {
     use event::Scanner;
     use std::fmt::Write;
 
-    /// The steps of events, a line each.
+    /// Returns the steps for the events, one per line.
     fn steps(events: &[&str], is_whole: bool) -> String {
         let mut out = String::new();
         let mut turn = AnswerSteps::new(true, is_whole);
@@ -527,7 +530,7 @@ mod tests {
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
-    /// The steps without those that show when they came: texts are joined, and so are arguments.
+    /// Returns the steps without their timing: pieces of texts and of arguments are joined.
     fn joined(steps: &str) -> Vec<String> {
         let mut out: Vec<String> = Vec::new();
         for line in steps.lines().filter(|line| !line.starts_with("  ")) {
@@ -555,7 +558,7 @@ mod tests {
                 .take_while(|line| *line != "=>")
                 .filter(|line| !line.is_empty())
                 .collect();
-            // A stream writes its choices as they come.
+            // A stream writes its choices as they arrive.
             if events[0] == "begin()" || events.iter().any(|event| event.contains("\"choice\":")) {
                 continue;
             }
@@ -565,7 +568,7 @@ mod tests {
                 .iter()
                 .any(|code| stream.contains(code))
             {
-                // Only what was sent made these fail.
+                // These only fail because of content already sent.
                 assert!(
                     whole.contains("\nusage") && !whole.contains("status"),
                     "{name}:\n{whole}"

@@ -1,19 +1,19 @@
-//! What the `writer.rs` of an API gives: the writer of a stream, and how it writes answers.
+//! The interface that an API's `writer.rs` implements to write responses.
 
 use crate::answer::failure::{FailedAnswer, OPENAI};
 use crate::answer::step::RunningStatus;
 use crate::answer::step::{AnswerOptions, ReportedUsage, Step};
 use event::Object;
 
-/// Writes the answer of one API: its stream, or the object that the stream adds up to.
+/// Writes a response in one API: as a stream, or as the object that the stream adds up to.
 pub(crate) trait AnswerWriter {
-    /// Writes what one step of the choice `choice` becomes; a whole answer keeps it, and gets no
-    /// `Usage` and no `Failed`. `model` is the upstream's name of the
-    /// model, empty if the upstream has sent none yet.
+    /// Writes one step of `choice`. For a complete response, the step is stored instead, and
+    /// `Usage` and `Failed` are never passed. `model` is the upstream's model name, or "" if it is
+    /// not yet known.
     fn step(&mut self, choice: u32, step: &Step<'_>, model: &str);
 
-    /// The whole answer, of a writer that was made for one, after its last step: one JSON object.
-    /// Without `usage` the tokens are not counted; `failure` goes beside what came of the answer.
+    /// Returns a complete response as one JSON object, after the last step. `usage` is `None` if
+    /// the tokens are not known. `failure` is added to the content received so far.
     fn whole(
         &mut self,
         usage: Option<&ReportedUsage>,
@@ -21,42 +21,42 @@ pub(crate) trait AnswerWriter {
         model: &str,
     ) -> Vec<u8>;
 
-    /// What was written and not taken; nothing of a whole answer.
+    /// Returns the bytes that were written but not yet taken. Always empty for a complete response.
     fn bytes(&mut self) -> &mut Vec<u8>;
 
-    /// Sets the id that the provider gave to the answer. Bytes that were written under another id
-    /// stay.
+    /// Sets the response id that the provider sent. Bytes already written keep the old id.
     fn set_id(&mut self, id: &str);
 
-    /// The answer so far as one object with this status; `None` where the API has no such object.
+    /// Returns the response so far as one object with this status, or `None` if the API has no such
+    /// object.
     fn snapshot(&self, _status: RunningStatus) -> Option<Vec<u8>> {
         None
     }
 
-    /// Writes what keeps the connection alive, between two steps after `Begin`: a comment, unless
-    /// the API has an event for it. Some clients count only events as a keep-alive.
+    /// Writes a keep-alive between two steps after `Begin`: a comment, unless the API has an event
+    /// for it. Some clients count only events as a keep-alive.
     fn keep_alive(&mut self) {
         self.bytes().extend_from_slice(b": keep-alive\n\n");
     }
 }
 
-/// Makes the writer of an answer: of a whole one if `is_whole`.
+/// Creates the writer for a response. `is_whole` is true for a complete response.
 pub(crate) type NewWriter = fn(options: &AnswerOptions, is_whole: bool) -> Box<dyn AnswerWriter>;
 
-/// How one API writes answers.
+/// How one API writes responses.
 pub(crate) struct AnswerFormat {
-    /// The path of its requests.
+    /// The path for requests.
     pub path: &'static str,
-    /// The writer of its answers.
+    /// Creates a response writer.
     pub writer: NewWriter,
-    /// Whether calls of the service have a place in its answers.
+    /// Whether a response can show calls that the service runs.
     pub has_steps: bool,
-    /// Writes the member `error`, of an HTTP error as of an answer that has one.
+    /// Writes the `error` member, for an HTTP error or a response that contains an error.
     pub error: fn(&mut Object<'_>, &FailedAnswer),
 }
 
-/// Appends the event `name`, whose data is an object with the member `type` of the same value
-/// first. Anthropic's clients drop events without a name, and those of both APIs read `type`.
+/// Appends the event `name`. Its data is an object whose first member is `type`, with the same
+/// value: Anthropic's clients drop events without a name, and clients of both APIs read `type`.
 pub(crate) fn frame(out: &mut Vec<u8>, name: &str, fill: impl FnOnce(&mut Object<'_>)) {
     out.extend_from_slice(b"event: ");
     out.extend_from_slice(name.as_bytes());
@@ -68,8 +68,9 @@ pub(crate) fn frame(out: &mut Vec<u8>, name: &str, fill: impl FnOnce(&mut Object
     out.extend_from_slice(b"\n\n");
 }
 
-/// The member `error` of OpenAI's APIs. What a provider of these APIs says of an error stays, since
-/// clients match on it. <https://platform.openai.com/docs/guides/error-codes>
+/// Writes the `error` member of OpenAI's APIs. An error from a provider of these APIs keeps its
+/// type and code, because clients match on them.
+/// <https://platform.openai.com/docs/guides/error-codes>
 pub(crate) fn openai_error(o: &mut Object<'_>, failure: &FailedAnswer) {
     let provider = |key: &str| {
         failure

@@ -1,21 +1,21 @@
-//! How many values a body holds: each takes some hundred bytes of memory once it is read, so that a
-//! body of many small ones takes 70 times its length.
+//! Counts the JSON values in a body. Each value takes roughly a hundred bytes of memory once
+//! parsed, so a body with many small values takes up to 70 times its length.
 
-/// The most JSON values that a request may have. A long conversation of an agent has some ten
+/// The maximum number of JSON values in a request. A long agent conversation has about ten
 /// thousand.
 pub(crate) const MOST_VALUES: usize = 250_000;
 
-/// Whether `json` has more values than [`MOST_VALUES`], counted by its commas and opening brackets
-/// outside strings. The text may be invalid.
+/// Whether `json` has more values than [`MOST_VALUES`]. Counts commas and opening brackets outside
+/// strings, so `json` may be invalid.
 pub(crate) fn has_too_many(json: &[u8]) -> bool {
-    // Each value is behind a comma, a bracket or a colon, and takes another byte.
+    // Each value takes at least one byte after a comma, bracket or colon.
     if json.len() < MOST_VALUES {
         return false;
     }
     values(json) > MOST_VALUES
 }
 
-/// How many values there are, by commas and opening brackets outside strings.
+/// Counts commas and opening brackets outside strings.
 fn values(json: &[u8]) -> usize {
     let (mut values, mut in_string, mut at) = (0, false, 0);
     while at < json.len() {
@@ -30,13 +30,13 @@ fn values(json: &[u8]) -> usize {
     values
 }
 
-/// How many bytes a request takes once its body is read: its texts, and what each value takes
-/// besides.
+/// Estimates the memory in bytes that a parsed request body takes: its text plus an overhead for
+/// each value.
 pub fn inbound_size(json: &[u8]) -> usize {
     json.len() + values(json) * VALUE
 }
 
-/// The bytes of a value besides its text, and of its place in a list or an object.
+/// The memory overhead of one value and its slot in a list or object, in bytes.
 const VALUE: usize = 128;
 
 #[cfg(test)]
@@ -58,9 +58,9 @@ mod tests {
     }
 }
 
-/// The same JSON with U+FFFD in place of each half of a surrogate pair that is alone; `None` if
-/// each is in a pair. `JSON.stringify` and Python's `json.dumps` write such halves where a text was
-/// cut inside an emoji, and serde_json rejects them.
+/// Replaces each unpaired surrogate escape with U+FFFD. Returns `None` if there is none.
+/// `JSON.stringify` and Python's `json.dumps` write such escapes for text that was cut in the
+/// middle of an emoji, and serde_json rejects them.
 pub(crate) fn without_halves(json: &[u8]) -> Option<Vec<u8>> {
     const REPLACEMENT: &[u8] = b"\\ufffd";
     let mut out: Option<Vec<u8>> = None;
@@ -86,7 +86,7 @@ pub(crate) fn without_halves(json: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The code unit of an escape `\uXXXX` at the beginning of `json`.
+/// Parses a `\uXXXX` escape at the start of `json` and returns its code unit.
 fn unit(json: &[u8]) -> Option<u16> {
     let digits = json.strip_prefix(b"\\u")?.get(..4)?;
     let digits = std::str::from_utf8(digits)

@@ -1,4 +1,4 @@
-//! Whether whoever answers a request has all of its conversation.
+//! Checks that a request's conversation is complete.
 
 use crate::Api;
 use crate::inbound::draft::quoted;
@@ -6,12 +6,13 @@ use crate::inbound::request::{InboundError, InboundRequest, Reference};
 use crate::request::result_without_call;
 
 impl InboundRequest {
-    /// Checks that whoever answers this request, of a client that speaks `from`, gets all of its
-    /// conversation: what the request refers to, and for each result of a tool the call before it.
-    /// `to` is the API of the provider that answers, and its address; `None` for a command.
+    /// Checks that the conversation is complete for the server that answers the request: that it
+    /// has the data behind each reference, and that each tool result has a matching call before it.
+    /// `from` is the API that the client speaks. `to` is the API and URL of the provider that
+    /// answers; `None` for a command.
     ///
     /// # Errors
-    /// What is missing.
+    /// Returns what is missing.
     pub fn check(&self, from: Api, to: Option<(Api, &str)>) -> Result<(), InboundError> {
         let own = to.filter(|(api, _)| *api == from).map(|(_, url)| url);
         let is_unknown =
@@ -28,7 +29,7 @@ impl InboundRequest {
             });
         }
         if !self.references.is_empty() {
-            // The call of a result may be in what the provider keeps.
+            // The matching call may be in the data that the provider stores.
             return Ok(());
         }
         let is_verbatim =
@@ -65,7 +66,8 @@ mod tests {
     const CLAUDE: &str = "https://api.anthropic.com/v1/messages";
     const LOCAL: &str = "http://127.0.0.1:8080/v1/messages";
 
-    /// The member that an error names, with its code where it has one; "ok" without an error.
+    /// Returns the member that an error names, with the error code if there is one, or "ok" without
+    /// error.
     fn checked(from: Api, to: Option<(Api, &str)>, body: &str) -> String {
         match inbound(from, body.as_bytes()).and_then(|request| request.check(from, to)) {
             Ok(()) => "ok".to_owned(),
@@ -162,7 +164,7 @@ mod tests {
                 assert_eq!(checked(from, to, &body), want, "{body} {to:?}");
             }
         }
-        // A provider of the client's own API gets the items as they are.
+        // A provider of the client's own API receives the items unchanged.
         let item = |kind: &str, id: &str| {
             format!(r#"{{"type":"{kind}","call_id":"{id}","name":"f","output":"1"}}"#)
         };

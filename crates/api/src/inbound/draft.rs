@@ -1,11 +1,11 @@
-//! Messages of a conversation while a reader puts them together out of items and blocks.
+//! Builders that assemble messages from a request's items and blocks.
 
 use crate::carried::id_without;
 use crate::conversation::Message;
 use crate::members::Put;
 use serde_json::{Map, Value, json};
 
-/// An assistant's message so far, in the shape in which `accumulate` writes it.
+/// A partial assistant message, in the shape that `accumulate` writes.
 #[derive(Debug, Default)]
 pub(crate) struct AssistantDraft {
     content: String,
@@ -16,17 +16,17 @@ pub(crate) struct AssistantDraft {
 }
 
 impl AssistantDraft {
-    /// Appends text of the answer.
+    /// Appends answer text.
     pub(crate) fn say(&mut self, text: &str) {
         self.content.push_str(text);
     }
 
-    /// Appends text of a refusal.
+    /// Appends refusal text.
     pub(crate) fn refuse(&mut self, text: &str) {
         self.refusal.push_str(text);
     }
 
-    /// Appends reasoning. `data` is what a provider wants back with it, by the name of its API.
+    /// Appends reasoning. `data`, by API name, must be sent back to the provider with it.
     pub(crate) fn think(&mut self, text: &str, data: Option<Value>) {
         self.reasoning.push_str(text);
         if let Some(data) = data {
@@ -37,7 +37,7 @@ impl AssistantDraft {
         }
     }
 
-    /// Appends a call. `data` is what a provider wants back with it, by the name of its API.
+    /// Appends a call. `data`, by API name, must be sent back to the provider with it.
     pub(crate) fn call(&mut self, id: &str, name: &str, arguments: &str, data: Option<Value>) {
         let (id, carried) = id_without(id);
         let mut call = json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
@@ -47,22 +47,22 @@ impl AssistantDraft {
         self.calls.push(call);
     }
 
-    /// Whether it has text or a refusal.
+    /// Whether the draft has text or a refusal.
     pub(crate) fn has_answer(&self) -> bool {
         !self.content.is_empty() || !self.refusal.is_empty()
     }
 
-    /// The characters of its text.
+    /// The length of the text, in characters.
     pub(crate) fn length(&self) -> usize {
         self.content.chars().count()
     }
 
-    /// Whether it has calls.
+    /// Whether the draft has calls.
     pub(crate) fn has_calls(&self) -> bool {
         !self.calls.is_empty()
     }
 
-    /// The message, unless nothing was put into it. The draft is empty afterwards.
+    /// Returns the message and clears the draft. Returns `None` if the draft is empty.
     pub(crate) fn take(&mut self) -> Option<Message> {
         let draft = std::mem::take(self);
         let has_calls = draft.has_calls();
@@ -100,14 +100,14 @@ impl AssistantDraft {
     }
 }
 
-/// What is kept with reasoning that the provider of the client's API did not sign: it is an answer
-/// of another upstream, which may want it back. DeepSeek rejects the results of tools without it
-/// (<https://api-docs.deepseek.com/guides/thinking_mode>).
+/// Returns provider data for reasoning that the client's API did not sign, because it came from an
+/// upstream of another API that may need it back. DeepSeek rejects tool results without their
+/// reasoning (<https://api-docs.deepseek.com/guides/thinking_mode>).
 pub(crate) fn foreign_reasoning() -> Value {
     json!({"openai-chat": {"field": "reasoning_content"}, "ollama": {"field": "thinking"}})
 }
 
-/// A message with a role and its content, which is a string where `parts` are one text alone.
+/// Creates a message. Its content is a string if `parts` is a single text.
 pub(crate) fn message(role: &str, parts: Vec<Value>) -> Message {
     let mut fields = Map::new();
     fields.put("role", role);
@@ -115,7 +115,7 @@ pub(crate) fn message(role: &str, parts: Vec<Value>) -> Message {
     Message::new(fields)
 }
 
-/// A tool's message.
+/// Creates a tool message.
 pub(crate) fn result(id: &str, parts: Vec<Value>) -> Message {
     let mut fields = Map::new();
     fields.put("role", "tool");
@@ -124,7 +124,7 @@ pub(crate) fn result(id: &str, parts: Vec<Value>) -> Message {
     Message::new(fields)
 }
 
-/// The content that these parts are.
+/// Converts parts to message content.
 fn content(mut parts: Vec<Value>) -> Value {
     match &mut parts[..] {
         [] => "".into(),
@@ -133,12 +133,12 @@ fn content(mut parts: Vec<Value>) -> Value {
     }
 }
 
-/// A part of text.
+/// Creates a text part.
 pub(crate) fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-/// A part that is an image. `detail` is how closely the model looks at it.
+/// Creates an image part. `detail` is the image's detail level.
 pub(crate) fn image(url: &str, detail: Option<&str>) -> Value {
     match detail.filter(|detail| *detail != "auto") {
         Some(detail) => json!({"type": "image_url", "image_url": {"url": url, "detail": detail}}),
@@ -146,8 +146,7 @@ pub(crate) fn image(url: &str, detail: Option<&str>) -> Value {
     }
 }
 
-/// A part that is a file: its bytes as a `data:` address (`file_data`) or its address (`file_url`),
-/// and its name.
+/// Creates a file part. `key` is `file_data` for a `data:` URL or `file_url` for another URL.
 pub(crate) fn file(key: &str, value: &str, name: Option<&str>) -> Value {
     let mut file = Map::new();
     if let Some(name) = name {
@@ -157,7 +156,7 @@ pub(crate) fn file(key: &str, value: &str, name: Option<&str>) -> Value {
     json!({"type": "file", "file": file})
 }
 
-/// The conversation of an API whose system prompt is not one of the messages.
+/// A partial conversation of an API whose system prompt is separate from the messages.
 #[derive(Debug, Default)]
 pub(crate) struct ConversationDraft {
     system: Vec<String>,
@@ -165,9 +164,9 @@ pub(crate) struct ConversationDraft {
 }
 
 impl ConversationDraft {
-    /// Takes a text of the system prompt. After the first message it becomes part of the user's:
-    /// Claude Code and Codex write such messages, and most servers of OpenAI's API reject a system
-    /// prompt that is not at the beginning
+    /// Adds system prompt text. After the first message, the text is added to a user message
+    /// instead: Claude Code and Codex send such messages, and most servers of OpenAI's API reject a
+    /// system prompt that is not at the start
     /// (<https://github.com/anthropics/claude-code/issues/77698>,
     /// <https://github.com/vllm-project/vllm/issues/44000>).
     pub(crate) fn system(&mut self, words: &str) {
@@ -184,7 +183,7 @@ impl ConversationDraft {
             .last_mut()
             .filter(|last| last.role() == "user")
         {
-            // Templates of many models want the roles of a user and of an assistant in turn.
+            // Many models' chat templates require alternating user and assistant messages.
             Some(last) => {
                 let content = last.fields_mut().entry("content").or_insert(Value::Null);
                 let mut parts = match content.take() {
@@ -199,28 +198,28 @@ impl ConversationDraft {
         }
     }
 
-    /// Takes the next message.
+    /// Appends a message.
     pub(crate) fn push(&mut self, message: Message) {
         self.messages.push(message);
     }
 
-    /// How many messages and texts of the system prompt it has.
+    /// The number of system prompt texts plus messages.
     pub(crate) fn len(&self) -> usize {
         self.system.len() + self.messages.len()
     }
 
-    /// How many texts the system prompt has, and how many messages there are.
+    /// The number of system prompt texts, and the number of messages.
     pub(crate) fn lens(&self) -> (usize, usize) {
         (self.system.len(), self.messages.len())
     }
 
-    /// The first `count` texts of the system prompt as one, and the others as one.
+    /// Returns the first `count` system prompt texts joined, and the remaining ones joined.
     pub(crate) fn prompts(&self, count: usize) -> [String; 2] {
         let (first, others) = self.system.split_at(count);
         [first, others].map(|texts| texts.join("\n\n"))
     }
 
-    /// All messages, the system prompt first.
+    /// Returns all messages, with the system prompt first.
     pub(crate) fn into_messages(self) -> Vec<Message> {
         let mut messages = self.messages;
         if !self.system.is_empty() {
@@ -230,13 +229,14 @@ impl ConversationDraft {
     }
 }
 
-/// How many notes are kept. A hostile request could give one for each of its members.
+/// The maximum number of notes. Without it, a hostile request could cause one for each of its
+/// members.
 const MOST: usize = 40;
 
-/// How many bytes of a client's word a note repeats.
+/// The maximum length in bytes of a client's text quoted in a note.
 const WORD: usize = 40;
 
-/// Sentences about what a reader left out.
+/// Sentences about content that was left out.
 #[derive(Debug, Default)]
 pub(crate) struct InboundNotes {
     list: Vec<String>,
@@ -245,17 +245,17 @@ pub(crate) struct InboundNotes {
 }
 
 impl InboundNotes {
-    /// Takes a sentence; one that is there already is not repeated.
+    /// Adds a note, unless it is a duplicate.
     pub(crate) fn add(&mut self, note: impl Into<String>) {
         self.push(note.into(), false);
     }
 
-    /// Takes a sentence about what an upstream of the client's API gets, and another does not.
+    /// Adds a note about content that only an upstream of the client's own API receives.
     pub(crate) fn add_foreign(&mut self, note: impl Into<String>) {
         self.push(note.into(), true);
     }
 
-    /// Notes a message of an unknown role, the element `at` of `list`.
+    /// Adds a note about a message with an unknown role at `list[at]`.
     pub(crate) fn unknown_role(&mut self, list: &str, at: usize, role: &str) {
         let role = quoted(role);
         self.add(format!(
@@ -263,8 +263,8 @@ impl InboundNotes {
         ));
     }
 
-    /// Notes the members of an object of `what` that are not among `read`, which an upstream of the
-    /// client's API alone gets.
+    /// Adds a note for each member of `object` that is not in `read`. Only an upstream of the
+    /// client's own API receives those members. `what` names the object.
     pub(crate) fn unread(&mut self, what: &str, object: &Value, read: &[&str]) {
         for (name, value) in object.as_object().into_iter().flatten() {
             let is_empty = match value {
@@ -273,7 +273,7 @@ impl InboundNotes {
                 Value::Object(members) => members.is_empty(),
                 _ => false,
             };
-            // A mark of what the provider is to keep for the next request changes no answer.
+            // A cache mark does not affect the answer.
             let is_mark = name == "cache_control";
             if !is_empty && !is_mark && !read.contains(&name.as_str()) {
                 self.add_foreign(format!("{what}: {} is left out", quoted(name)));
@@ -298,8 +298,8 @@ impl InboundNotes {
         }
     }
 
-    /// All sentences, and those that are true for an upstream of another API alone; the last one
-    /// counts those that were too many.
+    /// Returns the notes that always apply, and those that apply only to an upstream of another
+    /// API. The last note of the first list counts the notes beyond the limit.
     pub(crate) fn into_lists(mut self) -> (Vec<String>, Vec<String>) {
         if self.more > 0 {
             self.list
@@ -309,7 +309,7 @@ impl InboundNotes {
     }
 }
 
-/// A word of the client's in quotes, shortened, without control characters.
+/// Quotes a client's text, truncated and with control characters escaped.
 pub(crate) fn quoted(word: &str) -> String {
     let mut end = word.len().min(WORD);
     while !word.is_char_boundary(end) {

@@ -1,4 +1,4 @@
-//! A request that goes on with a conversation that the service keeps.
+//! Requests that continue a conversation stored by the service.
 
 use crate::conversation::{Conversation, Message};
 use crate::inbound::draft::{message, text};
@@ -9,32 +9,32 @@ use json::{ToolEntry, ToolList};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The members of a request that are about what the service keeps. None of them goes upstream in a
-/// request that has the history itself.
+/// Body members that concern the service's own storage. They are not forwarded in a request that
+/// already contains the history.
 pub(crate) const OWN: [&str; 3] = ["previous_response_id", "conversation", "background"];
 
 impl InboundRequest {
-    /// Whether the client wants that the answer is kept (`store` of OpenAI Responses and of chat
-    /// completions); `None` without a word of it.
+    /// Whether the client asked us to store the answer (`store` of OpenAI Responses and Chat
+    /// Completions); `None` if the member is absent.
     pub fn store(&self) -> Option<bool> {
         self.params.get("store").and_then(Value::as_bool)
     }
 
-    /// Whether the answer is made in the background (`background` of OpenAI Responses).
+    /// Whether the client asked for a background response (`background` of OpenAI Responses).
     pub fn background(&self) -> bool {
         self.params
             .get("background")
             .is_some_and(|background| background == true)
     }
 
-    /// The id of the answer that the request follows (OpenAI Responses).
+    /// The id of the answer that the request continues (OpenAI Responses), or `None`.
     pub fn previous_response_id(&self) -> Option<&str> {
         let id = self.params.text_of("previous_response_id");
         id.filter(|id| !id.is_empty())
     }
 
-    /// The id of the conversation that the request belongs to (OpenAI Responses), which may be a
-    /// text or the member `id` of an object.
+    /// The id of the conversation that the request belongs to (OpenAI Responses), or `None`. The
+    /// member may be a string or an object with an `id`.
     pub fn conversation_id(&self) -> Option<&str> {
         let conversation = self.params.get("conversation")?;
         let id = conversation
@@ -43,13 +43,14 @@ impl InboundRequest {
         (!id.is_empty()).then_some(id)
     }
 
-    /// Takes out what the request says of what the service keeps: it does not go upstream.
+    /// Removes the members that concern the service's storage, so that they are not forwarded.
     pub fn keep_here(&mut self) {
         self.params.retain(|name, _| !OWN.contains(&name.as_str()));
     }
 
-    /// Offers these tools to the model beside those of the client, which keep their names. No
-    /// upstream gets the request as the client wrote it.
+    /// Adds `own` to the tools offered to the model. The client's tools keep their names and win
+    /// over tools of the same name. Drops the client's own JSON, so that every upstream receives
+    /// the converted request.
     pub fn offer(&mut self, own: &ToolList) {
         let clients = self.tools.as_deref();
         let is_free = |entry: &ToolEntry| clients.is_none_or(|tools| !tools.knows(&entry.name));
@@ -68,11 +69,10 @@ impl InboundRequest {
         self.conversation.verbatim = None;
     }
 
-    /// Puts `history` before the messages of the request. The system prompts at the beginning of
-    /// both become one message, in which a text that both have stands once. What the request said
-    /// of the history (`previous_response_id`, `conversation`, `background`) does not go upstream,
-    /// and the references that it made are resolved. No upstream gets the request as the client
-    /// wrote it.
+    /// Inserts `history` before the request's messages. The system prompts at the start of both are
+    /// merged into one message, without duplicates. Removes `previous_response_id`, `conversation`
+    /// and `background`, since the references are now resolved, and drops the client's own JSON, so
+    /// that every upstream receives the converted request.
     pub fn continue_from(&mut self, history: Conversation) {
         let own = std::mem::take(&mut self.conversation.messages);
         let is_prompt = |message: &Message| is_system(message.role());

@@ -1,4 +1,4 @@
-//! A request as lines of the protocol, for the standard input of a pipeline, and back.
+//! Converts a request to protocol lines, for a pipeline's standard input, and back.
 
 use crate::Api;
 use crate::conversation::Message;
@@ -13,18 +13,19 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 impl InboundRequest {
-    /// The `request` event, and a `message` event for each message: lines with a line feed each.
-    /// `api` is the one that the client speaks; `model` takes the place of the model that it names.
+    /// Returns a `request` event and a `message` event for each message, one per line. `api` is the
+    /// API that the client speaks; `model`, if set, replaces the model in the request.
     pub fn lines(&self, api: Api, model: Option<&str>) -> String {
         let request = self.request_line(api, model, &[]);
         String::from_utf8(request).unwrap_or_default() + &message_lines(&self.conversation.messages)
     }
 
-    /// The lines that a session keeps of the request: the `request` event, and a `message` event
-    /// for each message from the place `first` on; the session has those before. What holds for
-    /// this request alone has `"once":true`, and is written whatever its place: `instructions` of
-    /// OpenAI Responses, and of the other APIs, whose clients send their system prompts each time,
-    /// all system messages. To be called before [`InboundRequest::continue_from`].
+    /// Returns the lines that a session stores for the request: the `request` event, and a
+    /// `message` event for each message from index `first` on, because the session already has the
+    /// earlier ones. Messages that apply to this request only are marked `"once":true` and are
+    /// always written. These are the `instructions` of OpenAI Responses, and, for the other APIs,
+    /// all system messages, because their clients send the system prompt with every request. Call
+    /// this before [`InboundRequest::continue_from`].
     pub fn session_lines(&self, api: Api, model: Option<&str>, first: usize) -> String {
         let mut out = self.request_line(api, model, &OWN);
         let Instructions {
@@ -35,7 +36,7 @@ impl InboundRequest {
         let prompts = usize::from(!text.is_empty() || !others.is_empty());
         let is_responses = api == Api::OpenaiResponses;
         if is_responses {
-            // The two are one message of the conversation, at its beginning.
+            // Both texts are part of one system message at the start of the conversation.
             for (words, is_once) in [(text, true), (others, false)] {
                 if !words.is_empty() && (is_once || first == 0) {
                     let prompt = message("system", vec![draft::text(words)]);
@@ -57,7 +58,7 @@ impl InboundRequest {
         String::from_utf8(out).unwrap_or_default()
     }
 
-    /// The `request` event as a line, without these members of `params`.
+    /// Returns the `request` event as a line, without the members of `params` listed in `without`.
     fn request_line(&self, api: Api, model: Option<&str>, without: &[&str]) -> Vec<u8> {
         let mut out = Vec::new();
         let tools = self.tools.as_ref().map(|tools| tools.openai(|_| true));
@@ -77,7 +78,7 @@ impl InboundRequest {
     }
 }
 
-/// A `message` event for each of these messages: lines with a line feed each.
+/// Returns a `message` event for each message, one per line.
 pub fn message_lines(messages: &[Message]) -> String {
     let mut out = Vec::new();
     for message in messages {
@@ -86,7 +87,7 @@ pub fn message_lines(messages: &[Message]) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// Appends a `message` event as a line.
+/// Appends a `message` event and a line feed.
 fn message_line(out: &mut Vec<u8>, message: &Message, is_once: bool) {
     let fields = object(message.fields());
     let payload = payload::Message {
@@ -96,9 +97,9 @@ fn message_line(out: &mut Vec<u8>, message: &Message, is_once: bool) {
     push(out, &payload.into());
 }
 
-/// A `request` event: the API that the client speaks, and what it asks for. The messages are other
-/// lines. What cannot be used is left out with a note, since a line may have been changed on its
-/// way. `None` for a line that is not such an event.
+/// Parses a `request` event: the API that the client speaks, and the request's settings. The
+/// messages are on other lines. Unusable values are left out with a note, because a program in
+/// between may have changed the line. Returns `None` if `line` is not a `request` event.
 pub fn request_event(line: &str) -> Option<(Api, InboundRequest)> {
     let event = Raw::parse(line)
         .ok()
@@ -142,7 +143,7 @@ fn push(out: &mut Vec<u8>, payload: &Payload<'_>) {
     out.push(b'\n');
 }
 
-/// An object as JSON on one line, with its control characters escaped.
+/// Serializes an object as JSON on one line, with control characters escaped.
 fn object(members: &Map<String, Value>) -> String {
     event::object(|object| {
         for (key, value) in members {
@@ -155,7 +156,7 @@ fn object(members: &Map<String, Value>) -> String {
 mod tests {
     use crate::{Api, inbound};
 
-    /// The messages of the lines for a session: `*` stands before one that holds once.
+    /// Returns the messages in a session's lines, with `*` before those marked `once`.
     fn kept(api: Api, body: &str, first: usize) -> Vec<String> {
         let asked = inbound(api, body.as_bytes()).unwrap();
         let lines = asked.session_lines(api, Some("m"), first);

@@ -1,4 +1,4 @@
-//! What a client asks for besides messages and tools, in the words of another API.
+//! Converts a request's parameters, apart from messages and tools, to another API.
 
 mod convert;
 mod reasoning;
@@ -13,9 +13,9 @@ use serde_json::{Map, Value, json};
 
 pub use crate::inbound::parameters::table::TargetServer;
 
-/// The members of a request to `to` that mean what `params`, of a client that speaks `from`, ask
-/// for. The same API gets all of them; another gets those that it knows, under its own names. What
-/// was left out goes to `left_out`, but for what asks for what is the case anyway.
+/// Converts `params` from the API `from` to members of a request to `to`. If both speak the same
+/// API, all members are copied. Otherwise the parameters that `to` supports are renamed and
+/// converted. Parameters that are dropped are added to `left_out`, unless they ask for the default.
 fn members_for(
     from: Api,
     to: &TargetServer<'_>,
@@ -52,7 +52,7 @@ fn members_for(
     }
     reasoning::convert(from, to, &mut rest, &mut out, left_out);
     write_include(to.api, &mut out);
-    // The choice itself is not among the parameters, see `InboundRequest::tool_choice`.
+    // `tool_choice` is not one of the parameters; see `InboundRequest::tool_choice`.
     rest.shift_remove("tool_choice");
     for (name, value) in rest {
         match value {
@@ -71,8 +71,8 @@ fn members_for(
     out.into_iter().collect()
 }
 
-/// The members of a request to `to` that mean what `settings` ask for, which have the names that chat
-/// completions have for them; and a sentence for each that was left out.
+/// Converts `settings`, which use the names of Chat Completions, to members of a request to `to`.
+/// Also returns one sentence for each setting that is left out.
 pub fn settings_for(
     settings: &Map<String, Value>,
     to: &TargetServer<'_>,
@@ -97,8 +97,8 @@ pub fn settings_for(
     (out.into_iter().collect(), left_out)
 }
 
-/// `params` of a request to `api` without a member that asks for more than `most` tokens, and
-/// whether one is left that asks for no more.
+/// Removes a token limit above `most` from `params` of a request to `api`. Also returns whether a
+/// limit of at most `most` remains.
 pub fn with_at_most(
     api: Api,
     params: Vec<(String, Value)>,
@@ -119,8 +119,7 @@ pub fn with_at_most(
     (params.into_iter().collect(), is_left)
 }
 
-/// `params` of a request to `api`, which name the most tokens, with a budget for reasoning that fits
-/// into those.
+/// Reduces the reasoning budget in `params` so that it fits into their token limit.
 pub fn with_fitted_budget(api: Api, params: Vec<(String, Value)>) -> Vec<(String, Value)> {
     let mut params = Map::from_iter(params);
     if api == Api::Anthropic {
@@ -129,8 +128,8 @@ pub fn with_fitted_budget(api: Api, params: Vec<(String, Value)>) -> Vec<(String
     params.into_iter().collect()
 }
 
-/// The name of a member at `to`: many other servers of chat completions ignore the name of the most
-/// tokens that OpenAI's newer models require.
+/// Returns the member's name at `to`. OpenAI's newer models require `max_completion_tokens`, which
+/// many other Chat Completions servers ignore.
 fn name_at<'n>(name: &'n str, to: &TargetServer<'_>) -> &'n str {
     match name {
         "max_completion_tokens" if to.api == Api::OpenaiChat && !to.is_openai() => "max_tokens",
@@ -138,9 +137,9 @@ fn name_at<'n>(name: &'n str, to: &TargetServer<'_>) -> &'n str {
     }
 }
 
-/// Removes all members of `params` but the settings of chat completions. A page may put any member
-/// into its body, and providers reject members that they do not know. `n` goes because a stream shows
-/// one answer, `metadata` because it belongs to the page.
+/// Removes all members that are not Chat Completions settings. A web page may add any member to its
+/// body, and providers reject unknown members. Also removes `n`, because a stream shows a single
+/// answer, and `metadata`, because it belongs to the page.
 pub(crate) fn keep_settings(params: &mut Map<String, Value>, notes: &mut InboundNotes) {
     let is_setting = |name: &str| {
         let mut places = ROWS.iter().flat_map(|row| row.readable(Api::OpenaiChat));
@@ -155,7 +154,7 @@ pub(crate) fn keep_settings(params: &mut Map<String, Value>, notes: &mut Inbound
     });
 }
 
-/// Whether a row of the table has a part of the member `name`.
+/// Whether the table has a row for a part of the member `name`.
 fn row_has_parts_of(api: Api, name: &str) -> bool {
     ROWS.iter()
         .flat_map(|row| row.readable(api))
@@ -168,9 +167,9 @@ fn row_has_parts_of(api: Api, name: &str) -> bool {
 }
 
 impl InboundRequest {
-    /// The members of a request to `to` that mean what this one, of a client that speaks `from`,
-    /// asks for besides messages and tools, and a sentence for each reason for which some were left
-    /// out.
+    /// Converts this request's parameters, apart from messages and tools, from the API `from` to
+    /// members of a request to `to`. Also returns one sentence for each reason why parameters were
+    /// left out.
     pub fn parameters_for(
         &self,
         from: Api,
@@ -214,7 +213,7 @@ impl InboundRequest {
                 params.push(("tool_choice".to_owned(), choice));
             }
         }
-        // What `ollama.rs` does instead: the API has no choice.
+        // The Ollama API has no tool choice; `ollama.rs` only approximates it.
         if to.api == Api::Ollama && self.tools.is_some() {
             match self.tool_choice.as_deref() {
                 None | Some("auto" | "none") => {}
@@ -231,13 +230,13 @@ impl InboundRequest {
         (params, left_out.sentences(to.api))
     }
 
-    /// Whether the model must call a tool.
+    /// Whether the model is required to call a tool.
     pub(crate) fn is_tool_forced(&self) -> bool {
         self.tools.is_some() && !matches!(self.tool_choice.as_deref(), None | Some("auto" | "none"))
     }
 
-    /// The choice of a tool as Anthropic has it, of a model that cannot be forced one that `is_free`;
-    /// `None` for the choice of none. Source:
+    /// Returns the tool choice in Anthropic's form, or `None` for `none`. `is_free` means that the
+    /// model does not support a forced choice, so it gets `auto`. Source:
     /// <https://platform.claude.com/docs/en/agents-and-tools/tool-use/implement-tool-use>,
     /// "Parallel tool use".
     fn anthropic_choice(&self, is_free: bool) -> Option<Value> {
@@ -251,16 +250,16 @@ impl InboundRequest {
     }
 }
 
-/// The word that asks for log probabilities.
+/// The `include` value that requests log probabilities.
 const LOGPROBS: &str = "message.output_text.logprobs";
 
-/// Makes of the list an object, whose member `logprobs` the table has; what else it asks for is
-/// `include.WORD`.
+/// Converts the `include` list to an object. Log probabilities become its member `logprobs`, which
+/// the table handles; other values become `include.VALUE`.
 pub(crate) fn read_include(from: Api, params: &mut Map<String, Value>) {
     if from != Api::OpenaiResponses {
         return;
     }
-    // `top_logprobs` alone asks for nothing of chat completions.
+    // In Chat Completions `top_logprobs` has no effect without `logprobs`.
     let mut members = Map::new();
     if params
         .get("top_logprobs")
@@ -282,7 +281,7 @@ pub(crate) fn read_include(from: Api, params: &mut Map<String, Value>) {
     }
 }
 
-/// Makes the list again.
+/// Converts the `include` object back to a list.
 pub(crate) fn write_include(to: Api, members: &mut Map<String, Value>) {
     if to == Api::OpenaiResponses && members.shift_remove("include").is_some() {
         members.insert("include".to_owned(), json!([LOGPROBS]));
@@ -343,7 +342,7 @@ mod tests {
                 assert_eq!(name(from, member, url), "max_tokens", "{url}");
             }
         }
-        // A chat client knows the name that its server takes.
+        // A Chat Completions client uses the name that its own server supports.
         for member in ["max_tokens", "max_completion_tokens"] {
             for url in [Api::OpenaiChat.base_url(), "http://127.0.0.1:8080/v1"] {
                 assert_eq!(name(Api::OpenaiChat, member, url), member);

@@ -1,4 +1,4 @@
-//! What a client asks for, and why it cannot be read.
+//! A client's parsed request, and the reasons why a request is rejected.
 
 use crate::Api;
 use crate::capability::host;
@@ -15,64 +15,68 @@ use json::ToolList;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// What a client asks for.
+/// A client's parsed request.
 #[derive(Clone, Debug, Default)]
 pub struct InboundRequest {
-    /// The model that it names.
+    /// The requested model.
     pub model: Option<String>,
-    /// The messages, system prompts among them.
+    /// The messages, including system prompts.
     pub conversation: Conversation,
-    /// The tools that the model may call; `None` without any, also where the client sends an empty
+    /// The tools that the model may call; `None` if there are none or the client sent an empty
     /// list.
     pub tools: Option<Arc<ToolList>>,
-    /// The names of the tools that take one free text (`custom` tools of OpenAI Responses), which
-    /// are functions with one string `input` here.
+    /// The names of tools that take one free-form text (`custom` tools of OpenAI Responses). In
+    /// `tools` they are functions with a single string parameter `input`.
     pub custom_tools: Vec<String>,
-    /// The tools that the client has in a namespace (OpenAI Responses). An answer must name the
-    /// namespace and the name apart.
+    /// The client's tools that are in a namespace (OpenAI Responses). The response must contain the
+    /// namespace and the name separately.
     pub namespaced_tools: Vec<NamespacedTool>,
-    /// The provider's own tools, such as a web search, as the client sent them. Only an upstream of
-    /// the same API has them.
+    /// The provider's own tools, such as web search, as the client sent them. Only an upstream of
+    /// the same API receives them.
     pub provider_tools: Vec<Value>,
     /// `auto`, `none`, `required` or a tool's name.
     pub tool_choice: Option<String>,
-    /// Every other member of the body, as the client sent it; see [`InboundRequest::parameters_for`].
+    /// All other members of the body, as the client sent them; see
+    /// [`InboundRequest::parameters_for`].
     pub params: Map<String, Value>,
-    /// Whether the answer is a stream.
+    /// Whether the client asked for a streaming response.
     pub streams: bool,
-    /// Whether a chat stream ends with a chunk of usage.
+    /// Whether a Chat Completions stream ends with a usage chunk.
     pub include_usage: bool,
-    /// What it refers to and does not hold, see [`InboundRequest::check`].
+    /// References to data that the request does not contain; see [`InboundRequest::check`].
     pub references: Vec<Reference>,
-    /// What was left out, a sentence each.
+    /// One sentence for each kind of content that was left out.
     pub notes: Vec<String>,
-    /// The same of what an upstream of the client's API gets as the client wrote it.
+    /// One sentence for each kind of content that only an upstream of the client's own API
+    /// receives.
     pub foreign_notes: Vec<String>,
-    /// What a person answered to calls of the service that wait (`mcp_approval_response` of OpenAI
+    /// The user's decisions on pending calls of the service (`mcp_approval_response` of OpenAI
     /// Responses).
     pub approvals: Vec<ClientApproval>,
-    /// What of the conversation came of `instructions`.
+    /// The parts of the conversation that came from `instructions`.
     pub instructions: Instructions,
-    /// The chat of a user interface that the request belongs to.
+    /// The user interface chat that the request belongs to.
     pub chat: Option<Box<Chat>>,
 }
 
-/// What a person answered to a call that waits, as the client sends it.
+/// A user's decision on a pending call, as the client sends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientApproval {
     /// The id of the call.
     pub call_id: String,
     /// Whether the call may run.
     pub is_approved: bool,
-    /// Why.
+    /// The user's reason.
     pub reason: Option<String>,
-    /// The hash of the call that was shown, if the client sends it: it counts for no other call.
+    /// The hash of the call that the user saw, if the client sends it. The decision then applies to
+    /// no other call.
     pub hash: Option<String>,
 }
 
 impl ClientApproval {
-    /// Whether this is the answer to the call of this id. The id of a second request for the approval
-    /// of one call has its place in the output behind the id of the call.
+    /// Whether this decision is for the call with this id. If approval of one call is requested
+    /// more than once, later requests have an id with a suffix: the call's id, `_`, and the item's
+    /// position in the output.
     pub fn is_of(&self, call: &str) -> bool {
         self.call_id.strip_prefix(call).is_some_and(|rest| {
             let place = rest.strip_prefix('_').map(str::parse::<u32>);
@@ -81,50 +85,50 @@ impl ClientApproval {
     }
 }
 
-/// What of a conversation came of the `instructions` of OpenAI Responses, which hold for one
-/// request. A system or developer message of the input holds for the requests that follow, too.
+/// The parts of a conversation that came from OpenAI Responses' `instructions`, which apply to one
+/// request only. A system or developer message in `input` also applies to later requests.
 #[derive(Clone, Debug, Default)]
 pub struct Instructions {
-    /// Their part of the system message.
+    /// The part of the system message that came from `instructions`.
     pub text: String,
-    /// The other part of the system message.
+    /// The rest of the system message.
     pub others: String,
-    /// How many messages behind the system message are theirs.
+    /// The number of messages after the system message that came from `instructions`.
     pub messages: usize,
 }
 
-/// Why a request cannot be read.
+/// Why a request is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InboundError {
     /// The body is not a JSON object.
     #[error("the body is not a JSON object: {0}")]
     NotJson(String),
-    /// The body has more values than are read.
+    /// The body has more than 250,000 values.
     #[error("the body has more than {MOST_VALUES} values; send fewer messages, or shorter lists")]
     TooMany,
-    /// A member has a value that cannot be used.
+    /// A member has an unusable value.
     #[error("{member}: {why}")]
     Member {
-        /// Where it is, such as `messages[2].content`.
+        /// The path of the member, such as `messages[2].content`.
         member: String,
-        /// What is wrong with it.
+        /// What is wrong with the value.
         why: String,
     },
-    /// The request refers to something that whoever answers cannot know.
+    /// The request refers to data that the answering server does not have.
     #[error("{member}: {why}")]
     NotFound {
-        /// Where the reference is, such as `previous_response_id`.
+        /// The path of the reference, such as `previous_response_id`.
         member: String,
-        /// The word by which clients know the error.
+        /// The error code that clients recognise.
         code: &'static str,
-        /// What is missing, and what to send in its place.
+        /// What is missing, and what to send instead.
         why: String,
     },
 }
 
 impl InboundError {
-    /// The member of the body that is wrong.
+    /// Returns the path of the invalid member, or `None` if the error concerns the whole body.
     pub fn member(&self) -> Option<&str> {
         match self {
             InboundError::Member { member, .. } | InboundError::NotFound { member, .. } => {
@@ -136,8 +140,8 @@ impl InboundError {
 }
 
 impl InboundRequest {
-    /// A request with what all APIs have alike, which is taken out of `body`. Also returns the
-    /// members of these names, which are taken out too.
+    /// Creates a request from the members that all APIs share, which are removed from `body`. Also
+    /// removes the members in `names` and returns them.
     pub(crate) fn begin(
         mut body: Map<String, Value>,
         names: &[&str],
@@ -166,7 +170,8 @@ impl InboundRequest {
         )
     }
 
-    /// A request of a user interface with these settings and tools. Its answer is a stream.
+    /// Creates a request from a user interface, with these settings and tools. Its response is
+    /// always a stream.
     pub(crate) fn begin_ui(
         settings: Map<String, Value>,
         tools: Option<&Value>,
@@ -181,8 +186,8 @@ impl InboundRequest {
         request
     }
 
-    /// Sets the tools, which are those of all `lists`, and the choice among them. Returns whether
-    /// the client's own lists hold more than these tools.
+    /// Sets the tools, from all `lists`, and the tool choice. Returns whether the client's lists
+    /// contain more than the tools that were read.
     pub(crate) fn set_tools<'v>(
         &mut self,
         lists: impl IntoIterator<Item = &'v Value>,
@@ -199,20 +204,21 @@ impl InboundRequest {
         tools.has_more || !self.provider_tools.is_empty()
     }
 
-    /// Drops `parallel_tool_calls` of a request without tools: chat completions reject it.
+    /// Removes `parallel_tool_calls` if there are no tools, because Chat Completions rejects it
+    /// then.
     pub(crate) fn drop_parallel_without_tools(&mut self) {
         if self.tools.is_none() && self.provider_tools.is_empty() {
             self.params.shift_remove("parallel_tool_calls");
         }
     }
 
-    /// No upstream gets the request as the client wrote it.
+    /// Drops the client's own JSON, so that every upstream receives the converted request.
     pub(crate) fn drop_verbatim(&mut self) {
         self.conversation.verbatim = None;
         self.notes.append(&mut self.foreign_notes);
     }
 
-    /// Keeps the members that became the conversation and the tools, for an upstream of the same
+    /// Keeps the original messages and tools, to forward them unchanged to an upstream of the same
     /// API.
     pub(crate) fn keep(&mut self, api: Api, members: Map<String, Value>) {
         if members.contains_key("messages") || members.contains_key("input") {
@@ -223,11 +229,11 @@ impl InboundRequest {
         self.conversation.verbatim = Some(Verbatim::new(api.name(), members, messages, is_partial));
     }
 
-    /// The request with its messages. `member` of the body holds them, and `is_empty` claims that
-    /// nothing of it became one of them.
+    /// Sets the messages and notes. `member` is the body member that holds the messages, and
+    /// `is_empty` says that no message was found in it.
     ///
     /// # Errors
-    /// When no message is left, unless the request refers to others.
+    /// Fails if there are no messages and no references to earlier ones.
     pub(crate) fn end(
         mut self,
         messages: Vec<Message>,
@@ -252,36 +258,36 @@ impl InboundRequest {
     }
 }
 
-/// Bytes of text that make a token, times two. English prose has about four characters a token,
-/// code and JSON about three, and text in three bytes a character about one token a character.
+/// Twice the number of bytes per token. English prose has about four characters per token, code and
+/// JSON about three, and text with three bytes per character about one character per token.
 const HALF_BYTES: usize = 7;
 
-/// What the frame of a message takes.
+/// The tokens that each message adds.
 const MESSAGE: usize = 5;
 
-/// What an image takes at most after it was made smaller
+/// The maximum number of tokens for an image after scaling
 /// (<https://platform.claude.com/docs/en/build-with-claude/vision>, "Evaluate image size").
 const IMAGE: usize = 1600;
 
-/// What a file takes, of which the reader does not know how many pages it has
-/// (<https://platform.claude.com/docs/en/build-with-claude/pdf-support>: 1,500 to 3,000 tokens a
+/// The estimated tokens of a file, whose number of pages is unknown
+/// (<https://platform.claude.com/docs/en/build-with-claude/pdf-support>: 1,500 to 3,000 tokens per
 /// page).
 const FILE: usize = 2000;
 
-/// What Claude's API writes around the tools of a request
+/// The tokens that Claude's API adds to a request with tools
 /// (<https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview>, "Pricing": 346 tokens
 /// with the choice `auto`).
 const CLAUDE_TOOLS: usize = 346;
 
-/// What the chat template of another model writes around them: how calls are written, and where the
-/// list begins and ends. That of Qwen 2.5 and 3 has 430 bytes.
+/// The tokens that other models' chat templates add to a request with tools: the calling
+/// instructions and the markers around the list. The template of Qwen 2.5 and 3 adds 430 bytes.
 const TOOLS: usize = 120;
 
 impl InboundRequest {
-    /// An estimate of the tokens of the request: a token for each 3.5 bytes of its texts, calls,
-    /// results and tools, 5 for each message, 1,600 for each image and 2,000 for each file, and
-    /// with tools 346 for a Claude and 120 for any other model. Every model counts otherwise, so an
-    /// answer that has this number must call it an estimate.
+    /// Estimates the number of tokens in the request: one token per 3.5 bytes of text, calls,
+    /// results and tools, plus 5 per message, 1,600 per image and 2,000 per file, and, if there are
+    /// tools, 346 for a Claude model or 120 for any other. Tokenizers differ, so a response with
+    /// this number must call it an estimate.
     pub fn estimated_tokens(&self) -> usize {
         let mut count = self.counted();
         let is_claude = self
@@ -306,7 +312,7 @@ impl InboundRequest {
         count.whole + count.media + (count.bytes * 2).div_ceil(HALF_BYTES)
     }
 
-    /// What of it are images and files, which a count of the prompt's text leaves out.
+    /// Estimates the tokens of images and files alone, which a count of the prompt's text omits.
     pub fn estimated_media_tokens(&self) -> usize {
         self.counted().media
     }
@@ -316,7 +322,7 @@ impl InboundRequest {
         for message in &self.conversation.messages {
             count.whole += MESSAGE;
             for (key, value) in message.fields() {
-                // What providers want back is not text, and reasoning of earlier turns is not
+                // Data for the provider is not text, and reasoning from earlier turns is not
                 // counted.
                 if !matches!(key.as_str(), "role" | "provider" | "reasoning") {
                     count.value(value);
@@ -327,12 +333,12 @@ impl InboundRequest {
     }
 }
 
-/// What was counted so far.
+/// The running totals of an estimate.
 #[derive(Default)]
 struct InboundCount {
     bytes: usize,
     whole: usize,
-    /// Of images and files.
+    /// The tokens of images and files.
     media: usize,
 }
 
@@ -357,36 +363,35 @@ impl InboundCount {
     }
 }
 
-/// What a request refers to by an id that its provider gave: an earlier answer, or something else
-/// that the provider keeps.
+/// A reference by a provider's id to an earlier answer or to other data that the provider stores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// Where the request has it, such as `previous_response_id` or `input[3]`.
+    /// The path of the reference, such as `previous_response_id` or `input[3]`.
     pub member: String,
-    /// What it is.
+    /// What the id refers to.
     pub kind: ReferenceKind,
     /// The id.
     pub id: String,
 }
 
-/// What a request refers to.
+/// The kind of data that a reference refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReferenceKind {
     /// An earlier answer (`previous_response_id`).
     Answer,
     /// An item of an earlier answer (`item_reference`).
     Item,
-    /// A conversation that the provider keeps.
+    /// A conversation that the provider stores.
     Conversation,
-    /// A prompt that the provider keeps.
+    /// A prompt that the provider stores.
     Prompt,
-    /// The thread of an earlier answer of Anthropic's (`thread: {"type": "continue"}`).
+    /// The thread of an earlier Anthropic answer (`thread: {"type": "continue"}`).
     Thread,
 }
 
 impl ReferenceKind {
-    /// The word by which clients know the error. That of an answer is OpenAI's, that of a thread
-    /// Anthropic's.
+    /// Returns the error code that clients recognise. The code for an answer is OpenAI's own, the
+    /// code for a thread Anthropic's.
     pub(crate) fn code(self) -> &'static str {
         match self {
             ReferenceKind::Answer | ReferenceKind::Item => "previous_response_not_found",
@@ -396,7 +401,7 @@ impl ReferenceKind {
         }
     }
 
-    /// Why it cannot be found, and what to send in its place.
+    /// Returns why the data cannot be found, and what to send instead.
     pub(crate) fn missing(self) -> &'static str {
         match self {
             ReferenceKind::Answer => {
@@ -421,15 +426,15 @@ impl ReferenceKind {
 }
 
 impl Reference {
-    /// Whether the provider of the client's own API at `url` may know it. Servers of Anthropic's
-    /// API other than Anthropic's own pass over `thread`, and would ask their model for an answer
-    /// to nothing but the last message.
+    /// Whether a provider of the client's own API at `url` may have the data. Only Anthropic's own
+    /// servers support `thread`; other servers of its API ignore it and would answer the last
+    /// message without its history.
     pub(crate) fn may_be_known(&self, url: &str) -> bool {
         self.kind != ReferenceKind::Thread || host(url) == host(Api::Anthropic.base_url())
     }
 }
 
-/// The references among the members of a request of OpenAI Responses, without those in its input.
+/// Returns the references in an OpenAI Responses request, except those in its `input`.
 pub(crate) fn of_responses(params: &Map<String, Value>) -> Vec<Reference> {
     let members = [
         ("previous_response_id", ReferenceKind::Answer),
@@ -438,7 +443,7 @@ pub(crate) fn of_responses(params: &Map<String, Value>) -> Vec<Reference> {
     ];
     let reference = |(member, kind): (&str, ReferenceKind)| {
         let value = params.get(member)?;
-        // A conversation may be an id or an object with one.
+        // `conversation` may be an id or an object with one.
         let id = value
             .as_str()
             .or_else(|| value.get("id")?.as_str())
@@ -452,7 +457,7 @@ pub(crate) fn of_responses(params: &Map<String, Value>) -> Vec<Reference> {
     members.into_iter().filter_map(reference).collect()
 }
 
-/// The reference of a request of the Messages API. Source: `BetaThreadContinueParams` in
+/// Returns the reference in a Messages API request. Source: `BetaThreadContinueParams` in
 /// anthropic-sdk-python.
 pub(crate) fn of_messages(params: &Map<String, Value>) -> Option<Reference> {
     let thread = params

@@ -1,4 +1,4 @@
-//! The tools of a client's request, in whichever of the three APIs.
+//! Parses the tools in a client's request, in any of the three APIs.
 //!
 //! Sources: <https://platform.openai.com/docs/api-reference/chat/create>,
 //! <https://platform.openai.com/docs/api-reference/responses/create>,
@@ -13,10 +13,10 @@ use serde_json::{Map, Value, json};
 use sha2::Digest as _;
 use std::collections::HashSet;
 
-/// A function of a namespace, and the name that the model knows it by.
+/// A function in a namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamespacedTool {
-    /// The name that the model knows.
+    /// The name that the model sees.
     pub full_name: String,
     /// The namespace.
     pub namespace: String,
@@ -27,25 +27,25 @@ pub struct NamespacedTool {
 /// The tools of a request.
 #[derive(Debug, Default)]
 pub(crate) struct InboundTools {
-    /// Those that the client runs.
+    /// The tools that the client runs.
     pub list: ToolList,
-    /// The names of those that take one free text.
+    /// The names of tools that take one free-form text.
     pub custom: Vec<String>,
-    /// Those of a namespace.
+    /// The tools in a namespace.
     pub namespaced: Vec<NamespacedTool>,
-    /// Those of the provider, as they came.
+    /// The provider's own tools, unchanged.
     pub provider: Vec<Value>,
-    /// Whether a function has members that are not read.
+    /// Whether a function has members that are not parsed.
     pub has_more: bool,
 }
 
-/// The most characters of a name that every provider takes.
+/// The maximum length of a tool name that every provider accepts.
 const LONGEST: usize = 64;
 
-/// The members that hold a schema.
+/// The members that may hold a function's parameter schema.
 const SCHEMAS: [&str; 3] = ["parameters", "input_schema", "inputSchema"];
 
-/// The members of a function that are read.
+/// The members of a function that are parsed.
 const KNOWN: [&str; 7] = [
     "type",
     "name",
@@ -56,11 +56,11 @@ const KNOWN: [&str; 7] = [
     "inputSchema",
 ];
 
-/// The namespace of tools that have none, as Codex has it.
+/// Codex's name for the namespace of tools that have none.
 const NO_NAMESPACE: &str = "functions";
 
-/// The name by which the model knows the tool `name` of `namespace`. Many servers accept no other
-/// member of a tool, so the namespace goes into the name.
+/// Returns the name that the model sees for the tool `name` in `namespace`. The namespace becomes
+/// part of the name, because many servers accept no additional tool members.
 pub(crate) fn full_name(namespace: &str, name: &str) -> String {
     if namespace.is_empty() || namespace == NO_NAMESPACE {
         return name.to_owned();
@@ -79,8 +79,7 @@ pub(crate) fn full_name(namespace: &str, name: &str) -> String {
 }
 
 impl InboundTools {
-    /// Reads the lists of a request, of which most have one. A tool that cannot be used is left
-    /// out.
+    /// Parses a request's tool lists (usually one). Skips tools that are unusable.
     pub(crate) fn read<'v>(
         lists: impl IntoIterator<Item = &'v Value>,
         notes: &mut InboundNotes,
@@ -98,7 +97,7 @@ impl InboundTools {
         tools
     }
 
-    /// Takes one tool of `namespace`.
+    /// Parses one tool in `namespace`.
     fn entry(&mut self, entry: &Value, namespace: &str, notes: &mut InboundNotes) {
         let Some(tool) = entry.as_object() else {
             notes.add("tools: an entry that is not an object is left out");
@@ -113,7 +112,7 @@ impl InboundTools {
             "namespace" if namespace.is_empty() => {
                 let name = tool.text_of("name").unwrap_or_default();
                 for entry in tool.list_of("tools").iter() {
-                    // Without a name of its own, the namespace of tools that have none.
+                    // A namespace without a name holds tools that have no namespace.
                     self.entry(
                         entry,
                         if name.is_empty() { NO_NAMESPACE } else { name },
@@ -122,7 +121,7 @@ impl InboundTools {
                 }
             }
             "custom" if schema.is_none() => self.free(inner, namespace, notes),
-            // Anthropic's own functions may have the type `custom`.
+            // Anthropic's functions may have the type `custom`.
             "function" | "custom" => {
                 let own = if std::ptr::eq(inner, tool) {
                     None
@@ -172,8 +171,8 @@ impl InboundTools {
         self.add(entry, tool, mark, namespace, notes);
     }
 
-    /// A tool that takes one free text: a function with the string `input`. The grammar of its
-    /// input goes into the description.
+    /// Adds a free-form text tool as a function with the string parameter `input`. The input's
+    /// grammar is appended to the description.
     fn free(&mut self, tool: &Map<String, Value>, namespace: &str, notes: &mut InboundNotes) {
         let text = |value: &Value, path: &str| {
             value
@@ -211,7 +210,7 @@ impl InboundTools {
         }
     }
 
-    /// Adds a tool under its full name, which is returned unless the name cannot be used.
+    /// Adds a tool and returns its full name, or `None` if the name is invalid or a duplicate.
     fn add(
         &mut self,
         mut entry: ToolEntry,
@@ -254,11 +253,11 @@ impl InboundTools {
         Some(full)
     }
 
-    /// Keeps the tools for which `is_kept` returns true.
+    /// Keeps only the tools for which `is_kept` returns true.
     pub(crate) fn retain(&mut self, is_kept: impl Fn(&str) -> bool) {
         let mut kept = ToolList::default();
         for entry in self.list.iter().filter(|entry| is_kept(&entry.name)) {
-            // The names of a list differ already.
+            // Cannot fail: the names in a list are already unique.
             let _ = kept.add(entry.clone());
         }
         self.list = kept;
@@ -266,18 +265,18 @@ impl InboundTools {
         self.namespaced.retain(|tool| is_kept(&tool.full_name));
     }
 
-    /// Whether the client runs no tool.
+    /// Whether there are no tools for the client to run.
     pub(crate) fn is_empty(&self) -> bool {
         self.list.iter().next().is_none()
     }
 }
 
-/// The words that are not names in [`crate::RequestOptions::tool_choice`].
+/// The values of [`crate::RequestOptions::tool_choice`] that are not tool names.
 const WORDS: [&str; 3] = ["auto", "none", "required"];
 
-/// Reads `tool_choice`, or `function_call` of older clients: `auto`, `none`, `required` or the name
-/// of one of `tools`. A choice among some tools leaves only those. Without tools nothing can be
-/// chosen.
+/// Parses `tool_choice`, or `function_call` of older clients, into `auto`, `none`, `required` or
+/// the name of one of `tools`. If the choice allows only some tools, the others are removed.
+/// Returns `None` if there are no tools.
 pub(crate) fn choice(
     choice: Option<&Value>,
     tools: &mut InboundTools,
@@ -321,7 +320,7 @@ fn word_or_name(word: &str, tools: &mut InboundTools, notes: &mut InboundNotes) 
     }
 }
 
-/// The choice of one tool by its name.
+/// Chooses one tool by name.
 fn named(name: &str, tools: &mut InboundTools, notes: &mut InboundNotes) -> Option<String> {
     if !tools.list.iter().any(|tool| tool.name == name) {
         notes.add(format!(
@@ -331,14 +330,15 @@ fn named(name: &str, tools: &mut InboundTools, notes: &mut InboundNotes) -> Opti
         return None;
     }
     if WORDS.contains(&name) {
-        // The name would read as the word, so the tool is offered alone.
+        // The name would be mistaken for the keyword, so this tool alone is offered, with
+        // `required`.
         tools.retain(|tool| tool == name);
         return Some("required".to_owned());
     }
     Some(name.to_owned())
 }
 
-/// The name in a choice or in an entry of the allowed tools.
+/// Returns the full tool name in a choice or in an entry of the allowed tools.
 fn name(choice: &Value, kind: &str) -> Option<String> {
     let inner = choice
         .get(kind)
@@ -351,8 +351,8 @@ fn name(choice: &Value, kind: &str) -> Option<String> {
     ))
 }
 
-/// The choice among some of the tools (<https://platform.openai.com/docs/guides/function-calling>,
-/// "Allowed tools").
+/// Parses a choice that allows only some of the tools
+/// (<https://platform.openai.com/docs/guides/function-calling>, "Allowed tools").
 fn allowed(choice: &Value, tools: &mut InboundTools, notes: &mut InboundNotes) -> Option<String> {
     let entries = choice.list_of("tools");
     let kind = |entry: &Value| entry.text_of("type").unwrap_or("function").to_owned();

@@ -1,15 +1,15 @@
-//! The history gate: repairs what a log may hold and providers reject.
+//! The history gate: repairs history that providers would reject.
 //!
 //! - Arguments that are not a JSON object become `{}`; a call without a name is dropped.
-//! - A name that means a known tool becomes that tool's, and any other one that providers accept: a
-//!   server may hand on a name with a token of the model's template at its end, and OpenAI and
-//!   Anthropic answer 400 to each turn that has it.
-//! - Each call of an assistant's message is followed by its result, in call order. A call without a
-//!   tool message gets the output of its `tool_result`, if the log has one, for the run may have
-//!   ended between the two. Else it is answered with what is known of it: that it was started, or
-//!   that it was not run. Of two results for one call the later counts.
-//! - A result is dropped if the assistant's message before it has no call of its id.
-//! - Messages between a call and its result move behind the results.
+//! - A tool name that matches a known tool is replaced by that tool's name, and any other invalid
+//!   name by one that providers accept. A server may forward a name with a token of the model's
+//!   template at its end, and OpenAI and Anthropic then answer 400 to every later turn.
+//! - Each call of an assistant message is followed by its result, in call order. A call without a
+//!   tool message gets the output of its `tool_result` event, if the log has one, because the run
+//!   may have ended between the two. Otherwise its result says that it was started, or that it was
+//!   not run. If a call has two results, the later one is used.
+//! - A result is dropped if the preceding assistant message has no call with its id.
+//! - Messages between a call and its result are moved behind the results.
 
 use crate::conversation::{Conversation, Message, PastCall};
 use crate::members::{GetText, Put};
@@ -19,14 +19,14 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// What a call that was never run is answered with.
+/// The result of a call that was never run.
 const CANCELLED: &str = "cancelled: this call was not run";
 
-/// What a call is answered with that was started, and has no result.
+/// The result of a call that was started but has no recorded result.
 const UNKNOWN: &str = "unknown: this call was started and its result is not known, so it may \
     have done its work; look before you repeat it";
 
-/// The conversation as providers accept it, for a request with these tools.
+/// Returns the conversation in a form that providers accept, for a request with `tools`.
 pub(crate) fn gated(talk: &Conversation, tools: Option<&ToolList>) -> Conversation {
     let mut out = Vec::with_capacity(talk.messages.len());
     let mut rest = talk.messages.as_slice();
@@ -57,8 +57,9 @@ pub(crate) fn gated(talk: &Conversation, tools: Option<&ToolList>) -> Conversati
     Conversation::of(out)
 }
 
-/// The id of the first result that would be dropped, since the answer before it has no such call.
-/// `is_verbatim`: any call before it will do, since the messages are sent as the client wrote them.
+/// Returns the id of the first result that has no matching call before it, or `None`. By default
+/// the call must be in the assistant message before the result, as in [`gated`]. If `is_verbatim`
+/// is true, the messages are sent as the client wrote them, so any earlier call matches.
 pub(crate) fn result_without_call(talk: &Conversation, is_verbatim: bool) -> Option<&str> {
     if !is_verbatim {
         return dropped_result(&talk.messages);
@@ -71,7 +72,7 @@ pub(crate) fn result_without_call(talk: &Conversation, is_verbatim: bool) -> Opt
     })
 }
 
-/// The id of the first result that [`gated`] drops.
+/// Returns the id of the first result that [`gated`] drops.
 fn dropped_result(messages: &[Message]) -> Option<&str> {
     let mut rest = messages;
     while let [message, after @ ..] = rest {
@@ -99,8 +100,8 @@ fn dropped_result(messages: &[Message]) -> Option<&str> {
     None
 }
 
-/// The message with calls that have a name, an id and an object as their arguments. `position`
-/// keeps made-up ids apart.
+/// Returns the message with only valid calls: each has a name, an id, and an object as its
+/// arguments. `position` makes generated ids unique.
 fn with_valid_calls(message: &Message, position: usize) -> Message {
     let mut fields = message.fields().clone();
     let mut calls = Vec::new();
@@ -139,7 +140,7 @@ fn with_valid_calls(message: &Message, position: usize) -> Message {
     }
 }
 
-/// Gives the calls of a message, or its own call, names that providers accept.
+/// Replaces invalid tool names in a message's calls, or in the `name` of a tool message.
 fn rename(message: &mut Message, tools: Option<&ToolList>) {
     let is_result = message.role() == "tool";
     let names: Vec<&mut Value> = if is_result {
@@ -160,8 +161,8 @@ fn rename(message: &mut Message, tools: Option<&ToolList>) {
     }
 }
 
-/// The name of a tool as providers accept it: letters, digits, `_` and `-`, and the other
-/// characters that names in a list of tools have.
+/// Returns a tool name that providers accept: ASCII letters, digits, `_` and `-`, or the name of a
+/// tool in `tools`. Without a tool list, any valid tool name is kept.
 fn accepted<'n>(name: &'n str, tools: Option<&ToolList>) -> Cow<'n, str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let is_listable = tools.is_none() && json::is_name(name);
@@ -180,7 +181,7 @@ fn accepted<'n>(name: &'n str, tools: Option<&ToolList>) -> Cow<'n, str> {
     Cow::Owned(plain.take(128).collect())
 }
 
-/// One result for each call of `message`, out of the messages up to the next assistant's.
+/// Returns one result per call of `message`, from the messages before the next assistant message.
 fn results(message: &Message, turn: &[Message]) -> Vec<Message> {
     let calls = message.calls();
     let (found, _) = answers(&calls, turn);
@@ -196,7 +197,7 @@ fn results(message: &Message, turn: &[Message]) -> Vec<Message> {
         .collect()
 }
 
-/// The tool's message for each of `calls`, and the first one that answers none of them.
+/// Returns the tool message for each of `calls`, and the first tool message that matches no call.
 fn answers<'m>(
     calls: &[PastCall<'_>],
     turn: &'m [Message],
@@ -206,7 +207,8 @@ fn answers<'m>(
     for result in turn.iter().filter(|m| m.role() == "tool") {
         let id = result.tool_call_id();
         let name = result.get_str("name");
-        // A result without an id answers the first open call, of its name if it has one.
+        // A result without an id answers the first open call, with the same name if the result has
+        // a name.
         let mine = |at: &usize| {
             if id.is_empty() {
                 name.is_none_or(|n| n == calls[*at].name)
@@ -226,7 +228,7 @@ fn answers<'m>(
     (found, dropped)
 }
 
-/// The result of a call without a tool message.
+/// Creates the result of a call that has no tool message.
 fn unanswered(message: &Message, call: &PastCall<'_>) -> Map<String, Value> {
     let mut ran = message
         .ran
@@ -323,7 +325,7 @@ mod tests {
                 ],
                 [UNKNOWN, CANCELLED],
             ),
-            // Of a later turn that has used the ids again, and of another stream.
+            // The ids are used again by a later turn and in another stream.
             (
                 vec![&start, asked, &start, &used("a"), &result("b", "success")],
                 [CANCELLED, CANCELLED],

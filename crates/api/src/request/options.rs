@@ -1,40 +1,40 @@
-//! The settings from which a request is made, besides the conversation.
+//! The settings of a request, apart from the conversation.
 
 use crate::conversation::Conversation;
 use json::{ProviderTool, ToolEntry, ToolList};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// The builder of one API's body. It gets a conversation that went through the history gate.
+/// Builds the request body for one API. The conversation must have passed the history gate.
 pub(crate) type BodyBuilder =
     fn(&Conversation, &RequestOptions) -> Result<Map<String, Value>, RequestError>;
 
 /// The settings of a request.
 #[derive(Clone, Debug)]
 pub struct RequestOptions {
-    /// The provider's name of the model.
+    /// The provider's name for the model.
     pub model: String,
-    /// Where to send the request; the provider's own address by default. A path and a query in it
-    /// are kept.
+    /// The base URL; the provider's own URL if `None`. Its path and query are kept.
     pub base_url: Option<String>,
-    /// The key, if one is needed.
+    /// The API key, or `None` if no key is needed.
     pub key: Option<String>,
-    /// A system prompt, before those of the conversation.
+    /// A system prompt, placed before those in the conversation.
     pub system: Option<String>,
-    /// The tools the model may call.
+    /// The tools that the model may call.
     pub tools: Option<Arc<ToolList>>,
     /// `auto`, `none`, `required` or a tool's name.
     pub tool_choice: Option<String>,
-    /// Tag mode: tools and calls are text in this dialect, and the body has no member for them.
+    /// The dialect for tag mode: tools and calls are sent as text, and the body has no members for
+    /// them. `None` for native calls.
     pub dialect: Option<&'static tag::Dialect>,
-    /// Members of the body, which go in last and take the place of what is there.
+    /// Extra body members, which override existing ones.
     pub params: Vec<(String, Value)>,
-    /// Headers of the user's, which take the place of those of the same name.
+    /// The user's own headers, which override those with the same name.
     pub headers: Vec<(String, String)>,
-    /// Whether to request a stream.
+    /// Whether to request a streaming response.
     pub stream: bool,
-    /// Whether the provider is asked to keep the beginning of the request for the next one, where
-    /// that pays and nobody has marked what it is to keep. Only Anthropic has to be asked.
+    /// Whether to ask the provider to cache the start of the request if that pays off and the
+    /// client has set no cache marks of its own. Only Anthropic needs to be asked.
     pub caches_prefix: bool,
 }
 
@@ -56,42 +56,42 @@ impl Default for RequestOptions {
     }
 }
 
-/// Why a request cannot be made.
+/// Why a request cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// A message cannot be put into this API's shape.
+    /// A message cannot be represented in this API.
     #[error("message {position}: {why}")]
     Message {
-        /// The message's 1-based position in the conversation.
+        /// The message's position in the conversation, starting at 1.
         position: usize,
-        /// What is wrong with it.
+        /// What is wrong with the message.
         why: String,
     },
-    /// The name of the model goes into the URL and would lead to another path.
+    /// The model's name would lead to another path when placed in the URL.
     #[error("model {0:?}: not the name of a model")]
     Model(String),
-    /// The client's request refers to an earlier answer, and its form has to change.
+    /// The client's request refers to an earlier answer, so it cannot be converted to another form.
     #[error(
         "the request refers to an earlier answer, and that goes to the provider as it is or not \
          at all; send the whole conversation"
     )]
     Partial,
-    /// The conversation has no message to answer.
+    /// The conversation has no messages.
     #[error("the conversation has no message")]
     Empty,
 }
 
 impl RequestError {
-    /// The message at this position has a role that the API does not have.
+    /// Creates the error for a message whose role the API does not support.
     pub(crate) fn role(position: usize, role: &str) -> RequestError {
         let why = format!("the role {role:?} is not known");
         RequestError::Message { position, why }
     }
 }
 
-/// The user's own system prompt and those of the conversation, with a blank line between them.
-/// `None` if neither exists.
+/// Joins the user's own system prompt and those in the conversation, separated by blank lines.
+/// Returns `None` if all are empty.
 pub(crate) fn system(talk: &Conversation, options: &RequestOptions) -> Option<String> {
     let mut texts: Vec<String> = options.system.iter().cloned().collect();
     texts.extend(
@@ -104,32 +104,32 @@ pub(crate) fn system(talk: &Conversation, options: &RequestOptions) -> Option<St
     (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
 
-/// Whether messages of this role are part of the system prompt.
+/// Whether messages with this role belong to the system prompt.
 pub(crate) fn is_system(role: &str) -> bool {
     matches!(role, "system" | "developer")
 }
 
-/// One tool of a request.
+/// One tool in a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RequestTool<'a> {
-    /// One that the client runs.
+    /// A tool that the client runs.
     Function(&'a ToolEntry),
-    /// The provider's own, in its words: it goes out as it came.
+    /// A tool of the provider, forwarded unchanged.
     Provider(&'a ProviderTool),
 }
 
-/// What the model is to do with the tools.
+/// Whether the model may or must call tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ToolChoice<'a> {
     Auto,
     None,
     Required,
-    /// This one must be called.
+    /// The named tool must be called.
     Name(&'a str),
 }
 
 impl RequestOptions {
-    /// The tools, the provider's own last.
+    /// Returns all tools, with the provider's own last.
     pub(crate) fn tool_list(&self) -> Vec<RequestTool<'_>> {
         let Some(tools) = &self.tools else {
             return Vec::new();
@@ -141,7 +141,7 @@ impl RequestOptions {
             .collect()
     }
 
-    /// The choice of the user, if there is one.
+    /// Returns the tool choice, or `None` if none was set.
     pub(crate) fn choice(&self) -> Option<ToolChoice<'_>> {
         Some(match self.tool_choice.as_deref()? {
             "auto" => ToolChoice::Auto,
@@ -153,7 +153,7 @@ impl RequestOptions {
 }
 
 impl RequestTool<'_> {
-    /// The name of a function.
+    /// Returns the function's name, or `None` for a tool of the provider.
     pub(crate) fn name(&self) -> Option<&str> {
         match self {
             RequestTool::Function(tool) => Some(&tool.name),
@@ -161,7 +161,7 @@ impl RequestTool<'_> {
         }
     }
 
-    /// In OpenAI's shape.
+    /// Returns the tool in OpenAI's shape.
     pub(crate) fn openai(&self) -> Value {
         match self {
             RequestTool::Provider(tool) => value(&tool.text),
@@ -170,7 +170,7 @@ impl RequestTool<'_> {
     }
 }
 
-/// The tree of a text that is JSON already.
+/// Parses text that is known to be valid JSON.
 pub(crate) fn value(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }

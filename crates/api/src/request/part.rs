@@ -1,9 +1,9 @@
-//! The parts of a message's content, in the shapes that OpenAI's two APIs write them in.
+//! The parts of a message's content, in the shapes that OpenAI's two APIs use.
 
 use crate::members::GetText;
 use serde_json::Value;
 
-/// One part.
+/// One content part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Part<'a> {
     Text(&'a str),
@@ -11,31 +11,31 @@ pub(crate) enum Part<'a> {
         kind: MediaKind,
         source: PartSource<'a>,
         name: Option<&'a str>,
-        /// How closely the model looks at an image, in OpenAI's words.
+        /// OpenAI's image detail level, such as `low` or `high`.
         detail: Option<&'a str>,
     },
-    /// In an unknown shape, perhaps the provider's own.
+    /// A part of an unknown type, which may be specific to a provider.
     Other(&'a Value),
 }
 
-/// The kind of a part that is not text.
+/// The type of a part that is not text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MediaKind {
     Image,
     File,
 }
 
-/// Where the bytes of a part are.
+/// Where the data of a part is located.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PartSource<'a> {
-    /// In the message.
+    /// The data is in the message.
     Base64 { mime: &'a str, data: &'a str },
-    /// At an address that the provider is to fetch.
+    /// The provider must fetch the data from this URL.
     Url(&'a str),
 }
 
 impl<'a> PartSource<'a> {
-    /// An address, or the bytes that a `data:` address holds.
+    /// Parses a URL; a base64 `data:` URL is split into its MIME type and data.
     fn of(url: &'a str) -> Self {
         match url
             .strip_prefix("data:")
@@ -46,7 +46,7 @@ impl<'a> PartSource<'a> {
         }
     }
 
-    /// As one address.
+    /// Returns the source as one URL.
     pub(crate) fn url(self) -> String {
         match self {
             PartSource::Base64 { mime, data } => format!("data:{mime};base64,{data}"),
@@ -55,7 +55,7 @@ impl<'a> PartSource<'a> {
     }
 }
 
-/// The parts of a content: a string is one part, an empty one none.
+/// Returns the parts of a message's content. A string becomes one part; an empty string none.
 pub(crate) fn parts(content: Option<&Value>) -> Vec<Part<'_>> {
     match content {
         Some(Value::String(text)) if text.is_empty() => Vec::new(),

@@ -1,18 +1,18 @@
-//! Results of tools as one text each, for APIs whose tool messages hold only text.
+//! Converts tool results to plain text, for APIs whose tool messages can only contain text.
 //!
-//! OpenAI rejects an image in a tool message ("Image URLs are only allowed for messages with role
-//! 'user'", <https://github.com/OpenHands/OpenHands/issues/7700>), and many servers of its API
-//! reject a list of parts there. Images and files of results therefore go into the user's message
-//! behind the last result of the turn.
+//! OpenAI rejects images in tool messages ("Image URLs are only allowed for messages with role
+//! 'user'", <https://github.com/OpenHands/OpenHands/issues/7700>), and many compatible servers
+//! reject any list of parts there. Images and files are therefore moved into a user message after
+//! the turn's last result.
 
 use crate::conversation::{Conversation, Message, called};
 use crate::members::Put;
 use serde_json::{Map, Value, json};
 
-/// The content of a result that has no text of its own.
+/// The content of a result that has no text.
 const ELSEWHERE: &str = "The result is in the next message.";
 
-/// The conversation with a text in each tool message. `talk` went through the history gate.
+/// Converts every tool message to text. `talk` must have passed the history gate.
 pub(crate) fn with_text_results(talk: Conversation) -> Conversation {
     let mut out: Vec<Message> = Vec::with_capacity(talk.messages.len());
     let mut media = Vec::new();
@@ -23,7 +23,7 @@ pub(crate) fn with_text_results(talk: Conversation) -> Conversation {
                 .map(str::to_owned);
             media.extend(split(&mut message, name.as_deref()));
         } else if !media.is_empty() {
-            // Templates of some models reject two messages of the user in a row.
+            // Some models' chat templates reject two user messages in a row.
             if message.role() == "user" {
                 media.extend(parts(message.fields_mut().shift_remove("content")));
                 message
@@ -41,8 +41,8 @@ pub(crate) fn with_text_results(talk: Conversation) -> Conversation {
     Conversation::of(out)
 }
 
-/// Leaves only the text in a result of the tool `name`. Returns all other parts, behind a text that
-/// names the tool.
+/// Keeps only the text in a result of the tool `name`. Returns the other parts, preceded by a text
+/// part that names the tool.
 fn split(result: &mut Message, name: Option<&str>) -> Vec<Value> {
     let Some(parts) = result.content().and_then(Value::as_array) else {
         return Vec::new();
@@ -75,7 +75,7 @@ fn split(result: &mut Message, name: Option<&str>) -> Vec<Value> {
     media
 }
 
-/// A content as parts.
+/// Converts message content to a list of parts.
 fn parts(content: Option<Value>) -> Vec<Value> {
     match content {
         Some(Value::Array(parts)) => parts,
@@ -86,7 +86,7 @@ fn parts(content: Option<Value>) -> Vec<Value> {
     }
 }
 
-/// A user's message of these parts.
+/// Creates a user message from these parts.
 fn said(parts: Vec<Value>) -> Message {
     let mut fields = Map::new();
     fields.put("role", "user");

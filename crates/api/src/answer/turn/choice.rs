@@ -1,4 +1,4 @@
-//! One choice: what its events become, in the one order that a front can write.
+//! Converts the events of one choice to steps, in an order that every front can write.
 
 use crate::answer::details::{DetailMembers, DetailsPlace};
 use crate::answer::failure::FailedAnswer;
@@ -9,19 +9,19 @@ use event::{Raw, Surrogates, Text};
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
-/// Why the answer cannot go on, although the upstream goes on.
+/// Why the response must fail although the upstream continues.
 #[derive(Debug)]
 pub(crate) enum AnswerTrouble {
-    /// A call was withdrawn of which bytes were sent.
+    /// A call was withdrawn after some of its bytes were sent.
     Withdrawn(String),
-    /// The final arguments or the name of a call are not what its sent bytes began.
+    /// A call's final name or arguments contradict the bytes already sent.
     Changed(String),
-    /// No client can use a call.
+    /// A call has a form that no client can use.
     Unusable(String),
 }
 
 impl AnswerTrouble {
-    /// The failure of the answer.
+    /// Returns the failure to report.
     pub(crate) fn failure(&self) -> FailedAnswer {
         match self {
             AnswerTrouble::Withdrawn(name) => FailedAnswer::new(
@@ -39,55 +39,55 @@ impl AnswerTrouble {
     }
 }
 
-/// Something that waits for the call before it.
+/// An item that waits for the call before it.
 #[derive(Debug)]
 enum WaitingItem {
-    /// Anything but a call.
+    /// Content other than a call.
     Block(Step<'static>),
     Call(HeldCall),
-    /// The place of a call of which nothing has come, although one with a higher index has.
+    /// A placeholder for a call that has not arrived, although one with a higher index has.
     Awaited,
-    /// A call that was withdrawn.
+    /// A withdrawn call.
     Nothing,
 }
 
 impl WaitingItem {
-    /// Whether this is a call of which bytes of the arguments are certain.
+    /// Whether this is a call whose arguments have definite bytes.
     fn is_certain(&self) -> bool {
         matches!(self, WaitingItem::Call(call) if !call.arguments.is_empty())
     }
 }
 
-/// How many calls are put into the order of their indexes. An index beyond is a label like any
-/// other.
+/// The limit up to which calls are sorted by index. A higher index is treated as an arbitrary
+/// label.
 const MOST_INDEXES: usize = 1024;
 
-/// One choice.
+/// The state of one choice.
 #[derive(Debug, Default)]
 pub(crate) struct ChoiceSteps {
     has_begun: bool,
-    /// Everything waits for the end.
+    /// Whether all content waits for the end.
     waits: bool,
-    /// What waits: a call that is not complete, and all that came behind it.
+    /// The waiting items: an incomplete call, and everything that came after it.
     queue: VecDeque<WaitingItem>,
-    /// How many calls are complete.
+    /// The number of complete calls.
     complete: usize,
-    /// How many items have left the queue.
+    /// The number of items removed from the queue.
     left: usize,
-    /// How many calls were cut before the client got anything of them.
+    /// The number of calls truncated before any part of them was sent.
     unsent: u64,
-    /// How many calls and pieces of text came behind a call that was cut.
+    /// The number of calls and texts that came after a truncated call.
     behind_cut: u64,
-    /// The place of each call, counted from the first item of all: a queue of many calls is not
-    /// searched.
+    /// The position of each call, counted from the first item ever queued. It avoids a search in a
+    /// long queue.
     places: HashMap<Box<str>, usize>,
-    /// The place of each [`WaitingItem::Awaited`], by the index of its call.
+    /// The position of each [`WaitingItem::Awaited`], by call index.
     awaited: HashMap<usize, usize>,
     /// One more than the highest index so far.
     indexes: usize,
-    /// A call in the queue is [`ChoiceCallState::Whole`].
+    /// Whether the queue contains a call in the state [`ChoiceCallState::Whole`].
     has_whole: bool,
-    /// Half a surrogate pair at the end of each [`TextKind`].
+    /// A pending half of a surrogate pair for each [`TextKind`].
     halves: [Surrogates; 3],
     scratch: String,
 }
@@ -95,7 +95,7 @@ pub(crate) struct ChoiceSteps {
 type Fed = Result<(), AnswerTrouble>;
 
 impl ChoiceSteps {
-    /// Counts what of a choice that has ended the client did not get.
+    /// Adds the content of an ended choice that was not sent to `dropped`.
     pub(super) fn left_out(&self, dropped: &mut Dropped) {
         dropped.cut_calls += self.unsent;
         dropped.behind_cut += self.behind_cut;
@@ -106,7 +106,7 @@ impl ChoiceSteps {
         self.has_begun
     }
 
-    /// A choice before its first event. `waits`: nothing is emitted before its end.
+    /// Creates a choice. `waits` delays all steps until its end.
     pub(super) fn new(waits: bool) -> ChoiceSteps {
         ChoiceSteps {
             waits,
@@ -114,14 +114,14 @@ impl ChoiceSteps {
         }
     }
 
-    /// Emits `Begin`, once.
+    /// Emits `Begin` if it was not emitted before.
     pub(super) fn begin(&mut self, out: &mut StepEmitter<'_, '_>) {
         if !std::mem::replace(&mut self.has_begun, true) {
             out.emit(&Step::Begin);
         }
     }
 
-    /// Takes the next piece of a text, and what must go back to the provider with it.
+    /// Processes a piece of text, and the data that must be sent back to the provider with it.
     pub(super) fn piece(
         &mut self,
         kind: TextKind,
@@ -138,7 +138,7 @@ impl ChoiceSteps {
         fed
     }
 
-    /// Takes a piece of text, or a step of a call of the service.
+    /// Emits or queues a piece of text, or a step of a call that the service runs.
     pub(super) fn say(&mut self, step: &Step<'_>, out: &mut StepEmitter<'_, '_>) -> Fed {
         let is_blank = matches!(
             step,
@@ -154,15 +154,15 @@ impl ChoiceSteps {
         } else if let Some(WaitingItem::Block(block)) = last
             && block.join(step)
         {
-            // It is a part of the block now.
+            // The step was appended to the block.
         } else if !matches!(step, Step::Call(call) if call.kind == CallStepKind::Arguments) {
-            // The pieces of a call of the service come again with the whole call.
+            // The complete call repeats the pieces of a service call's arguments.
             self.hold(WaitingItem::Block(step.to_kept()));
         }
         Ok(())
     }
 
-    /// Takes members of the text before them, or an item of the provider's.
+    /// Processes members of the preceding text, or an item from the provider.
     pub(super) fn details(
         &mut self,
         place: DetailsPlace,
@@ -179,14 +179,14 @@ impl ChoiceSteps {
             self.begin(out);
             out.emit(&step);
         } else {
-            // They do not begin the answer, whose failure may still become the status of the
-            // response.
+            // These members do not start the response, so that a failure can still become the HTTP
+            // status.
             (out.take)(out.model, out.number, &step);
         }
         Ok(())
     }
 
-    /// Takes the next certain bytes of a call's arguments.
+    /// Processes the next definite bytes of a call's arguments.
     pub(super) fn delta(
         &mut self,
         delta: &ToolCallDelta<'_>,
@@ -214,7 +214,7 @@ impl ChoiceSteps {
         self.drain(out)
     }
 
-    /// Takes a call whose arguments have ended.
+    /// Processes a call whose arguments have ended.
     pub(super) fn call(&mut self, event: &ToolCall<'_>, out: &mut StepEmitter<'_, '_>) -> Fed {
         let mut id = event.tool_id.str();
         if id.is_empty() {
@@ -240,7 +240,7 @@ impl ChoiceSteps {
         self.drain(out)
     }
 
-    /// The call of this index is no call of the client: nothing waits for it.
+    /// Marks the call with this index as not being the client's, so that nothing waits for it.
     pub(super) fn pass_over(&mut self, index: Option<i64>, out: &mut StepEmitter<'_, '_>) -> Fed {
         if let Some(place) = self.place_of(index) {
             self.queue[place - self.left] = WaitingItem::Nothing;
@@ -248,7 +248,7 @@ impl ChoiceSteps {
         self.drain(out)
     }
 
-    /// Nothing waits any more for calls of which nothing has come.
+    /// Stops waiting for calls that have not arrived.
     pub(super) fn give_up(&mut self, out: &mut StepEmitter<'_, '_>) -> Fed {
         for place in std::mem::take(&mut self.awaited).into_values() {
             self.queue[place - self.left] = WaitingItem::Nothing;
@@ -256,7 +256,7 @@ impl ChoiceSteps {
         self.drain(out)
     }
 
-    /// Takes back a call.
+    /// Retracts a call.
     pub(super) fn retract(&mut self, id: &str, out: &mut StepEmitter<'_, '_>) -> Fed {
         if self.has_left(id) {
             return Err(AnswerTrouble::Withdrawn("a tool".to_owned()));
@@ -274,11 +274,13 @@ impl ChoiceSteps {
         self.drain(out)
     }
 
-    /// Ends the choice: the upstream gives `reason`, and `provider` as its own word for it.
+    /// Ends the choice. `reason` is the upstream's finish reason and `provider` its own name for
+    /// it.
     ///
-    /// A call that was cut is left open, and nothing may follow it: a client would take it for a
-    /// whole one. So the answer ends with the first one of which a byte is certain; of one without
-    /// that the client gets nothing. The finish reason says that something is missing.
+    /// A truncated call is left open and must be the last item, because a client would otherwise
+    /// take it for a complete call. So the response ends at the first truncated call with definite
+    /// bytes. Truncated calls without such bytes are dropped. The finish reason says that content
+    /// is missing.
     pub(super) fn end(
         &mut self,
         reason: FinishReason,
@@ -297,7 +299,7 @@ impl ChoiceSteps {
         self.release(out)?;
         self.drain(out)?;
         let mut is_cut = false;
-        // Only a call that is open or was cut is left at the front.
+        // The first item can only be a call that is open or was truncated.
         while !self.queue.is_empty() {
             is_cut = true;
             self.begin(out);
@@ -333,8 +335,8 @@ impl ChoiceSteps {
         Ok(())
     }
 
-    /// Gives the call of an id to `feed`; a call that has not come yet begins in `state`, at the
-    /// place of its index.
+    /// Passes the call with this id to `feed`. A new call is created in `state`, at the position of
+    /// its index.
     fn with_call(
         &mut self,
         id: &str,
@@ -360,9 +362,9 @@ impl ChoiceSteps {
         Ok(())
     }
 
-    /// The place that waits for the call of this index, if any. Calls with lower indexes that have
-    /// not come get such places: a call without arguments is complete only at the end, and a later
-    /// one may be complete before it.
+    /// Returns the position reserved for the call with this index, or `None`. Also reserves
+    /// positions for lower indexes that have not arrived: a call without arguments is only complete
+    /// at the end, and a later call may be complete before it.
     fn place_of(&mut self, index: Option<i64>) -> Option<usize> {
         let index = usize::try_from(index?)
             .ok()
@@ -375,12 +377,12 @@ impl ChoiceSteps {
         self.awaited.remove(&index)
     }
 
-    /// Whether the call of this id has left the queue.
+    /// Whether the call with this id was removed from the queue.
     fn has_left(&self, id: &str) -> bool {
         self.places.get(id).is_some_and(|place| *place < self.left)
     }
 
-    /// Lets something wait.
+    /// Appends an item to the queue.
     fn hold(&mut self, item: WaitingItem) {
         self.queue.push_back(item);
     }
@@ -389,7 +391,7 @@ impl ChoiceSteps {
         self.left += usize::from(self.queue.pop_front().is_some());
     }
 
-    /// Calls that were held whole may be sent: something other than their own native form has come.
+    /// Allows complete calls to be sent once other content shows that they will not change.
     fn release(&mut self, out: &mut StepEmitter<'_, '_>) -> Fed {
         if self.waits || !std::mem::take(&mut self.has_whole) {
             return Ok(());
@@ -404,7 +406,7 @@ impl ChoiceSteps {
         self.drain(out)
     }
 
-    /// Emits what need not wait any more.
+    /// Emits the items at the front of the queue that no longer have to wait.
     fn drain(&mut self, out: &mut StepEmitter<'_, '_>) -> Fed {
         if self.waits {
             return Ok(());
@@ -431,46 +433,46 @@ impl ChoiceSteps {
     }
 }
 
-/// How far a call has come.
+/// How far a call has progressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChoiceCallState {
-    /// More of it may come.
+    /// More of the call may arrive.
     Open,
-    /// It is complete, and nothing of it was announced before. A call in the text is like this, and
-    /// it is taken back if the provider sends the same natively just behind it.
+    /// The call is complete, and no part of it was announced before. This is the case for a call in
+    /// the text, which is retracted if the provider sends the same call natively right after it.
     Whole,
-    /// It is complete, and may be sent.
+    /// The call is complete and may be sent.
     Complete,
-    /// It was cut.
+    /// The call was truncated.
     Cut,
 }
 
-/// A call that is not complete, or waits for another one.
+/// A call that is incomplete or waits for another call.
 #[derive(Debug)]
 pub(crate) struct HeldCall {
     pub id: String,
     pub name: String,
-    /// All of its arguments so far.
+    /// The arguments so far.
     pub arguments: String,
-    /// How many bytes of the arguments were emitted.
+    /// The number of argument bytes emitted so far.
     pub sent: usize,
     pub has_begun: bool,
     pub state: ChoiceCallState,
-    /// What must go back to the provider with it, as JSON.
+    /// Data that must be sent back to the provider with the call, as JSON.
     pub provider: Option<String>,
 }
 
-/// Why the end of a call does not fit a client.
+/// Why a finished call cannot be sent to a client.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum UnfitCall {
-    /// It has another name or other arguments than the sent bytes began.
+    /// The name or arguments contradict the bytes already sent.
     Changed,
     /// See [`CallVerdict::Unusable`].
     Unusable(String),
 }
 
 impl HeldCall {
-    /// A call before its first bytes.
+    /// Creates a call without any bytes.
     pub(super) fn new(id: String, state: ChoiceCallState) -> HeldCall {
         let name = String::new();
         let arguments = String::new();
@@ -485,7 +487,7 @@ impl HeldCall {
         }
     }
 
-    /// Handles the end of the call.
+    /// Processes the end of the call.
     pub(super) fn take(&mut self, event: &ToolCall<'_>) -> Result<(), UnfitCall> {
         let all = match verdict(event) {
             CallVerdict::Cut => {
@@ -510,7 +512,7 @@ impl HeldCall {
         Ok(())
     }
 
-    /// Whether [`HeldCall::send`] emits anything.
+    /// Whether [`HeldCall::send`] would emit anything.
     pub(super) fn may_be_sent(&self) -> bool {
         match self.state {
             ChoiceCallState::Open => self.sent < self.arguments.len(),
@@ -519,8 +521,8 @@ impl HeldCall {
         }
     }
 
-    /// Emits what can be sent. Returns whether the call has ended. The call begins with its first
-    /// byte of arguments, so that one which is cut never has the empty arguments that many clients
+    /// Emits the part that can be sent. Returns whether the call has ended. A call starts with its
+    /// first argument byte, so that a truncated call never has empty arguments, which many clients
     /// read as `{}`.
     pub(super) fn send(&mut self, out: &mut StepEmitter<'_, '_>) -> bool {
         if !std::mem::replace(&mut self.has_begun, true) {
@@ -553,19 +555,19 @@ impl HeldCall {
     }
 }
 
-/// What an event `tool_call` means for a client.
+/// The meaning of a `tool_call` event for a client.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CallVerdict {
     /// The client gets these arguments: a JSON object on one line.
     Arguments(String),
-    /// The call was cut.
+    /// The call was truncated.
     Cut,
-    /// Its arguments are not a JSON object, or it has no name: no client can use it.
+    /// No client can use the call: its arguments are not a JSON object, or it has no name.
     Unusable(String),
 }
 
-/// Reads what a `tool_call` says of its arguments. Arguments that do not fit their schema, or in
-/// which a key appears twice, are JSON: the client judges them by itself.
+/// Checks the arguments of a `tool_call`. Arguments that violate their schema or contain duplicate
+/// keys are still JSON, so they are left for the client to judge.
 pub(crate) fn verdict(call: &ToolCall<'_>) -> CallVerdict {
     let Some(error) = call.error else {
         if call.tool_name.is_empty() {
@@ -590,10 +592,10 @@ pub(crate) fn verdict(call: &ToolCall<'_>) -> CallVerdict {
     }
 }
 
-/// Takes the upstream's name of the model, the number of a choice, and its next step.
+/// Called with the upstream's model name, a choice's number, and the choice's next step.
 pub(crate) type TakeStep<'t> = dyn FnMut(&str, u32, &Step<'_>) + 't;
 
-/// Emits the steps of one choice, and notes that the answer has begun.
+/// Emits the steps of one choice, and records that the response has started.
 pub(crate) struct StepEmitter<'e, 't> {
     pub model: &'e str,
     pub number: u32,

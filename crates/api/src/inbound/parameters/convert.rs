@@ -1,25 +1,26 @@
-//! The values of settings, from one API to another.
+//! Converts setting values between APIs.
 
 use crate::Api;
 use serde_json::{Value, json};
 
-/// As it is.
+/// Keeps the value unchanged.
 #[expect(clippy::unnecessary_wraps, reason = "a column of the table")]
 pub(crate) fn same(_: Api, _: Api, value: Value) -> Option<Value> {
     Some(value)
 }
 
-/// A whole number. Ollama and others write -1 for "no limit", which elsewhere is an error.
+/// Accepts a non-negative integer. Ollama and others use -1 for "no limit", which other APIs
+/// reject.
 pub(crate) fn count(_: Api, _: Api, value: Value) -> Option<Value> {
     value.as_u64().map(|_| value)
 }
 
-/// A number.
+/// Accepts a number.
 pub(crate) fn number(_: Api, _: Api, value: Value) -> Option<Value> {
     value.as_f64().map(|_| value)
 }
 
-/// A temperature. Anthropic and Cohere end at 1, the others at 2.
+/// Limits a temperature to 1 for Anthropic and Cohere. The other APIs allow up to 2.
 pub(crate) fn temperature(_: Api, to: Api, value: Value) -> Option<Value> {
     let is_too_hot = matches!(to, Api::Anthropic | Api::Cohere) && value.as_f64()? > 1.0;
     value
@@ -27,29 +28,29 @@ pub(crate) fn temperature(_: Api, to: Api, value: Value) -> Option<Value> {
         .map(|_| if is_too_hot { 1.into() } else { value })
 }
 
-/// A word.
+/// Accepts a string.
 pub(crate) fn word(_: Api, _: Api, value: Value) -> Option<Value> {
     value.as_str().map(|_| value.clone())
 }
 
-/// An object.
+/// Accepts an object.
 pub(crate) fn object(_: Api, _: Api, value: Value) -> Option<Value> {
     value.is_object().then_some(value)
 }
 
-/// Who uses the client. OpenAI rejects more than 64 characters
-/// (<https://github.com/maximhq/bifrost/pull/1000>), of which Claude Code sends more.
+/// Accepts the id of the client's user. OpenAI rejects ids of more than 64 characters
+/// (<https://github.com/maximhq/bifrost/pull/1000>), and Claude Code sends longer ones.
 pub(crate) fn user(_: Api, to: Api, value: Value) -> Option<Value> {
     let has_room = to == Api::Anthropic || value.as_str()?.chars().count() <= 64;
     (has_room && value.is_string()).then_some(value)
 }
 
-/// The class of service. The words of Anthropic mean something else.
+/// Accepts a service tier, except Anthropic's, whose values have other meanings.
 pub(crate) fn tier(from: Api, _: Api, value: Value) -> Option<Value> {
     (from != Api::Anthropic && value.is_string()).then_some(value)
 }
 
-/// The texts at which the model stops: always a list. Anthropic rejects those of white space alone.
+/// Converts stop sequences to a list. Anthropic rejects sequences of only white space.
 pub(crate) fn stops(_: Api, to: Api, value: Value) -> Option<Value> {
     let list = if value.is_string() {
         vec![value]
@@ -64,7 +65,7 @@ pub(crate) fn stops(_: Api, to: Api, value: Value) -> Option<Value> {
     (!list.is_empty()).then(|| list.into())
 }
 
-/// Whether the model may call several tools at once. Anthropic's member says the opposite.
+/// Converts whether the model may call several tools at once. Anthropic's member is negated.
 pub(crate) fn parallel(from: Api, _: Api, value: Value) -> Option<Value> {
     let value = value.as_bool()?;
     Some(
@@ -77,7 +78,7 @@ pub(crate) fn parallel(from: Api, _: Api, value: Value) -> Option<Value> {
     )
 }
 
-/// The members of a form of the answer that the second API does not have.
+/// Returns the members of a response format that `to` does not support.
 pub(crate) fn lost_of_format(from: Api, to: Api, value: &Value) -> Vec<&'static str> {
     let described = if from == Api::OpenaiChat {
         value.get("json_schema")
@@ -98,7 +99,7 @@ pub(crate) fn lost_of_format(from: Api, to: Api, value: &Value) -> Vec<&'static 
     names.iter().filter(has).copied().collect()
 }
 
-/// The form of the answer: a JSON object, or JSON by a schema.
+/// Converts a response format: any JSON object, or JSON that matches a schema.
 pub(crate) fn format(from: Api, to: Api, value: Value) -> Option<Value> {
     let kind = value.get("type")?.as_str()?;
     let described = if from == Api::OpenaiChat {
@@ -123,7 +124,7 @@ pub(crate) fn format(from: Api, to: Api, value: Value) -> Option<Value> {
             }
             Api::Gemini => Some(json!({"responseMimeType": "application/json"})),
             Api::Ollama => Some("json".into()),
-            // The API has no JSON without a schema.
+            // Anthropic supports JSON only with a schema.
             Api::Anthropic => None,
         };
     };

@@ -1,4 +1,4 @@
-//! What each API calls a setting of a request.
+//! The name of each request setting in each API.
 //!
 //! Sources: <https://platform.openai.com/docs/api-reference/chat/create>,
 //! <https://platform.openai.com/docs/api-reference/responses/create>,
@@ -13,14 +13,17 @@ use serde_json::{Map, Value, json};
 
 /// One setting.
 pub(crate) struct SettingRow {
-    /// Its places in the APIs, in the order of [`Api::ALL`]: a name, or two with a dot between
-    /// them. A client may write each of several, with a bar between them; the first is written to
-    /// an upstream. With `<` before them they are only read: clients send them, since servers of
-    /// the API beside the provider's own take them. With `+` before them they are written to such
-    /// servers alone, with `=` to OpenAI's own server alone, with `!` to none, since the decoder
-    /// does not read what is answered. Empty: the API does not have it.
+    /// The setting's path in each API, in the order of [`Api::ALL`]: a name, or two names with a
+    /// dot between them. Empty if the API does not have the setting. Alternatives are separated by
+    /// `|`: all of them are read, and the first is written. A prefix limits the path's use:
+    ///
+    /// - `<`: only read, because clients send it for third-party servers of the API.
+    /// - `+`: only written to third-party servers.
+    /// - `=`: only written to OpenAI's own server.
+    /// - `!`: never written, because the decoder does not read the result.
     pub places: [&'static str; Api::ALL.len()],
-    /// The value for the second API; `None` if it cannot have it.
+    /// Converts the value from the first API to the second. `None` if the second cannot represent
+    /// it.
     pub convert: fn(Api, Api, Value) -> Option<Value>,
 }
 
@@ -33,7 +36,7 @@ impl SettingRow {
         self.places[at]
     }
 
-    /// The places where a client of `api` may have written it.
+    /// Returns the paths at which a client of `api` may set it.
     pub(crate) fn readable(&self, api: Api) -> impl Iterator<Item = &'static str> {
         self.place(api)
             .trim_start_matches(['<', '+', '=', '!'])
@@ -41,7 +44,7 @@ impl SettingRow {
             .filter(|place| !place.is_empty())
     }
 
-    /// The place where `to` wants it, or why it has none.
+    /// Returns the path at which to write it for `to`, or why it must be dropped.
     pub(crate) fn writable(&self, to: &TargetServer<'_>) -> Result<&'static str, WhyDropped> {
         let places = self.place(to.api);
         match places.chars().next() {
@@ -58,7 +61,7 @@ impl SettingRow {
             .unwrap_or_default())
     }
 
-    /// Whether this value asks for what is the case without it.
+    /// Whether `value` only asks for the default behaviour.
     pub(crate) fn asks_for_nothing(place: &str, value: &Value) -> bool {
         match value {
             Value::Null => true,
@@ -81,11 +84,11 @@ impl SettingRow {
     }
 }
 
-/// Members that are true unless a client says otherwise.
+/// Members that default to true.
 const NOT_FALSE: [&str; 1] = ["parallel_tool_calls"];
 
-/// The settings, but for how much the model thinks (`reasoning.rs`). `store`, `service_tier` and
-/// the like go to OpenAI's own server alone: of the many others that speak chat completions some
+/// All settings except the reasoning effort (`reasoning.rs`). `store`, `service_tier` and similar
+/// settings are only sent to OpenAI's own server, because some other Chat Completions servers
 /// reject them (<https://github.com/fanenr/chatbot/issues/21>).
 #[rustfmt::skip]
 pub(crate) const ROWS: &[SettingRow] = &[
@@ -120,21 +123,21 @@ pub(crate) const ROWS: &[SettingRow] = &[
     SettingRow { places: ["=store", "store", "", "", "", "", ""], convert: convert::same },
 ];
 
-/// The server that a request goes to.
+/// The server that a request is sent to.
 #[derive(Clone, Copy, Debug)]
 pub struct TargetServer<'a> {
-    /// The API that it speaks.
+    /// The API that the server speaks.
     pub api: Api,
-    /// Its address.
+    /// The server's URL.
     pub url: &'a str,
-    /// The model that is asked; "" where it is not known.
+    /// The requested model; "" if unknown.
     pub model: &'a str,
 }
 
 impl TargetServer<'_> {
-    /// Whether the address is OpenAI's own, or OpenAI's models at Azure's
-    /// (`NAME.openai.azure.com`). Any other server of chat completions is taken for one that
-    /// ignores a parameter that it does not know, as vLLM, llama.cpp and SGLang do.
+    /// Whether the URL is OpenAI's own, or that of OpenAI's models on Azure
+    /// (`NAME.openai.azure.com`). Any other Chat Completions server is assumed to ignore unknown
+    /// parameters, as vLLM, llama.cpp and SGLang do.
     pub(crate) fn is_openai(&self) -> bool {
         let url = self.url;
         let authority = url
@@ -163,21 +166,21 @@ impl TargetServer<'_> {
 pub(crate) enum WhyDropped {
     /// The API has no such parameter.
     Lacks,
-    /// OpenAI's own server rejects it; other servers of chat completions take it.
+    /// OpenAI's own server rejects it; other Chat Completions servers accept it.
     NotOpenai,
-    /// Only OpenAI's own server is sure to take it (Groq and others reject what they do not know).
+    /// Only OpenAI's own server is known to accept it; Groq and others reject unknown parameters.
     OnlyOpenai,
-    /// The API cannot have this value of it.
+    /// The API does not support this value.
     Value,
-    /// The API has it in a form that its decoder here does not read in answers.
+    /// The API supports it, but the decoder cannot read the result.
     Unread,
-    /// Another parameter of the request means the same.
+    /// Another parameter in the request has the same meaning.
     Twice,
-    /// The model that is asked takes none.
+    /// The requested model does not support it.
     Model,
-    /// A model that thinks takes none.
+    /// Models that reason do not support it.
     Thinks,
-    /// The rest of the request forbids it.
+    /// It conflicts with the rest of the request.
     NoThinking,
 }
 
@@ -194,7 +197,7 @@ impl WhyDropped {
         WhyDropped::NoThinking,
     ];
 
-    /// The end of the sentence "left out, since".
+    /// Returns the end of the sentence "left out, since".
     pub(super) fn text(self, api: Api) -> String {
         let api = api.name();
         match self {
@@ -213,7 +216,7 @@ impl WhyDropped {
     }
 }
 
-/// The names of what was left out.
+/// The dropped parameters and the reasons.
 #[derive(Debug, Default)]
 pub(crate) struct LeftOut(Vec<(WhyDropped, String)>);
 
@@ -222,12 +225,12 @@ impl LeftOut {
         self.0.push((why, name.to_owned()));
     }
 
-    /// Removes a name that was handled in another way.
+    /// Removes a parameter that was handled in another way.
     pub(super) fn remove(&mut self, name: &str) {
         self.0.retain(|(_, other)| other != name);
     }
 
-    /// A sentence for each reason.
+    /// Returns one sentence per reason.
     pub(super) fn sentences(&self, api: Api) -> Vec<String> {
         let names = |why| {
             self.0
@@ -244,8 +247,8 @@ impl LeftOut {
     }
 }
 
-/// Removes and returns the value at `place`, a name or two with a dot between them. An object that
-/// is empty then is removed too.
+/// Removes and returns the value at `place`: a name, or two names with a dot between them. Also
+/// removes an object that becomes empty.
 pub(crate) fn take(members: &mut Map<String, Value>, place: &str) -> Option<Value> {
     let Some((first, second)) = place.split_once('.') else {
         return members.shift_remove(place);
@@ -258,7 +261,7 @@ pub(crate) fn take(members: &mut Map<String, Value>, place: &str) -> Option<Valu
     value
 }
 
-/// Puts a value at `place`, unless one is there.
+/// Inserts a value at `place`. Returns `None` if a value is already there.
 pub(crate) fn put(members: &mut Map<String, Value>, place: &str, value: Value) -> Option<()> {
     let (inner, name) = match place.split_once('.') {
         Some((first, second)) => (
@@ -274,7 +277,7 @@ pub(crate) fn put(members: &mut Map<String, Value>, place: &str, value: Value) -
         return None;
     }
     match (name, value) {
-        // One member of the client's becomes several.
+        // One member of the client's request becomes several.
         ("*", Value::Object(several)) => inner.extend(several),
         (name, value) => _ = inner.insert(name.to_owned(), value),
     }
