@@ -1,5 +1,5 @@
-//! A file of the user's as a part of a message, in OpenAI's shape, which the request of each API is
-//! made of.
+//! Converts a user's file to a message part in OpenAI's shape, from which each API's request is
+//! built.
 
 use crate::Api;
 use crate::inbound::draft::{file, image, text};
@@ -7,7 +7,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-/// The beginnings of images and documents, and what they are. From the formats' own specifications.
+/// The first bytes of image and document files with their MIME types, from the formats'
+/// specifications.
 const KINDS: [(&[u8], &str); 5] = [
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -16,24 +17,24 @@ const KINDS: [(&[u8], &str); 5] = [
     (b"%PDF-", "application/pdf"),
 ];
 
-/// Why a file cannot be a part of a message.
+/// Why a file cannot be attached to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AttachmentError {
-    /// Its content is of no known kind.
+    /// The file's type is not supported.
     #[error(
         "neither an image (PNG, JPEG, GIF, WebP) nor a PDF nor text in UTF-8, convert it first"
     )]
     Unknown,
-    /// The API has no parts of that kind.
+    /// The API does not support files of this type.
     #[error("{} takes no PDF, convert it to text or images first", .0.name())]
     NoFiles(Api),
 }
 
-/// The part of a message to `api` that holds this file. What kind of file it is shows its content,
-/// and not its name.
+/// Returns the part for a message to `api` that contains this file. The file's type is detected
+/// from its content, not its name.
 ///
 /// # Errors
-/// [`AttachmentError`].
+/// Returns an [`AttachmentError`] if the file cannot be attached.
 pub fn attachment(api: Api, name: &str, bytes: &[u8]) -> Result<Value, AttachmentError> {
     let known = KINDS.iter().find(|(begin, _)| bytes.starts_with(begin));
     let is_webp = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
@@ -51,7 +52,7 @@ pub fn attachment(api: Api, name: &str, bytes: &[u8]) -> Result<Value, Attachmen
     if mime.starts_with("image/") {
         return Ok(image(&url, None));
     }
-    // The request of Ollama leaves a file out.
+    // Requests to Ollama omit files.
     if api == Api::Ollama {
         return Err(AttachmentError::NoFiles(api));
     }

@@ -1,10 +1,10 @@
-//! Whether a model supports native calls: which question to send to which server, and how to read
-//! the answers.
+//! Finds out whether a model supports native calls: which requests to send to a server, and how to
+//! interpret the responses.
 //!
 //! Sources: OpenRouter's list of models (`supported_parameters`), and lists of the same shape with
-//! `features.tool_calls` or, as Mistral's, `capabilities.function_calling`; Ollama's
-//! `POST /api/show` (`capabilities`), LM Studio's `GET /api/v0/models` (`capabilities`),
-//! llama.cpp's `GET /props` (`chat_template_caps`, `chat_template`).
+//! `features.tool_calls` or, like Mistral's, `capabilities.function_calling`; Ollama's `POST
+//! /api/show` (`capabilities`), LM Studio's `GET /api/v0/models` (`capabilities`), llama.cpp's `GET
+//! /props` (`chat_template_caps`, `chat_template`).
 
 use crate::Api;
 use crate::request::{Request, RequestOptions, headers, url};
@@ -13,10 +13,10 @@ use serde_json::json;
 use sha2::Digest as _;
 use std::borrow::Cow;
 
-/// One question to a server. A failed answer decides nothing.
+/// One request that asks a server about its capabilities. A failed response is inconclusive.
 #[derive(Clone, Debug)]
 pub struct ProbeQuestion {
-    /// What to send.
+    /// The request to send.
     pub request: Request,
     model: String,
     kind: ProbeKind,
@@ -24,38 +24,39 @@ pub struct ProbeQuestion {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProbeKind {
-    /// The list of models that every server of OpenAI's API has; some add capabilities.
+    /// The list of models, which every server of OpenAI's API has. Some servers include
+    /// capabilities.
     Models,
     /// llama.cpp
     Props,
     /// LM Studio
     Studio,
-    /// Whether the server is Ollama: the questions after this one go to Ollama only, since another
-    /// server might take them as a turn.
+    /// Checks whether the server is Ollama. Later questions are only for Ollama, because another
+    /// server might treat them as a turn.
     Version,
     /// Ollama
     Show,
 }
 
-/// The answer to a [`ProbeQuestion`].
+/// The result of a [`ProbeQuestion`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbeAnswer {
-    /// Whether the model supports native calls, and the member that decided it.
+    /// Whether the model supports native calls, and the member that says so.
     Tells(bool, String),
-    /// Undecided: the next question follows.
+    /// Inconclusive: ask the next question.
     Nothing,
-    /// Nothing, and no question behind this one is for this server.
+    /// Inconclusive, and the remaining questions do not apply to this server.
     Over,
 }
 
-/// The questions, in order, until one decides. `local` means that the server is on this machine or
-/// in its network, so that it may be one that people run themselves. Nothing at a provider's own
-/// address, where its models are known to call natively.
+/// Returns the questions to ask in order until one is conclusive. `local` means that the server is
+/// on this machine or network and so may be self-hosted. Returns no questions for a provider's own
+/// URL, because its models are known to support native calls.
 pub fn questions(api: Api, options: &RequestOptions, local: bool) -> Vec<ProbeQuestion> {
     let provider = api.provider();
     let base = options.base_url.as_deref().unwrap_or(provider.base_url);
     let bare = base.split('?').next().unwrap_or(base);
-    // A name that cannot be one of a model is refused before anybody is asked.
+    // An invalid model name is rejected before any server is asked.
     let Ok(path) = (provider.path)(options) else {
         return vec![];
     };
@@ -103,29 +104,29 @@ pub fn questions(api: Api, options: &RequestOptions, local: bool) -> Vec<ProbeQu
     }
 }
 
-/// What a server is.
+/// The type of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServerKind {
     /// llama.cpp
     LlamaCpp,
     /// Ollama
     Ollama,
-    /// Any other, or one that did not answer.
+    /// Another server, or a server that did not answer.
     #[default]
     Unknown,
 }
 
-/// What a server reports about itself.
+/// A server's description of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerReport {
-    /// What it is.
+    /// The server's type.
     pub kind: ServerKind,
-    /// The chat template of the model; that for requests with tools, if it has two.
+    /// The model's chat template; the one for requests with tools if there are two.
     pub template: Option<String>,
 }
 
-/// The questions, in order, until one decides what the server is: those of [`questions`] that are
-/// for servers which people run themselves.
+/// Returns the questions to ask in order until one identifies the server: those of [`questions`]
+/// that are for self-hosted servers.
 pub fn server_questions(api: Api, options: &RequestOptions, local: bool) -> Vec<ProbeQuestion> {
     let mut all = questions(api, options, local);
     all.retain(|question| {
@@ -138,8 +139,9 @@ pub fn server_questions(api: Api, options: &RequestOptions, local: bool) -> Vec<
 }
 
 impl ProbeQuestion {
-    /// What the server is by its answer to one of [`server_questions`], of which `body` is that of
-    /// a success. `None`: the next question follows.
+    /// Identifies the server from its response to one of [`server_questions`]. `body` is the body
+    /// of a successful response, otherwise `None`. Returns `None` if the next question must be
+    /// asked.
     ///
     /// Sources (2026-11):
     /// <https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md> (`GET /props`),
@@ -178,7 +180,8 @@ impl ProbeQuestion {
         }
     }
 
-    /// What the server answers: the body of a success, `None` for anything else.
+    /// Interprets the server's response. `body` is the body of a successful response, otherwise
+    /// `None`.
     pub fn answer(&self, body: Option<&str>) -> ProbeAnswer {
         let body = body.and_then(|body| Raw::parse(body).ok());
         match body.and_then(|body| self.read(body)) {
@@ -205,7 +208,7 @@ impl ProbeQuestion {
         })
     }
 
-    /// LM Studio's list. Where it has capabilities of models, a model without them has none.
+    /// Reads LM Studio's list. If any model lists capabilities, a model without them has none.
     fn studio(&self, body: Raw<'_>) -> Option<bool> {
         let lists = |entry: Raw<'_>| has(entry.get("capabilities")?, "tool_use");
         let mine = lists(self.entry(body)?);
@@ -217,8 +220,8 @@ impl ProbeQuestion {
         })
     }
 
-    /// The model's entry in a list; a variant of OpenRouter's (`author/model:free`) may be listed
-    /// without its suffix.
+    /// Returns the model's entry in a list. An OpenRouter variant (`author/model:free`) may be
+    /// listed without its suffix.
     fn entry<'a>(&self, body: Raw<'a>) -> Option<Raw<'a>> {
         let list = if body.is_array() {
             body
@@ -233,7 +236,7 @@ impl ProbeQuestion {
     }
 }
 
-/// What a list of models has about one.
+/// Reads the capability in one entry of a list of models.
 fn listed(entry: Raw<'_>) -> Option<(bool, &'static str)> {
     let parameters = entry
         .get("supported_parameters")
@@ -253,8 +256,8 @@ fn listed(entry: Raw<'_>) -> Option<(bool, &'static str)> {
     parameters.or_else(feature).or_else(mistral)
 }
 
-/// What llama.cpp reports about the model's template. A template without support for tools ignores
-/// them without an error.
+/// Reads llama.cpp's report about the model's chat template. A template without tool support
+/// silently ignores tools.
 fn template(props: Raw<'_>) -> Option<(bool, &'static str)> {
     let caps = |key: &str| props.at(&["chat_template_caps", key])?.bool();
     let caps = caps("supports_tools").or_else(|| caps("supports_tool_calls"));
@@ -274,7 +277,7 @@ fn template(props: Raw<'_>) -> Option<(bool, &'static str)> {
     })
 }
 
-/// Whether a list of strings has this one; `None` if it is not a list.
+/// Whether a list of strings contains `word`; `None` if it is not a list.
 fn has(list: Raw<'_>, word: &str) -> Option<bool> {
     list.is_array().then(|| {
         list.items()
@@ -282,19 +285,19 @@ fn has(list: Raw<'_>, word: &str) -> Option<bool> {
     })
 }
 
-/// The host of an address and its port, without a user.
+/// Returns the host and port of a URL, without the user name.
 pub(crate) fn host(url: &str) -> Option<&str> {
     let authority = url.split_once("://")?.1.split(['/', '?', '#']).next()?;
     authority.rsplit('@').next()
 }
 
-/// The host of an address with its port, without what may be a credential, for messages.
+/// Returns the host and port of a URL for messages, without possible credentials.
 pub fn host_of(url: &str) -> String {
     host(url).unwrap_or("the model's server").to_owned()
 }
 
-/// A name for what is known of a model at a server: the SHA-256 of all three, in hexadecimal
-/// digits. What may be a credential in the address does not count.
+/// Returns a key for a model's capabilities at a server: the hexadecimal SHA-256 of URL, API and
+/// model. Possible credentials in the URL are ignored.
 pub fn capability_key(api: Api, base_url: &str, model: &str) -> String {
     let what = json!([plain_url(base_url), api.name(), model]).to_string();
     sha2::Sha256::digest(what.as_bytes())
@@ -303,7 +306,7 @@ pub fn capability_key(api: Api, base_url: &str, model: &str) -> String {
         .collect()
 }
 
-/// An address without what may be a credential: the user and the query.
+/// Returns a URL without the parts that may contain credentials: the user name and the query.
 pub fn plain_url(url: &str) -> String {
     let bare = url
         .split(['?', '#'])

@@ -1,5 +1,5 @@
-//! What another provider wants back: of reasoning in the place of a signature or of an encrypted
-//! content, and of a call in its id.
+//! Data that must be sent back to another provider. Reasoning data travels in place of a signature
+//! or of encrypted content, and call data in the call's id.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,24 +7,24 @@ use event::Raw;
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// What begins a text that carries another provider's data, in the place of a signature or of an
+/// The prefix of a text that carries another provider's data in place of a signature or of
 /// encrypted content. [`carry`] writes it.
 const MARK: &str = "toolpipe:";
 
-/// Whether a signature or an encrypted content carries another provider's data.
+/// Whether a signature or encrypted content carries another provider's data.
 pub(crate) fn is_carried(text: &str) -> bool {
     text.starts_with(MARK)
 }
 
-/// The data that such a text carries, by the name of the API.
+/// Returns the data in such a text, by API name.
 pub(crate) fn carried(text: &str) -> Option<Value> {
     serde_json::from_str(text.strip_prefix(MARK)?)
         .ok()
         .filter(Value::is_object)
 }
 
-/// Whether the id of an item was made here (`openai_responses/output.rs`): its kind, the 32
-/// hexadecimal digits of the answer, and its place. A provider has nothing under such an id.
+/// Whether an item's id was created here (`openai_responses/output.rs`): its kind, the response's
+/// 32 hexadecimal digits, and its position. No provider stores data under such an id.
 pub(crate) fn is_made_here(id: &str) -> bool {
     let Some((answer, place)) = id
         .split_once('_')
@@ -39,22 +39,24 @@ pub(crate) fn is_made_here(id: &str) -> bool {
         && place.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// In the place of a signature: the reasoning is not the API's own, and nobody wants anything back
-/// with it. Clients such as pydantic-ai and the AI SDK send back reasoning without a signature as
-/// text, or not at all.
+/// Replaces the signature of reasoning from another API that does not have to be sent back. Clients
+/// such as pydantic-ai and the AI SDK send reasoning without a signature back as text, or not at
+/// all.
 pub(crate) const UNSIGNED: &str = "toolpipe:{}";
 
-/// The text for `provider`, which is JSON by the name of the API, in an answer of the API `own`.
+/// Returns the text that carries `provider` (JSON by API name) in a response of the API `own`, or
+/// `None` if no other provider needs the data.
 pub(crate) fn carry(provider: &str, own: &str) -> Option<String> {
     let data = Raw::parse(provider).ok()?;
     let is_wanted = |(api, data): (Cow<'_, str>, Raw<'_>)| {
         api != own
             && match &*api {
-                // Ids and phases of messages are for clients of the API itself.
+                // The ids and phases of messages are only useful to clients of the API itself.
                 "openai-responses" => {
                     data.get("item").is_some() || data.get("server_item").is_some()
                 }
-                // The signature of a text need not go back, and that of a call goes with its id.
+                // A text's signature does not have to be sent back, and a call's signature is in
+                // its id.
                 "gemini" => data.get("of").is_none(),
                 _ => data
                     .get_str("signature")
@@ -68,15 +70,15 @@ pub(crate) fn carry(provider: &str, own: &str) -> Option<String> {
     })
 }
 
-/// Between the id of a call and what it carries, in the characters that every API takes in an id.
+/// Separates a call's id from the data it carries. It only uses characters that every API allows.
 const IN_ID: &str = "__toolpipe_";
 
-/// The most bytes of data that an id carries.
+/// The maximum size of the data in an id, in bytes.
 const MOST_IN_ID: usize = 64 << 10;
 
-/// The id of a call for a client of the API `own`, with what must go back to the provider with the
-/// call. Every client sends the id back, while it may drop members that it does not know, and
-/// neither Messages nor Responses has a member for it. LiteLLM does the same
+/// Returns a call id for a client of the API `own` that also carries the data to be sent back to
+/// the provider. Every client sends the id back, but may drop unknown members, and neither Messages
+/// nor Responses has a member for the data. LiteLLM does the same
 /// (github.com/BerriAI/litellm/pull/16895).
 pub(crate) fn id_with(id: &str, provider: &str, own: &str) -> Option<String> {
     let data = Raw::parse(provider).ok()?;
@@ -95,7 +97,7 @@ pub(crate) fn id_with(id: &str, provider: &str, own: &str) -> Option<String> {
         .then(|| format!("{id}{IN_ID}{}", URL_SAFE_NO_PAD.encode(json)))
 }
 
-/// The id as the provider knows it, and the data that it carries.
+/// Splits a call id into the provider's id and the data it carries.
 pub(crate) fn id_without(id: &str) -> (&str, Option<Value>) {
     let found = id.rsplit_once(IN_ID).and_then(|(id, text)| {
         let json = URL_SAFE_NO_PAD.decode(text).ok()?;

@@ -1,16 +1,16 @@
-//! What two conversations have in common at their beginning: a client without state sends its whole
-//! history each time, in the shape that its SDK gives to it.
+//! Finds the common beginning of two conversations. A stateless client sends its whole history with
+//! each request, in its SDK's own form.
 
 use crate::conversation::{Conversation, Message, PastCall};
 use crate::request::options::is_system;
 use serde_json::Value;
 
 impl Conversation {
-    /// How far this conversation and `other` are the same from their beginning: the place behind
-    /// the last common message in this one, and in the other. Messages are the same by what they
-    /// mean: role, text, other parts of the content, refusal, calls (id, name and arguments as
-    /// JSON) and the id of the call that a result answers. System messages, reasoning, what
-    /// providers want back, and messages of nothing are passed over on both sides.
+    /// Returns the length of the common beginning: the index after the last common message, in this
+    /// conversation and in `other`. Messages are compared by meaning: role, text, other content
+    /// parts, refusal, calls (id, name and arguments as JSON) and the id of the call that a result
+    /// answers. System messages, reasoning, provider data and empty messages are skipped on both
+    /// sides.
     pub fn common_beginning(&self, other: &Conversation) -> (usize, usize) {
         let mut common = (0, 0);
         let mut theirs = counted(other);
@@ -26,7 +26,7 @@ impl Conversation {
     }
 }
 
-/// The messages that count, with their places.
+/// Returns the messages to compare, with their indexes.
 fn counted(talk: &Conversation) -> impl Iterator<Item = (usize, &Message)> {
     let is_nothing = |message: &Message| {
         message.role() == "assistant"
@@ -59,8 +59,8 @@ fn is_same_call(one: &PastCall<'_>, other: &PastCall<'_>) -> bool {
         }
 }
 
-/// Whether two values are the same for a client that parses and writes JSON again: `1.0` becomes
-/// `1`, and members may change places.
+/// Whether two values are equal after a client has parsed and serialized them: `1.0` may become
+/// `1`, and members may be reordered.
 fn is_same_value(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
@@ -77,8 +77,8 @@ fn is_same_value(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// The parts of the content: neighbouring texts are one, and refusals are left out. Clients cut the
-/// white space at the end of an answer.
+/// Returns the content parts. Adjacent texts are joined, and refusals are left out. White space at
+/// the end of an answer is removed, as some clients do.
 fn parts(message: &Message) -> Vec<Value> {
     let mut parts: Vec<Value> = Vec::new();
     let list = match message.content() {
@@ -117,7 +117,7 @@ mod tests {
         talk
     }
 
-    /// A log of two turns, as `accumulate` and `tool-exec` write them.
+    /// A log of two turns, as written by `accumulate` and `tool-exec`.
     const LOG: &str = concat!(
         r#"{"role":"system","content":"Old rules."}"#,
         "\n",

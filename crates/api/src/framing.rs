@@ -576,7 +576,7 @@ impl Gzip {
         result
     }
 
-    /// How much memory is kept.
+    /// The size of the output buffer, in bytes.
     #[cfg(test)]
     pub(crate) fn room(&self) -> usize {
         self.decoder.get_ref().capacity()

@@ -1,5 +1,5 @@
-//! A conversation as Mistral takes it (docs.mistral.ai/api): chat completions with ids of nine
-//! letters or digits, reasoning as parts of the content, and a strict order of roles.
+//! Mistral's API (docs.mistral.ai/api): Chat Completions with ids of nine letters or digits,
+//! reasoning in content parts, and a strict order of roles.
 
 use crate::conversation::Message;
 use crate::members::Put;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 const API: &str = "mistral";
 
-/// This API in the table.
+/// Mistral's row in the table of APIs.
 pub(crate) const PROVIDER: Provider = Provider {
     name: "mistral",
     aliases: &[],
@@ -62,8 +62,8 @@ fn message(message: &Message, log: &mut ChatLog<'_>) -> Result<Value, String> {
     Ok(out.into())
 }
 
-/// The content of an answer: its text, after its reasoning where Mistral sent some, since it wants
-/// that back.
+/// Returns the content of an answer: its text, preceded by its reasoning if that came from Mistral,
+/// which requires it to be sent back.
 fn answer(message: &Message) -> Value {
     let thoughts: String = message
         .reasoning_fields(API)
@@ -84,8 +84,8 @@ fn answer(message: &Message) -> Value {
     parts.into()
 }
 
-/// An id as Mistral wants it: nine of `[A-Za-z0-9]`. One that has the form stays; the others are
-/// hashed, so that the same log gives the same request; two ids never get the same name.
+/// Converts an id to Mistral's form, nine of `[A-Za-z0-9]`. An id in that form is kept. Other ids
+/// are hashed, so that the same log always produces the same request. The results are unique.
 fn nine(log: &mut ChatLog<'_>, id: &str) -> String {
     if id.len() == 9 && id.bytes().all(|b| b.is_ascii_alphanumeric()) {
         return id.to_owned();
@@ -101,7 +101,7 @@ fn nine(log: &mut ChatLog<'_>, id: &str) -> String {
     made
 }
 
-/// FNV-1a over the id and a number, written in base 62.
+/// Returns the FNV-1a hash of the id and a number, in base 62.
 fn hashed(id: &str, salt: u64) -> String {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;

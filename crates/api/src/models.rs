@@ -1,4 +1,4 @@
-//! The list of a provider's models: the request for it, and the names in the answer.
+//! Lists a provider's models: builds the request and parses the response.
 //!
 //! Sources (2026-11): <https://platform.openai.com/docs/api-reference/models/list>,
 //! <https://docs.anthropic.com/en/api/models-list>, <https://ai.google.dev/api/models>,
@@ -11,7 +11,7 @@ use crate::request::{Request, RequestOptions, headers, url};
 use event::Raw;
 use std::borrow::Cow;
 
-/// The request for the list of models.
+/// Builds the request for the list of models.
 pub fn models_request(api: Api, options: &RequestOptions) -> Request {
     let versioned = versioned(api, options);
     let url = match api {
@@ -29,14 +29,14 @@ pub fn models_request(api: Api, options: &RequestOptions) -> Request {
     }
 }
 
-/// A model of a server's list.
+/// A model in a server's list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListedModel {
-    /// Its name, as a request has it.
+    /// The model's name, as used in requests.
     pub name: String,
-    /// When it was made, in seconds since 1970 (`created` of OpenAI's list).
+    /// When the model was created, in seconds since 1970 (`created` in OpenAI's list).
     pub created: Option<i64>,
-    /// Whose it is (`owned_by` of OpenAI's list).
+    /// The model's owner (`owned_by` in OpenAI's list).
     pub owned_by: Option<String>,
 }
 
@@ -49,7 +49,7 @@ impl From<&str> for ListedModel {
     }
 }
 
-/// The models in the answer, in its order. Nothing for an answer in another shape.
+/// Returns the models in a response, in order. Returns an empty list if its format is unknown.
 pub fn listed_models(body: &str) -> Vec<ListedModel> {
     let Ok(body) = Raw::parse(body) else {
         return vec![];
@@ -63,7 +63,7 @@ pub fn listed_models(body: &str) -> Vec<ListedModel> {
         let name: Cow<'_, str> = ["id", "name", "model"]
             .iter()
             .find_map(|key| model.get(key)?.str())?;
-        // Gemini's names are paths.
+        // Gemini's model names are paths.
         let name = Some(name.strip_prefix("models/").unwrap_or(&name).to_owned())
             .filter(|name| !name.is_empty())?;
         let owned_by = model.get_str("owned_by").map(Cow::into_owned);

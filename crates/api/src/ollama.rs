@@ -1,8 +1,9 @@
-//! Ollama's own chat endpoint (github.com/ollama/ollama, docs/api.md, "Generate a chat
-//! completion"): one JSON object a line.
+//! Ollama's chat API (github.com/ollama/ollama, docs/api.md, "Generate a chat completion"): one
+//! JSON object per line.
 //!
-//! A call comes whole in one line, its arguments an object, often without an id. The last line has
-//! `done`, the reason and the counts; a response without streaming is that line alone.
+//! A call arrives complete in one line, with an object as its arguments and often without an id.
+//! The last line contains `done`, the finish reason and the token counts. A non-streaming response
+//! consists of that line alone.
 
 use crate::conversation::{Message, called};
 use crate::members::{GetText, Put};
@@ -17,7 +18,7 @@ use std::borrow::Cow;
 
 const API: &str = "ollama";
 
-/// The members of a line that are read.
+/// The members of a line that are parsed.
 const READ: [&str; 9] = [
     "model",
     "created_at",
@@ -30,7 +31,7 @@ const READ: [&str; 9] = [
     "logprobs",
 ];
 
-/// The rules of this stream.
+/// Decodes this API's streams.
 #[derive(Debug, Default)]
 pub(crate) struct Ollama {
     thinking: ReasoningField,
@@ -41,7 +42,7 @@ impl Decoder for Ollama {
         turn.model(data.get("model"));
         turn.id(data.get("created_at")); // Responses have no id.
         if let Some(list) = data.get("logprobs").filter(|list| list.is_array()) {
-            // The entries are those of chat completions (https://docs.ollama.com/api/chat).
+            // The entries have the form of Chat Completions (https://docs.ollama.com/api/chat).
             turn.member(
                 0,
                 "choice",
@@ -110,7 +111,7 @@ impl Ollama {
     }
 }
 
-/// This API in the table.
+/// Ollama's row in the table of APIs.
 pub(crate) const PROVIDER: Provider = Provider {
     name: "ollama",
     aliases: &[],
@@ -126,7 +127,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     answers: None,
 };
 
-// The API has no `tool_choice` (https://docs.ollama.com/api/chat): a call cannot be required.
+// The API has no `tool_choice` (https://docs.ollama.com/api/chat), so a call cannot be required.
 const ROW: ChatRow = ChatRow {
     choices: [None; 3],
     names_tools: false,
@@ -163,7 +164,7 @@ fn message(message: &Message, log: &mut ChatLog<'_>) -> Result<Value, String> {
     Ok(out.into())
 }
 
-/// The images of the content, in base64.
+/// Returns the images in the content, base64-encoded.
 fn images(message: &Message) -> Result<Vec<Value>, String> {
     let parts = message.list_of("content").iter();
     parts

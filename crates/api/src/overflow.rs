@@ -1,9 +1,9 @@
-//! Errors that report a conversation longer than the model's context.
+//! Detects errors that report a conversation longer than the model's context.
 //!
-//! Sources are the messages that providers and servers send (each is a case of the test below).
-//! They have no code in common.
+//! The sources are the messages that providers and servers send; each is a case in the test below.
+//! There is no common error code.
 
-/// Words that providers have for it alone, as codes or types.
+/// Error codes and types that providers use only for this error.
 const CODES: [&str; 9] = [
     "context_overflow",
     "context_length_exceeded",       // OpenAI, Groq, Cerebras, DeepSeek
@@ -16,7 +16,7 @@ const CODES: [&str; 9] = [
     "input_too_long",
 ];
 
-/// Parts of sentences, each a list of words that all occur.
+/// Fragments of error messages: each entry matches if all its words occur.
 const SENTENCES: [&[&str]; 34] = [
     &["maximum context length"], // OpenAI, vLLM, DeepSeek, OpenRouter, Mistral
     &["context length", "exceed"], // Ollama
@@ -54,7 +54,7 @@ const SENTENCES: [&[&str]; 34] = [
     &["string too long", "messages["], // OpenAI
 ];
 
-/// Words of a limit that time resets: the same request succeeds later.
+/// Words that indicate a limit that resets with time, so that the same request succeeds later.
 const LATER: [&str; 6] = [
     "rate limit",
     "rate_limit",
@@ -64,9 +64,9 @@ const LATER: [&str; 6] = [
     "quota",
 ];
 
-/// Whether one of these texts of an error with this code reports an overflow.
+/// Whether an error with this code reports an overflow in one of `texts`.
 pub(crate) fn is_overflow<'t>(code: &str, texts: impl IntoIterator<Item = &'t str>) -> bool {
-    // A body that is too large. A proxy's page gives no reason.
+    // The body is too large. If a proxy rejected it, its page gives no reason.
     code == "http_413"
         || texts
             .into_iter()
@@ -85,7 +85,7 @@ fn reports(text: &str, later: bool) -> bool {
 mod tests {
     use crate::failure::{StreamFailure, Words};
 
-    /// HTTP statuses and bodies, as they were seen.
+    /// HTTP statuses and bodies recorded from real servers.
     const OVERFLOWS: [(u16, &str); 42] = [
         // OpenAI, chat and responses
         (
@@ -324,7 +324,7 @@ mod tests {
                 r#"{"error":{"message":"messages.0.content.1.image.source.base64: image exceeds 5 MB maximum: 6 MB > 5242880 bytes"}}"#,
             ),
             (500, r#"{"error":{"message":"context canceled"}}"#),
-            // The request, repeated.
+            // The request, repeated in the response.
             (
                 422,
                 r#"{"detail":[{"type":"missing","loc":["body","model"],"msg":"Field required","input":"prompt is too long"}]}"#,

@@ -1,16 +1,16 @@
-//! Requests for paths that are passed to a server as they are.
+//! Requests for other paths, which are forwarded to a server unchanged.
 
 use crate::Api;
 use crate::request::{Request, RequestOptions, headers, url};
 use redact::is_secret_parameter;
 
-/// The address below which the API has its paths, with its version where it has one.
+/// Returns the URL that the API's paths are appended to, including its version if it has one.
 pub(crate) fn versioned(api: Api, options: &RequestOptions) -> String {
     let provider = api.provider();
     let base = options.base_url.as_deref().unwrap_or(provider.base_url);
     let bare = base.split('?').next().unwrap_or(base);
     if api == Api::Gemini {
-        // Only this API's path has the name of a model, which requests for other paths lack.
+        // Only this API has a model name in its path, and requests for other paths have no model.
         let bare = bare.split("/models/").next().unwrap_or(bare);
         return bare.trim_end_matches('/').to_owned();
     }
@@ -26,10 +26,11 @@ pub(crate) fn versioned(api: Api, options: &RequestOptions) -> String {
     versioned.map(str::to_owned).unwrap_or(whole)
 }
 
-/// The request for `path` at the server of `api`, without a body: with the provider's key, its
-/// headers, and these of the client's. A path with `/v1` before it goes below the address of the
-/// API (`https://host/openai/v1`), any other below the address above that. Of the client's query
-/// all goes along but what has the name of a credential.
+/// Builds a request for `path` at the server of `api`, without a body. Its headers are the
+/// provider's key, the provider's own headers, and the client's headers in `clients`. A path that
+/// starts with `/v1` is appended to the API's URL (`https://host/openai/v1`), any other path to the
+/// URL above that. The client's query is copied except for parameters that are named like
+/// credentials.
 pub fn passed_request(
     api: Api,
     options: &RequestOptions,
@@ -47,7 +48,7 @@ pub fn passed_request(
         .find_map(|tail| versioned.strip_suffix(tail))
         .unwrap_or(&versioned);
     let mut url = match path.strip_prefix("/v1") {
-        // The address of these has no version.
+        // The base URLs of these APIs have no version.
         Some(_) if matches!(api, Api::Ollama | Api::Cohere) => format!("{root}{path}"),
         Some(rest) if rest.starts_with('/') => format!("{versioned}{rest}"),
         _ => format!("{root}{path}"),

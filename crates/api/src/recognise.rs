@@ -1,4 +1,4 @@
-//! Recognises the API of a body.
+//! Detects the API of a body.
 
 use crate::Api;
 use crate::failure::{StreamFailure, Words, sentence};
@@ -7,12 +7,12 @@ use crate::tape::is_tape;
 use event::payload::{Error, Message};
 use event::{Event, Kind, Raw, Scanner};
 
-/// The API whose body begins with `bytes` (some KiB are enough; the last frame may be cut). `None`
-/// without a mark of one. With `all` the caller will not read more; without it `None` also means
-/// that the next frame may still decide between two APIs.
+/// Returns the API of a body that starts with `bytes` (a few KiB are enough; the last frame may be
+/// truncated), or `None` if it is unknown. `all` means that the caller will not read more bytes. If
+/// it is false, `None` may also mean that the next frame is needed to decide between two APIs.
 ///
-/// The first frame with a mark of one API decides. The shape that many servers share is
-/// [`Api::OpenaiChat`]; an error object alone counts as the API whose envelope it has.
+/// The first frame that is specific to one API decides. The format shared by many servers counts as
+/// [`Api::OpenaiChat`]. If there are only error objects, their envelope decides.
 pub fn recognise(bytes: &[u8], all: bool) -> Option<Api> {
     let mut found = None;
     let mut shared = None;
@@ -34,7 +34,7 @@ pub fn recognise(bytes: &[u8], all: bool) -> Option<Api> {
                 }
                 error = error.or_else(|| by_error(data));
             }
-            // Only the beginning of a value; without `all` its rest may follow.
+            // The value is incomplete; if `all` is false, its rest may follow.
             Err(_) if all && shared.is_none() => found = by_beginning(text),
             Err(_) => {}
         }
@@ -48,7 +48,7 @@ pub fn recognise(bytes: &[u8], all: bool) -> Option<Api> {
     } else {
         error
     };
-    // A frame that was cut may be whole with the next bytes.
+    // A truncated frame may become complete with the next bytes.
     found.or(if all {
         shared.or(last)
     } else {
@@ -56,7 +56,7 @@ pub fn recognise(bytes: &[u8], all: bool) -> Option<Api> {
     })
 }
 
-/// The API that a frame has a mark of.
+/// Returns the API that a frame is specific to, or `None`.
 fn by_frame(name: Option<&str>, data: Raw<'_>) -> Option<Api> {
     let has = |key: &str| data.get(key).is_some();
     if let Some(choices) = data.get("choices").filter(|c| c.is_array()) {
@@ -66,7 +66,7 @@ fn by_frame(name: Option<&str>, data: Raw<'_>) -> Option<Api> {
             Api::OpenaiChat
         });
     }
-    // Google's Cloud Code wraps each response.
+    // Google's Cloud Code wraps each response in an object.
     if data.at(&["response", "candidates"]).is_some() {
         return Some(Api::Gemini);
     }
@@ -106,8 +106,8 @@ fn by_frame(name: Option<&str>, data: Raw<'_>) -> Option<Api> {
     }
 }
 
-/// Whether an answer may begin with this frame, and if so, whether a frame of its kind comes at a
-/// beginning alone. `is_behind`: the one before has its end mark.
+/// Whether an answer may start with this frame: `None` if not, otherwise whether such a frame
+/// occurs only at the start. `is_behind` means that the previous answer has its end marker.
 pub(crate) fn begins(name: Option<&str>, data: Raw<'_>, is_behind: bool) -> Option<bool> {
     let kind = data.get_str("type");
     let kind = kind.as_deref().or(name);
@@ -115,7 +115,8 @@ pub(crate) fn begins(name: Option<&str>, data: Raw<'_>, is_behind: bool) -> Opti
     match by_frame(name, data)? {
         Api::OpenaiChat | Api::Mistral => {
             let may = |choice: Raw<'_>| {
-                // Counts may come behind all finish reasons, with a role and the reason again.
+                // Token counts may come after all finish reasons, with the role and the reason
+                // repeated.
                 let has_ended = choice.get("finish_reason").is_some_and(Raw::is_str);
                 is_behind
                     || choice.get("message").is_some()
@@ -134,7 +135,7 @@ pub(crate) fn begins(name: Option<&str>, data: Raw<'_>, is_behind: bool) -> Opti
     }
 }
 
-/// The id of the answer that a frame belongs to, where the frame has it.
+/// Returns the id of the response that a frame belongs to, or `None` if it contains no id.
 pub(crate) fn answer_id(data: Raw<'_>) -> Option<std::borrow::Cow<'_, str>> {
     let paths: [&[&str]; 4] = [
         &["id"],
@@ -146,9 +147,9 @@ pub(crate) fn answer_id(data: Raw<'_>) -> Option<std::borrow::Cow<'_, str>> {
     ids.next()
 }
 
-/// Why a body of `api` gave no event, judged from its first frame: an error without a common
-/// envelope (Cohere's, FastAPI's), or a frame of another API. `None` if the frame is of this API,
-/// so that the body was cut.
+/// Explains from its first frame why a body of `api` produced no events: an error without a common
+/// envelope (Cohere, FastAPI), or a frame of another API. Returns `None` if the frame belongs to
+/// this API, because then the body was truncated.
 pub(crate) fn mismatch(
     api: Api,
     name: Option<&str>,
@@ -195,11 +196,11 @@ pub(crate) fn mismatch(
     }
 }
 
-/// Whether a chat frame is of Mistral's own service. Its models elsewhere (OpenRouter, vLLM,
-/// Venice) speak as their servers do, with ids of nine characters too, so neither a model's name
-/// nor a call's id decides.
+/// Whether a chat frame comes from Mistral's own service. Other services that host its models
+/// (OpenRouter, vLLM, Venice) use their own format, also with ids of nine characters, so neither
+/// the model's name nor a call's id is conclusive.
 fn is_mistral(data: Raw<'_>, choices: Raw<'_>) -> bool {
-    // It pads each chunk with content, to hide its length
+    // Mistral pads each content chunk to hide its length
     // (https://docs.mistral.ai/resources/changelogs, May 2026). Amazon's Bedrock pads with the same
     // member.
     let is_padded = || {
@@ -215,22 +216,22 @@ fn is_mistral(data: Raw<'_>, choices: Raw<'_>) -> bool {
                 .any(|c| has_parts(c, "delta") || has_parts(c, "message")))
 }
 
-/// What Mistral pads with, from its beginning.
+/// The text that Mistral uses for padding, truncated to the needed length.
 const PADDING: &str = "abcdefghijklmnopqrstuvwxyz0123456789";
 
-/// Responses of Mistral are named by 32 hex digits.
+/// Whether an id has 32 hexadecimal digits, like Mistral's response ids.
 fn is_hex(id: &str) -> bool {
     id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// All of Mistral's models: mistral, ministral, magistral, codestral, devstral, pixtral, voxtral,
-/// mixtral, …
+/// Whether this is a Mistral model: mistral, ministral, magistral, codestral, devstral, pixtral,
+/// voxtral, mixtral, …
 fn is_mistral_model(model: &str) -> bool {
     model.contains("tral")
 }
 
-/// Whether a chat frame without a mark may still be Mistral's: its first chunks have no content and
-/// are not padded.
+/// Whether a chat frame may still turn out to be Mistral's: its first chunks have no content and no
+/// padding.
 fn may_be_mistral(data: Raw<'_>) -> bool {
     let is_empty = |value: Raw<'_>| matches!(value.text(), "null" | "\"\"" | "[]");
     let says_something = |choice: Raw<'_>| {
@@ -245,7 +246,7 @@ fn may_be_mistral(data: Raw<'_>) -> bool {
         && !data.list("choices").any(says_something)
 }
 
-/// The envelopes that errors come in.
+/// Detects the API from the envelope of an error.
 fn by_error(data: Raw<'_>) -> Option<Api> {
     let is_error = data.get_str("type").is_some_and(|t| t == "error");
     let error = data.get("error");
@@ -259,8 +260,8 @@ fn by_error(data: Raw<'_>) -> Option<Api> {
     }
 }
 
-/// Judges the beginning of a value by the first of these names that it has as a string. A quotation
-/// mark inside a text is escaped, so a text cannot look like a name.
+/// Detects the API of an incomplete value from the first of these names in it. Quotation marks
+/// inside a string are escaped, so the content of a string cannot match.
 fn by_beginning(text: &str) -> Option<Api> {
     let names = [
         ("\"choices\"", Api::OpenaiChat),
@@ -285,7 +286,7 @@ fn by_beginning(text: &str) -> Option<Api> {
     }
 }
 
-/// The string that follows the first `name`, a member's name in its quotes.
+/// Returns the string value of the first member `name`, given with its quotes.
 fn member<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let rest = text[text.find(name)? + name.len()..]
         .trim_ascii_start()
@@ -356,7 +357,7 @@ mod tests {
         ] {
             assert_eq!(recognise(body.as_bytes(), true), Some(api), "{body}");
         }
-        // Google's Cloud Code, and values of which only the beginning is there.
+        // Google's Cloud Code, and incomplete values.
         for (body, api) in [
             (
                 "data: {\"response\":{\"candidates\":[]},\"traceId\":\"t\"}\n\n",
@@ -378,7 +379,7 @@ mod tests {
         }
     }
 
-    /// A chat chunk of the model `model` with this delta and these members more.
+    /// Returns a chat chunk for `model` with this delta and these additional members.
     fn chunk(model: &str, delta: &str, more: &str) -> String {
         format!(
             "data: {{\"id\":\"chatcmpl-1\",\"model\":\"{model}\",\"choices\":[{{\"index\":0,\"delta\":{delta}}}]{more}}}\n\n"
@@ -435,15 +436,15 @@ mod tests {
     }
 }
 
-/// How much of the beginning of a file shows what it holds, in bytes.
+/// How many bytes from the start of a file are examined to detect its form.
 pub const LOOKED_AT: usize = 64 * 1024;
 
-/// What a file holds.
+/// The form of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordingForm {
-    /// Recorded requests and responses, see [`crate::tape`].
+    /// Recorded requests and responses; see [`crate::tape`].
     Tape,
-    /// The events of commands, one a line.
+    /// Events from our commands, one per line.
     Log,
     /// Anything else, so perhaps the body of a provider's response;
     /// [`recognise`](crate::recognise()) finds its API.
@@ -451,7 +452,7 @@ pub enum RecordingForm {
 }
 
 impl RecordingForm {
-    /// Judges a file by its first bytes, of which the first [`LOOKED_AT`] count.
+    /// Detects the form of a file from its first bytes. Only the first [`LOOKED_AT`] bytes count.
     pub fn of(start: &[u8]) -> RecordingForm {
         let start = &start[..start.len().min(LOOKED_AT)];
         if is_tape(start) {
@@ -475,12 +476,12 @@ impl RecordingForm {
     }
 }
 
-/// What the lines are that hold objects. A body of server-sent events has none.
+/// Counts the kinds of lines that contain objects. A body of server-sent events has none.
 #[derive(Debug, Default)]
 struct LineCount {
-    /// Events of ours.
+    /// The number of our events.
     ours: usize,
-    /// Whether one of them begins a stream.
+    /// Whether one of the events starts a stream.
     has_start: bool,
     others: usize,
 }
@@ -508,7 +509,7 @@ impl LineCount {
                     count.has_start |= event.kind() == Kind::StreamStart;
                     is_ours(&event)
                 }
-                // The line is longer than the part that was read; commands write the type first.
+                // The line is longer than the examined part. Our commands write `type` first.
                 _ => begins_as_ours(&String::from_utf8_lossy(line)),
             };
             *(if is_ours {
@@ -530,7 +531,7 @@ impl LineCount {
 fn is_ours(event: &Event<'_>) -> bool {
     match event.kind() {
         Kind::Other => false,
-        // Providers use this `type` too.
+        // Providers use this `type` as well.
         Kind::Message => Message::read(event)
             .message
             .with(|message| !message.is_null()),

@@ -1,15 +1,15 @@
-//! Whether an error means that the server, or the model, does not support tools.
+//! Detects errors that say that the server or the model does not support tools.
 //!
-//! Sources are the messages that servers really send (each is a case of the test below). What
-//! counts is a sentence that names tools, or the calling of functions, and refuses them; one that
-//! refuses a schema, a choice, or too many tools does not.
+//! The sources are messages that servers really send; each is a case in the test below. An error
+//! counts if it names tools or function calling and rejects them. It does not count if it rejects a
+//! schema, a tool choice, or the number of tools.
 
 use event::Raw;
 
-/// The server's message, if the answer with this HTTP status and body rejects tools as such.
+/// Returns the server's message if this HTTP response rejects tools in general, otherwise `None`.
 ///
-/// Old versions of llama.cpp use status 500 for it; with other servers a 5xx status is not about
-/// the request.
+/// Old versions of llama.cpp use status 500 for this error. From other servers, a 5xx status does
+/// not concern the request.
 pub fn refuses_tools(status: u16, body: &str) -> Option<String> {
     if !matches!(status, 400 | 403 | 404 | 405 | 415 | 422 | 500 | 501) {
         return None;
@@ -29,10 +29,10 @@ pub fn refuses_tools(status: u16, body: &str) -> Option<String> {
     ))
 }
 
-/// How much of a server's message is kept, in characters.
+/// The maximum length of a stored server message, in characters.
 const LONGEST: usize = 300;
 
-/// Members of an error that repeat the request.
+/// Members of an error that echo the request.
 const ECHOES: [&str; 6] = [
     "input",
     "body",
@@ -42,7 +42,7 @@ const ECHOES: [&str; 6] = [
     "param",
 ];
 
-/// Every text of an error that may be a sentence.
+/// Collects all strings in an error that may be sentences.
 pub(crate) fn texts(value: Raw<'_>, out: &mut Vec<String>) {
     if let Some(text) = value.str() {
         out.push(text.into_owned());
@@ -52,7 +52,7 @@ pub(crate) fn texts(value: Raw<'_>, out: &mut Vec<String>) {
         value.get("loc").and_then(|loc| loc.items().last()),
         value.get_str("msg"),
     ) {
-        // Pydantic: the place and what is wrong there.
+        // Pydantic errors have the location and the problem in separate members.
         out.push(format!("{}: {said}", at.str().unwrap_or_default()));
     }
     let member = |key: &str| value.get_str(key).unwrap_or_default();
@@ -74,8 +74,8 @@ pub(crate) fn texts(value: Raw<'_>, out: &mut Vec<String>) {
     }
 }
 
-/// What tools are called. Longer words that hold one of these (`tool_choice`,
-/// `parallel_tool_calls`, `--tool-call-parser`) are something else.
+/// The names for tools in error messages. Longer words that contain one of these names
+/// (`tool_choice`, `parallel_tool_calls`, `--tool-call-parser`) mean something else.
 const NAMES: [&str; 9] = [
     "tools",
     "tool use",
@@ -88,7 +88,7 @@ const NAMES: [&str; 9] = [
     "functions",
 ];
 
-/// How something is refused, before what is refused or after it.
+/// Phrases that express a rejection, before or after the rejected name.
 const WORDS: [&str; 14] = [
     "not support",
     "n't support",
@@ -106,29 +106,27 @@ const WORDS: [&str; 14] = [
     "requires --jinja",
 ];
 
-/// Sentences of vLLM and SGLang that name what their operator has to turn on.
+/// Messages of vLLM and SGLang that name the option that the operator must enable.
 const WHOLE: [&str; 3] = [
     "requires --enable-auto-tool-choice",
     "requires --tool-call-parser",
     "unsupported tool_call_parser: none",
 ];
 
-/// llama.cpp makes a parser from the template for requests with tools. Its error is the same if it
-/// cannot read a tool's schema.
+/// llama.cpp generates a parser from the chat template for requests with tools. It reports the same
+/// error if it cannot parse a tool's schema.
 const NO_PARSER: &str = "unable to generate parser for this template";
 
-/// Words before a name that is not rejected itself: the error is about a property of it, or about
-/// its neighbour.
+/// Words before a name which show that a property or a neighbour of it is rejected instead.
 const OTHERS: [&str; 4] = ["parallel", "strict", " with", " using"];
 
-/// Words after which a refusal speaks of something else than what it began with, or of it under a
-/// condition only.
+/// Words after which the subject of a rejection changes, or the rejection becomes conditional.
 const TURNS: [&str; 8] = [
     " when ", " with ", " while ", " using ", " if ", " must ", ". ", "; ",
 ];
 
-/// The most bytes between a refusal and the name behind it, and between a name and the refusal
-/// behind it.
+/// The maximum number of bytes from a rejection to the name after it, and from a name to the
+/// rejection after it.
 const BETWEEN: (usize, usize) = (40, 24);
 
 fn refuses(text: &str) -> bool {
@@ -144,7 +142,7 @@ fn refuses(text: &str) -> bool {
             })
 }
 
-/// Whether a name is a word of its own that means tools as such.
+/// Whether a name is a separate word that means tools in general.
 fn stands_alone(before: &str, after: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     let mut next = after.chars();
@@ -154,7 +152,7 @@ fn stands_alone(before: &str, after: &str) -> bool {
             .any(|other| before.trim_end().ends_with(other))
         && !before.trim_end().ends_with(|c: char| c.is_ascii_digit())
         && match next.next() {
-            // A place in the list, or a member of a tool.
+            // An index into the list, or a member of a tool.
             Some('[' | '-') => false,
             Some('.') => !next.next().is_some_and(part),
             Some(c) => !part(c),
@@ -163,7 +161,7 @@ fn stands_alone(before: &str, after: &str) -> bool {
         && !after.trim_start().starts_with("in stream")
 }
 
-/// "does not support … tools"
+/// Matches "does not support … tools".
 fn refused_before(before: &str) -> bool {
     let last = WORDS
         .iter()
@@ -177,7 +175,7 @@ fn refused_before(before: &str) -> bool {
     })
 }
 
-/// "tools … is not supported"
+/// Matches "tools … is not supported".
 fn refused_after(after: &str) -> bool {
     let first = WORDS.iter().filter_map(|word| after.find(word)).min();
     first.is_some_and(|start| {
@@ -185,7 +183,7 @@ fn refused_after(after: &str) -> bool {
         start <= BETWEEN.1
             && !["choice", "mode"].iter().any(|other| between.contains(other))
             && !TURNS.iter().any(|turn| between.contains(turn))
-            // An error that passes is not remembered.
+            // A temporary error must not be remembered.
             && !["right now", "at the moment", "temporarily"].iter().any(|soon| after.contains(soon))
     })
 }
@@ -250,7 +248,8 @@ mod tests {
                 400,
                 r#"{"object":"error","message":"Unsupported tool_call_parser: None","type":"BadRequestError","param":null,"code":400}"#,
             ),
-            // DeepInfra, Novita behind OpenRouter, and a server whose code alone has the reason
+            // DeepInfra, Novita behind OpenRouter, and a server that gives the reason only in its
+            // code.
             (
                 405,
                 r#"{"status":"failure","message":"deepinfra error: Tool calling is not supported for model: NousResearch/Hermes-3-Llama-3.1-70B"}"#,

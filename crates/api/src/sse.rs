@@ -1,62 +1,61 @@
-//! Server-Sent Events after the WHATWG specification ([HTML, section
-//! 9.2](https://html.spec.whatwg.org/multipage/server-sent-events.html)). In this file an event is
-//! one of the specification: a frame, in the words of the glossary.
+//! Parses server-sent events according to the WHATWG specification ([HTML, section
+//! 9.2](https://html.spec.whatwg.org/multipage/server-sent-events.html)). In this file "event" has
+//! the meaning of the specification; the glossary calls it a frame.
 //!
-//! What it is: [`SseParser`] takes the bytes of a body in any pieces and gives [`SseFrame`]s. What it is
-//! not: it opens nothing and reconnects nothing, so it drops the fields `id` and `retry`, and does
-//! not read the data.
+//! [`SseParser`] takes the bytes of a body in chunks of any size and emits [`SseFrame`]s. It opens
+//! and reconnects no connections, so it drops the fields `id` and `retry`, and it does not parse
+//! the data.
 //!
-//! [`SseParser::of_json`] reads beyond the specification what servers and recordings make of streams
-//! whose data is JSON.
+//! [`SseParser::of_json`] also accepts deviations from the specification that occur in streams and
+//! recordings with JSON data.
 
 use memchr::memchr2;
 
 /// One event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SseFrame<'a> {
-    /// The `event` field; `None` where the event has none (a browser calls it `message` then).
+    /// The `event` field; `None` if the event has none, in which case a browser calls it `message`.
     pub name: Option<&'a str>,
     /// The `data` lines, joined by line feeds.
     pub data: &'a str,
-    /// The lines had no `data:`. Only [`SseParser::of_json`] gives such events.
+    /// Whether the lines had no `data:` prefix. Only occurs with [`SseParser::of_json`].
     pub is_bare: bool,
 }
 
-/// The parser of an event stream. Feed it bytes as they come: any split gives the same events.
+/// A parser for event streams. The emitted events do not depend on how the bytes are chunked.
 ///
-/// Bytes that are not UTF-8 become U+FFFD, as the specification's decoder has it. Comments and
-/// unknown fields are dropped.
+/// Invalid UTF-8 becomes U+FFFD, as in the specification. Comments and unknown fields are dropped.
 #[derive(Debug, Default)]
 pub struct SseParser {
-    /// The first line has ended, so that a byte order mark is text from here on.
+    /// Whether the first line has ended. A byte order mark is ordinary text from then on.
     begun: bool,
-    /// The line that has begun and not ended.
+    /// The current line, if it is incomplete.
     line: Vec<u8>,
-    /// The last line ended with a carriage return: a line feed that follows belongs to it.
+    /// Whether the last line ended with a carriage return. A line feed that follows belongs to it.
     after_return: bool,
-    /// The last `event` field, which counts while `has_name`: most events have the name of the one
-    /// before.
+    /// The last `event` field, valid while `has_name` is true. It is kept because most events have
+    /// the same name as the previous one.
     name: String,
     has_name: bool,
     data: String,
     has_data: bool,
-    /// How many bytes the lines of the event so far had, comments and line ends among them.
+    /// The number of bytes in the current event's lines, including comments and line ends.
     size: usize,
     limit: Option<usize>,
     is_full: bool,
-    /// Whether the data is JSON, see [`SseParser::of_json`].
+    /// Whether the data is JSON; see [`SseParser::of_json`].
     is_json: bool,
-    /// Whether the data is of lines without `data:`.
+    /// Whether the data comes from lines without `data:`.
     is_bare: bool,
-    /// Whether an event was given, so that text between events stands in the place of one.
+    /// Whether an event was emitted. From then on, text between events is treated as an event.
     has_events: bool,
 }
 
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl SseParser {
-    /// A decoder that takes events of at most `limit` bytes, comments and line ends among them; see
-    /// [`SseParser::is_full`].
+    /// Creates a parser that accepts events of at most `limit` bytes, including comments and line
+    /// ends; see [`SseParser::is_full`].
     pub fn limited(limit: usize) -> SseParser {
         SseParser {
             limit: Some(limit),
@@ -64,17 +63,17 @@ impl SseParser {
         }
     }
 
-    /// This decoder for a stream whose data is JSON. It reads four things that the specification
-    /// would drop or join:
+    /// Configures the parser for a stream whose data is JSON. It then accepts four deviations,
+    /// which the specification would drop or join:
     ///
-    /// - **Lost blank lines.** An event ends before a second name, and before a line of data that
-    ///   cannot go on with the JSON so far.
-    /// - **JSON without `data:`**, as Google's servers write an error into a stream that has begun.
-    ///   It is an event of its own.
-    /// - **The field `error`**, as llama.cpp wrote it before September 2025. It is an event of that
-    ///   name.
-    /// - **Text that is no field**, behind the first event: the rest of an event whose beginning was
-    ///   lost, or what a server in the middle says. It is an event without `data:`.
+    /// - **Missing blank lines.** An event ends before a second name, and before a data line that
+    ///   cannot continue the JSON so far.
+    /// - **JSON without `data:`**, which Google's servers use for an error in a running stream. It
+    ///   becomes a separate event.
+    /// - **The field `error`**, which llama.cpp used before September 2025. It becomes an event of
+    ///   that name.
+    /// - **Text that is not a field**, after the first event: the rest of an event whose start was
+    ///   lost, or a message from an intermediate server. It becomes an event without `data:`.
     #[must_use]
     pub fn of_json(self) -> SseParser {
         SseParser {
@@ -83,17 +82,17 @@ impl SseParser {
         }
     }
 
-    /// Whether an event was longer than the limit. The decoder reads nothing after it.
+    /// Whether an event exceeded the limit. The parser ignores all bytes after it.
     pub fn is_full(&self) -> bool {
         self.is_full
     }
 
-    /// How many bytes are kept of the event so far.
+    /// The number of buffered bytes of the current event.
     pub fn kept(&self) -> usize {
         self.line.len() + self.data.len() + self.name.len()
     }
 
-    /// Takes the next bytes of the body; calls `on` for each event that they complete.
+    /// Parses the next bytes of the body and calls `on` for each completed event.
     pub fn push(&mut self, mut bytes: &[u8], on: &mut dyn FnMut(SseFrame<'_>)) {
         if self.is_full {
             return;
@@ -102,8 +101,8 @@ impl SseParser {
             self.after_return = false;
             bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
         }
-        // Nearly every event is one line of data in the bytes at hand: that line is given as it
-        // lies there, without a copy.
+        // Nearly every event is a single data line within the current bytes, so that line is
+        // emitted without a copy.
         let mut only = None;
         while let Some(end) = memchr2(b'\n', b'\r', bytes) {
             let (line, rest) = bytes.split_at(end);
@@ -135,16 +134,17 @@ impl SseParser {
         }
     }
 
-    /// Notes whether the event is too long with `more` bytes of a line that has not ended. The
-    /// split of the bytes does not show: a line that is too long before its end is so at its end.
+    /// Whether the event exceeds the limit with `more` bytes of an incomplete line. The result does
+    /// not depend on how the bytes are chunked, because a line that is already too long stays too
+    /// long.
     fn overflows(&mut self, more: usize) -> bool {
         self.is_full |= self.limit.is_some_and(|limit| self.size + more > limit);
         self.is_full
     }
 
-    /// The body ended. The specification drops an event whose blank line is missing; several
-    /// providers leave out the last one, so it is given here, with its last line as far as it came,
-    /// and the caller judges from the data whether it is complete.
+    /// Handles the end of the body. The specification drops an event without a final blank line,
+    /// but several providers omit the last blank line. The event is therefore emitted, including an
+    /// incomplete last line, and the caller must check whether its data is complete.
     pub fn finish(&mut self, on: &mut dyn FnMut(SseFrame<'_>)) {
         if self.is_full {
             return;
@@ -157,7 +157,7 @@ impl SseParser {
         self.dispatch(only, on);
     }
 
-    /// A line that does not lie in the bytes at hand.
+    /// Processes a line that was assembled in the buffer.
     fn whole_line(
         &mut self,
         line: &[u8],
@@ -170,8 +170,8 @@ impl SseParser {
         self.keep(only);
     }
 
-    /// Takes one line. `only` is the data of the event while it is a single line that `self.data`
-    /// does not have.
+    /// Processes one line. `only` is the event's data as long as it is a single line that is not
+    /// yet in `self.data`.
     #[inline]
     fn line<'b>(
         &mut self,
@@ -204,7 +204,7 @@ impl SseParser {
         }
     }
 
-    /// A line of no field of the specification that matters, in a stream of JSON.
+    /// Processes a line without a known field, in a stream of JSON.
     fn other<'b>(
         &mut self,
         line: &'b [u8],
@@ -229,7 +229,7 @@ impl SseParser {
         }
     }
 
-    /// Ends the event at hand, and begins one with `line`.
+    /// Ends the current event and starts a new one with `line`.
     fn end_before(
         &mut self,
         line: &[u8],
@@ -240,10 +240,10 @@ impl SseParser {
         self.size = line.len() + 1;
     }
 
-    /// Whether a line of data can go on with the JSON so far. An object is a member or an item, so
-    /// that it comes at the beginning or behind one of `[`, `,` and `:`. `[DONE]` is never a part.
+    /// Whether a data line can continue the JSON so far. An object can only follow `[`, `,` or `:`,
+    /// or start the data. `[DONE]` never continues JSON.
     fn goes_on(&self, only: Option<&[u8]>, value: &[u8]) -> bool {
-        // Looked at only where the answer needs it: there may be many lines of white space.
+        // Evaluated only if needed, because there may be many lines of white space.
         let last = || only.unwrap_or(self.data.as_bytes()).trim_ascii_end().last();
         match value.trim_ascii() {
             b"[DONE]" => last().is_none(),
@@ -307,16 +307,16 @@ impl SseParser {
     }
 }
 
-/// Whether the line may be a field that the specification does not know, which it skips: a name, and
-/// perhaps a colon and a value. The rest of an event whose beginning was lost, and the message of a
-/// server in the middle, are none.
+/// Whether the line may be an unknown field, which the specification skips: a name, optionally
+/// followed by a colon and a value. The rest of a truncated event, or a message from an
+/// intermediate server, is not a field.
 fn is_field(line: &[u8]) -> bool {
     let end = line.iter().position(|b| *b == b':').unwrap_or(line.len());
     let is_of_name = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
     line[..end].iter().all(is_of_name)
 }
 
-/// A value without the one space that may follow the colon.
+/// Returns a value without the optional space after the colon.
 fn unpadded(value: &[u8]) -> &[u8] {
     value.strip_prefix(b" ").unwrap_or(value)
 }
@@ -344,7 +344,7 @@ mod tests {
     }
 
     const BODIES: [(&str, &[&str]); 11] = [
-        // The examples of the specification.
+        // The examples in the specification.
         ("data: YHOO\ndata: +2\ndata: 10\n\n", &["-|YHOO\n+2\n10"]),
         (
             ": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\n",
@@ -352,23 +352,23 @@ mod tests {
         ),
         ("data\n\ndata\ndata\n\ndata:", &["-|", "-|\n", "-|"]),
         ("data:test\n\ndata: test\n\n", &["-|test", "-|test"]),
-        // A mark at the start only, names that hold for one event, an event without data.
+        // A byte order mark at the start, names that apply to one event, and an event without data.
         (
             "\u{feff}event: add\ndata: é\u{feff}\n\ndata: x\n\nevent: only\n\ndata: y\n\n",
             &["add|é\u{feff}", "-|x", "-|y"],
         ),
-        // A second mark belongs to the name of the first field, which is unknown then.
+        // A second byte order mark belongs to the first field's name, which is then unknown.
         (
             "\u{feff}\u{feff}data: a\ndata: b\n\ndata: c\n\n",
             &["-|b", "-|c"],
         ),
         ("data\ndata: a\n\n", &["-|\na"]),
-        // Unknown fields, no space after a colon, a colon in the value, fields of reconnection.
+        // Unknown fields, no space after a colon, a colon in the value, and reconnection fields.
         (
             "error: x\nretry: 10\nid: ab\ndata:{\"a\":\"b: c\"}\n\n",
             &["-|{\"a\":\"b: c\"}"],
         ),
-        // The last blank line, and the last line's end, are often missing.
+        // The last blank line, and the end of the last line, are often missing.
         ("data: a\n\ndata: b\n", &["-|a", "-|b"]),
         ("data: a\n\ndata: [DONE]", &["-|a", "-|[DONE]"]),
         ("\n\n\n", &[]),
@@ -417,7 +417,7 @@ mod tests {
         for limit in 0..40 {
             let whole = read(limit, 1000);
             assert!((1..20).all(|step| read(limit, step) == whole), "{limit}");
-            // "event: x", "data: 1234567890" and the blank line, each with its end.
+            // "event: x", "data: 1234567890" and the blank line, each with its line end.
             assert_eq!(whole.1, limit < 27, "{limit}");
             assert_eq!(
                 whole.0.len(),
@@ -430,7 +430,7 @@ mod tests {
     #[test]
     fn in_a_stream_of_json_events_end_without_blank_lines_too() {
         for (body, want) in [
-            // Blank lines that were lost.
+            // Missing blank lines.
             (
                 "data: {\"a\":1}\ndata: {\"a\":2}\ndata: [DONE]\n",
                 &["-|{\"a\":1}", "-|{\"a\":2}", "-|[DONE]"][..],
@@ -440,7 +440,7 @@ mod tests {
                 &["x|{}", "y|{}"],
             ),
             ("data: {}\ndata: junk\ndata: {}\n", &["-|{}\njunk", "-|{}"]),
-            // One JSON text over several lines.
+            // One JSON text in several lines.
             (
                 "data: [\ndata: {\"a\":\ndata: {}\ndata: },\ndata:  {}\ndata: ]\n\n",
                 &["-|[\n{\"a\":\n{}\n},\n {}\n]"],
@@ -459,7 +459,7 @@ mod tests {
                 "{\"a\":1}\n{\"a\":[\n{}\n]}\nevent: x\ndata: 1",
                 &["bare|{\"a\":1}", "bare|{\"a\":[\n{}\n]}", "x|1"],
             ),
-            // Text that is no field, and fields that are unknown.
+            // Text that is not a field, and unknown fields.
             (
                 "data: 1\n\nInternal Server Error\n\ndata: 2\n\n",
                 &["-|1", "bare|Internal Server Error", "-|2"],

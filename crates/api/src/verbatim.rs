@@ -113,7 +113,7 @@ fn drop_foreign_reasoning(api: &str, members: &mut Map<String, Value>) {
     }
 }
 
-/// Takes out of the ids of calls what they carry for another provider.
+/// Removes another provider's data from call ids.
 fn bare_ids(api: &str, members: &mut Map<String, Value>) {
     fn bare(object: &mut Value, names: &[&str]) {
         for name in names {
@@ -140,8 +140,8 @@ fn bare_ids(api: &str, members: &mut Map<String, Value>) {
     }
 }
 
-/// The members of a request that become a conversation, its tools and the choice among them. The
-/// messages of chat completions are those of a conversation already.
+/// The request members that contain the conversation, the tools and the tool choice. The messages
+/// of Chat Completions are not listed, because a conversation already uses their form.
 pub(crate) fn names(api: &str) -> &'static [&'static str] {
     match api {
         "anthropic" => &["system", "messages", "tools", "tool_choice"],
@@ -150,12 +150,12 @@ pub(crate) fn names(api: &str) -> &'static [&'static str] {
     }
 }
 
-/// The type of an item of the input that is a list of tools (`AdditionalTools` in openai-python's
-/// `response_input_item.py`). For its newest models Codex sends all tools in such an item, and no
-/// member `tools`.
+/// The type of an input item that contains a list of tools (`AdditionalTools` in openai-python's
+/// `response_input_item.py`). For its newest models Codex sends all tools in such an item and has
+/// no `tools` member.
 pub(crate) const ADDITIONAL_TOOLS: &str = "additional_tools";
 
-/// The lists of tools in the input of a request.
+/// Returns the tool lists in a request's input.
 pub(crate) fn additional_tools(members: &Map<String, Value>) -> impl Iterator<Item = &Value> {
     let items = members.list_of("input").iter();
     items

@@ -1,4 +1,4 @@
-//! The text of a tape, read and written.
+//! Reads and writes the text of a tape.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -7,11 +7,11 @@ use redact::{Redactor, credential, is_secret_answer};
 use serde_json::Value;
 use std::time::Duration;
 
-/// The longest time between two lines that is taken for real.
+/// The maximum time between two lines, in seconds.
 const DAY: f64 = 86_400.0;
 
-/// Whether `text` (the beginning of a file, at least its first line that is not a comment) is a
-/// tape, not a raw body.
+/// Whether `text` is a tape rather than a raw body. It must be the start of a file, up to at least
+/// the first line that is not a comment.
 pub fn is_tape(text: &[u8]) -> bool {
     let first = text
         .split(|b| *b == b'\n')
@@ -26,7 +26,7 @@ pub fn is_tape(text: &[u8]) -> bool {
 }
 
 impl Tape {
-    /// Reads the lines of a tape, as [`Tape::read`] does.
+    /// Parses the lines of a tape; see [`Tape::read`].
     pub(super) fn of_lines(text: &str) -> Result<Tape, TapeError> {
         let mut exchanges: Vec<TapeExchange> = vec![];
         for (number, line) in text.lines().enumerate() {
@@ -55,7 +55,7 @@ impl Tape {
             piece(value, exchange).map_err(at)?;
         }
         for exchange in &exchanges {
-            // A credential that the network cut in two shows only when the pieces are joined.
+            // A credential split between two reads is only visible once the pieces are joined.
             if let Some(shape) = credential(&exchange.body()) {
                 return Err(TapeError {
                     line: exchange.line,
@@ -76,8 +76,8 @@ fn refusal(shape: &str) -> String {
 }
 
 impl TapeExchange {
-    /// Appends the lines of this exchange, the last with its line feed. Redact it first: see
-    /// [`TapeExchange::redact`].
+    /// Appends the lines of this exchange, each with a line feed. Call [`TapeExchange::redact`]
+    /// first.
     pub fn write(&self, out: &mut Vec<u8>) {
         let mut o = Object::open(out);
         o.int("tape", 1)
@@ -122,14 +122,14 @@ impl TapeExchange {
         }
     }
 
-    /// All bytes of the answer.
+    /// Returns all bytes of the response.
     pub fn body(&self) -> Vec<u8> {
         self.reads.iter().flat_map(|r| &r.bytes).copied().collect()
     }
 }
 
 impl TapeEnding {
-    /// Its word on a tape.
+    /// Returns the word for this ending on a tape.
     pub fn name(self) -> &'static str {
         match self {
             TapeEnding::Eof => "eof",
@@ -327,21 +327,21 @@ mod tests {
     }
 }
 
-/// The exchanges of a tape in their order, and which of them were played already.
+/// The exchanges of a tape, in order, and which of them were already played.
 #[derive(Clone, Debug, Default)]
 pub struct Tape {
     /// The recorded exchanges.
     pub exchanges: Vec<TapeExchange>,
-    /// Which exchanges [`Tape::take`] gave out.
+    /// Which exchanges [`Tape::take`] has returned.
     pub(crate) played: Vec<bool>,
-    /// The messages of a log; `None` if this is none.
+    /// The messages of a log; `None` if this is not a log.
     pub(crate) messages: Option<Vec<Value>>,
 }
 
-/// One request and what came back.
+/// One request and its response.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TapeExchange {
-    /// The 1-based line of its header on the tape; 0 for one that is not yet on a tape.
+    /// The line number of its header on the tape, starting at 1; 0 if it is not yet on a tape.
     pub line: usize,
     /// The API's name.
     pub api: String,
@@ -351,53 +351,53 @@ pub struct TapeExchange {
     pub request: RecordedRequest,
     /// The redacted members, as paths such as `request.url?key` and `response.headers.set-cookie`.
     pub redactions: Vec<String>,
-    /// Status and headers of the answer; `None` when the connection failed before.
+    /// The status and headers of the response; `None` if the connection failed before them.
     pub head: Option<Head>,
-    /// The reads from the network, decompressed, in order.
+    /// The decompressed data of each read from the network, in order.
     pub reads: Vec<TapeRead>,
-    /// How it ended and how long after the line before; `None` if the tape has no end.
+    /// The time since the previous line, and how the response ended; `None` if the tape has no end.
     pub end: Option<(Duration, TapeEnding)>,
-    /// What a log has of the request; `None` on a tape.
+    /// The request as recorded in a log; `None` on a tape.
     pub logged: Option<LoggedRequest>,
 }
 
-/// What the log has of the request that an answer belongs to.
+/// The request of an answer as recorded in a log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LoggedRequest {
-    /// How many messages of the log come before the answer.
+    /// The number of messages in the log before the answer.
     pub(super) messages: usize,
-    /// The system prompt beside the messages.
+    /// The system prompt that is not one of the messages.
     pub(super) system: Option<Value>,
     /// The tools, in OpenAI's shape.
     pub(super) tools: Option<Value>,
 }
 
-/// A request as a tape has it: without headers, since those carry the key.
+/// A request as stored on a tape: without headers, because they contain the key.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecordedRequest {
     /// `POST`.
     pub method: String,
-    /// Without credentials.
+    /// The URL, without credentials.
     pub url: String,
-    /// The JSON body; `Null` when a tape leaves it out and names only the hash.
+    /// The JSON body; `Null` if the tape only contains the hash.
     pub body: Value,
-    /// The hash on the tape, which counts only when the body is left out; see `Canonical`.
+    /// The hash on the tape, used only if the body is missing; see `Canonical`.
     pub sha256: String,
 }
 
-/// How an answer began.
+/// The start of a response.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Head {
-    /// Since the request was sent.
+    /// The time since the request was sent.
     pub after: Duration,
     /// The HTTP status.
     pub status: u16,
-    /// Names in lower case, in the order received.
+    /// The headers, with names in lower case, in the order received.
     pub headers: Vec<(String, String)>,
 }
 
 impl Head {
-    /// The first header of this name (in lower case).
+    /// Returns the first header with this name, given in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
@@ -409,36 +409,36 @@ impl Head {
 /// One read from the network.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TapeRead {
-    /// Since the line before.
+    /// The time since the previous line.
     pub after: Duration,
-    /// What came.
+    /// The bytes received.
     pub bytes: Vec<u8>,
 }
 
-/// How the answer's bytes ended.
+/// How the response's bytes ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TapeEnding {
     /// The server closed the body.
     Eof,
-    /// The connection broke, or could not be made.
+    /// The connection was lost or could not be opened.
     Reset,
-    /// Nothing came for too long.
+    /// No bytes arrived for too long.
     Timeout,
 }
 
-/// Why a text is not a tape.
+/// Why a text is not a valid tape.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct TapeError {
-    /// 1-based.
+    /// The line number, starting at 1.
     pub line: usize,
-    /// What is wrong there and what to do.
+    /// What is wrong in that line, and what to do.
     pub what: String,
 }
 
-/// Response headers that are recorded. All others are dropped: a list of every name under which a
-/// cookie, an account or an organisation travels. Encodings are left out because bodies are
-/// recorded decoded.
+/// The response headers that are recorded. An allow-list, because no list could name every header
+/// that contains a cookie, an account or an organisation. Encodings are omitted because bodies are
+/// recorded decompressed.
 const KEPT_HEADERS: [&str; 10] = [
     "content-type",
     "date",
@@ -473,7 +473,7 @@ impl TapeExchange {
     }
 }
 
-/// A response header as it is recorded, if it is.
+/// Returns a response header as it is recorded, or `None` if it is dropped.
 fn recorded(
     (name, value): (String, String),
     redactor: &Redactor,

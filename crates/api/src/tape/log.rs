@@ -1,8 +1,8 @@
-//! A log of events as a tape: each stream of the log is a recorded answer, and what the log holds
+//! Reads a log of events as a tape: each stream in the log is a recorded response, and the content
 //! before the stream is its request.
 //!
-//! The body of such an answer is the lines of its stream that the model's side wrote (`llm-stream`
-//! and `tag-parse`); the stages behind them write theirs again. A fault counts the bytes of these
+//! The body of such a response consists of the stream's lines from the model's side (`llm-stream`
+//! and `tag-parse`). Later stages write their own lines again. Faults count the bytes of these
 //! lines.
 
 use crate::Api;
@@ -19,39 +19,40 @@ use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// The stages whose events a replay does not write, since they write them again.
+/// The stages whose events are left out of a replay, because they write them again.
 const LATER_STAGES: [&str; 3] = ["tc-accumulate", "tc-detect", "tool-exec"];
 
-/// The warnings of `llm-stream` that come before the stream that they are about.
+/// Warnings that `llm-stream` writes before the stream that they concern.
 const BEFORE: [&str; 2] = ["retry_wait", "tools_refused"];
 
-/// What a turn asks, in the words of a log, whatever API the request would be made for.
+/// A turn's request, as a log stores it, independent of the API.
 #[derive(Clone, Copy, Debug)]
 pub struct AskedOfLog<'a> {
-    /// The system prompt beside the messages; `None` if nobody typed one, so that the recorded one
-    /// counts.
+    /// The system prompt that is not one of the messages; `None` if the user gave none, so that any
+    /// recorded one matches.
     pub system: Option<&'a str>,
-    /// The tools as JSON in OpenAI's shape; `None`, likewise.
+    /// The tools as JSON in OpenAI's shape; `None` if the user gave none, so that any recorded ones
+    /// match.
     pub tools: Option<&'a str>,
     /// The messages.
     pub messages: &'a [Message],
-    /// How many answers to these messages have begun, as far as the conversation has it.
+    /// How many answers to these messages have started, according to the conversation.
     pub begun: usize,
 }
 
-/// What follows in the recording of a conversation.
+/// The next step in the recording of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NextOfLog<'a> {
     /// The model is asked.
     Answer,
-    /// These messages come before that, and no stage of the run writes them.
+    /// These messages come before the model is asked, and no stage of the run writes them.
     Messages(&'a [Value]),
     /// The recording has ended.
     End,
 }
 
 impl Tape {
-    /// Reads a log of events. A line that is not an event is left out.
+    /// Parses a log of events. Skips lines that are not events.
     pub(crate) fn of_log(log: &str) -> Tape {
         let mut reading = LogReading::default();
         let mut scanner = Scanner::default();
@@ -78,11 +79,11 @@ impl Tape {
         self.messages.is_some()
     }
 
-    /// The recorded answer to what a turn asks of a log. Of the answers to equal requests, which a
-    /// failed turn leaves, the next one that the conversation does not have; then the last.
+    /// Returns the recorded answer to `asked`. If a failed turn left several answers to the same
+    /// request, returns the next one that the conversation does not have, or the last one.
     ///
     /// # Errors
-    /// [`Miss`] names the nearest recorded request and the first difference from it.
+    /// Returns a [`Miss`] that names the closest recorded request and its first difference.
     pub fn take_logged(&self, asked: &AskedOfLog<'_>) -> Result<&TapeExchange, Miss> {
         let tools = asked.tools.map(value);
         let equal: Vec<&TapeExchange> = self
@@ -97,7 +98,7 @@ impl Tape {
         }
     }
 
-    /// What follows in the recording of these messages.
+    /// Returns the next step in the recording after these messages.
     pub fn next_of_log(&self, asked: &AskedOfLog<'_>) -> NextOfLog<'_> {
         if self.take_logged(asked).is_ok() {
             return NextOfLog::Answer;
@@ -144,7 +145,7 @@ impl Tape {
         })
     }
 
-    /// How many messages at the beginning are those of the log.
+    /// Returns how many of the first messages are equal to those in the log.
     fn shared(&self, messages: &[Message]) -> usize {
         let recorded = self.messages.as_deref().unwrap_or_default();
         let mut pairs = messages.iter().zip(recorded);
@@ -193,7 +194,7 @@ impl Tape {
     }
 }
 
-/// Whether a stage of the run writes such a message.
+/// Whether a stage of the run writes messages of this kind.
 fn is_of_run(message: &Value) -> bool {
     matches!(message["role"].as_str(), Some("assistant" | "tool"))
 }
@@ -202,26 +203,27 @@ fn value(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-/// A log while it is read.
+/// The state while a log is parsed.
 #[derive(Default)]
 struct LogReading {
     messages: Vec<Value>,
     open: HashMap<Option<Box<str>>, LoggedStream>,
     done: Vec<LoggedStream>,
-    /// The warnings of the stream that is about to begin.
+    /// The warnings for the stream that is about to start.
     before: Vec<String>,
-    /// Whether the log is a session of `tc-serve`.
+    /// Whether the log is a `tc-serve` session.
     is_session: bool,
 }
 
-/// A stream of a log.
+/// One stream in a log.
 #[derive(Default)]
 struct LoggedStream {
     exchange: TapeExchange,
-    /// Its lines, with their times, and whether a line is a whole call.
+    /// The stream's lines: each with its time, whether it is a complete call, and its text.
     lines: Vec<(Option<f64>, bool, String)>,
     has_deltas: bool,
-    /// Of a session, whose deltas all name their calls, the calls by their choices and their ids.
+    /// The calls of a session, by choice and id; `None` for other logs. In a session every delta
+    /// names its call.
     calls: Option<HashMap<(u32, String), LoggedCall>>,
     first_event: Duration,
     last: Option<Duration>,
@@ -231,7 +233,7 @@ struct LoggedStream {
 #[derive(Default)]
 struct LoggedCall {
     arguments: String,
-    /// Its deltas, as places in [`LoggedStream::lines`].
+    /// The call's deltas, as indexes into [`LoggedStream::lines`].
     lines: Vec<usize>,
 }
 
@@ -328,9 +330,9 @@ impl LoggedStream {
             .push((event.t().and_then(Raw::f64), is_call, line));
     }
 
-    /// The line of a call that is over, and whether it is one that deltas have already. A session of
-    /// `tc-serve` has the last piece of a call in the call alone: its clients get no call that may
-    /// still be taken back.
+    /// Returns the line for a complete call, and whether the deltas already contain that call. In a
+    /// `tc-serve` session, only the complete call contains the last piece of the arguments, because
+    /// its clients never get a call that may still be retracted.
     fn whole_call(&mut self, event: &Event<'_>) -> (bool, String) {
         let call = ToolCall::read(event);
         let id = call.tool_id.str().into_owned();
@@ -344,7 +346,7 @@ impl LoggedStream {
         let sent = known.arguments.as_str();
         match whole.strip_prefix(sent) {
             Some(rest) if !rest.is_empty() && !sent.is_empty() => (false, delta(event, Some(rest))),
-            // The provider has begun the arguments anew.
+            // The provider restarted the arguments.
             None if Raw::parse(sent).is_err() => {
                 for at in known.lines {
                     self.lines[at].2.clear();
@@ -392,14 +394,14 @@ fn is_before(event: &Event<'_>) -> bool {
     warning.source.str() == "llm-stream" && BEFORE.contains(&&*warning.code.str())
 }
 
-/// A time of an event.
+/// Converts an event's time from milliseconds.
 fn time(ms: Option<f64>) -> Option<Duration> {
     let ms = ms.filter(|ms| (0.0..86_400_000.0).contains(ms))?;
     Some(Duration::from_micros((ms * 1000.0).round() as u64))
 }
 
-/// A `tool_call` as the delta that it was made of, in a log without deltas, or as the last of its
-/// deltas, which has the `rest` of the arguments.
+/// Converts a `tool_call` to a delta. `rest` is `None` for the single delta of a log without
+/// deltas; otherwise the delta is the call's last one, with the `rest` of the arguments.
 fn delta(event: &Event<'_>, rest: Option<&str>) -> String {
     let call = ToolCall::read(event);
     let object = call
@@ -424,7 +426,7 @@ fn delta(event: &Event<'_>, rest: Option<&str>) -> String {
     String::from_utf8(line).unwrap_or_default()
 }
 
-/// Reads the lines of a stream of a log.
+/// Decodes the lines of a stream in a log.
 #[derive(Default)]
 pub(crate) struct LogDecoder {
     scanner: Scanner,

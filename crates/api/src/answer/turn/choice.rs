@@ -391,7 +391,7 @@ impl ChoiceSteps {
         self.left += usize::from(self.queue.pop_front().is_some());
     }
 
-    /// Allows complete calls to be sent once other content shows that they will not change.
+    /// Allows complete calls to be sent, because other content than their native form has arrived.
     fn release(&mut self, out: &mut StepEmitter<'_, '_>) -> Fed {
         if self.waits || !std::mem::take(&mut self.has_whole) {
             return Ok(());

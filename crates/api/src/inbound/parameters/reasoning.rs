@@ -1,4 +1,4 @@
-//! How much a model thinks, which every API and every family of models asks for in another way.
+//! Converts the amount of reasoning, which each API and each model family configures differently.
 //!
 //! | API | parameter | source |
 //! | --- | --- | --- |
@@ -17,22 +17,22 @@ use crate::inbound::parameters::table::{LeftOut, TargetServer, WhyDropped, put, 
 use crate::inbound::request::InboundRequest;
 use serde_json::{Map, Value, json};
 
-/// What a client asks for.
+/// The reasoning that a client asks for.
 #[derive(Debug, Default)]
 struct ReasoningRequest {
-    /// Its names in the client's request, for the log.
+    /// The parameters' names in the client's request, for the log.
     names: Vec<&'static str>,
-    /// `none`, `minimal`, `low`, `medium`, `high` and above.
+    /// The effort: `none`, `minimal`, `low`, `medium`, `high` and above.
     effort: Option<String>,
-    /// Whether the model thinks. A model that decides for itself (`adaptive`) leaves it open.
+    /// Whether the model reasons. `None` if unspecified or if the model decides (`adaptive`).
     is_on: Option<bool>,
-    /// The most tokens of it.
+    /// The maximum number of reasoning tokens.
     budget: Option<u64>,
-    /// The effort is a word of OpenAI's.
+    /// Whether `effort` is one of OpenAI's values.
     is_openai_word: bool,
 }
 
-/// Takes what `rest` asks for, and puts it into `out`.
+/// Moves the reasoning parameters from `rest` to `out`, converted for `to`.
 pub(crate) fn convert(
     from: Api,
     to: &TargetServer<'_>,
@@ -47,7 +47,7 @@ pub(crate) fn convert(
     match asked.members(to) {
         Ok(members) => {
             for (place, value) in members {
-                // The client's own word for the same goes first.
+                // A value that the client set explicitly has priority.
                 let _ = put(out, place, value);
             }
         }
@@ -56,7 +56,7 @@ pub(crate) fn convert(
 }
 
 impl ReasoningRequest {
-    /// Takes the members that a client of `from` has for it.
+    /// Removes and returns the reasoning parameters in the form of `from`.
     fn take(from: Api, rest: &mut Map<String, Value>, left_out: &mut LeftOut) -> ReasoningRequest {
         let mut asked = ReasoningRequest {
             is_openai_word: from != Api::Anthropic,
@@ -93,7 +93,7 @@ impl ReasoningRequest {
         asked
     }
 
-    /// The members for a server; none where the server does so anyway.
+    /// Returns the members for the server; none if they would request its default.
     fn members(&self, to: &TargetServer<'_>) -> Result<Vec<(&'static str, Value)>, WhyDropped> {
         let is_model = |starts: &[&str]| {
             let name = to.model.rsplit('/').next().unwrap_or_default();
@@ -130,10 +130,10 @@ impl ReasoningRequest {
                 };
                 let effort = match &self.effort {
                     Some(effort) if self.is_openai_word => effort,
-                    // The least that the model takes.
+                    // The lowest effort that the model supports.
                     _ if self.is_off() && is_model(&["gpt-5."]) => "none",
                     _ if self.is_off() && is_model(&["gpt-5"]) => "minimal",
-                    // Older models reject the words above.
+                    // Older models reject the values above.
                     _ => self.level(&["low", "medium", "high"]),
                 };
                 Ok(vec![(place, effort.into())])
@@ -152,13 +152,13 @@ impl ReasoningRequest {
                     let level = self.level(&["low", "medium", "high", "xhigh", "max"]);
                     members.push(("output_config.effort", level.into()));
                 }
-                // Without `thinking` the effort is that of an answer without reasoning.
+                // Without `thinking`, the effort only applies to the answer.
                 let thinking = match family.map_or(Thinking::Never, |family| family.thinking) {
                     Thinking::Never => None,
                     Thinking::Budget => {
                         Some(json!({"type": "enabled", "budget_tokens": self.tokens()}))
                     }
-                    // Newer models leave the text out unless it is asked for.
+                    // Newer models omit the text unless it is requested.
                     _ => Some(json!({"type": "adaptive", "display": "summarized"})),
                 };
                 members.extend(thinking.map(|thinking| ("thinking", thinking)));
@@ -213,7 +213,7 @@ impl ReasoningRequest {
         }
     }
 
-    /// The budget of tokens for the effort.
+    /// Returns the token budget that corresponds to the effort.
     fn tokens(&self) -> u64 {
         match self.level(&["low", "medium", "high"]) {
             "low" => LEAST_BUDGET,
@@ -226,8 +226,8 @@ impl ReasoningRequest {
         self.is_on == Some(false) || self.effort.as_deref() == Some("none")
     }
 
-    /// The effort as one of `known`, of which each is less than the next. A budget becomes the
-    /// effort of models that think about as much.
+    /// Returns the closest effort in `known`, which is in ascending order. A budget is converted to
+    /// the effort with a similar amount of reasoning.
     fn level<'k>(&self, known: &[&'k str]) -> &'k str {
         const ALL: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
         let wanted = match (&self.effort, self.budget) {
@@ -239,7 +239,7 @@ impl ReasoningRequest {
         };
         let rank = |word: &str| ALL.iter().position(|other| *other == word).unwrap_or(4);
         let wanted = rank(wanted);
-        // The nearest, and of two the one that thinks more.
+        // Takes the closest value, and the higher one of two.
         let nearest = known
             .iter()
             .rev()
@@ -248,12 +248,12 @@ impl ReasoningRequest {
     }
 }
 
-/// The least budget that Anthropic takes, in tokens.
+/// The minimum budget that Anthropic accepts, in tokens.
 const LEAST_BUDGET: u64 = 1024;
 
-/// Makes the members of a request to Anthropic fit to the model and its `thinking`, or leaves that
-/// out: a model that thinks takes no temperature and no forced tool, and with a budget the turn that
-/// goes on must begin with signed reasoning
+/// Makes a request's members and `thinking` compatible with an Anthropic model, or drops
+/// `thinking`. A model that reasons accepts neither a temperature nor a forced tool, and with a
+/// budget a continued turn must start with signed reasoning
 /// (<https://platform.claude.com/docs/en/build-with-claude/extended-thinking>).
 pub(crate) fn fit_thinking(
     request: &InboundRequest,
@@ -281,7 +281,7 @@ pub(crate) fn fit_thinking(
         && let Some(effort) = members.get_mut("output_config").map(|c| &mut c["effort"])
         && (effort == "xhigh" || effort == "max")
     {
-        // With more the model has to think.
+        // With a higher effort the model cannot turn reasoning off.
         *effort = "high".into();
     }
     members.extend(thinking.map(|thinking| ("thinking".to_owned(), thinking)));
@@ -307,8 +307,8 @@ pub(crate) fn fit_thinking(
     }
 }
 
-/// Makes the budget of `thinking` fit into `max_tokens`, of which `most` is the default, since they
-/// hold the reasoning too. Returns whether it does: without room for the least one `thinking` goes.
+/// Reduces the budget of `thinking` to fit into `max_tokens` (`most` by default), which includes
+/// the reasoning tokens. If not even the minimum budget fits, removes `thinking` and returns false.
 pub(crate) fn fit_budget(members: &mut Map<String, Value>, most: u64) -> bool {
     let asked = members.get("max_tokens").and_then(Value::as_u64);
     let room = asked.unwrap_or(most).saturating_sub(LEAST_BUDGET);
@@ -324,7 +324,7 @@ pub(crate) fn fit_budget(members: &mut Map<String, Value>, most: u64) -> bool {
     true
 }
 
-/// Whether the conversation ends with results of calls of a turn that has no reasoning of Anthropic's.
+/// Whether the conversation ends with tool results in a turn that has no reasoning from Anthropic.
 fn is_turn_without_reasoning(talk: &Conversation) -> bool {
     let mut turn = talk
         .messages
