@@ -446,8 +446,8 @@ pub enum RecordingForm {
     Tape,
     /// Events from our commands, one per line.
     Log,
-    /// Anything else, so perhaps the body of a provider's response;
-    /// [`recognise`](crate::recognise()) finds its API.
+    /// Any other data, such as the body of a provider's response, whose API
+    /// [`recognise`](crate::recognise()) detects.
     Body,
 }
 
@@ -464,8 +464,8 @@ impl RecordingForm {
         }
     }
 
-    /// Judges a file as [`RecordingForm::of`] does, unless its API is named: that decides, but for
-    /// the log of a stream.
+    /// Same as [`RecordingForm::of`], but if the user named an API, the file is a
+    /// [`Body`](Self::Body) unless it is a tape or a log with the start of a stream.
     pub fn of_named(start: &[u8], api: Option<Api>) -> RecordingForm {
         let form = RecordingForm::of(start);
         let is_stream = || LineCount::of(&start[..start.len().min(LOOKED_AT)]).has_start;
@@ -487,7 +487,7 @@ struct LineCount {
 }
 
 impl LineCount {
-    /// By how many lines ours are ahead where a stream has begun, and nothing that follows matters.
+    /// After a stream has started, counting stops once our lines are ahead by this number.
     const AHEAD: usize = 16;
 
     fn of(start: &[u8]) -> LineCount {
@@ -521,8 +521,8 @@ impl LineCount {
         count
     }
 
-    /// One line of ours makes no log of a provider's lines, which may have a `type` too, and one
-    /// line of another program leaves a log what it is.
+    /// Whether most object lines are ours. A single line does not decide: provider lines may have a
+    /// `type` as well, and a log may contain a line of another program.
     fn is_log(&self) -> bool {
         self.ours > 0 && self.ours >= self.others
     }
@@ -552,7 +552,8 @@ fn begins_as_ours(line: &str) -> bool {
     }
 }
 
-/// Why no API was found in a body that begins with `start`, and what to do, for a message.
+/// Returns the reason why no API was detected in a body that starts with `start`, and what to do,
+/// for a message.
 pub fn unrecognised(start: &[u8]) -> String {
     let start = &start[..start.len().min(LOOKED_AT)];
     if start.trim_ascii().is_empty() {
@@ -578,7 +579,7 @@ pub fn unrecognised(start: &[u8]) -> String {
     }
 }
 
-/// What a file or a body is that holds answers in a form that is not read; `None` for all others.
+/// Returns the name of a known but unsupported format of a file or body, or `None`.
 pub(crate) fn unread(start: &[u8]) -> Option<&'static str> {
     let has = |text: &str| {
         start
@@ -586,7 +587,7 @@ pub(crate) fn unread(start: &[u8]) -> Option<&'static str> {
             .any(|part| part == text.as_bytes())
     };
     let first = |text: &str| start.trim_ascii_start().starts_with(text.as_bytes());
-    // docs.aws.amazon.com/AmazonS3/latest/API/RESTSelectObjectAppendix.html has the frames.
+    // See docs.aws.amazon.com/AmazonS3/latest/API/RESTSelectObjectAppendix.html for the frames.
     if start.first() == Some(&0) && (has(":event-type") || has(":exception-type")) {
         return Some("Amazon's binary event stream, as Bedrock sends it");
     }

@@ -1,29 +1,29 @@
-//! What of a request the provider keeps for the next one: marks at the ends of prefixes.
+//! Prompt caching: marks at the ends of the request prefixes that the provider caches.
 //!
-//! Source: <https://platform.claude.com/docs/en/build-with-claude/prompt-caching>. A prefix is the
-//! tools, the system prompt and the messages up to the mark. Writing one costs a quarter more than
-//! other tokens, reading one a tenth.
+//! Source: <https://platform.claude.com/docs/en/build-with-claude/prompt-caching>. A prefix
+//! consists of the tools, the system prompt and the messages up to the mark. Cached tokens cost a
+//! quarter more to write and a tenth to read.
 
 use serde_json::{Map, Value, json};
 
-/// The member that marks the end of a prefix.
+/// The member that marks the end of a cached prefix.
 pub(crate) const MARK: &str = "cache_control";
 
-/// The most marks that the provider takes.
+/// The maximum number of marks that the provider accepts.
 const MOST: usize = 4;
 
 /// The least prefix that is kept, in bytes of a request: 1,024 tokens for most models; of those that
 /// keep only larger ones, the provider ignores the mark.
 const LEAST: usize = 4 * 1024;
 
-/// The mark of a block, a part or a tool of any shape.
+/// Returns the cache mark of a block, a part or a tool.
 pub(crate) fn mark(of: &Value) -> Option<&Value> {
     of.get(MARK).filter(|mark| mark.is_object())
 }
 
-/// Marks the end of the prefix that stays, and of the whole request, where the next request begins
-/// with the same: from the second turn on, or with tools, whose results follow. A body with a mark
-/// stays as it is.
+/// Marks the end of the constant prefix and the end of the request, if the next request will start
+/// with the same content: from the second turn on, or if there are tools, whose results will
+/// follow. A body that already has a mark is not changed.
 pub(crate) fn mark_prefix(body: &mut Map<String, Value>, is_later_turn: bool) {
     let has_tools = body.contains_key("tools");
     let is_small = || Value::Object(body.clone()).to_string().len() < LEAST;
@@ -52,7 +52,7 @@ pub(crate) fn mark_prefix(body: &mut Map<String, Value>, is_later_turn: bool) {
         *content = json!([{"type": "text", "text": text}]);
     }
     let last = content.as_array_mut().and_then(|blocks| blocks.last_mut());
-    // Reasoning cannot be marked.
+    // Reasoning blocks cannot be marked.
     if let Some(Value::Object(block)) = last
         && !block
             .get("type")
@@ -62,7 +62,7 @@ pub(crate) fn mark_prefix(body: &mut Map<String, Value>, is_later_turn: bool) {
     }
 }
 
-/// Removes marks of which there are too many: the first of the messages, then the first of all.
+/// Removes excess marks: first the earliest ones in the messages, then the earliest of the others.
 pub(crate) fn keep_most(body: &mut Map<String, Value>) {
     let over = places(body).len().saturating_sub(MOST);
     let is_message = |place: &&String| place.starts_with("/messages");
@@ -79,7 +79,7 @@ pub(crate) fn keep_most(body: &mut Map<String, Value>) {
     }
 }
 
-/// The JSON pointers of what is marked.
+/// Returns the JSON pointers of all marked values.
 fn places(body: &Map<String, Value>) -> Vec<String> {
     let mut all = Vec::new();
     let mut list = |value: Option<&Value>, at: &str| {

@@ -1,5 +1,5 @@
-//! Bedrock's Converse shape of the same message: events named by their one member, or by the
-//! `event` field.
+//! Decodes Bedrock's Converse API, which has the same message in another format: events are named
+//! by their only member or by the `event` field.
 //!
 //! Source of the format: `ConverseStreamOutput` and `Converse` in Amazon Bedrock's API reference
 //! (docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStreamOutput.html). Text
@@ -11,7 +11,7 @@ use crate::failure::StreamFailure;
 use crate::turn::EventWriter;
 use event::Raw;
 
-/// The keys of the counts, see [`UsageParts::take`](crate::turn::UsageParts::take).
+/// The keys of the token counts; see [`UsageParts::take`](crate::turn::UsageParts::take).
 const COUNTS: [&str; 4] = [
     "inputTokens",
     "cacheReadInputTokens",
@@ -19,7 +19,7 @@ const COUNTS: [&str; 4] = [
     "outputTokens",
 ];
 
-/// One event. Unknown ones are dropped.
+/// Decodes one event. Unknown events are skipped.
 pub(crate) fn frame(
     to: &mut AnthropicMessage,
     name: Option<&str>,
@@ -34,8 +34,7 @@ pub(crate) fn frame(
         "messageStop",
         "metadata",
     ];
-    // `{"contentBlockDelta":{…}}`, or the inner object alone under the name that the transport
-    // gives.
+    // `{"contentBlockDelta":{…}}`, or only the inner object, with the name in the event's field.
     let wrapped = data
         .entries()
         .find(|(key, _)| NAMES.contains(&key.as_ref()) || key.ends_with("Exception"));
@@ -88,13 +87,13 @@ pub(crate) fn frame(
     }
 }
 
-/// Whether this is a whole response.
+/// Whether this is a non-streaming response.
 pub(crate) fn is_whole(body: Raw<'_>) -> bool {
     body.at(&["output", "message", "content"])
         .is_some_and(Raw::is_array)
 }
 
-/// A whole response.
+/// Decodes a non-streaming response.
 pub(crate) fn whole(to: &mut AnthropicMessage, body: Raw<'_>, turn: &mut EventWriter<'_>) {
     turn.choice(0);
     let blocks = || {
@@ -131,8 +130,8 @@ fn tool_use(to: &mut AnthropicMessage, index: i64, tool: Raw<'_>, turn: &mut Eve
     }
 }
 
-/// A piece of a block: the deltas of a stream and the blocks of a whole response have the same
-/// members.
+/// Decodes a piece of a block. Deltas in streams and blocks in non-streaming responses have the
+/// same members.
 fn piece(to: &mut AnthropicMessage, index: i64, delta: Raw<'_>, turn: &mut EventWriter<'_>) {
     if let Some(text) = delta.get("text") {
         turn.text(0, text);
@@ -160,7 +159,7 @@ fn piece(to: &mut AnthropicMessage, index: i64, delta: Raw<'_>, turn: &mut Event
     }
 }
 
-/// Passes a piece on under the names of the Messages API.
+/// Converts a piece to the names of the Messages API and forwards it.
 fn rename(
     to: &mut AnthropicMessage,
     index: i64,

@@ -1,4 +1,4 @@
-//! A client's request of the Messages API (<https://platform.claude.com/docs/en/api/messages>).
+//! Parses client requests of the Messages API (<https://platform.claude.com/docs/en/api/messages>).
 
 use crate::Api;
 use crate::answer::service::SERVICE;
@@ -13,7 +13,7 @@ use crate::members::{GetText, Put};
 use crate::verbatim::names;
 use serde_json::{Map, Value, json};
 
-/// Reads the body.
+/// Parses the body.
 ///
 /// # Errors
 /// See [`crate::inbound`].
@@ -22,7 +22,7 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
     let (mut request, members) = InboundRequest::begin(body, names(Api::Anthropic.name()));
     let choice = members.get("tool_choice");
     request.set_tools(members.get("tools"), choice, &mut notes);
-    // The choice holds a setting besides, which `parameters_for` reads.
+    // The choice also contains a setting that `parameters_for` reads.
     let has_tools = request.tools.is_some() || !request.provider_tools.is_empty();
     if let Some(choice) =
         choice.filter(|choice| has_tools && choice.get("disable_parallel_tool_use").is_some())
@@ -63,7 +63,7 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
     Ok(request)
 }
 
-/// A system prompt: a text, or blocks of text.
+/// Parses a system prompt: a string or text blocks.
 fn system(content: Option<&Value>, talk: &mut ConversationDraft, notes: &mut InboundNotes) {
     match content {
         Some(Value::String(words)) => talk.system(words),
@@ -81,7 +81,7 @@ fn system(content: Option<&Value>, talk: &mut ConversationDraft, notes: &mut Inb
     }
 }
 
-/// A user's message: results of tools become messages of their own, in their places.
+/// Parses a user message. Tool results become separate messages, in the same order.
 fn user(
     content: Option<&Value>,
     at: usize,
@@ -105,7 +105,7 @@ fn user(
     flush(&mut parts, talk);
 }
 
-/// The blocks of a content; a text is one block.
+/// Returns the blocks of the content. A string becomes one block.
 fn blocks(content: Option<&Value>, at: usize, notes: &mut InboundNotes) -> Vec<Value> {
     match content {
         Some(Value::String(words)) => vec![text(words)],
@@ -139,7 +139,7 @@ fn tool_result(block: &Value, at: usize, notes: &mut InboundNotes) -> Message {
     message
 }
 
-/// A block of a user's message or of a result, in OpenAI's shape.
+/// Converts a block of a user message or a result to OpenAI's shape.
 fn part(block: &Value, at: usize, parts: &mut Vec<Value>, notes: &mut InboundNotes) {
     let get = |path: &str| block.pointer(path).and_then(Value::as_str);
     let name = get("/title").filter(|title| !title.is_empty());
@@ -210,11 +210,11 @@ fn part(block: &Value, at: usize, parts: &mut Vec<Value>, notes: &mut InboundNot
     }
 }
 
-/// The turns of a message with calls that the service ran (`service_block` in `whole.rs`).
+/// The turns in a message with calls that the service ran (`service_block` in `whole.rs`).
 #[derive(Default)]
 struct AssistantTurns {
     draft: AssistantDraft,
-    /// The results of the calls of the open turn.
+    /// The results of the open turn's calls.
     results: Vec<Message>,
     done: Vec<Message>,
     /// The ids of the calls that the service ran.
@@ -228,7 +228,7 @@ impl AssistantTurns {
         self.done.append(&mut self.results);
     }
 
-    /// Takes a block of the service's own. Returns whether it is one.
+    /// Processes a block if it belongs to a call that the service ran. Returns whether it does.
     fn step(&mut self, block: &Value, at: usize, notes: &mut InboundNotes) -> bool {
         let get = |key: &str| block.text_of(key).unwrap_or_default();
         match get("type") {
@@ -244,7 +244,8 @@ impl AssistantTurns {
                 true
             }
             _ => {
-                // What follows a result is of the next turn; further calls may be of the same.
+                // Content after a result belongs to the next turn, but further calls may belong to
+                // the same one.
                 let is_call = get("type") == "tool_use";
                 if !self.results.is_empty() && !is_call {
                     self.close();
@@ -255,8 +256,9 @@ impl AssistantTurns {
     }
 }
 
-/// An assistant's message; several, with results between them, where the service ran calls. Blocks
-/// that Anthropic wants back keep their places among text and calls.
+/// Parses an assistant message. If the service ran calls, the result is several messages with
+/// results between them. Blocks that must be sent back to Anthropic keep their position among text
+/// and calls.
 fn assistant(content: Option<&Value>, at: usize, notes: &mut InboundNotes) -> AssistantTurns {
     let mut turns = AssistantTurns::default();
     for block in blocks(content, at, notes) {
@@ -303,8 +305,7 @@ fn assistant(content: Option<&Value>, at: usize, notes: &mut InboundNotes) -> As
                 }
                 None => notes.add(format!("messages[{at}]: a call without a name is skipped")),
             },
-            // Of Anthropic's own tools and of kinds that came later: they go back where they came
-            // from.
+            // Blocks of Anthropic's own tools and of newer types are sent back unchanged.
             Some(kind) => {
                 notes.add_foreign(format!(
                     "messages[{at}]: a block of type {} is for Anthropic alone",

@@ -1,4 +1,4 @@
-//! The message of an Anthropic stream as it grows: its content blocks, and what is open of them.
+//! The state of the message in an Anthropic stream: its content blocks and which of them are open.
 
 use crate::members::{GetText, minified};
 use crate::turn::{EventWriter, UsageParts};
@@ -7,23 +7,23 @@ use event::{Raw, Text};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// One message; a stream that begins a second one continues with the same value.
+/// One message. A second message in the same stream reuses this value.
 #[derive(Debug, Default)]
 pub(crate) struct AnthropicMessage {
     blocks: BTreeMap<i64, ContentBlock>,
-    /// The block that was opened last, for a frame without `index`.
+    /// The index of the block opened last, for frames without `index`.
     pub(crate) latest: i64,
-    /// The tool block that has ended without whole arguments; its `done` waits until nothing of it
-    /// can follow.
+    /// The tool block that ended with incomplete arguments. Its `done` is delayed until no more of
+    /// the block can follow.
     waiting: Option<i64>,
     usage: UsageParts,
-    /// How many characters of text have come.
+    /// The number of text characters so far.
     written: usize,
     begun: bool,
     pub(crate) stopped: bool,
 }
 
-/// The keys of the counts, see [`UsageParts::take`].
+/// The keys of the token counts; see [`UsageParts::take`].
 pub(crate) const COUNTS: [&str; 4] = [
     "input_tokens",
     "cache_read_input_tokens",
@@ -31,7 +31,7 @@ pub(crate) const COUNTS: [&str; 4] = [
     "output_tokens",
 ];
 
-/// The members of a message that are read.
+/// The members of a message that are parsed.
 const READ: [&str; 8] = [
     "id",
     "type",
@@ -43,11 +43,12 @@ const READ: [&str; 8] = [
     "usage",
 ];
 
-/// The bytes of a place in the map of blocks.
+/// The size of an entry in the map of blocks, in bytes.
 const PLACE: usize = size_of::<(i64, ContentBlock)>();
 
 impl AnthropicMessage {
-    /// A message begins. One that had begun and not ended is void: the server has started anew.
+    /// Starts a message. If the previous message did not end, it is void, because the server
+    /// restarted.
     pub(crate) fn begin(&mut self, message: Raw<'_>, turn: &mut EventWriter<'_>) {
         if std::mem::replace(&mut self.begun, true) && !self.stopped {
             for (index, block) in &self.blocks {
@@ -77,13 +78,13 @@ impl AnthropicMessage {
         self.usage(message.get("usage"), COUNTS, turn);
     }
 
-    /// A block begins, with what it holds already.
+    /// Opens a block and processes its initial content.
     pub(crate) fn open(&mut self, index: i64, start: Raw<'_>, turn: &mut EventWriter<'_>) {
         self.settle(turn);
         self.latest = index;
         let block = match start.get_str("type").as_deref() {
             Some("text") => {
-                // The API begins a block that has citations with their list.
+                // The API opens a block that has citations with a list of them.
                 if start.get("citations").is_some_and(|list| !list.is_null()) {
                     turn.text_ends();
                 }
@@ -130,7 +131,7 @@ impl AnthropicMessage {
         self.put(index, block, turn);
     }
 
-    /// Puts a block in the place of the one that it has had.
+    /// Inserts a block, replacing the previous one with this index.
     fn put(&mut self, index: i64, block: ContentBlock, turn: &mut EventWriter<'_>) {
         turn.keep(PLACE + block.kept());
         if let Some(before) = self.blocks.insert(index, block) {
@@ -138,7 +139,7 @@ impl AnthropicMessage {
         }
     }
 
-    /// The block that a piece belongs to; `make` makes one that has had no start.
+    /// Returns the block that a piece belongs to. `make` creates a block that was never opened.
     fn block(
         &mut self,
         index: i64,
@@ -151,7 +152,8 @@ impl AnthropicMessage {
         })
     }
 
-    /// A piece of a block. The first piece of a block without a start decides its kind.
+    /// Processes a piece of a block. For a block that was never opened, the first piece decides its
+    /// type.
     pub(crate) fn delta(&mut self, index: i64, delta: Raw<'_>, turn: &mut EventWriter<'_>) {
         let [kind, text, json] = delta.fields(["type", "text", "partial_json"]);
         let kind = kind.and_then(Raw::str).unwrap_or_default();
@@ -186,7 +188,7 @@ impl AnthropicMessage {
                     },
                     turn,
                 );
-                // Some gateways have the signature beside the text, and may repeat it whole.
+                // Some gateways send the signature with the text, and may repeat it in full.
                 if let (ContentBlock::Thinking { signature }, Some(piece)) =
                     (block, delta.get("signature"))
                     && piece.str().is_some_and(|piece| piece != *signature)
@@ -203,7 +205,7 @@ impl AnthropicMessage {
         }
     }
 
-    /// A piece of the answer's text.
+    /// Writes a piece of answer text.
     pub(crate) fn text(&mut self, piece: Raw<'_>, turn: &mut EventWriter<'_>) {
         if turn.options.details {
             self.written += piece.str().map_or(0, |text| text.chars().count());
@@ -211,7 +213,7 @@ impl AnthropicMessage {
         turn.text(0, piece);
     }
 
-    /// A piece of a call's input.
+    /// Writes a piece of a call's input.
     pub(crate) fn input(&mut self, index: i64, piece: Raw<'_>, turn: &mut EventWriter<'_>) {
         if let ContentBlock::Tool(tool) =
             self.block(index, || ContentBlock::Tool(ToolBlock::new(None)), turn)
@@ -228,7 +230,7 @@ impl AnthropicMessage {
         }
     }
 
-    /// A block ends.
+    /// Closes a block.
     pub(crate) fn close(&mut self, index: i64, turn: &mut EventWriter<'_>) {
         self.settle(turn);
         let ends = self.written;
@@ -269,8 +271,7 @@ impl AnthropicMessage {
         }
     }
 
-    /// Writes the `done` of a tool's block that still waits: nothing of the block can follow any
-    /// more.
+    /// Writes the delayed `done` of a tool block, because no more of the block can follow.
     pub(crate) fn settle(&mut self, turn: &mut EventWriter<'_>) {
         if let Some(index) = self.waiting.take() {
             self.done(index, turn);
@@ -288,8 +289,8 @@ impl AnthropicMessage {
         turn.end_call(0, Some(index), input.as_deref().unwrap_or_default());
     }
 
-    /// Closes what is open at the end. Calls only if the message ended well: a cut one must not
-    /// look whole.
+    /// Closes the open blocks at the end. Calls are only closed if the message ended normally, so
+    /// that a truncated call does not look complete.
     pub(crate) fn close_all(&mut self, whole: bool, turn: &mut EventWriter<'_>) {
         self.settle(turn);
         let open: Vec<i64> = self
@@ -310,7 +311,7 @@ impl AnthropicMessage {
         self.settle(turn);
     }
 
-    /// Why the message ended; `null` while it goes on.
+    /// Records why the message ended. `null` means that it continues.
     pub(crate) fn stop_reason(&mut self, reason: Option<Raw<'_>>, turn: &mut EventWriter<'_>) {
         let Some(word) = reason.and_then(Raw::str).filter(|w| !w.is_empty()) else {
             return;
@@ -320,13 +321,13 @@ impl AnthropicMessage {
             "tool_use" => FinishReason::ToolCalls,
             "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
             "refusal" | "guardrail_intervened" | "content_filtered" => FinishReason::ContentFilter,
-            // `end_turn`, `stop_sequence`, `pause_turn`, and unknown ones.
+            // `end_turn`, `stop_sequence`, `pause_turn`, and unknown reasons.
             _ => FinishReason::Stop,
         };
         turn.finish_reason(0, reason, &word);
     }
 
-    /// Takes a `usage` object; `names` as in [`UsageParts::take`].
+    /// Reads a `usage` object. `names` are as in [`UsageParts::take`].
     pub(crate) fn usage(
         &mut self,
         usage: Option<Raw<'_>>,
@@ -341,7 +342,7 @@ impl AnthropicMessage {
     }
 }
 
-/// A block by its kind.
+/// A content block, by type.
 #[derive(Debug)]
 pub(crate) enum ContentBlock {
     Text(CitedText),
@@ -349,23 +350,23 @@ pub(crate) enum ContentBlock {
         signature: String,
     },
     Tool(ToolBlock),
-    /// Run by the provider, or of an unknown kind.
+    /// A block that the provider ran itself, or of an unknown type.
     Server(ServerBlock),
-    /// Closed, with nothing that could follow.
+    /// A closed block that cannot receive more pieces.
     Ended,
 }
 
-/// The citations of a block of text.
+/// The citations of a text block.
 #[derive(Debug, Default)]
 pub(crate) struct CitedText {
-    /// How many characters of the answer came before it.
+    /// The number of answer characters before the block.
     pub(crate) begins: usize,
-    /// JSON.
+    /// The citations as JSON.
     pub(crate) list: Vec<String>,
 }
 
 impl CitedText {
-    /// Takes a citation.
+    /// Adds a citation.
     pub(crate) fn push(&mut self, citation: Raw<'_>) {
         self.list.push(minified(citation));
     }
@@ -395,7 +396,7 @@ impl ContentBlock {
 /// A call that the client runs.
 #[derive(Debug)]
 pub(crate) struct ToolBlock {
-    /// The input that came whole with the start; it counts only when no piece follows.
+    /// The complete input from the block's start. It is only used if no pieces follow.
     start: Option<String>,
     scanner: json::JsonScanner,
     pieces: bool,
@@ -420,7 +421,7 @@ impl ToolBlock {
         self.start.as_ref().map_or(0, String::len)
     }
 
-    /// Notes a piece of the input.
+    /// Records a piece of the input.
     pub(crate) fn push(&mut self, piece: Raw<'_>) {
         if let Some(text) = piece.str() {
             self.pieces |= !text.is_empty();
@@ -428,29 +429,29 @@ impl ToolBlock {
         }
     }
 
-    /// Whether the input is whole, so that nothing of it can follow.
+    /// Whether the input is complete, so that no more of it can follow.
     pub(crate) fn is_balanced(&self) -> bool {
         self.scanner.is_balanced() || (self.start.is_some() && !self.pieces)
     }
 
-    /// The input that is still to be written when the block closes.
+    /// Returns the input that still has to be written when the block closes.
     pub(crate) fn input(&mut self) -> Option<String> {
         self.start.take().filter(|_| !self.pieces)
     }
 }
 
-/// A block that passes as a `server_item`: its start, and what its pieces add to it.
+/// A block that is forwarded as a `server_item`: its start plus the content of its pieces.
 #[derive(Debug, Default)]
 pub(crate) struct ServerBlock {
     block: Value,
     input: String,
-    /// The bytes of its start and its pieces.
+    /// The size of the start and the pieces, in bytes.
     bytes: usize,
 }
 
 impl ServerBlock {
-    /// Adds a piece: input is collected, text is appended to the member of its name, anything else
-    /// is set.
+    /// Adds a piece: input is collected, text is appended to the member with its name, and other
+    /// values are set.
     pub(crate) fn push(&mut self, kind: &str, delta: Raw<'_>) {
         self.bytes += delta.text().len();
         if kind == "input_json_delta" {
@@ -478,12 +479,13 @@ impl ServerBlock {
         self.bytes
     }
 
-    /// Its `type`.
+    /// Returns the block's `type`.
     pub(crate) fn kind(&self) -> &str {
         self.block.text_of("type").unwrap_or("unknown")
     }
 
-    /// Whether the provider wants it back with the next request: its own calls and their results.
+    /// Whether the block must be sent back in the next request: the provider's own calls and their
+    /// results.
     pub(crate) fn goes_back(&self) -> bool {
         matches!(
             self.kind(),
@@ -491,7 +493,7 @@ impl ServerBlock {
         ) || self.kind().ends_with("_tool_result")
     }
 
-    /// The whole block. Input that is not JSON stays text.
+    /// Returns the complete block. Input that is not valid JSON stays a string.
     pub(crate) fn json(&self) -> String {
         let mut block = self.block.clone();
         if let (Value::Object(members), false) = (&mut block, self.input.is_empty()) {

@@ -1,42 +1,41 @@
-//! What the models of Claude take and may write.
+//! The limits and features of the Claude models.
 //!
-//! Sources: <https://platform.claude.com/docs/en/about-claude/models/overview>, and of each model
-//! its migration guide, such as
-//! <https://platform.claude.com/docs/en/models/opus-5-5/migration-guide>.
+//! Sources: <https://platform.claude.com/docs/en/about-claude/models/overview>, and each model's
+//! migration guide, such as <https://platform.claude.com/docs/en/models/opus-5-5/migration-guide>.
 
 /// A family of models.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claude {
-    /// How its names begin, without what gateways put before them.
+    /// The prefix of the family's model names, without a gateway's own prefix.
     name: &'static str,
-    /// The most tokens of an answer.
+    /// The maximum number of tokens in an answer.
     pub max_tokens: u64,
     pub thinking: Thinking,
-    /// It takes `output_config.effort`.
+    /// Whether the models accept `output_config.effort`.
     pub takes_effort: bool,
 }
 
-/// How a model is asked to think.
+/// How a model's reasoning is configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Thinking {
     Never,
-    /// With a number of tokens.
+    /// Reasoning with a token budget.
     Budget,
-    /// As much as it finds right, and it takes settings of sampling.
+    /// The model decides how much to reason, and accepts sampling settings.
     Adaptive,
-    /// As much as it finds right. Here and below settings of sampling are refused.
+    /// The model decides how much to reason. This and the following kinds reject sampling settings.
     AdaptiveAlone,
-    /// So unless `thinking` has this type.
+    /// The model reasons unless `thinking` has this type.
     Unless(&'static str),
-    /// So in each answer.
+    /// The model reasons in every answer.
     Always,
 }
 
-/// Turns thinking off, so that the choice of a tool can be forced.
+/// The type that turns reasoning off, so that a tool choice can be forced.
 pub(crate) const DISABLED: &str = "disabled";
 
 impl Thinking {
-    /// Whether the model takes another `temperature`, `top_p` or `top_k` than its own.
+    /// Whether the model accepts values of `temperature`, `top_p` and `top_k` other than its own.
     pub(crate) fn takes_sampling(self) -> bool {
         matches!(
             self,
@@ -44,7 +43,8 @@ impl Thinking {
         )
     }
 
-    /// Whether a request can force the model to call a tool. It cannot while the model thinks.
+    /// Whether a request can force the model to call a tool, which is impossible while the model
+    /// reasons.
     pub(crate) fn can_be_forced(self) -> bool {
         match self {
             Thinking::Unless(off) => off == DISABLED,
@@ -53,7 +53,7 @@ impl Thinking {
     }
 }
 
-/// The families. The first whose name fits counts; what is not listed is newer, and is [`NEWER`].
+/// The known families. The first matching name applies. Models not listed are newer: see [`NEWER`].
 const FAMILIES: [Claude; 19] = {
     use Thinking::{Adaptive, AdaptiveAlone, Always, Budget, Never, Unless};
     [
@@ -79,7 +79,8 @@ const FAMILIES: [Claude; 19] = {
     ]
 };
 
-/// One that is not listed: nothing is asked of it that one of the newest refuses.
+/// The settings for models that are not listed. They avoid everything that one of the newest models
+/// rejects.
 const NEWER: Claude = family("claude-", 64_000, Thinking::Always, true);
 
 const fn family(
@@ -96,8 +97,8 @@ const fn family(
     }
 }
 
-/// The family of a Claude model; `None` for other models. A gateway may put a prefix before the name
-/// (`us.anthropic.`, `anthropic/`) or write a dot in its version.
+/// Returns the family of a Claude model; `None` for other models. Gateways may add a prefix to the
+/// name (`us.anthropic.`, `anthropic/`) or write the version with a dot.
 pub(crate) fn claude(model: &str) -> Option<Claude> {
     let name = model[model.find("claude-")?..].replace('.', "-");
     let known = FAMILIES.into_iter().find(|f| name.starts_with(f.name));

@@ -1,9 +1,9 @@
-//! Anthropic's request: the system prompt apart, content in blocks, results of tools in the user's
-//! next message.
+//! Builds Anthropic requests: a separate system prompt, content in blocks, and tool results in the
+//! next user message.
 //!
 //! Source of the format: Anthropic's Messages API reference
-//! (platform.claude.com/docs/en/api/messages); blocks of reasoning go back after "Extended
-//! thinking" (platform.claude.com/docs/en/build-with-claude/extended-thinking).
+//! (platform.claude.com/docs/en/api/messages). Reasoning blocks are sent back according to
+//! "Extended thinking" (platform.claude.com/docs/en/build-with-claude/extended-thinking).
 
 use crate::anthropic::cache;
 use crate::anthropic::models::claude;
@@ -17,19 +17,19 @@ use crate::request::options::{
 use crate::request::part::{MediaKind, Part, PartSource, parts};
 use serde_json::{Map, Value, json};
 
-/// This API's name in the table, and the key of its data in a message.
+/// The API's name in the table, and the key of its data in a message.
 const API: &str = "anthropic";
 
-/// `max_tokens` has no default of the provider's. Other models than Claude, at servers that speak this
-/// API, may be able to write more, and nobody knows which of them.
+/// The `max_tokens` for models other than Claude. The API has no default for this member. Other
+/// servers' models may support more, but their limits are unknown.
 const MAX_TOKENS: u64 = 8192;
 
-/// How much the model may write.
+/// Returns the `max_tokens` for a model.
 pub(crate) fn max_tokens(model: &str) -> u64 {
     claude(model).map_or(MAX_TOKENS, |family| family.max_tokens)
 }
 
-/// This API in the table.
+/// Anthropic's row in the table of APIs.
 pub(crate) const PROVIDER: Provider = Provider {
     name: "anthropic",
     aliases: &["claude"],
@@ -45,7 +45,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     answers: Some(&crate::anthropic::writer::FORMAT),
 };
 
-/// The body of the request.
+/// Builds the request body.
 pub(crate) fn body(
     talk: &Conversation,
     options: &RequestOptions,
@@ -106,7 +106,7 @@ fn tool(tool: &RequestTool<'_>) -> Value {
     }
     let mut schema = value(tool.schema());
     if let Some(schema) = schema.as_object_mut() {
-        // Required here, and often left out.
+        // The API requires this member, and tool schemas often omit it.
         schema.entry("type").or_insert_with(|| "object".into());
     }
     out.insert("input_schema".to_owned(), schema);
@@ -121,8 +121,8 @@ fn tool(tool: &RequestTool<'_>) -> Value {
 
 fn messages(talk: &Conversation) -> Result<Vec<Value>, RequestError> {
     let mut messages = Vec::new();
-    // The results of one turn go into one message; of several messages the provider takes only the
-    // first as an answer.
+    // All results of one turn go into one message. If they were in several messages, the provider
+    // would only treat the first as an answer.
     let mut results: Vec<Value> = Vec::new();
     for (position, message) in (1..).zip(&talk.messages) {
         if message.role() != "tool" {
@@ -152,7 +152,7 @@ fn flush(results: &mut Vec<Value>, messages: &mut Vec<Value>) {
     }
 }
 
-/// One block of text alone is written as a string.
+/// Converts a single plain text block to a string.
 fn plain(mut blocks: Vec<Value>) -> Value {
     let is_text = |b: &Value| b["type"] == "text" && b.as_object().is_some_and(|b| b.len() == 2);
     if blocks.len() == 1 && is_text(&blocks[0]) {
@@ -171,7 +171,7 @@ fn blocks(message: &Message, position: usize) -> Result<Vec<Value>, RequestError
     for (number, part) in parts(message.content()).into_iter().enumerate() {
         let mark = items.and_then(|items| cache::mark(items.get(number)?));
         let mut block = match part {
-            // The provider refuses blocks without text.
+            // The provider rejects blocks without text.
             Part::Text(t) if t.trim().is_empty() => continue,
             Part::Text(t) => text(t),
             Part::Media {
@@ -208,7 +208,7 @@ fn blocks(message: &Message, position: usize) -> Result<Vec<Value>, RequestError
     Ok(blocks)
 }
 
-/// The mark of a message or of one of its parts.
+/// Returns the cache mark of a message or of its last marked part.
 fn message_mark(message: &Message) -> Option<Value> {
     let items = message.content().and_then(Value::as_array);
     let of_parts = || items.into_iter().flatten().rev().find_map(cache::mark);
@@ -221,7 +221,7 @@ fn message_mark(message: &Message) -> Option<Value> {
 
 fn result(message: &Message, position: usize) -> Result<Value, RequestError> {
     let mut content = blocks(message, position)?;
-    // The mark is that of the whole result.
+    // The mark applies to the whole result.
     content
         .iter_mut()
         .filter_map(Value::as_object_mut)
@@ -244,7 +244,8 @@ fn result(message: &Message, position: usize) -> Result<Value, RequestError> {
     Ok(Value::Object(result))
 }
 
-/// An assistant's message: what must go back keeps its place among text and calls.
+/// Converts an assistant message. Blocks that must be sent back keep their position among text and
+/// calls.
 fn answer(message: &Message) -> Vec<Value> {
     let calls = message.calls();
     let own: Vec<(PastBlock<'_>, Value)> = message
@@ -253,7 +254,7 @@ fn answer(message: &Message) -> Vec<Value> {
         .filter_map(|b| Some((b, kept(&b)?)))
         .collect();
     let mut content = Vec::new();
-    // Text between or after calls goes before them: our messages have one text.
+    // A message has only one text, so text between or after calls moves before them.
     let before_text = |b: &PastBlock<'_>| b.calls == 0 && (!b.text || calls.is_empty());
     content.extend(
         own.iter()
@@ -268,8 +269,8 @@ fn answer(message: &Message) -> Vec<Value> {
         let here = own
             .iter()
             .filter(|(b, _)| !before_text(b) && b.calls.min(calls.len()) == n);
-        // A message must not end with reasoning, and what follows the last call has nothing to
-        // explain any more.
+        // A message must not end with reasoning, and reasoning after the last call explains no
+        // further content.
         let here = here.filter(|(_, block)| n < calls.len() || !is_thinking(block));
         content.extend(here.map(|(_, block)| block.clone()));
         if let Some(call) = calls.get(n) {
@@ -288,11 +289,11 @@ fn answer(message: &Message) -> Vec<Value> {
     content
 }
 
-/// The provider's own block, as it was.
+/// Returns the provider's own block in its original form, or `None` if the block is not its own.
 fn kept(block: &PastBlock<'_>) -> Option<Value> {
     let data = block.data(API)?;
     if let Some(signature) = data.get("signature") {
-        // An empty signature is refused.
+        // The provider rejects an empty signature.
         return (signature != "").then(
             || json!({"type": "thinking", "thinking": block.thinking, "signature": signature}),
         );
@@ -307,7 +308,7 @@ fn is_thinking(block: &Value) -> bool {
     block["type"] == "thinking" || block["type"] == "redacted_thinking"
 }
 
-/// Ids of other providers may hold what this one refuses (`functions.find:0`).
+/// Replaces characters in other providers' ids that this API rejects (`functions.find:0`).
 fn id(id: &str) -> String {
     id.chars()
         .map(|c| {
@@ -376,7 +377,7 @@ mod tests {
         assert_eq!(body, want);
     }
 
-    /// The body for a chat client's request to a model.
+    /// Returns the body of a Chat Completions client's request for a model.
     fn of_chat(request: Value, model: &str) -> Value {
         let inbound = crate::inbound(crate::Api::OpenaiChat, request.to_string().as_bytes());
         let inbound = inbound.unwrap();
@@ -432,12 +433,12 @@ mod tests {
         let body = of_chat(request.clone(), "claude-x");
         assert_eq!(body["system"][0]["cache_control"], mark);
         assert_eq!(body["tools"][0]["cache_control"], mark);
-        // Of five marks the first of the messages is left out.
+        // Of five marks, the first one in the messages is dropped.
         assert_eq!(body["messages"][0]["content"], json!([text("Load it.")]));
         assert_eq!(body["messages"][2]["content"][0]["cache_control"], mark);
         assert_eq!(body["messages"][3]["content"][0]["cache_control"], mark);
         assert_eq!(marks(&body), 4);
-        // One for the whole request, which the provider puts at its end.
+        // A mark for the whole request, which the provider places at its end.
         let whole = of_chat(
             chat(&json!({"cache_control": mark}), &"x".repeat(9000)),
             "claude-x",
@@ -541,7 +542,7 @@ mod tests {
         assert_eq!(with("tool_choice", json!("required")).0, Value::Null);
         let (thinking, _, body) = with("temperature", json!(0));
         assert_eq!((thinking, body.get("temperature")), (budget(24576), None));
-        // Results of calls whose reasoning is not there.
+        // Results of calls whose reasoning is missing.
         let mut talk = chat(&json!({}), "Hi")["messages"].clone();
         talk.as_array_mut().unwrap().pop();
         assert_eq!(with("messages", talk.clone()).0, Value::Null);
@@ -578,7 +579,7 @@ mod tests {
             let settings = ["temperature", "top_p"].map(|name| body.get(name).is_some());
             assert_eq!(settings, [kept; 2], "{model}");
         }
-        // Other models get the client's settings unchanged.
+        // Other models receive the client's settings unchanged.
         let body = of_chat(chat(&json!({"temperature": 0}), ""), "kimi-k2");
         assert_eq!(body["temperature"], 0);
     }

@@ -1,11 +1,11 @@
-//! Anthropic's Messages API: content blocks that open, grow and close.
+//! Decodes Anthropic's Messages API: content blocks that open, grow and close.
 //!
 //! Source of the format: Anthropic's "Streaming messages"
 //! (platform.claude.com/docs/en/build-with-claude/streaming) and "Fine-grained tool streaming"
 //! (platform.claude.com/docs/en/agents-and-tools/tool-use/fine-grained-tool-streaming). Other
-//! servers differ: llama.cpp omits `input`, Bedrock omits the start of text blocks, gateways end
-//! with `[DONE]` or begin a second message after a fallback. Each deviation with its source:
-//! docs/deviations.md. Bedrock's own event names are in `anthropic/converse.rs`.
+//! servers differ: llama.cpp omits `input`, Bedrock omits the start of text blocks, and gateways
+//! end with `[DONE]` or start a second message after a fallback. docs/deviations.md lists each
+//! deviation with its source. Bedrock's own event names are in `anthropic/converse.rs`.
 
 use crate::anthropic::converse;
 use crate::anthropic::message::{AnthropicMessage, COUNTS};
@@ -13,7 +13,7 @@ use crate::template::{DeltaKind, FrameDelta};
 use crate::turn::{Decoder, EventWriter};
 use event::Raw;
 
-/// The rules of Anthropic's stream.
+/// Decodes Anthropic's streams.
 #[derive(Debug, Default)]
 pub(crate) struct Anthropic {
     message: AnthropicMessage,
@@ -106,7 +106,7 @@ impl Decoder for Anthropic {
     }
 }
 
-/// The provider's message to the user if its classifiers refused the request
+/// Writes the provider's explanation if its classifiers refused the request
 /// (platform.claude.com/docs/en/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals).
 fn explanation(ended: Raw<'_>, turn: &mut EventWriter<'_>) {
     let details = ended

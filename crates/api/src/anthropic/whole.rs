@@ -1,4 +1,4 @@
-//! The message, and what its stream and the whole message have alike.
+//! The message format, and the parts shared by streams and complete messages.
 
 use crate::answer::details;
 use crate::answer::details::{DetailMembers, merge};
@@ -11,17 +11,17 @@ use event::payload::FinishReason;
 use event::{Object, Raw};
 use serde_json::Value;
 
-/// A block of a whole message: what it started with, and what its deltas add to its members.
+/// A block of a complete message: its start, and the content that deltas add to its members.
 #[derive(Debug)]
 pub(crate) struct MessageBlock {
     start: String,
-    /// The pieces of each member, put together.
+    /// The concatenated pieces of each member.
     pieces: Vec<(&'static str, String)>,
     citations: Vec<String>,
 }
 
 impl MessageBlock {
-    /// A block that starts as `start`, a JSON object.
+    /// Creates a block from its start, a JSON object.
     pub(crate) fn new(start: String) -> MessageBlock {
         MessageBlock {
             start,
@@ -30,7 +30,7 @@ impl MessageBlock {
         }
     }
 
-    /// Takes the next piece of a member.
+    /// Appends a piece to a member.
     pub(crate) fn push(&mut self, member: &'static str, piece: &str) {
         match self.pieces.iter_mut().find(|(own, _)| *own == member) {
             Some((_, all)) => all.push_str(piece),
@@ -38,12 +38,12 @@ impl MessageBlock {
         }
     }
 
-    /// Takes a citation, as JSON.
+    /// Adds a citation as JSON.
     pub(crate) fn cite(&mut self, citation: String) {
         self.citations.push(citation);
     }
 
-    /// The block at its end, as JSON.
+    /// Returns the complete block as JSON.
     pub(crate) fn json(&self) -> String {
         let start = Raw::parse(&self.start).ok();
         event::object(|o| {
@@ -67,10 +67,10 @@ impl MessageBlock {
     }
 }
 
-/// The block of a step of a call of the service, where it has one: `mcp_tool_use` with its whole
-/// input, which the AI SDK reads at the start of the block, and `mcp_tool_result`. The accumulators
-/// of the SDKs take them, also outside of `beta`. Source: `beta_mcp_tool_use_block.py` and
-/// `beta_mcp_tool_result_block.py` in anthropic-sdk-python.
+/// Returns the block for a step of a call that the service runs, or `None` if the step has none:
+/// `mcp_tool_use` with its complete input, which the AI SDK reads at the start of the block, and
+/// `mcp_tool_result`. The SDKs' accumulators accept both, also outside of `beta`. Source:
+/// `beta_mcp_tool_use_block.py` and `beta_mcp_tool_result_block.py` in anthropic-sdk-python.
 pub(crate) fn service_block(call: &CallStep<'_>) -> Option<String> {
     let CallStep { id, name, text, .. } = call;
     match call.kind {
@@ -94,7 +94,7 @@ pub(crate) fn service_block(call: &CallStep<'_>) -> Option<String> {
     }
 }
 
-/// The id of the message.
+/// Returns the message's id.
 pub(crate) fn id(options: &AnswerOptions) -> String {
     options
         .provider_id
@@ -102,7 +102,7 @@ pub(crate) fn id(options: &AnswerOptions) -> String {
         .unwrap_or_else(|| format!("msg_{}", options.id))
 }
 
-/// The first members of a message.
+/// Writes the first members of a message.
 pub(crate) fn envelope(o: &mut Object<'_>, id: &str, model: &str) {
     o.str("id", id)
         .str("type", "message")
@@ -110,7 +110,7 @@ pub(crate) fn envelope(o: &mut Object<'_>, id: &str, model: &str) {
         .str("model", model);
 }
 
-/// A block of a call.
+/// Writes a call block.
 pub(crate) fn tool_use(o: &mut Object<'_>, id: &str, name: &str, input: &str) {
     o.str("type", "tool_use")
         .str("id", id)
@@ -118,11 +118,11 @@ pub(crate) fn tool_use(o: &mut Object<'_>, id: &str, name: &str, input: &str) {
         .minified("input", input);
 }
 
-/// The counts of tokens. Those from the cache are not part of `input_tokens` in this API.
-/// `theirs` are the provider's counts, where it speaks this API: they go before.
+/// Writes the token counts. In this API `input_tokens` excludes cached tokens. `theirs` are the
+/// provider's own counts if it speaks this API, and have priority.
 pub(crate) fn usage(o: &mut Object<'_>, counts: &ReportedUsage, theirs: &DetailMembers) {
-    // A provider was seen to count more tokens from the cache than in the request; the two counts
-    // add up to the request here.
+    // Some providers count more cached tokens than the request has. Limited here, so that the
+    // counts add up to the request.
     let cached = counts.cached.min(counts.input);
     let written = counts.written.min(counts.input - cached);
     let ours = |o: &mut Object<'_>| {
@@ -136,8 +136,8 @@ pub(crate) fn usage(o: &mut Object<'_>, counts: &ReportedUsage, theirs: &DetailM
     o.raw("usage", &Value::from(all).to_string());
 }
 
-/// Writes why the message ended, and the other members of its end. A matched stop sequence is the
-/// reason by itself.
+/// Writes why the message ended, and the other members of its end. A matched stop sequence always
+/// sets the reason.
 pub(crate) fn ending(o: &mut Object<'_>, reason: &str, members: &DetailMembers) {
     let is_matched = members.get("stop_sequence").is_some_and(Value::is_string);
     o.str(
@@ -154,7 +154,7 @@ pub(crate) fn ending(o: &mut Object<'_>, reason: &str, members: &DetailMembers) 
     details::write(o, members);
 }
 
-/// The citations among the members of a text.
+/// Returns the citations in a text's members.
 pub(crate) fn citations(members: &DetailMembers) -> impl Iterator<Item = &Value> {
     members
         .get("citations")
@@ -163,13 +163,13 @@ pub(crate) fn citations(members: &DetailMembers) -> impl Iterator<Item = &Value>
         .flatten()
 }
 
-/// `stop_reason`; `provider`: the word of a provider of this API, which stays as it is. A client
-/// sends a paused turn back to have it continued, so `pause_turn` must not become `end_turn`, and
-/// `compaction` is not an end either. The member `stop_sequence` has its text where the provider
-/// gives it ([`ending`]). Source:
+/// Returns the `stop_reason`. `provider` is the reason from a provider of this API, which is kept
+/// unchanged. A client sends a paused turn back to continue it, so `pause_turn` must not become
+/// `end_turn`, and `compaction` does not end the turn either. `stop_sequence` needs its text from
+/// the provider ([`ending`]). Source:
 /// <https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons>.
 ///
-/// A refusal of another provider often ends with its word for a good end.
+/// Other providers often end a refusal with their reason for a normal end.
 pub(crate) fn stop_reason(reason: FinishReason, provider: Option<&str>, has_refusal: bool) -> &str {
     match reason {
         FinishReason::Stop | FinishReason::Length if provider.is_some() && !has_refusal => {
@@ -230,25 +230,24 @@ mod tests {
     }
 }
 
-/// What Anthropic wants back.
+/// Data that must be sent back to Anthropic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Opaque {
-    /// Nothing.
+    /// No data.
     None,
-    /// The signature of the reasoning before it, or the data of another provider in its place.
+    /// The signature of the preceding reasoning, or another provider's data in its place.
     Signature(String),
-    /// A block of its own, such as redacted reasoning or the result of a tool that the provider
-    /// ran.
+    /// A separate block, such as redacted reasoning or the result of a tool that the provider ran.
     Block {
-        /// The block as it starts, JSON.
+        /// The block's start as JSON.
         start: String,
-        /// Its input, where the API sends that in deltas.
+        /// The block's input if the API sends it in deltas.
         input: Option<String>,
     },
 }
 
 impl Opaque {
-    /// Reads `provider`: JSON, by the name of the API.
+    /// Parses `provider`: JSON by API name.
     pub(crate) fn of(provider: &str) -> Opaque {
         let own = Raw::parse(provider)
             .ok()
@@ -270,14 +269,14 @@ impl Opaque {
             .map_or(Opaque::None, Opaque::block)
     }
 
-    /// A block of the provider's.
+    /// Converts a block from the provider.
     pub(crate) fn of_block(block: &DetailMembers) -> Opaque {
         let json = Value::from(block.clone()).to_string();
         Raw::parse(&json).map_or(Opaque::None, Opaque::block)
     }
 
-    /// The AI SDK reads the input of `mcp_tool_use` at its start, and that of `server_tool_use` in
-    /// deltas, as the API sends them.
+    /// The AI SDK expects the input of `mcp_tool_use` at its start, and that of `server_tool_use`
+    /// in deltas, which is how the API sends them.
     fn block(block: Raw<'_>) -> Opaque {
         let has_deltas = block
             .get_str("type")
@@ -296,10 +295,10 @@ impl Opaque {
     }
 }
 
-/// The member `error`.
+/// Writes the `error` member.
 pub(crate) fn error(o: &mut Object<'_>, failure: &FailedAnswer) {
-    // A 413 is about the bytes of the request, which Anthropic's clients tell from a prompt that is
-    // too long.
+    // A 413 concerns the size of the request in bytes. Anthropic's clients distinguish it from a
+    // prompt that is too long.
     let is_overflow = failure.code == "context_overflow" && failure.status != 413;
     let own = failure
         .provider_text(ANTHROPIC, "type")
@@ -324,6 +323,6 @@ pub(crate) fn error(o: &mut Object<'_>, failure: &FailedAnswer) {
     });
 }
 
-/// The provider's own words, by which Claude Code and others know that they must make the
-/// conversation shorter.
+/// Anthropic's own message, from which Claude Code and other clients recognise that the
+/// conversation must be shortened.
 const TOO_LONG: &str = "prompt is too long";

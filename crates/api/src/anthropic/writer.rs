@@ -1,16 +1,16 @@
-//! The stream and the whole answer of Anthropic's `/v1/messages`.
+//! Writes streams and complete responses of Anthropic's `/v1/messages`.
 //!
 //! Source of the format: Anthropic's "Streaming messages"
 //! (platform.claude.com/docs/en/build-with-claude/streaming), and the accumulators of its clients
 //! (`lib/streaming/_messages.py` in anthropic-sdk-python, `lib/MessageStream.ts` in
-//! anthropic-sdk-typescript): one message, its blocks one after the other, an `event:` name on
+//! anthropic-sdk-typescript): one message, its blocks one after the other, and an `event:` name for
 //! every event.
 //!
-//! A call that the token limit cut has no `content_block_stop` in a stream, and is left out of a
-//! whole answer; `stop_reason` is `max_tokens`. Claude Code (2.1.197, measured on 2026-11-23) runs
-//! a call when its block stops, whatever the stop reason is
-//! (github.com/MadAppGang/claudish/pull/246 has the same); without the stop it reports the limit
-//! and asks again. The AI SDK reports a call at the stop of its block, too.
+//! A call that the token limit truncated has no `content_block_stop` in a stream and is left out of
+//! a complete response; `stop_reason` is `max_tokens`. Claude Code (2.1.197, measured on
+//! 2026-11-23) runs a call when its block stops, whatever the stop reason
+//! (github.com/MadAppGang/claudish/pull/246 reports the same). Without the stop, it reports the
+//! limit and asks again. The AI SDK also reports a call when its block stops.
 
 use crate::answer::details;
 use crate::answer::details::{DetailMembers, DetailsPlace, merge};
@@ -22,7 +22,7 @@ use crate::anthropic::whole::{MessageBlock, Opaque, envelope, stop_reason, tool_
 use crate::carried::UNSIGNED;
 use event::Object;
 
-/// How this API writes answers.
+/// How this API writes responses.
 pub(crate) const FORMAT: AnswerFormat = AnswerFormat {
     path: "/v1/messages",
     writer: |options, is_whole| Box::new(MessagesWriter::new(options, is_whole)),
@@ -30,12 +30,12 @@ pub(crate) const FORMAT: AnswerFormat = AnswerFormat {
     error: whole::error,
 };
 
-/// The kind of the block that is open.
+/// The type of the open block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OpenBlock {
     Thinking,
     Text,
-    /// Text too, but of a refusal: the API has no block for that.
+    /// A text block with a refusal, for which the API has no block type.
     Refusal,
     Tool,
 }
@@ -44,23 +44,23 @@ enum OpenBlock {
 struct MessagesWriter {
     id: String,
     model: String,
-    /// The index of the open block, or of the next one.
+    /// The index of the open block, or of the next one if none is open.
     index: u32,
     open: Option<OpenBlock>,
-    /// The reasoning that is open has its signature, or the provider gave an empty one.
+    /// Whether the open reasoning has its signature, or the provider sent an empty one.
     is_signed: bool,
     has_refusal: bool,
     stop_reason: Option<String>,
     /// Members of the event that ends the message, and of its delta.
     last: DetailMembers,
     delta: DetailMembers,
-    /// The provider's counts.
+    /// The provider's own token counts.
     counts: DetailMembers,
     is_done: bool,
-    /// No events are written: the blocks are kept.
+    /// Whether the blocks are stored for a complete response, so that no events are written.
     is_whole: bool,
     block: Option<MessageBlock>,
-    /// The blocks that have stopped, as JSON.
+    /// The finished blocks as JSON.
     content: Vec<String>,
     out: Vec<u8>,
 }
@@ -94,15 +94,15 @@ impl MessagesWriter {
                 o.raw("content", "[]")
                     .raw("stop_reason", "null")
                     .raw("stop_sequence", "null");
-                // The counts come at the end, and overwrite these. AI SDK and others want numbers
-                // here.
+                // The counts at the end overwrite these. The AI SDK and other clients require
+                // numbers here.
                 usage(o, &ReportedUsage::default(), &DetailMembers::new());
             });
         });
         frame(&mut self.out, "ping", |_| {});
     }
 
-    /// Makes sure that a block of this kind is open.
+    /// Opens a block of this type unless one is open.
     fn block(&mut self, kind: OpenBlock) {
         if self.open != Some(kind) {
             self.close();
@@ -117,7 +117,7 @@ impl MessagesWriter {
         }
     }
 
-    /// Starts a block, which is JSON.
+    /// Starts a block, given as JSON.
     fn start(&mut self, block: String) {
         if self.is_whole {
             self.block = Some(MessageBlock::new(block));
@@ -171,15 +171,15 @@ impl MessagesWriter {
         }
     }
 
-    /// The end of reasoning, with what must go back to the provider.
+    /// Ends reasoning, with the data that must be sent back to the provider.
     fn opaque(&mut self, opaque: Opaque) {
         match opaque {
             Opaque::None => self.close_thinking(),
             Opaque::Signature(signature) => {
                 if !signature.is_empty() {
-                    // Some models give a signature without showing what they thought.
+                    // Some models send a signature without showing their reasoning.
                     self.block(OpenBlock::Thinking);
-                    // In one piece: anthropic-sdk-python keeps the last one only.
+                    // Sent in one piece, because anthropic-sdk-python keeps only the last one.
                     self.delta("signature_delta", "signature", &signature);
                 }
                 self.is_signed = self.open == Some(OpenBlock::Thinking);
@@ -196,7 +196,7 @@ impl MessagesWriter {
         }
     }
 
-    /// Members of the provider's answer.
+    /// Processes members of the provider's response.
     fn details(&mut self, place: DetailsPlace, members: &DetailMembers) {
         match place {
             DetailsPlace::Answer => merge(&mut self.last, members.clone(), false),
@@ -251,7 +251,7 @@ impl AnswerWriter for MessagesWriter {
     }
 
     fn step(&mut self, choice: u32, step: &Step<'_>, model: &str) {
-        // This API has one answer.
+        // This API has only one choice.
         if self.is_done || (choice > 0 && !matches!(step, Step::Usage(_) | Step::Failed(_))) {
             return;
         }
@@ -290,7 +290,7 @@ impl AnswerWriter for MessagesWriter {
             Step::Call(call) => match call.kind {
                 CallStepKind::Begin => {
                     self.close();
-                    // Claude Code crashes without `input`
+                    // Claude Code crashes if `input` is missing
                     // (github.com/farion1231/cc-switch/issues/2556).
                     self.start(event::object(|o| tool_use(o, &call.id, &call.name, "{}")));
                     self.open = Some(OpenBlock::Tool);
@@ -308,7 +308,7 @@ impl AnswerWriter for MessagesWriter {
                     Some(stop_reason(*reason, provider.as_deref(), self.has_refusal).to_owned());
             }
             Step::Details(place, members) => self.details(*place, members),
-            // The API has no place for them.
+            // The API cannot represent these notes.
             Step::Extras(_) => {}
             Step::Usage(counts) => self.end(counts),
             Step::Failed(failure) => self.fail(failure),

@@ -1,23 +1,23 @@
-//! A body that is one JSON value, a sequence of values (one a line, or not), or an array of them,
-//! cut at the values.
+//! Splits a body of JSON into its values: a single value, a sequence of values (on separate lines
+//! or not), or an array.
 
-/// Finds where each value begins and ends by its brackets and quotes; sees each byte once.
+/// Finds the start and end of each value from its brackets and quotes, in a single pass.
 ///
-/// Inside a top-level array the items are the values, so that Gemini's array arrives item by item.
-/// Where text cannot be JSON (a line feed inside a string, an object that begins where none is
-/// allowed), what came so far is broken and reading goes on from there: one bad line costs itself
-/// only.
+/// The items of a top-level array count as values, so that Gemini's array is decoded item by item.
+/// Where text cannot be JSON (a line feed inside a string, or an object where none is allowed), the
+/// text so far is reported as broken and parsing continues from there, so an invalid line does not
+/// affect the others.
 #[derive(Debug, Default)]
 pub(crate) struct Values {
-    /// The value, or the text between values, that has begun.
+    /// The current value, or text between values, if it is incomplete.
     kept: Vec<u8>,
     depth: u32,
     state: ValuesState,
     /// The last byte outside strings that is not white space.
     last: u8,
-    /// Whether the top-level `[` came.
+    /// Whether a top-level `[` was seen.
     array: bool,
-    /// How many bytes there are between the last value and what comes.
+    /// The number of bytes since the last value.
     between: usize,
     limit: usize,
     full: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Values {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ValuesState {
-    /// Between values.
+    /// Between two values.
     #[default]
     Between,
     /// Inside a value, outside its strings.
@@ -34,12 +34,12 @@ enum ValuesState {
     Text,
     /// Inside a string, after a backslash.
     Escape,
-    /// Inside text that is not a value, up to the line's end.
+    /// Inside text that is not a value, up to the end of the line.
     Junk,
 }
 
 impl Values {
-    /// Values of at most `limit` bytes, and at most so many between two.
+    /// Creates a splitter that allows at most `limit` bytes per value and between two values.
     pub(crate) fn limited(limit: usize) -> Values {
         Values {
             limit,
@@ -47,18 +47,18 @@ impl Values {
         }
     }
 
-    /// Whether a value was longer than the limit. Nothing is given any more. How the bytes were cut
-    /// does not show.
+    /// Whether the limit was exceeded. No more values are emitted then. The result does not depend
+    /// on how the bytes are chunked.
     pub(crate) fn is_full(&self) -> bool {
         self.full
     }
 
-    /// How many bytes are kept.
+    /// The number of buffered bytes.
     pub(crate) fn kept(&self) -> usize {
         self.kept.len()
     }
 
-    /// Takes the next bytes.
+    /// Processes the next bytes.
     pub(crate) fn push(&mut self, bytes: &[u8], on: &mut dyn FnMut(Frame<'_>)) {
         if self.full {
             return;
@@ -123,7 +123,7 @@ impl Values {
         }
     }
 
-    /// The body ended.
+    /// Handles the end of the body.
     pub(crate) fn finish(&mut self, on: &mut dyn FnMut(Frame<'_>)) {
         self.give(&[], on, true);
     }
@@ -256,22 +256,22 @@ pub(crate) enum Frame<'a> {
         name: Option<&'a str>,
         data: &'a str,
     },
-    /// A JSON value of a body that is a value, an array or a sequence of values. Only its brackets
-    /// are checked.
+    /// A JSON value from a body that is a value, an array or a sequence of values. Only its
+    /// brackets are checked.
     Value(&'a str),
-    /// Text between values, or a value that did not end.
+    /// Text between values, or an incomplete value.
     Broken(&'a str),
-    /// The body is not of any provider's API: its beginning, and whether it looks like an HTML
-    /// page.
+    /// The body does not belong to any provider's API. Contains its start, and whether it looks
+    /// like an HTML page.
     Foreign { text: &'a str, html: bool },
-    /// The body is compressed, and cannot be decompressed to its end, for this reason.
+    /// The compressed body is damaged. Contains the reason.
     Damaged(&'a str),
-    /// A frame is longer than the limit; reading ends.
+    /// A frame exceeds the limit; decoding ends.
     TooLong,
 }
 
 impl Frame<'_> {
-    /// Whether this frame is complete, not the beginning of a longer one.
+    /// Whether this frame is complete rather than truncated.
     pub(crate) fn is_whole(&self) -> bool {
         match self {
             Frame::Event { data, .. } => data.trim() == "[DONE]" || event::Raw::parse(data).is_ok(),

@@ -1,32 +1,32 @@
-//! Arguments that come as pieces with a JSON path each (Gemini 3's `partialArgs`), written as one
-//! growing JSON text.
+//! Assembles arguments that arrive in pieces, each with a JSON path (Gemini 3's `partialArgs`),
+//! into one growing JSON text.
 //!
 //! Source of the format: `PartialArg` of Vertex AI
-//! (googleapis.github.io/js-genai/release_docs/interfaces/types.PartialArg.html): `jsonPath` after
-//! RFC 9535, one of `stringValue`, `numberValue`, `boolValue` and `nullValue`, and `willContinue`
-//! while more of the same string is to come. Pieces nearly always come in the order of the text, so
-//! each piece is written as a fragment at once. Where a path comes back to a container that was
-//! closed, no fragment can be right: the text so far is read into a tree, and the whole text is
-//! returned at the end.
+//! (googleapis.github.io/js-genai/release_docs/interfaces/types.PartialArg.html): `jsonPath`
+//! according to RFC 9535, one of `stringValue`, `numberValue`, `boolValue` and `nullValue`, and
+//! `willContinue` if the same string continues. Pieces nearly always arrive in text order, so each
+//! piece is written as a fragment at once. If a path returns to a closed container, no valid
+//! fragment exists: the text so far is then parsed into a tree, and the whole text is returned at
+//! the end.
 
 use event::{Raw, Surrogates, quoted};
 use serde_json::Value;
 use std::collections::HashSet;
 
-/// The longest path: JSON that nests deeper is refused everywhere else, too.
+/// The maximum path length. JSON with deeper nesting is rejected everywhere else as well.
 const MAX_STEPS: usize = event::MAX_DEPTH as usize - 1;
 
-/// What a piece did to the text.
+/// The effect of a piece on the text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Placement {
-    /// The next fragment of the text (empty when the piece adds nothing yet).
+    /// The next fragment of the text; empty if the piece does not add anything yet.
     Fragment(String),
-    /// The fragments so far are not right any more: [`PartialArguments::close`] will return the
-    /// whole text.
+    /// The earlier fragments are no longer valid; [`PartialArguments::close`] will return the whole
+    /// text.
     Restart,
-    /// The piece waits for the whole text that [`PartialArguments::close`] returns.
+    /// The piece is part of the whole text that [`PartialArguments::close`] will return.
     Held,
-    /// The path or the value cannot be read; nothing changed.
+    /// The path or the value is invalid; nothing changed.
     Unreadable,
 }
 
@@ -34,13 +34,12 @@ pub(crate) enum Placement {
 #[derive(Debug, Default)]
 pub(crate) struct PartialArguments {
     text: String,
-    /// The containers that are open, the outermost first; their current members are the path of the
-    /// last piece.
+    /// The open containers, outermost first. Their current members form the path of the last piece.
     open: Vec<OpenContainer>,
-    /// The string at the path of the last piece is open; this is the half of a surrogate pair that
-    /// it may end with.
+    /// Set while the string at the path of the last piece is open. Holds the half of a surrogate
+    /// pair that it may end with.
     string: Option<Surrogates>,
-    /// Strings with `willContinue`.
+    /// The paths of strings with `willContinue`.
     unfinished: HashSet<Vec<PathStep>>,
     tree: Option<(Value, Vec<PathStep>)>,
 }
@@ -54,7 +53,7 @@ enum PathStep {
 #[derive(Debug)]
 struct OpenContainer {
     current: PathStep,
-    /// The keys that this object has already; empty for an array, whose `current` is an index.
+    /// The keys already present in this object; empty for an array, whose `current` is an index.
     keys: HashSet<String>,
 }
 
@@ -73,13 +72,13 @@ impl PartialArguments {
         placed
     }
 
-    /// Adds a whole member of the arguments, for parts that hold `args` beside the pieces.
+    /// Adds a complete member of the arguments, for parts that contain `args` as well as pieces.
     pub(crate) fn member(&mut self, key: &str, value: Raw<'_>) -> Placement {
         self.place(&[PathStep::Key(key.to_owned())], value)
     }
 
-    /// Ends the arguments. Returns the last fragment, or after [`Placement::Restart`] the whole
-    /// text. The result is empty when no piece came.
+    /// Ends the arguments. Returns the last fragment or, after [`Placement::Restart`], the whole
+    /// text. The result is empty if there were no pieces.
     pub(crate) fn close(&mut self) -> String {
         if let Some((tree, _)) = &self.tree {
             return tree.to_string();
@@ -107,8 +106,8 @@ impl PartialArguments {
         Placement::Restart
     }
 
-    /// Writes the piece at the end of the text. Returns `false` when the piece does not belong
-    /// there; the text is still a prefix of the same value then.
+    /// Appends the piece to the text. Returns false if the piece does not belong there; the text is
+    /// then still a prefix of the same value.
     fn write(&mut self, steps: &[PathStep], value: Raw<'_>) -> bool {
         let shared = self
             .open
@@ -117,7 +116,7 @@ impl PartialArguments {
             .take_while(|(f, s)| f.current == **s)
             .count();
         if shared == steps.len() || (shared == self.open.len() && shared > 0) {
-            // The same place again: only the rest of an open string can follow.
+            // The same path again: only the continuation of an open string is valid.
             let continues = shared == steps.len() && shared == self.open.len() && value.is_str();
             let Some(half) = self.string.as_mut().filter(|_| continues) else {
                 return false;
@@ -182,7 +181,7 @@ impl PartialArguments {
         }
     }
 
-    /// Closes the open string and all containers but the `depth` outermost.
+    /// Closes the open string and all containers except the `depth` outermost.
     fn close_to(&mut self, depth: usize) {
         if let Some(mut half) = self.string.take() {
             half.finish(&mut self.text);
@@ -198,7 +197,7 @@ impl PartialArguments {
         }
     }
 
-    /// Sets the piece in the tree. A value of another kind on the path is replaced.
+    /// Sets the piece in the tree. Replaces values of another type on its path.
     fn plant(&mut self, steps: &[PathStep], value: Raw<'_>) {
         let Some((tree, last)) = &mut self.tree else {
             return;
@@ -237,15 +236,15 @@ impl PartialArguments {
     }
 }
 
-/// The value of a piece as JSON. A piece without a value (an empty string that was left out) is an
-/// empty string.
+/// Returns the value of a piece as JSON. A piece without a value is an empty string that was
+/// omitted.
 fn leaf(arg: Raw<'_>) -> Option<Raw<'_>> {
     for (key, value) in arg.entries() {
         match key.as_ref() {
             "stringValue" if value.is_str() => return Some(value),
             "numberValue" | "boolValue" if !value.is_null() => return Some(value),
-            // Protobuf writes its null as the name or the number of the one value of an
-            // enumeration, or as null.
+            // Protobuf serializes its null as the name or number of an enumeration's only value, or
+            // as null.
             "nullValue" => return Raw::parse("null").ok(),
             _ => {}
         }
@@ -260,7 +259,7 @@ fn append(text: &mut String, half: &mut Surrogates, value: Raw<'_>) {
     text.push_str(&escaped[1..escaped.len() - 1]);
 }
 
-/// The steps of a singular path: `$.a.b[0]['c d']`. `None` if `path` is not such a path, or is the
+/// Parses a singular path such as `$.a.b[0]['c d']`. Returns `None` if `path` is invalid or is the
 /// root itself.
 fn steps(path: &str) -> Option<Vec<PathStep>> {
     let mut rest = path.strip_prefix('$').unwrap_or(path);
@@ -299,7 +298,7 @@ fn steps(path: &str) -> Option<Vec<PathStep>> {
         .then_some(steps)
 }
 
-/// A name in quotes; `text` begins after the opening quote. Returns the name, and the text after
+/// Parses a quoted name. `text` starts after the opening quote. Returns the name and the text after
 /// the closing bracket.
 fn quoted_step(text: &str, quote: char) -> Option<(PathStep, &str)> {
     let mut end = None;
@@ -335,7 +334,7 @@ fn quoted_step(text: &str, quote: char) -> Option<(PathStep, &str)> {
 mod tests {
     use super::*;
 
-    /// The fragments, with `!` where the text began again.
+    /// Returns the fragments, with `!` where the text restarted.
     fn run(pieces: &[&str]) -> Vec<String> {
         let mut partial = PartialArguments::default();
         let mut out: Vec<String> = pieces

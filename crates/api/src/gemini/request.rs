@@ -1,5 +1,5 @@
-//! Gemini's request: contents of the roles `user` and `model`, calls and results by the function's
-//! name.
+//! Builds Gemini requests: contents with the roles `user` and `model`, and calls and results
+//! identified by function name.
 //!
 //! Source of the format: the Gemini API reference of `generateContent`, and "Thought signatures".
 
@@ -16,20 +16,20 @@ use json::ToolEntry;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
-/// This API's name in the table, and the key of its data in a message.
+/// The API's name in the table, and the key of its data in a message.
 const API: &str = "gemini";
 
-/// What Google's page on signatures gives for calls that another model made: Gemini 3 refuses calls
-/// without a signature.
+/// The placeholder signature that Google documents for calls of another model. Gemini 3 rejects
+/// calls without a signature.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// The folders that Google's names of models may begin with (<https://ai.google.dev/api/models>,
+/// The folders that may prefix a model name (<https://ai.google.dev/api/models>,
 /// <https://ai.google.dev/api/tuning>).
 const FOLDERS: [&str; 2] = ["models/", "tunedModels/"];
 
-/// What follows the base URL. One folder that a model's name begins with stays; the rest is one
-/// segment, whatever a client names: with the key of the service `../../admin` would ask another
-/// path.
+/// Returns the path after the base URL. A known folder prefix of the model name is kept, and the
+/// rest is encoded as one segment. Otherwise a client could name a model `../../admin` and use the
+/// service's key for another path.
 pub(crate) fn path(options: &RequestOptions) -> Result<String, RequestError> {
     let method = if options.stream {
         "streamGenerateContent?alt=sse"
@@ -48,7 +48,7 @@ pub(crate) fn path(options: &RequestOptions) -> Result<String, RequestError> {
     Ok(format!("/{folder}{}:{method}", percent_encoded(model)))
 }
 
-/// This API in the table.
+/// Gemini's row in the table of APIs.
 pub(crate) const PROVIDER: Provider = Provider {
     name: "gemini",
     aliases: &["google"],
@@ -64,7 +64,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     answers: Some(&crate::gemini::writer::FORMAT),
 };
 
-/// The body of the request.
+/// Builds the request body.
 pub(crate) fn body(
     talk: &Conversation,
     options: &RequestOptions,
@@ -120,7 +120,7 @@ fn declaration(tool: &ToolEntry) -> Value {
     Value::Object(declaration)
 }
 
-/// What a result repeats of its call.
+/// The members of a call that its result repeats.
 struct Called<'a> {
     name: &'a str,
     id: Option<&'a Value>,
@@ -194,7 +194,7 @@ fn said(message: &Message) -> Vec<Value> {
 
 fn result(message: &Message, call: Option<&Called<'_>>) -> Value {
     let text = message.text();
-    // The provider wants an object; a result that is one already stays what it is.
+    // The API requires an object. A result that is already an object stays unchanged.
     let response = serde_json::from_str(&text)
         .ok()
         .filter(Value::is_object)
@@ -212,7 +212,7 @@ fn result(message: &Message, call: Option<&Called<'_>>) -> Value {
     json!({"functionResponse": result})
 }
 
-/// An assistant's message: each signature goes onto the part that it came with.
+/// Converts an assistant message. Each signature is placed on the part that it arrived with.
 fn answer(message: &Message, options: &RequestOptions) -> Vec<Value> {
     let calls = message.calls();
     let own: Vec<(PastBlock<'_>, &Value)> = message
@@ -229,7 +229,7 @@ fn answer(message: &Message, options: &RequestOptions) -> Vec<Value> {
             .filter_map(|(b, data)| kept(b, data)),
     );
     let said = message.text();
-    // The signature of a text comes with its last piece, or with an empty piece after it.
+    // The signature of a text arrives with its last piece, or with an empty piece after it.
     let of_text = own
         .iter()
         .rev()
@@ -277,7 +277,7 @@ fn answer(message: &Message, options: &RequestOptions) -> Vec<Value> {
         }
         parts.push(part.into());
     }
-    // The API rejects a turn that has thoughts alone.
+    // The API rejects a turn that only contains thoughts.
     if parts.iter().all(|p| p.get("thought").is_some()) {
         Vec::new()
     } else {
@@ -285,7 +285,7 @@ fn answer(message: &Message, options: &RequestOptions) -> Vec<Value> {
     }
 }
 
-/// A thought with its signature, or a part that the provider ran itself.
+/// Returns a thought with its signature, or a part that the provider ran itself.
 fn kept(block: &PastBlock<'_>, data: &Value) -> Option<Value> {
     if let Some(part) = data.get("part") {
         return Some(part.clone());
@@ -294,7 +294,7 @@ fn kept(block: &PastBlock<'_>, data: &Value) -> Option<Value> {
     Some(json!({"text": block.thinking, "thought": true, "thoughtSignature": signature}))
 }
 
-/// An empty text with its signature, which comes after the calls.
+/// Returns an empty text with its signature, to be placed after the calls.
 fn empty(data: &Value) -> Option<Value> {
     Some(json!({"text": "", "thoughtSignature": data.get("thoughtSignature")?}))
 }

@@ -1,10 +1,10 @@
-//! Google's Gemini API: responses that are parts of one response, each with candidates made of
-//! parts.
+//! Decodes Google's Gemini API. Each response is a piece of the whole answer, with candidates that
+//! consist of parts.
 //!
 //! Source of the format: `GenerateContentResponse` in the Gemini API reference
-//! (ai.google.dev/api/generate-content) and, for `partialArgs`, in Vertex AI's. A whole response,
-//! an element of the JSON array and an event of the stream have the same shape. Clients of Cloud
-//! Code get each inside `{"response":…}`.
+//! (ai.google.dev/api/generate-content) and, for `partialArgs`, in Vertex AI's. A non-streaming
+//! response, an element of the JSON array and an event of the stream all have the same shape.
+//! Clients of Cloud Code receive each inside `{"response":…}`.
 
 use crate::failure::StreamFailure;
 use crate::gemini::partial::{PartialArguments, Placement};
@@ -14,7 +14,7 @@ use event::{Json, Raw};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The rules of Gemini's stream.
+/// Decodes Gemini's streams.
 const CANDIDATE: [&str; 6] = [
     "index",
     "content",
@@ -31,9 +31,9 @@ pub(crate) struct Gemini {
 
 #[derive(Debug, Default)]
 struct GeminiCandidate {
-    /// How many calls have begun; a call has no index of its own.
+    /// The number of calls so far, used as their index because calls have none.
     labels: i64,
-    /// The call whose arguments come in pieces.
+    /// The call whose arguments are arriving in pieces.
     open: Option<PartialCall>,
 }
 
@@ -44,7 +44,7 @@ struct PartialCall {
     name: String,
     signature: Option<String>,
     arguments: PartialArguments,
-    /// The bytes of its pieces.
+    /// The size of the call's pieces, in bytes.
     bytes: usize,
 }
 
@@ -110,7 +110,7 @@ impl Decoder for Gemini {
             let count = |key| crate::turn::count(usage, &[key]);
             let reasoning = count("thoughtsTokenCount");
             turn.usage(SessionStats {
-                // What tools of the provider's own gave to the model was read by it, too.
+                // The model also read the output of the provider's own tools.
                 prompt_tokens: crate::turn::sum(&[
                     count("promptTokenCount"),
                     count("toolUsePromptTokenCount"),
@@ -139,8 +139,8 @@ impl Gemini {
                 turn.text(choice, text);
             }
             if signature.is_some() {
-                // The part that the signature came with matters: reasoning without a signature may
-                // precede a signed text.
+                // The part that a signature arrived with must be kept: reasoning without a
+                // signature may precede a signed text.
                 let of = (!thought).then_some("text");
                 let wanted = provider(&[("thoughtSignature", signature.as_deref()), ("of", of)]);
                 turn.thinking_plain(choice, "", wanted.as_deref());
@@ -166,7 +166,7 @@ impl Gemini {
         }
     }
 
-    /// A `functionCall`: a whole call, or the beginning, a piece or the end of one.
+    /// Decodes a `functionCall`: a complete call, or the start, a piece or the end of one.
     fn call(
         &mut self,
         choice: u32,
@@ -191,7 +191,7 @@ impl Gemini {
         if !same {
             candidate.close(choice, turn);
             let Some(name) = name.as_deref().or(pieces.map(|_| "")) else {
-                // An empty part after a call that its last piece has closed already.
+                // An empty part after a call that its last piece already closed.
                 return;
             };
             let label = candidate.labels;
@@ -224,7 +224,7 @@ impl Gemini {
                 bytes: 0,
             });
         } else if let (Some(open), Some(signature)) = (&mut candidate.open, signature) {
-            // It may come with a later part, and then counts for the whole call.
+            // The signature may arrive with a later part, and then applies to the whole call.
             open.signature = Some(signature.to_owned());
             let provider = of_call(open.id.as_deref(), Some(signature));
             let delta = ToolCallDelta {
@@ -254,7 +254,7 @@ impl Gemini {
         }
     }
 
-    /// Why a candidate ended: a name, or the number that some client libraries write for it.
+    /// Returns why a candidate ended: a name, or the number that some client libraries use.
     fn finish_reason(
         &mut self,
         choice: u32,
@@ -277,7 +277,8 @@ impl Gemini {
                 } else {
                     &said
                 };
-                // The model may write it well the next time; what the request lacks stays lacking.
+                // The model may write the call correctly on a retry, but the request will still
+                // lack what is missing.
                 let failure = StreamFailure::new(
                     &word.to_ascii_lowercase(),
                     message,
@@ -287,7 +288,7 @@ impl Gemini {
                 FinishReason::Error
             }
             // The answer was dropped for another reason (`UNEXPECTED_TOOL_CALL`, `LANGUAGE`,
-            // `OTHER`, …): what came is not whole.
+            // `OTHER`, …), so the content is incomplete.
             _ => {
                 let message = format!(
                     "the provider dropped the answer: {}",
@@ -307,7 +308,7 @@ impl Gemini {
 }
 
 impl GeminiCandidate {
-    /// Puts one piece into the open call, and writes what that gives.
+    /// Adds one piece to the open call and writes the resulting fragment.
     fn placed(
         &mut self,
         choice: u32,
@@ -333,8 +334,8 @@ impl GeminiCandidate {
             }
             Placement::Held => {}
             Placement::Restart => {
-                // The pieces came out of order: the call begins again under its label, and its
-                // arguments follow at its end.
+                // The pieces arrived out of order: the call restarts with the same index, and its
+                // arguments are written at its end.
                 turn.retract(choice, open.label, RetractReason::ArgumentsReordered);
                 let provider = of_call(open.id.as_deref(), open.signature.as_deref());
                 let delta = ToolCallDelta {
@@ -354,7 +355,7 @@ impl GeminiCandidate {
         }
     }
 
-    /// Closes the call whose arguments come in pieces, if one is open.
+    /// Closes the call whose arguments are arriving in pieces, if one is open.
     fn close(&mut self, choice: u32, turn: &mut EventWriter<'_>) {
         let Some(mut open) = self.open.take() else {
             return;
@@ -365,13 +366,13 @@ impl GeminiCandidate {
     }
 }
 
-/// What must go back with a call: the id as well, where the provider gave one. Ids that others made
-/// do not go to it.
+/// Returns the data that must be sent back with a call, including the id if the provider assigned
+/// one. Other ids are not sent to it.
 fn of_call(id: Option<&str>, signature: Option<&str>) -> Option<String> {
     provider(&[("id", id), ("thoughtSignature", signature)])
 }
 
-/// What must go back with the next request, under this API's name. `None` when it is nothing.
+/// Returns the data that must be sent back in the next request, under this API's name, or `None`.
 fn provider(members: &[(&str, Option<&str>)]) -> Option<String> {
     if members.iter().all(|(_, value)| value.is_none()) {
         return None;
@@ -385,7 +386,7 @@ fn provider(members: &[(&str, Option<&str>)]) -> Option<String> {
     }))
 }
 
-/// The name or the number of a value of an enumeration.
+/// Returns the name or number of an enumeration value.
 fn word(value: Raw<'_>) -> Cow<'_, str> {
     value.str().unwrap_or(Cow::Borrowed(value.text()))
 }
@@ -438,9 +439,9 @@ mod tests {
             "end tool_calls STOP",
         ];
         assert_eq!(run(&[first, last]), want);
-        // The closing empty part adds nothing.
+        // The closing empty part has no effect.
         assert_eq!(run(&[first, last, r#"{"functionCall":{}}"#]), want);
-        // Without a last piece the end of the answer closes the call; the next call does too.
+        // Without a last piece, the call is closed by the next call or by the end of the answer.
         assert_eq!(run(&[first])[2..], ["#0 \"} done", "end tool_calls STOP"]);
         assert_eq!(
             run(&[first, r#"{"functionCall":{"name":"g","args":{}}}"#])[2..4],

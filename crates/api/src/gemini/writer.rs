@@ -1,5 +1,5 @@
-//! The whole answer of Gemini's `generateContent`
-//! (<https://ai.google.dev/api/generate-content>). No client of a server here speaks its stream.
+//! Writes complete responses in the format of Gemini's `generateContent`
+//! (<https://ai.google.dev/api/generate-content>). No supported client uses its streams.
 
 use crate::answer::failure::FailedAnswer;
 use crate::answer::step::{CallStepKind, ReportedUsage, Step, TextKind};
@@ -7,7 +7,7 @@ use crate::answer::writer::{AnswerFormat, AnswerWriter};
 use event::payload::FinishReason;
 use event::{Choices, Object};
 
-/// How this API writes answers.
+/// How this API writes responses.
 pub(crate) const FORMAT: AnswerFormat = AnswerFormat {
     path: "/v1beta/models/{model}:generateContent",
     writer: |options, _| {
@@ -24,18 +24,18 @@ pub(crate) const FORMAT: AnswerFormat = AnswerFormat {
 struct GeminiWriter {
     id: String,
     candidates: Choices<Candidate>,
-    /// Always empty: answers of Gemini are written whole, never as a stream.
+    /// Always empty: Gemini responses are only written complete, never as a stream.
     out: Vec<u8>,
 }
 
 #[derive(Debug, Default)]
 struct Candidate {
-    /// The parts as JSON.
+    /// Returns the parts as JSON.
     parts: Vec<String>,
     finish: FinishReason,
 }
 
-/// The member `error` (<https://ai.google.dev/gemini-api/docs/troubleshooting>).
+/// Writes the `error` member (<https://ai.google.dev/gemini-api/docs/troubleshooting>).
 fn error(o: &mut Object<'_>, failure: &FailedAnswer) {
     let (code, status) = failure.names().gemini;
     o.object("error", |o| {

@@ -1,6 +1,6 @@
-//! A client's request of chat completions
-//! (<https://platform.openai.com/docs/api-reference/chat/create>). Its messages are those of a
-//! conversation; what servers reject of them is changed.
+//! Parses client requests of Chat Completions
+//! (<https://platform.openai.com/docs/api-reference/chat/create>). The messages already have the
+//! form of a conversation. Content that servers reject is changed.
 
 use crate::Api;
 use crate::carried::id_without;
@@ -11,7 +11,7 @@ use crate::members::{GetText, Put, Take};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
-/// Reads the body.
+/// Parses the body.
 ///
 /// # Errors
 /// See [`crate::inbound`].
@@ -44,8 +44,8 @@ pub(crate) fn read(mut body: Map<String, Value>) -> Result<InboundRequest, Inbou
     }
     let is_empty = read.is_empty();
     let mut request = request.end(read, "messages", is_empty, notes)?;
-    // Other servers of this API may have tools of their own, such as the web search of GLM, and
-    // members such as `cache_control`.
+    // Other servers of this API may have their own tools, such as GLM's web search, and members
+    // such as `cache_control`.
     if has_more {
         let members = [("tools", tools), ("tool_choice", choice)];
         let members = members
@@ -56,13 +56,13 @@ pub(crate) fn read(mut body: Map<String, Value>) -> Result<InboundRequest, Inbou
     Ok(request)
 }
 
-/// The calls of `function_call`, which have no id: made-up ids by the function's name.
+/// The calls made with `function_call`, which have no id. Generated ids, by function name.
 #[derive(Debug, Default)]
 struct OpenFunctions {
     ids: HashMap<String, String>,
 }
 
-/// One message, unless it has to be skipped.
+/// Parses one message. Returns `None` if it must be skipped.
 fn message(
     mut fields: Map<String, Value>,
     at: usize,
@@ -70,7 +70,7 @@ fn message(
     notes: &mut InboundNotes,
 ) -> Option<Map<String, Value>> {
     let role = fields.text_of("role").unwrap_or_default().to_owned();
-    // Clients send back messages of answers, in which what is not there is null.
+    // Clients send back messages from responses, in which absent members are null.
     fields.retain(|key, value| !value.is_null() || key == "content");
     unread(&fields, notes);
     content(&mut fields, at, notes);
@@ -101,7 +101,7 @@ fn message(
     Some(fields)
 }
 
-/// Notes what only servers of this API get.
+/// Adds a note for each member that only servers of this API receive.
 fn unread(fields: &Map<String, Value>, notes: &mut InboundNotes) {
     const MESSAGE: [&str; 10] = [
         "role",
@@ -115,7 +115,7 @@ fn unread(fields: &Map<String, Value>, notes: &mut InboundNotes) {
         "reasoning_details",
         "provider",
     ];
-    // The name of a result is that of its tool.
+    // A result's name is the name of its tool.
     let is_result = fields
         .get("role")
         .is_some_and(|role| role == "tool" || role == "function");
@@ -146,7 +146,7 @@ fn unread(fields: &Map<String, Value>, notes: &mut InboundNotes) {
     }
 }
 
-/// Leaves of the content a text or parts.
+/// Reduces the content to a string or parts.
 fn content(fields: &mut Map<String, Value>, at: usize, notes: &mut InboundNotes) {
     match fields.get_mut("content") {
         None | Some(Value::Null | Value::String(_)) => {}
@@ -224,13 +224,13 @@ fn assistant(
     reasoning(fields);
 }
 
-/// Reasoning in the members that servers have for it (DeepSeek, vLLM, OpenRouter) becomes that of a
+/// Converts the reasoning members of various servers (DeepSeek, vLLM, OpenRouter) to the form of a
 /// conversation.
 fn reasoning(fields: &mut Map<String, Value>) {
     let mut data = Map::new();
     let mut thoughts = String::new();
     for field in ["reasoning_content", "reasoning"] {
-        // An answer may have the same text in both.
+        // A response may have the same text in both members.
         let text = fields
             .shift_remove(field)
             .and_then(|text| text.as_str().map(str::to_owned));
@@ -255,8 +255,8 @@ fn reasoning(fields: &mut Map<String, Value>) {
     }
 }
 
-/// A call in the shape of a conversation. What a provider wants back with it (`extra_content` of
-/// Gemini's endpoint) goes to `provider`.
+/// Converts a call to the form of a conversation. Data that a provider requires back
+/// (`extra_content` of Gemini's endpoint) becomes `provider`.
 fn call(value: Value) -> Option<Value> {
     let Value::Object(mut fields) = value else {
         return None;
@@ -294,7 +294,7 @@ fn call(value: Value) -> Option<Value> {
         }
     }
     let name = name.filter(|name| name.as_str().is_some_and(|name| !name.is_empty()))?;
-    // What `tc-serve` itself put into an answer, for a provider of another API.
+    // Data that `tc-serve` itself added to a response for another provider.
     let ours = own
         .get_mut("extra_content")
         .and_then(Value::as_object_mut)
@@ -313,7 +313,7 @@ fn call(value: Value) -> Option<Value> {
         provider["gemini"]["thoughtSignature"] = signature.clone();
     }
     if !own.is_empty() {
-        // The client sent these back itself.
+        // The client sent this data back itself.
         provider["openai-chat"] = own.into();
     }
     let mut call = Map::new();

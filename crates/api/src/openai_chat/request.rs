@@ -1,6 +1,5 @@
-//! A conversation as chat completions take it
-//! (platform.openai.com/docs/api-reference/chat/create), and as the APIs that differ from them in a
-//! row of [`ChatRow`].
+//! Builds Chat Completions requests (platform.openai.com/docs/api-reference/chat/create).
+//! [`ChatRow`] describes the differences of the APIs derived from it.
 
 use crate::conversation::{Conversation, Message, PastCall};
 use crate::members::{GetText, Put};
@@ -12,7 +11,7 @@ use std::collections::BTreeMap;
 
 const API: &str = "openai-chat";
 
-/// This API in the table.
+/// The API's row in the table of APIs.
 pub(crate) const PROVIDER: Provider = Provider {
     name: "openai-chat",
     aliases: &["openai", "chat-completions"],
@@ -32,30 +31,28 @@ fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<String, Val
     chat_body(talk, options, &ROW)
 }
 
-/// What the APIs of this family do differently.
+/// The differences between the APIs of this family.
 pub(crate) struct ChatRow {
-    /// The words of `tool_choice` for `auto`, `none` and `required`, where the API has them. A tool
-    /// that must not be called is not sent where it has none.
+    /// The values of `tool_choice` for `auto`, `none` and `required`; `None` if the API lacks one.
+    /// If it has no value for `none`, the tools are not sent.
     pub choices: [Option<&'static str>; 3],
-    /// Whether `tool_choice` can name a tool. Elsewhere the request has that tool alone, and
-    /// requires a call.
+    /// Whether `tool_choice` can name a tool. If not, only that tool is sent, with a required call.
     pub names_tools: bool,
-    /// Whether `strict` is a member of a tool.
+    /// Whether a tool may have the member `strict`.
     pub has_strict: bool,
-    /// Whether a request for a stream also asks for its counts, and one for a whole response has no
-    /// `stream`.
+    /// Whether streaming requests ask for token counts and non-streaming requests omit `stream`.
     pub asks_for_usage: bool,
     /// The answer between the results of tools and a message of the user, where the API rejects
     /// one right behind the other: an interrupted turn leaves such a conversation.
     pub after_results: Option<&'static str>,
-    /// A message, or why the API cannot have it.
+    /// Converts a message. Returns the reason if the API cannot represent it.
     pub message: fn(&Message, &mut ChatLog<'_>) -> Result<Value, String>,
 }
 
-/// What came before a message.
+/// The context of a message.
 pub(crate) struct ChatLog<'t> {
     pub before: &'t [Message],
-    /// The ids that took the place of others.
+    /// The replaced ids, by original id.
     pub ids: BTreeMap<String, String>,
 }
 
@@ -68,7 +65,7 @@ const ROW: ChatRow = ChatRow {
     message: |message, _| Ok(self::message(message)),
 };
 
-/// The body of the request to an API of this family.
+/// Builds the request body for an API of this family.
 pub(crate) fn chat_body(
     talk: &Conversation,
     options: &RequestOptions,
@@ -108,7 +105,7 @@ pub(crate) fn chat_body(
     Ok(body)
 }
 
-/// `tools` and `tool_choice`, if there are tools.
+/// Inserts `tools` and `tool_choice`, if there are tools.
 fn put_tools(body: &mut Map<String, Value>, options: &RequestOptions, row: &ChatRow) {
     let mut tools = options.tool_list();
     let [auto, none, required] = row.choices.map(|word| word.map(Value::from));
@@ -144,7 +141,7 @@ fn put_tools(body: &mut Map<String, Value>, options: &RequestOptions, row: &Chat
     }
 }
 
-/// The role of a message, for APIs without the role `developer`.
+/// Returns a message's role, with `developer` replaced by `system`.
 pub(crate) fn role(message: &Message) -> &str {
     match message.role() {
         "developer" => "system",
@@ -152,12 +149,12 @@ pub(crate) fn role(message: &Message) -> &str {
     }
 }
 
-/// The content of a message; "" if it has none.
+/// Returns a message's content, or "" if it has none.
 pub(crate) fn content(message: &Message) -> Value {
     message.content().cloned().unwrap_or_else(|| "".into())
 }
 
-/// Puts the calls of a message into `out`, if it has any.
+/// Inserts a message's calls into `out`, if there are any.
 pub(crate) fn put_calls(
     out: &mut Map<String, Value>,
     message: &Message,
@@ -169,13 +166,13 @@ pub(crate) fn put_calls(
     }
 }
 
-/// A message without the members of our own logs, and with what its provider wants back.
+/// Converts a message: removes members that only our logs use, and adds the data that its provider
+/// requires back.
 fn message(message: &Message) -> Value {
     let mut out = message.fields().clone();
     out.shift_remove("reasoning");
     out.shift_remove("provider");
-    // What Anthropic's clients add to a result; strict servers reject members that they do not
-    // know.
+    // Anthropic's clients add this member to results, and strict servers reject unknown members.
     out.shift_remove("is_error");
     if message.role() != "assistant" {
         return Value::Object(out);
@@ -189,8 +186,8 @@ fn message(message: &Message) -> Value {
         return Value::Object(out);
     }
     put_calls(&mut out, message, call);
-    // DeepSeek rejects a tool loop whose reasoning does not come back
-    // (api-docs.deepseek.com/guides/thinking_mode); other providers get only a field that they
+    // DeepSeek rejects tool results if the reasoning before them is missing
+    // (api-docs.deepseek.com/guides/thinking_mode). Other providers only receive a field that they
     // sent.
     for (field, text) in message.reasoning_fields(API) {
         if matches!(field.as_str(), "reasoning_content" | "reasoning") {

@@ -1,9 +1,10 @@
-//! Chat completions, as OpenAI documents them
-//! (platform.openai.com/docs/api-reference/chat-streaming) and as the many servers that speak them
-//! deviate: a chunk holds choices, a choice a delta, a delta text, reasoning and pieces of calls.
+//! Decodes Chat Completions, as documented by OpenAI
+//! (platform.openai.com/docs/api-reference/chat-streaming) and with the deviations of the many
+//! compatible servers: a chunk contains choices, a choice contains a delta, and a delta contains
+//! text, reasoning and pieces of calls.
 //!
-//! Mistral's stream (docs.mistral.ai/api) is the same, with content as a list of parts. The
-//! deviations, each with its source and its fixture, are in docs/deviations.md.
+//! Mistral's stream (docs.mistral.ai/api) is the same, with a list of parts as content.
+//! docs/deviations.md lists the deviations, each with its source and fixture.
 
 use crate::failure::StreamFailure;
 use crate::members::minified;
@@ -13,8 +14,8 @@ use event::{Choices, Json, Raw, Text};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// The members of a chunk, a choice and a message that are read. `obfuscation` is a text without
-/// meaning, which hides the length of the chunk
+/// The members of a chunk, a choice and a message that are parsed. `obfuscation` is meaningless
+/// text that hides the chunk's length
 /// (<https://platform.openai.com/docs/api-reference/chat-streaming>).
 const ANSWER: [&str; 8] = [
     "id",
@@ -45,19 +46,19 @@ const MESSAGE: [&str; 7] = [
     "reasoning",
 ];
 
-/// The rules of this stream.
+/// Decodes this API's streams.
 #[derive(Debug, Default)]
 pub(crate) struct OpenaiChat {
     choices: Choices<ChatChoice>,
 }
 
-/// What is open in one choice.
+/// The open parts of one choice.
 #[derive(Debug, Default)]
 struct ChatChoice {
     index: u32,
     reasoning: OpenReasoning,
-    /// Custom tools, whose input is text and not JSON: the provider's index of each call that is
-    /// open.
+    /// The provider's index of each open call of a custom tool, whose input is text instead of
+    /// JSON.
     customs: BTreeSet<Option<i64>>,
 }
 
@@ -74,7 +75,7 @@ impl OpenaiChat {
 impl Decoder for OpenaiChat {
     fn frame(&mut self, _name: Option<&str>, data: Raw<'_>, turn: &mut EventWriter<'_>) {
         let [choices, counts, x_groq] = data.fields(["choices", "usage", "x_groq"]);
-        // Each chunk repeats these; they count before the first event only.
+        // Every chunk repeats these members, but they only count before the first event.
         let [id, model, created] = if turn.started {
             [None; 3]
         } else {
@@ -90,7 +91,7 @@ impl Decoder for OpenaiChat {
             turn.id(created);
             self.item(item, turn);
         }
-        // After those of single choices, since these are the counts of all.
+        // Read after the counts of single choices, because these are the totals.
         if let Some(counts) = counts {
             usage(counts, turn);
         }
@@ -113,7 +114,7 @@ impl Decoder for OpenaiChat {
 }
 
 impl OpenaiChat {
-    /// One item of `choices`.
+    /// Decodes one item of `choices`.
     fn item(&mut self, item: Raw<'_>, turn: &mut EventWriter<'_>) {
         let [index, delta, finish, counts, error] =
             item.fields(["index", "delta", "finish_reason", "usage", "error"]);
@@ -148,8 +149,8 @@ impl OpenaiChat {
         }
     }
 
-    /// A delta, or a whole message. Reasoning goes before text and text before calls, whatever the
-    /// order of the members.
+    /// Decodes a delta or a complete message. Reasoning is written before text, and text before
+    /// calls, whatever the order of the members.
     fn delta(&mut self, index: u32, delta: Raw<'_>, whole: bool, turn: &mut EventWriter<'_>) {
         let [
             content,
@@ -190,7 +191,7 @@ impl OpenaiChat {
         if let Some(content) = content {
             self.content(index, content, turn);
         }
-        // What the model says aloud: its words are the text, and the sound is an item.
+        // For speech, the transcript becomes the text and the audio becomes an item.
         if let Some(audio) = audio.filter(|audio| audio.is_object()) {
             if let Some(words) = audio.get("transcript").filter(|words| words.is_str()) {
                 self.content(index, words, turn);
@@ -224,7 +225,7 @@ impl OpenaiChat {
         }
     }
 
-    /// A string, or parts.
+    /// Decodes content: a string or parts.
     fn content(&mut self, index: u32, content: Raw<'_>, turn: &mut EventWriter<'_>) {
         if content.is_str() {
             if content.text().len() > 2 {
@@ -271,7 +272,7 @@ impl OpenaiChat {
         }
     }
 
-    /// A piece of a refusal, or all of it.
+    /// Writes a piece of a refusal, or all of it.
     fn refusal(&mut self, index: u32, refusal: Raw<'_>, turn: &mut EventWriter<'_>) {
         if refusal.is_str() && refusal.text().len() > 2 {
             self.choice(index).reasoning.close(index, turn);
@@ -279,7 +280,8 @@ impl OpenaiChat {
         }
     }
 
-    /// One item of `tool_calls`; `position` is set when it is a whole call of a whole message.
+    /// Decodes one item of `tool_calls`. `position` is set if it is a complete call in a complete
+    /// message.
     fn call(
         &mut self,
         index: u32,
@@ -340,8 +342,8 @@ impl OpenaiChat {
         turn.call(index, &delta, arguments);
     }
 
-    /// A piece of a custom tool's input, which is text. It is put into the arguments
-    /// `{"input":"…"}`, closed at the finish reason.
+    /// Decodes a piece of a custom tool's input, which is text. It is wrapped in the arguments
+    /// `{"input":"…"}`, which are closed at the finish reason.
     fn custom(
         &mut self,
         index: u32,
@@ -395,7 +397,7 @@ fn usage(usage: Raw<'_>, turn: &mut EventWriter<'_>) {
     });
 }
 
-/// Groq puts usage and errors of the end into a member of its own.
+/// Decodes Groq's `x_groq`, which contains the final usage and errors.
 fn groq(x: Raw<'_>, turn: &mut EventWriter<'_>) {
     if let Some(counts) = x.get("usage") {
         usage(counts, turn);
@@ -405,7 +407,7 @@ fn groq(x: Raw<'_>, turn: &mut EventWriter<'_>) {
     }
 }
 
-/// The finish reasons of the servers of this family. An unknown word is a regular end.
+/// Converts a finish reason of this family's servers. Unknown reasons count as a normal end.
 pub(crate) fn reason(word: &str) -> FinishReason {
     match word.to_ascii_lowercase().as_str() {
         "tool_calls" | "tool_call" | "function_call" | "tool_use" => FinishReason::ToolCalls,
@@ -425,45 +427,45 @@ pub(crate) fn reason(word: &str) -> FinishReason {
     }
 }
 
-/// The reasoning of one choice that has begun and is not closed by text or a call.
+/// The open reasoning of one choice, until text or a call closes it.
 ///
-/// Servers name the field `reasoning_content` (DeepSeek, SiliconFlow, llama.cpp, vLLM) or
-/// `reasoning` (OpenRouter, Groq, vLLM), and some send both with the same text. OpenRouter adds
-/// `reasoning_details`, which must go back as they came
-/// (openrouter.ai/docs/use-cases/reasoning-tokens): their pieces are joined here, and written once,
+/// The field is called `reasoning_content` (DeepSeek, SiliconFlow, llama.cpp, vLLM) or `reasoning`
+/// (OpenRouter, Groq, vLLM), and some servers send both with the same text. OpenRouter adds
+/// `reasoning_details`, which must be sent back unchanged
+/// (openrouter.ai/docs/use-cases/reasoning-tokens). Their pieces are joined here and written once,
 /// when the block is closed.
 #[derive(Debug, Default)]
 pub(crate) struct OpenReasoning {
-    /// The field that the open block came in; empty while none is open.
+    /// The field that contained the open block; empty if no block is open.
     field: &'static str,
     details: Vec<Detail>,
-    /// The text of details in this delta, for servers that send it nowhere else.
+    /// The text of this delta's details, for servers that send it nowhere else.
     detail_text: String,
-    /// The bytes of the details.
+    /// The size of the details, in bytes.
     bytes: usize,
 }
 
-/// One entry of `reasoning_details`, its pieces joined.
+/// One entry of `reasoning_details`, with its pieces joined.
 #[derive(Debug)]
 struct Detail {
     kind: String,
-    /// The member that grows, and its text.
+    /// The name and text of the member that grows.
     text: Option<(&'static str, String)>,
-    /// The other members as JSON; of a repeated one the last counts.
+    /// The other members as JSON. If a member is repeated, the last value is kept.
     members: Vec<(String, String)>,
 }
 
 const FIELDS: [&str; 2] = ["reasoning_content", "reasoning"];
 
 impl OpenReasoning {
-    /// Takes the `reasoning_details` of a delta.
+    /// Processes the `reasoning_details` of a delta.
     pub(crate) fn details(&mut self, value: Raw<'_>, turn: &mut EventWriter<'_>) {
         self.bytes += value.text().len();
         turn.keep(value.text().len());
         value.items().for_each(|item| self.detail(item));
     }
 
-    /// Writes the reasoning of a delta, whose `reasoning_content` and `reasoning` these are.
+    /// Writes a delta's reasoning. `fields` are its `reasoning_content` and `reasoning`.
     pub(crate) fn flow(
         &mut self,
         choice: u32,
@@ -484,7 +486,7 @@ impl OpenReasoning {
         self.detail_text.clear();
     }
 
-    /// A part of the content that is reasoning (Mistral).
+    /// Writes a content part that is reasoning (Mistral).
     pub(crate) fn part(&mut self, choice: u32, text: Raw<'_>, turn: &mut EventWriter<'_>) {
         if text.is_str() {
             self.field = "thinking";
@@ -492,7 +494,8 @@ impl OpenReasoning {
         }
     }
 
-    /// Text or a call begins, or the choice has ended: writes what must go back, if anything.
+    /// Closes the block when text or a call starts or the choice ends, and writes the data that
+    /// must be sent back, if any.
     pub(crate) fn close(&mut self, choice: u32, turn: &mut EventWriter<'_>) {
         let field = std::mem::take(&mut self.field);
         let details = std::mem::take(&mut self.details);
@@ -533,7 +536,7 @@ impl OpenReasoning {
         };
         let at = match self.details.last() {
             Some(last) if grown.is_some() && same(last) => self.details.len() - 1,
-            // A signature may come in an entry of its own, without text.
+            // A signature may arrive in a separate entry without text.
             Some(last) if grown.is_none() && item.get("signature").is_some() && same(last) => {
                 self.details.len() - 1
             }

@@ -1,6 +1,6 @@
-//! The stream and the whole answer of `/v1/chat/completions`.
+//! Writes streams and complete responses of `/v1/chat/completions`.
 //!
-//! The format: <https://platform.openai.com/docs/api-reference/chat-streaming> and
+//! The format is documented at <https://platform.openai.com/docs/api-reference/chat-streaming> and
 //! <https://platform.openai.com/docs/api-reference/chat/object>.
 
 use crate::answer::details;
@@ -13,7 +13,7 @@ use event::{Choices, Object, Raw};
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// How this API writes answers.
+/// How this API writes responses.
 pub(crate) const FORMAT: AnswerFormat = AnswerFormat {
     path: "/v1/chat/completions",
     writer: |options, is_whole| Box::new(ChatWriter::new(options, is_whole)),
@@ -21,7 +21,7 @@ pub(crate) const FORMAT: AnswerFormat = AnswerFormat {
     error: openai_error,
 };
 
-/// The member of each [`TextKind`](crate::answer::step::TextKind).
+/// The member for each [`TextKind`](crate::answer::step::TextKind).
 const TEXTS: [&str; 3] = ["reasoning_content", "content", "refusal"];
 
 struct ChatWriter {
@@ -29,9 +29,9 @@ struct ChatWriter {
     is_whole: bool,
     include_usage: bool,
     choices: Choices<ChatChoice>,
-    /// The provider's counts.
+    /// The provider's own token counts.
     counts: DetailMembers,
-    /// What a whole answer has under the key `toolpipe`.
+    /// The content of the key `toolpipe` in a complete response.
     extras: Option<String>,
     out: Vec<u8>,
 }
@@ -39,22 +39,22 @@ struct ChatWriter {
 /// One choice.
 #[derive(Debug, Default)]
 struct ChatChoice {
-    /// The call that is open, or the one before the next.
+    /// The index of the open call, or of the next one.
     place: CallPlace,
-    /// Details of the choice and of its message: in a stream those that wait for the next chunk.
+    /// Details of the choice and of its message. In a stream they wait for the next chunk.
     details: DetailMembers,
     message_details: DetailMembers,
-    /// How many entries of each list of the message were written.
+    /// The number of entries written for each list of the message.
     entries: HashMap<String, usize>,
-    /// What a whole answer has of the choice.
+    /// The message of a complete response.
     message: ChatMessage,
     finish: FinishReason,
 }
 
-/// The message of a whole answer.
+/// The message of a complete response.
 #[derive(Debug, Default)]
 struct ChatMessage {
-    /// As in [`TEXTS`].
+    /// The texts, in the order of [`TEXTS`].
     texts: [String; 3],
     calls: Vec<ChatCall>,
 }
@@ -90,7 +90,7 @@ impl ChatWriter {
         self.choice(choice, fill, |o| _ = o.raw("finish_reason", "null"));
     }
 
-    /// Writes a chunk of one choice, with what waits for it.
+    /// Writes a chunk of one choice, with its pending details.
     fn choice(
         &mut self,
         choice: u32,
@@ -116,9 +116,9 @@ impl ChatWriter {
     }
 }
 
-/// Gives each entry of a list its place in the message as `index`, by which openai-python puts the
-/// lists of a stream together; it raises without one. `written` is how many entries of each list
-/// came before.
+/// Adds an `index` with its position to each list entry. openai-python merges the lists of a stream
+/// by it, and raises an exception without it. `written` is the number of earlier entries of each
+/// list.
 fn number(message: &mut DetailMembers, written: &mut HashMap<String, usize>) {
     for (name, list) in message
         .iter_mut()
@@ -156,7 +156,7 @@ impl AnswerWriter for ChatWriter {
                 };
                 merge(into, members.clone().into_owned(), joins);
             }
-            // The API has no place for them.
+            // The API cannot represent these calls.
             Step::Call(call) if call.is_own => {}
             Step::Extras(json) if self.is_whole => self.extras = Some(json.to_string()),
             step if self.is_whole => self.choices.of(choice).keep(step),
@@ -186,7 +186,7 @@ impl AnswerWriter for ChatWriter {
                 }
             }
             Step::End { reason, .. } => {
-                // The finish reason is alone in its chunk, but for what is of the choice.
+                // The chunk with the finish reason contains nothing else but the choice's details.
                 let waits = self.choices.of(choice);
                 if !waits.message_details.is_empty() {
                     let of_choice = std::mem::take(&mut waits.details);
@@ -258,7 +258,7 @@ impl AnswerWriter for ChatWriter {
 }
 
 impl ChatChoice {
-    /// Takes a step of a whole answer.
+    /// Stores a step of a complete response.
     fn keep(&mut self, step: &Step<'_>) {
         let message = &mut self.message;
         match step {
@@ -318,7 +318,7 @@ impl ChatMessage {
     }
 }
 
-/// The value of `finish_reason`. A stream that failed has none.
+/// Returns the value of `finish_reason`. A failed stream has none.
 fn reason_name(reason: FinishReason) -> &'static str {
     match reason {
         FinishReason::ToolCalls => "tool_calls",
@@ -339,20 +339,20 @@ fn usage_members(usage: &ReportedUsage, o: &mut Object<'_>) {
     });
 }
 
-/// The place of a call among those of its choice: dense from 0, since openai-python reads it as an
-/// index into a list.
+/// The index of a call among those of its choice. Indexes are dense from 0, because openai-python
+/// uses them as list indexes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CallPlace(u32);
 
 impl CallPlace {
-    /// The next call follows.
+    /// Advances to the next call.
     pub(crate) fn advance(&mut self) {
         self.0 += 1;
     }
 
-    /// The first delta has the id, the type and the name, and no other delta has them:
-    /// openai-python joins strings that are repeated, and openai-node refuses a changed identity.
-    /// `arguments` must not be missing (open-webui#13125).
+    /// Writes a call's first delta. Only the first delta has the id, the type and the name:
+    /// openai-python concatenates repeated strings, and openai-node rejects a delta that changes
+    /// them. `arguments` must not be missing (open-webui#13125).
     pub(crate) fn begin(self, o: &mut Object<'_>, id: &str, name: &str) {
         self.item(o, |o| {
             o.str("id", id)
@@ -363,7 +363,7 @@ impl CallPlace {
         });
     }
 
-    /// The next bytes of the arguments.
+    /// Writes the next piece of the arguments.
     pub(crate) fn arguments(self, o: &mut Object<'_>, more: &str) {
         self.item(o, |o| {
             o.object("function", |o| {
@@ -372,7 +372,8 @@ impl CallPlace {
         });
     }
 
-    /// What must go back with the call. The AI SDK requires `function` in every item.
+    /// Writes the data that must be sent back with the call. The AI SDK requires `function` in
+    /// every item.
     pub(crate) fn extra(self, o: &mut Object<'_>, extra: &str) {
         self.item(o, |o| {
             o.object("function", |o| {
@@ -392,10 +393,11 @@ impl CallPlace {
     }
 }
 
-/// The value of `extra_content`, in which a client sends back what the provider wants back with the
-/// call: as it came from an upstream of this API, Gemini's signature as Google's own OpenAI
-/// endpoint has it (<https://ai.google.dev/gemini-api/docs/thought-signatures>), and anything else
-/// under the key `toolpipe`.
+/// Returns the value of `extra_content`, in which a client sends back the data that the provider
+/// requires with the call. Data from an upstream of this API is unchanged, Gemini's signature has
+/// the form of Google's own OpenAI endpoint
+/// (<https://ai.google.dev/gemini-api/docs/thought-signatures>), and other data is under the key
+/// `toolpipe`.
 pub(crate) fn extra_content(provider: &str) -> Option<String> {
     let data = Raw::parse(provider).ok().filter(|data| data.is_object())?;
     if let Some(extra) = data
@@ -416,17 +418,17 @@ pub(crate) fn extra_content(provider: &str) -> Option<String> {
     Some(format!("{{\"toolpipe\":{}}}", data.text()))
 }
 
-/// The members that every chunk has: the last one counts for openai-python
+/// The members in every chunk, because openai-python only keeps the last one
 /// (`lib/streaming/chat/_completions.py`).
 const REPEATED: [&str; 3] = ["system_fingerprint", "service_tier", "provider"];
 
-/// The id, the kind, the time and the model.
+/// The id, the object type, the time and the model of a chunk.
 pub(crate) struct ChunkEnvelope {
     id: String,
     object: &'static str,
     created: u64,
     model: String,
-    /// Members of the provider's answer for the next object.
+    /// Members of the provider's response for the next object.
     pub members: DetailMembers,
 }
 
@@ -450,14 +452,14 @@ impl ChunkEnvelope {
         id.clone_into(&mut self.id);
     }
 
-    /// Sets the name of the model, unless it is empty.
+    /// Sets the model's name, unless `model` is empty.
     pub(crate) fn set_model(&mut self, model: &str) {
         if !model.is_empty() {
             model.clone_into(&mut self.model);
         }
     }
 
-    /// Appends one event of the stream; `fill` adds the members that differ.
+    /// Appends one event to the stream. `fill` adds the members specific to it.
     pub(crate) fn chunk(&mut self, out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
         out.extend_from_slice(b"data: ");
         self.object(out, fill);

@@ -1,13 +1,13 @@
-//! Finding the recorded answer to a request.
+//! Finds the recorded response to a request.
 
 use crate::tape::format::{Tape, TapeExchange};
 use redact::Redactor;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-/// The members of a request's body that decide whether two requests are the same, in the order in
-/// which differences are reported. The others (`stream`, sampling, token limits) do not count, so
-/// that a tape outlives a change of those.
+/// The body members that decide whether two requests are equal, in the order in which differences
+/// are reported. Others (`stream`, sampling, token limits) are ignored, so that a tape stays usable
+/// when they change.
 const ASKED: [&str; 9] = [
     "model",
     "system",
@@ -20,18 +20,18 @@ const ASKED: [&str; 9] = [
     "input",
 ];
 
-/// What of a request decides which recorded answer it gets: model, messages, tools and system
-/// prompt, keys sorted.
+/// The parts of a request that select its recorded response: model, messages, tools and system
+/// prompt, with sorted keys.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Canonical {
     asked: Map<String, Value>,
-    /// The SHA-256 of its JSON text, in hexadecimal digits.
+    /// The SHA-256 of the JSON text, in hexadecimal.
     pub sha256: String,
 }
 
 impl Canonical {
-    /// `model` counts where the body does not name one (Gemini has it in the URL). What looks like
-    /// a credential is taken out first, as it is on a tape.
+    /// Extracts these parts from a request. `model` is used if the body does not name one (Gemini
+    /// has it in the URL). Text that looks like a credential is redacted, as it is on a tape.
     pub fn of(model: &str, body: &Value, redactor: &Redactor) -> Canonical {
         let mut asked = Map::new();
         for key in ASKED {
@@ -51,14 +51,14 @@ impl Canonical {
     }
 }
 
-/// No answer to a request is recorded.
+/// The tape contains no response to a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no answer to this request is on the tape: {0}")]
 pub struct Miss(pub(crate) String);
 
 impl Tape {
-    /// The next answer to this request that was not given out before: equal requests are answered
-    /// in their order on the tape.
+    /// Returns the next recorded response to this request. Equal requests are answered in the order
+    /// of the tape, and each recording is used once.
     ///
     /// # Errors
     /// [`Miss`] names the nearest recorded request and the first difference from it.
@@ -101,7 +101,7 @@ impl Tape {
 }
 
 impl TapeExchange {
-    /// `None` when the tape leaves out the body, so that only the hash is known.
+    /// Returns `None` if the tape contains only the hash of the body.
     fn canonical(&self) -> Option<Canonical> {
         self.request
             .body
@@ -110,7 +110,7 @@ impl TapeExchange {
     }
 }
 
-/// How much of two requests is the same before the first difference, in bytes of JSON.
+/// The length of the common prefix of two requests, in bytes of JSON.
 fn shared(a: &Map<String, Value>, b: &Map<String, Value>) -> usize {
     let text = |m: &Map<String, Value>| serde_json::to_string(m).unwrap_or_default();
     text(a)
