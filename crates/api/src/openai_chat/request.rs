@@ -42,8 +42,8 @@ pub(crate) struct ChatRow {
     pub has_strict: bool,
     /// Whether streaming requests ask for token counts and non-streaming requests omit `stream`.
     pub asks_for_usage: bool,
-    /// The answer between the results of tools and a message of the user, where the API rejects
-    /// one right behind the other: an interrupted turn leaves such a conversation.
+    /// An assistant message to insert between tool results and a user message, for APIs that reject
+    /// a user message directly after results. An interrupted turn leaves such a conversation.
     pub after_results: Option<&'static str>,
     /// Converts a message. Returns the reason if the API cannot represent it.
     pub message: fn(&Message, &mut ChatLog<'_>) -> Result<Value, String>,

@@ -1,4 +1,4 @@
-//! The response object, with every member that Open Responses demands.
+//! Writes the response object, with every member that Open Responses requires.
 
 use crate::answer::details;
 use crate::answer::details::DetailMembers;
@@ -7,12 +7,12 @@ use crate::answer::step::RunningStatus;
 use crate::answer::step::{AnswerOptions, Clock, ReportedUsage};
 use event::{Object, Raw};
 
-/// How a response goes on, or ended.
+/// The state of a response.
 pub(crate) enum ResponseOutcome<'a> {
     Queued,
     InProgress,
     Completed(ReportedUsage),
-    /// With the reason.
+    /// Contains the reason.
     Incomplete(&'static str, ReportedUsage),
     Failed(&'a FailedAnswer),
     Cancelled,
@@ -38,9 +38,10 @@ impl<'a> From<&'a FailedAnswer> for ResponseOutcome<'a> {
 }
 
 impl ResponseOutcome<'_> {
-    /// The name of the event that has it. A stream has no event for a response that was cancelled:
-    /// openai-python and openai-node know `response.cancelled` as a webhook alone, and openai-node
-    /// throws on it. The AI SDK takes `response.failed` without an error for the end of an answer.
+    /// Returns the name of the event that contains the response. There is no event for a cancelled
+    /// response: openai-python and openai-node only know `response.cancelled` as a webhook, and
+    /// openai-node throws an exception for it. The AI SDK treats a `response.failed` without an
+    /// error as the end of the response.
     pub(crate) fn event(&self) -> &'static str {
         match self {
             ResponseOutcome::Queued => "response.queued",
@@ -59,23 +60,23 @@ impl ResponseOutcome<'_> {
     }
 }
 
-/// What is the same in every event that has the response.
+/// The members that are the same in every event with the response.
 pub(crate) struct ResponseEnvelope {
-    /// The id of the answer, without a prefix, of which the ids of items are made.
+    /// The response's id without a prefix, from which item ids are derived.
     pub id: String,
-    /// The id that the provider gave to the answer.
+    /// The response id that the provider assigned.
     own_id: Option<String>,
     clock: Option<Clock>,
     created: u64,
     model: String,
-    /// Members that repeat the request, JSON with commas between them.
+    /// Members that repeat the request: JSON, separated by commas.
     echo: String,
-    /// The member `store`, of an answer whose id the provider gave: JSON.
+    /// The member `store`, as JSON, for a response whose id the provider assigned.
     store: String,
     is_stored: bool,
     is_background: bool,
     conversation: Option<String>,
-    /// Members of the provider's answer, which take the place of those.
+    /// Members of the provider's response, which override the repeated ones.
     pub members: DetailMembers,
     /// The provider's counts.
     pub counts: DetailMembers,

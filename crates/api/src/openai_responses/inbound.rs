@@ -1,6 +1,6 @@
-//! A client's request of OpenAI's Responses API
-//! (<https://platform.openai.com/docs/api-reference/responses/create>). What Codex sends:
-//! <https://github.com/openai/codex/blob/main/codex-rs/protocol/src/models.rs>.
+//! Parses client requests of OpenAI's Responses API
+//! (<https://platform.openai.com/docs/api-reference/responses/create>). The items that Codex sends
+//! are in <https://github.com/openai/codex/blob/main/codex-rs/protocol/src/models.rs>.
 
 use crate::Api;
 use crate::answer::service::SERVICE;
@@ -21,7 +21,7 @@ use crate::openai_responses::service;
 use crate::verbatim::{ADDITIONAL_TOOLS, additional_tools, names};
 use serde_json::{Map, Value, json};
 
-/// Reads the body.
+/// Parses the body.
 ///
 /// # Errors
 /// See [`crate::inbound`].
@@ -36,7 +36,7 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
     let mut items = Items::default();
     match members.get("instructions") {
         Some(Value::String(words)) => items.talk.system(words),
-        // The form that an answer of the API has.
+        // The form in the API's own responses.
         Some(Value::Array(list)) => list
             .iter()
             .for_each(|item| items.item(item, "instructions", 0, &mut notes)),
@@ -76,7 +76,7 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
     Ok(request)
 }
 
-/// The items so far. Those of one answer are one message of a conversation.
+/// The items so far. Items of the same answer become one message.
 #[derive(Default)]
 struct Items {
     talk: ConversationDraft,
@@ -85,19 +85,19 @@ struct Items {
     results: Vec<Message>,
     references: Vec<Reference>,
     approvals: Vec<ClientApproval>,
-    /// Items of the service's own calls have come.
+    /// Whether there were items of calls that the service ran.
     has_steps: bool,
 }
 
 /// Whether an item is a call that the client ran. Calls of the kinds `local_shell_call`,
-/// `shell_call`, `apply_patch_call` and `computer_call` have no name: another provider reads the
-/// kind for it. What the provider ran has no `call_id`.
+/// `shell_call`, `apply_patch_call` and `computer_call` have no name; for other providers the kind
+/// is the name. Items that the provider ran have no `call_id`.
 fn is_call(kind: &str, item: &Value) -> bool {
     matches!(kind, "function_call" | "custom_tool_call")
         || kind.ends_with("_call") && item.get("call_id").is_some_and(Value::is_string)
 }
 
-/// What a call without a name is called with: all members that not every item has.
+/// Returns the arguments of a call without a name: all members that not every item has.
 fn members_of_call(item: &Value) -> String {
     let members = item.as_object().into_iter().flatten();
     let own = members.filter(|(name, _)| !OWN_CALL.contains(&name.as_str()));
@@ -109,7 +109,7 @@ fn members_of_call(item: &Value) -> String {
 }
 
 impl Items {
-    /// Ends the answer that is open.
+    /// Ends the open answer.
     fn close(&mut self) {
         if let Some(answer) = self.answer.take() {
             self.talk.push(answer);
@@ -119,16 +119,16 @@ impl Items {
         }
     }
 
-    /// Ends the answer that is open if the service ran calls of it: what follows is of a later
-    /// turn.
+    /// Ends the open answer if the service ran any of its calls, because later items belong to a
+    /// later turn.
     fn close_turn(&mut self) {
         if !self.results.is_empty() {
             self.close();
         }
     }
 
-    /// Takes an item of the service's own (`openai_responses/service.rs`): a call with its result,
-    /// or an answer to a request for approval. Returns whether it is one.
+    /// Processes an item that the service created (`openai_responses/service.rs`): a call with its
+    /// result, or the answer to a request for approval. Returns whether it is such an item.
     fn step(&mut self, item: &Value) -> bool {
         let get = |key: &str| item.text_of(key);
         let kind = get("type").unwrap_or_default();
@@ -172,13 +172,13 @@ impl Items {
         true
     }
 
-    /// Takes the item at `at` of `member`.
+    /// Processes the item at index `at` of `member`.
     fn item(&mut self, item: &Value, member: &str, at: usize, notes: &mut InboundNotes) {
         if self.step(item) {
             return;
         }
         let get = |key: &str| item.text_of(key);
-        // The type of a reference may be left out.
+        // The type of a reference may be omitted.
         let implied = || {
             if get("role").is_some() {
                 Some("message")
@@ -196,7 +196,7 @@ impl Items {
             _ => &[],
         };
         if let Some(kind) = kind.filter(|_| !known.is_empty()) {
-            // What another provider wants back is not lost with its encrypted content.
+            // Another provider's data is kept although encrypted content is dropped.
             let is_carried = get("encrypted_content").is_some_and(|text| carried(text).is_some());
             let more: &[&str] = if is_carried {
                 &["encrypted_content"]
@@ -246,8 +246,8 @@ impl Items {
         }
     }
 
-    /// An item begins that belongs to the next message, if the one before it has a text: a second
-    /// text is a message of its own.
+    /// Starts a new message for the next item if the open message already has text, because a
+    /// second text is a separate message.
     fn begin_item(&mut self) {
         self.close_turn();
         if self.answer.has_answer() && !self.answer.has_calls() {
@@ -298,8 +298,8 @@ impl Items {
         let content = item.get("content");
         match item.text_of("role") {
             Some("assistant") => {
-                // After a call a text is not a message of its own: its result would no longer follow
-                // the call.
+                // Text after a call is not made a separate message, because the call's result would
+                // then no longer follow the call.
                 self.begin_item();
                 let before = self.answer.length();
                 if self.answer.has_answer() {
@@ -339,7 +339,8 @@ impl Items {
         }
     }
 
-    /// Reasoning: its whole item goes back to an upstream of this API, if it is one of its own.
+    /// Parses reasoning. If it comes from this API, the whole item is sent back to an upstream of
+    /// this API.
     fn reasoning(&mut self, item: &Value) {
         let texts = |key: &str| {
             let parts = item.list_of(key).iter();
@@ -365,7 +366,7 @@ impl Items {
     }
 }
 
-/// The result of a tool: a text, parts, or any other JSON as text.
+/// Converts a tool's result: a string, parts, or any other JSON as text.
 fn output(output: Option<&Value>, member: &str, at: usize, notes: &mut InboundNotes) -> Vec<Value> {
     match output {
         Some(Value::String(_) | Value::Array(_)) => parts(output, member, at, notes),
@@ -374,7 +375,7 @@ fn output(output: Option<&Value>, member: &str, at: usize, notes: &mut InboundNo
     }
 }
 
-/// The parts of a content in the shape of chat completions; a text is one part.
+/// Converts content to parts in the form of Chat Completions. A string becomes one part.
 fn parts(content: Option<&Value>, member: &str, at: usize, notes: &mut InboundNotes) -> Vec<Value> {
     match content {
         Some(Value::String(words)) => vec![text(words)],
@@ -426,7 +427,7 @@ fn part(part: &Value) -> Option<Value> {
         "input_file" => match (get("/file_data"), get("/file_url")) {
             (Some(data), _) => Some(file("file_data", data, get("/filename"))),
             (None, Some(url)) => Some(file("file_url", url, get("/filename"))),
-            // A file that the provider keeps, which only the same provider has.
+            // A file that the provider stores is only available to the same provider.
             (None, None) => Some(part.clone()),
         },
         "input_audio" | "file" => Some(part.clone()),

@@ -1,4 +1,4 @@
-//! The output items of a Responses stream: which one an event is about.
+//! Tracks the output items of a Responses stream, and finds the item that an event belongs to.
 
 use crate::failure::StreamFailure;
 use crate::members::minified;
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::{Index, IndexMut};
 
-/// The members of a call that are read.
+/// The members of a call that are parsed.
 const CALL: [&str; 8] = [
     "type",
     "id",
@@ -28,21 +28,22 @@ pub(crate) struct OutputItems {
     by_id: HashMap<String, usize>,
     by_output: HashMap<i64, usize>,
     by_call: HashMap<String, usize>,
-    /// The calls before this place were finished by the end of a response.
+    /// The calls before this index were finished at the end of a response.
     finished: usize,
-    /// The items of each kind that may be open; one that is done is taken out when it is met.
+    /// The possibly open items of each kind. A finished item is removed when it is next
+    /// encountered.
     open: HashMap<ItemKind, Vec<usize>>,
-    /// How much text of each kind came in pieces of which neither an id nor a place shows the item,
-    /// in UTF-16 units: half a surrogate pair is one.
+    /// The length of the text of each kind that arrived in pieces with neither an id nor an index
+    /// of their item, in UTF-16 units, so that half a surrogate pair counts as one.
     loose: HashMap<ItemKind, usize>,
-    /// The calls whose pieces came so, and whose items did not come.
+    /// Calls whose pieces had neither an id nor an index, and whose items have not arrived.
     loose_calls: HashMap<ItemKind, VecDeque<usize>>,
-    /// The custom tools of the request, where the response repeats them.
+    /// The names of the request's custom tools, if the response repeats them.
     custom: Option<HashSet<String>>,
-    /// Labels given to calls so far: `output_index` may be missing, and begins again with a second
-    /// response.
+    /// The number of call labels used so far. Labels are needed because `output_index` may be
+    /// missing, and restarts with a second response.
     labels: i64,
-    /// The bytes of the ids, and of the arguments that items began with.
+    /// The size of the ids and of the items' initial arguments, in bytes.
     names: usize,
 }
 
@@ -61,13 +62,14 @@ impl IndexMut<usize> for OutputItems {
 }
 
 impl OutputItems {
-    /// The bytes of the places of the items and their ids. They only grow; what an item keeps of
-    /// its call is counted by the item.
+    /// The size of the list of items and their ids, in bytes. Each item counts the data of its call
+    /// itself.
     pub(crate) fn kept(&self) -> usize {
         self.list.len() * size_of::<OutputItem>() + self.names
     }
 
-    /// A response begins, or goes on. A new one of the same stream counts its items from 0 again.
+    /// Handles the start or an update of a response. A new response in the same stream counts its
+    /// items from 0 again.
     pub(crate) fn begin(&mut self, is_new: bool, tools: Option<Raw<'_>>) {
         if is_new {
             self.by_output.clear();
@@ -84,9 +86,9 @@ impl OutputItems {
         }
     }
 
-    /// The item that an event is about: by its id, else by its place, else the latest of this kind
-    /// that is open, else a new one. The id goes first because some leave out the place; the place
-    /// goes second because some change the id.
+    /// Returns the item that an event belongs to: by its id, otherwise by its index, otherwise the
+    /// latest open item of this kind, otherwise a new item. The id is tried first because some
+    /// servers omit the index. The index is tried second because some servers change the id.
     pub(crate) fn locate(&mut self, event: Raw<'_>, kind: ItemKind) -> usize {
         let output = event.get("output_index").and_then(Raw::i64);
         let id = event.get_str("item_id").filter(|id| !id.is_empty());
@@ -123,15 +125,15 @@ impl OutputItems {
         at
     }
 
-    /// Notes a piece of text, or of a refusal, of the item at `at`.
+    /// Records a piece of text or refusal of the item at `at`.
     pub(crate) fn hear(&mut self, at: usize, piece: Raw<'_>) {
         if self.list[at].is_loose {
             *self.loose.entry(self.list[at].kind).or_default() += units(piece);
         }
     }
 
-    /// Whether the text of a whole item came already, in pieces that nothing connects with it. The
-    /// pieces of several items are one text.
+    /// Whether the text of a complete item already arrived in pieces that cannot be matched to it.
+    /// The pieces of several items are treated as one text.
     fn was_heard(&mut self, kind: ItemKind, item: Raw<'_>) -> bool {
         let Some(left) = self.loose.get_mut(&kind).filter(|left| **left > 0) else {
             return false;
@@ -158,7 +160,7 @@ impl OutputItems {
         let kind = self.kind(item);
         let output = event.get("output_index").and_then(Raw::i64);
         let id = item.get_str("id");
-        // Its deltas may have come first.
+        // Its deltas may have arrived first.
         let known = id
             .as_deref()
             .and_then(|id| self.by_id.get(id))
@@ -176,8 +178,8 @@ impl OutputItems {
         }
     }
 
-    /// The kind of an item. A custom call whose name is not among the request's tools is the
-    /// provider's own.
+    /// Returns the kind of an item. A custom call whose name is not among the request's tools is a
+    /// call of the provider's own tools.
     pub(crate) fn kind(&self, item: Raw<'_>) -> ItemKind {
         match item.get_str("type").as_deref() {
             Some("message") => ItemKind::Message,
@@ -202,8 +204,8 @@ impl OutputItems {
         }
     }
 
-    /// A whole item, at its end or in the list at the end of the response. What was written already
-    /// is not written again.
+    /// Processes a complete item, at its own end or in the list at the end of the response. Content
+    /// that was already written is not written again.
     pub(crate) fn item(&mut self, output: Option<i64>, item: Raw<'_>, turn: &mut EventWriter<'_>) {
         let kind = self.kind(item);
         let id = item.get_str("id");
@@ -232,7 +234,8 @@ impl OutputItems {
         });
         self.bind(at, id.as_deref(), output);
         if kind == ItemKind::Own {
-            // The item as it was added may lack what is to be run, so it counts when it is done.
+            // An item that was just added may lack its arguments, so it is only used once it is
+            // done.
             return self.list[at].own(item, turn);
         }
         if kind.is_call() {
@@ -260,7 +263,7 @@ impl OutputItems {
         }
     }
 
-    /// Writes the id and the name of the call that `item` is.
+    /// Writes the id and name of the call in `item`.
     fn identify(&mut self, at: usize, item: Raw<'_>, turn: &mut EventWriter<'_>) {
         let call = &mut self.list[at];
         call.identify(item.get_str("call_id"), item.get("name"), turn);
@@ -280,8 +283,9 @@ impl OutputItems {
         }
     }
 
-    /// The arguments of a call are complete, which its item repeats. A call of which neither the id
-    /// nor the name is known waits for the item: what came behind its end would be another call.
+    /// Handles the end of a call's arguments, which the item repeats. If neither the id nor the
+    /// name of the call is known, it waits for the item, because content after a call's end belongs
+    /// to another call.
     pub(crate) fn end_arguments(
         &mut self,
         at: usize,
@@ -295,8 +299,9 @@ impl OutputItems {
         }
     }
 
-    /// Finishes the calls of the response that ended. One of which nothing but the beginning came is
-    /// no call without arguments: even that has an end, so its end is lost.
+    /// Finishes the calls of a response that ended. A call with only a start is not treated as a
+    /// call without arguments, because even that would have an end event, which must have been
+    /// lost.
     pub(crate) fn finish_calls(&mut self, turn: &mut EventWriter<'_>) {
         for at in std::mem::replace(&mut self.finished, self.list.len())..self.list.len() {
             if self.list[at].has_only_begun() {
@@ -311,18 +316,18 @@ impl OutputItems {
         }
     }
 
-    /// Writes what waits for an end that will not come.
+    /// Writes the content that waits for an end that will not arrive.
     pub(crate) fn release(&mut self, turn: &mut EventWriter<'_>) {
         self.list.iter_mut().for_each(|item| item.release(turn));
     }
 }
 
-/// The length of a piece of text.
+/// Returns the length of a piece of text, in UTF-16 units.
 fn units(piece: Raw<'_>) -> usize {
     piece.str().map_or(0, |text| text.encode_utf16().count())
 }
 
-/// The texts and refusals of an item.
+/// Returns the texts and refusals of an item.
 fn texts(item: Raw<'_>) -> impl Iterator<Item = Raw<'_>> {
     let parts = ["summary", "content"]
         .into_iter()
@@ -331,11 +336,11 @@ fn texts(item: Raw<'_>) -> impl Iterator<Item = Raw<'_>> {
     parts.filter_map(|part| part.get("refusal").or_else(|| part.get("text")))
 }
 
-/// The tool's name for the calls of the API's own tools that the client runs, by the type of the
-/// item: what goes before `_call`. Sources: `response_input_item_param.py` in openai-python;
+/// Returns the tool name for a call of the API's own tools that the client runs: the item type
+/// without `_call`. Sources: `response_input_item_param.py` in openai-python;
 /// <https://platform.openai.com/docs/guides/tools-shell>,
-/// <https://platform.openai.com/docs/guides/tools-apply-patch>. `local_shell_call` is left out: only
-/// one model that OpenAI has replaced writes it, and it stays an item of the provider.
+/// <https://platform.openai.com/docs/guides/tools-apply-patch>. `local_shell_call` is excluded:
+/// only one model, which OpenAI has replaced, writes it, and it stays an item of the provider.
 pub(crate) fn own_call(kind: &str) -> Option<&str> {
     let name = kind.strip_suffix("_call")?;
     ["shell", "apply_patch", "computer"]
@@ -343,14 +348,14 @@ pub(crate) fn own_call(kind: &str) -> Option<&str> {
         .then_some(name)
 }
 
-/// Whether a call of such a tool ran in a container of the provider's.
+/// Whether a call of such a tool ran in a container of the provider.
 fn is_hosted(item: Raw<'_>) -> bool {
     item.at(&["environment", "type"])
         .and_then(Raw::str)
         .is_some_and(|kind| kind.starts_with("container"))
 }
 
-/// The members of an item of an own kind that are not what it is called with.
+/// The members of such an item that are not part of the call's arguments.
 pub(crate) const OWN_CALL: [&str; 5] = ["type", "id", "call_id", "status", "created_by"];
 
 /// The kind of an item.
@@ -359,11 +364,11 @@ pub(crate) enum ItemKind {
     Message,
     Reasoning,
     Function,
-    /// A call whose input is text, not JSON.
+    /// A call whose input is text instead of JSON.
     Custom,
-    /// A call of a tool of the API that the client runs, which has an item of its own kind.
+    /// A call of one of the API's own tools that the client runs. Its item has a type of its own.
     Own,
-    /// Run by the provider.
+    /// A call that the provider ran itself.
     Server,
 }
 
@@ -372,7 +377,7 @@ impl ItemKind {
         matches!(self, ItemKind::Function | ItemKind::Custom | ItemKind::Own)
     }
 
-    /// The member of a call's item that holds what it is called with.
+    /// Returns the member of a call's item that contains its arguments.
     pub(crate) fn member(self) -> &'static str {
         if self == ItemKind::Custom {
             "input"
@@ -382,42 +387,43 @@ impl ItemKind {
     }
 }
 
-/// One item, from its first event on.
+/// One item.
 #[derive(Debug)]
 pub(crate) struct OutputItem {
     pub(crate) kind: ItemKind,
-    /// The index that its deltas carry.
+    /// The index used in its deltas.
     label: i64,
     pub(crate) call_id: String,
-    /// The provider's id of the item; "" if it has none.
+    /// The provider's id of the item, or "" if it has none.
     pub(crate) id: String,
-    /// The id was written.
+    /// Whether the id was written.
     is_announced: bool,
     name: String,
-    /// The arguments of a call's item when it was added; they count if no other event has them.
+    /// The call's arguments when its item was added. They are only used if no other event has them.
     pub(crate) start: String,
-    /// What was written so far of a call that is open.
+    /// The part of an open call that was written so far.
     sent: String,
-    /// The pieces from the one that closed the arguments on, or all of a call without an id and a
-    /// name. They are held back until the end of the call, which may have other arguments: a
-    /// consumer that starts a call once its arguments close must not start the wrong one.
+    /// The pieces after the arguments became balanced JSON, or all pieces of a call without an id
+    /// and a name. They are held back until the end of the call, which may have other arguments,
+    /// because a consumer that starts a call once its arguments are balanced must not start the
+    /// wrong call.
     held: String,
     scanner: json::JsonScanner,
     half: Surrogates,
-    /// A piece of its text came.
+    /// Whether a piece of its text arrived.
     pub(crate) spoken: bool,
-    /// Log probabilities of its text came.
+    /// Whether log probabilities of its text arrived.
     pub(crate) has_logprobs: bool,
-    /// Annotations of its text came.
+    /// Whether annotations of its text arrived.
     pub(crate) has_annotations: bool,
-    /// Neither an id nor a place of it is known.
+    /// Whether neither its id nor its index is known.
     pub(crate) is_loose: bool,
-    /// The parts of a message whose refusal was written, by their place in its content.
+    /// The indexes of the message parts whose refusal was written.
     refused: BTreeSet<i64>,
     pub(crate) done: bool,
 }
 
-/// What goes before the text of a custom tool's input, so that its arguments are an object.
+/// Precedes the text of a custom tool's input, so that the arguments are an object.
 const OPEN: &str = "{\"input\":\"";
 
 impl OutputItem {
@@ -447,7 +453,7 @@ impl OutputItem {
         self.kind.is_call()
     }
 
-    /// Writes the id of a message or of reasoning before its first piece, if ids are asked for.
+    /// Writes the id of a message or of reasoning before its first piece, if ids were requested.
     pub(crate) fn announce(&mut self, turn: &mut EventWriter<'_>) {
         let kind = match self.kind {
             ItemKind::Message => "message",
@@ -509,8 +515,8 @@ impl OutputItem {
         turn.call(0, &delta, None);
     }
 
-    /// A call of an own kind, which has all members of its item as arguments. The kind goes back
-    /// with it.
+    /// Writes a call of one of the API's own tools, with all members of its item as arguments. Its
+    /// kind must be sent back with it.
     fn own(&mut self, item: Raw<'_>, turn: &mut EventWriter<'_>) {
         if self.done || item.get_str("status").is_some_and(|s| s == "incomplete") {
             return;
@@ -543,19 +549,19 @@ impl OutputItem {
         turn.end_call(0, Some(self.label), &arguments);
     }
 
-    /// It is a call of which neither the id nor the name came.
+    /// Whether this is a call whose id and name are both unknown.
     fn is_unknown(&self) -> bool {
         self.is_call() && self.call_id.is_empty() && self.name.is_empty()
     }
 
-    /// It is a call that has begun, and neither arguments nor an end of it came.
+    /// Whether this is a call that started but has neither arguments nor an end.
     fn has_only_begun(&self) -> bool {
         let is_text = matches!(self.kind, ItemKind::Function | ItemKind::Custom);
         let is_empty = self.start.is_empty() && self.sent.is_empty() && self.held.is_empty();
         is_text && !self.done && is_empty
     }
 
-    /// Holds the whole text of a call back, of which nothing was written.
+    /// Holds back the complete text of a call of which nothing was written.
     fn wait(&mut self, all: Option<Raw<'_>>, turn: &mut EventWriter<'_>) {
         let all = all.map(argument_text).unwrap_or_default();
         if !all.is_empty() && !self.done {
@@ -565,7 +571,7 @@ impl OutputItem {
         }
     }
 
-    /// The next piece of a call's text.
+    /// Processes a piece of a call's text.
     pub(crate) fn piece(&mut self, piece: Raw<'_>, turn: &mut EventWriter<'_>) {
         if self.done {
             return;
@@ -575,7 +581,7 @@ impl OutputItem {
         if self.kind == ItemKind::Function {
             self.scanner.push(&text);
         }
-        // An id that came behind the first piece would begin another call.
+        // An id that arrives after the first piece would start another call.
         if self.is_unknown() || !self.held.is_empty() || self.scanner.is_balanced() {
             turn.keep(text.len());
             self.held.push_str(&text);
@@ -584,14 +590,14 @@ impl OutputItem {
         self.write(&text, turn);
     }
 
-    /// Writes what is held back, if the call's end will not come.
+    /// Writes the held back pieces of a call whose end will not arrive.
     pub(crate) fn release(&mut self, turn: &mut EventWriter<'_>) {
         let held = std::mem::take(&mut self.held);
         turn.free(held.len());
         self.write(&held, turn);
     }
 
-    /// Writes what `all` has beyond what was written, as far as the two agree.
+    /// Writes the part of `all` after the text already written, if the two agree.
     pub(crate) fn catch_up(&mut self, all: Option<Raw<'_>>, turn: &mut EventWriter<'_>) {
         self.release(turn);
         let all = all.map(argument_text).unwrap_or_default();
@@ -601,9 +607,8 @@ impl OutputItem {
         }
     }
 
-    /// The call is closed, and `all` is its whole text, which counts whatever the pieces were. If
-    /// they differ the call is retracted and begins again. It keeps its label, so that the indexes
-    /// stay dense.
+    /// Closes the call. `all` is its complete text, which overrides the pieces: if they differ, the
+    /// call is retracted and restarted. It keeps its label, so that the indexes stay dense.
     pub(crate) fn finish(&mut self, all: Option<Raw<'_>>, turn: &mut EventWriter<'_>) {
         if self.done || self.kind == ItemKind::Own {
             return;
@@ -644,13 +649,13 @@ impl OutputItem {
         self.sent = String::new();
     }
 
-    /// Whether the pieces and the end are the same arguments, perhaps with other white space.
+    /// Whether the pieces and the final arguments are equal except for white space.
     fn same(&self, said: &str, all: &str) -> bool {
         let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
         self.kind == ItemKind::Function && value(said).is_some_and(|v| value(all) == Some(v))
     }
 
-    /// All of `item` came in pieces that were taken for those of another item.
+    /// Marks all content of `item` as written, because its pieces were attributed to another item.
     pub(crate) fn heard(&mut self, item: Raw<'_>) {
         self.spoken = true;
         self.refused = (0..)
@@ -659,7 +664,7 @@ impl OutputItem {
             .collect();
     }
 
-    /// The text of a message, if no piece of it came, and its refusal.
+    /// Writes a message's text and refusal if no pieces of them arrived.
     pub(crate) fn said(&mut self, item: Raw<'_>, turn: &mut EventWriter<'_>) {
         for (place, part) in (0..).zip(item.list("content")) {
             if let Some(refusal) = part.get("refusal") {
@@ -698,7 +703,8 @@ impl OutputItem {
         }
     }
 
-    /// The reasoning of an item, if no piece of it came, and the item itself, if it can go back.
+    /// Writes an item's reasoning if no pieces of it arrived, and the item itself if it can be sent
+    /// back.
     pub(crate) fn thought(&mut self, item: Raw<'_>, turn: &mut EventWriter<'_>) {
         self.announce(turn);
         let parts = |key| item.list(key).filter_map(|p| p.get("text"));
@@ -712,7 +718,7 @@ impl OutputItem {
                 turn.thinking(0, text);
             }
         }
-        // An item without either can only be looked up by its id, and requests of ours have
+        // An item without either can only be looked up by its id, and our requests have
         // `"store":false`.
         if self.is_announced
             || item
@@ -724,14 +730,14 @@ impl OutputItem {
         }
     }
 
-    /// A piece of the refusal that is one part of a message.
+    /// Writes a piece of a refusal, which is one part of a message.
     pub(crate) fn refusal_piece(&mut self, part: i64, piece: Raw<'_>, turn: &mut EventWriter<'_>) {
         self.refused.insert(part);
         self.announce(turn);
         turn.refusal(0, piece);
     }
 
-    /// The whole of it, which counts only where no piece came.
+    /// Writes a complete refusal if no pieces of it arrived.
     pub(crate) fn refusal(&mut self, part: i64, text: Option<Raw<'_>>, turn: &mut EventWriter<'_>) {
         if let Some(text) = text.filter(|_| !self.refused.contains(&part)) {
             self.refusal_piece(part, text, turn);
@@ -764,7 +770,7 @@ impl OutputItem {
     }
 }
 
-/// Arguments as text: a string's, or an object's own JSON.
+/// Returns arguments as text: a string's content, or an object's JSON.
 pub(crate) fn argument_text(value: Raw<'_>) -> String {
     match value.str() {
         Some(text) => text.into_owned(),

@@ -1,11 +1,11 @@
-//! The items of `output`.
+//! The items in a response's `output`.
 
 use crate::answer::details;
 use crate::answer::details::DetailMembers;
 use event::{Object, Raw, Surrogates};
 use serde_json::Value;
 
-/// The item that is open.
+/// The open item.
 #[derive(Clone, Debug)]
 pub(crate) enum Item {
     Message {
@@ -13,14 +13,14 @@ pub(crate) enum Item {
         /// Members of the provider's item.
         members: DetailMembers,
     },
-    /// An item of the provider's, with its id.
+    /// An item from the provider, with its id.
     Own(String, DetailMembers),
     Reasoning {
-        /// The text of its one summary.
+        /// The text of its single summary.
         text: String,
-        /// The data of another provider.
+        /// Another provider's data.
         carried: Option<String>,
-        /// The item as a provider of this API ended it, JSON. A later request has to hold it
+        /// The item as a provider of this API ended it, as JSON. A later request must contain it
         /// unchanged.
         own: Option<String>,
     },
@@ -30,12 +30,12 @@ pub(crate) enum Item {
         head: CallItemHead,
         arguments: String,
     },
-    /// A call of a tool that takes free text.
+    /// A call of a tool that takes free-form text.
     Custom {
         head: CallItemHead,
         input: FreeTextInput,
     },
-    /// A call of a tool of the API's own, with the type of its item.
+    /// A call of one of the API's own tools, with its item type.
     OwnCall {
         head: CallItemHead,
         kind: String,
@@ -43,36 +43,37 @@ pub(crate) enum Item {
     },
 }
 
-/// Reasoning as the API wants it back. Its content goes with no other id than its own, by which the
-/// API verifies it (github.com/maximhq/bifrost/issues/5186). It comes after the text has been sent
-/// under another id, so that it is an item of its own.
+/// Reasoning in the form that must be sent back to the API. Its encrypted content requires its own
+/// id, which the API verifies (github.com/maximhq/bifrost/issues/5186). It arrives after the text
+/// was sent under another id, so it becomes a separate item.
 #[derive(Clone, Debug)]
 pub(crate) struct EncryptedItem {
     id: Option<String>,
     content: String,
 }
 
-/// What a call's item has at its start.
+/// The initial members of a call's item.
 #[derive(Clone, Debug)]
 pub(crate) struct CallItemHead {
     pub call_id: String,
     pub name: String,
     pub namespace: Option<String>,
-    /// The id that a provider of this API gave to the item.
+    /// The item id that a provider of this API assigned.
     pub item_id: Option<String>,
 }
 
-/// What a provider of this API tells of its items, in the `provider` data of a step of reasoning.
+/// Information about the items of a provider of this API, in the `provider` data of a reasoning
+/// step.
 #[derive(Debug)]
 pub(crate) enum ItemData {
     /// The next item of this kind has this id.
     Begins { kind: String, id: String },
-    /// The reasoning of this id has ended.
+    /// The reasoning with this id has ended.
     Ends { id: String, json: String },
 }
 
 impl ItemData {
-    /// Reads `provider`: JSON, by the name of the API.
+    /// Parses `provider`: JSON by API name.
     pub(crate) fn of(provider: &str) -> Option<ItemData> {
         let data = Raw::parse(provider).ok()?.get("openai-responses")?;
         if let Some(begins) = data.get("begins") {
@@ -88,8 +89,8 @@ impl ItemData {
     }
 }
 
-/// A text in the `provider` data of a call: the `id` of its item, or the `kind` of a call of the
-/// API's own tools.
+/// Returns a string in a call's `provider` data: the `id` of its item, or the `kind` of a call of
+/// the API's own tools.
 pub(crate) fn of_call(provider: &str, name: &str) -> Option<String> {
     let text = Raw::parse(provider)
         .ok()?
@@ -107,7 +108,7 @@ pub(crate) struct MessagePart {
     pub logprobs: Vec<Value>,
 }
 
-/// The member `status` of an item.
+/// The `status` of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ItemStatus {
     InProgress,
@@ -158,7 +159,7 @@ impl Item {
         }
     }
 
-    /// Reasoning before its text.
+    /// Creates an empty reasoning item.
     pub(crate) fn reasoning() -> Item {
         Item::Reasoning {
             text: String::new(),
@@ -167,7 +168,7 @@ impl Item {
         }
     }
 
-    /// The `type` of an item that the provider announces.
+    /// Returns the `type` of an item that the provider announces.
     pub(crate) fn kind(&self) -> Option<&'static str> {
         match self {
             Item::Message { .. } => Some("message"),
@@ -187,7 +188,7 @@ impl Item {
         )
     }
 
-    /// Its id, which differs from the id of its call: clients keep both.
+    /// Returns the item's id, which differs from the call's id because clients store both.
     pub(crate) fn id(&self, answer: &str, index: usize) -> String {
         let prefix = match self {
             Item::Message { .. } => "msg",
@@ -214,7 +215,7 @@ impl Item {
             Item::Reasoning { .. } | Item::Encrypted(_) => "rs",
             Item::Call { .. } => "fc",
             Item::Custom { .. } => "ctc",
-            // OpenAI checks what its ids begin with.
+            // OpenAI checks the prefixes of its ids.
             Item::OwnCall { kind, .. } => match kind.as_str() {
                 "shell_call" => "sh",
                 "local_shell_call" => "lsh",
@@ -225,7 +226,7 @@ impl Item {
         format!("{prefix}_{answer}_{index}")
     }
 
-    /// The item with this id.
+    /// Serializes the item as JSON with this id and status.
     pub(crate) fn json(&self, id: &str, status: ItemStatus) -> String {
         if let Item::Reasoning {
             own: Some(own),
@@ -251,7 +252,7 @@ impl Item {
                 details::write(o, members);
             }
             Item::Own(_, members) => details::write(o, members),
-            // Reasoning has no status, which the API refuses when the item comes back.
+            // Reasoning has no status: the API rejects it when the item is sent back.
             Item::Reasoning { text, carried, .. } => {
                 o.str("type", "reasoning")
                     .str("id", id)
@@ -291,9 +292,9 @@ impl Item {
     }
 }
 
-/// A provider's item of reasoning, with `text` as its summary where it has none: the AI SDK reads
-/// nothing else of a whole answer. Encrypted reasoning is verified when it comes back, and stays as
-/// it is.
+/// Adds `text` as the summary of a provider's reasoning item that has none, because the AI SDK
+/// reads only the summary of a complete response. Encrypted reasoning is verified when it is sent
+/// back, so it is not changed.
 fn with_summary(own: &str, text: &str) -> String {
     let mut members = details::members(own.as_bytes());
     let is_empty = |name: &str| {
@@ -311,7 +312,7 @@ fn with_summary(own: &str, text: &str) -> String {
     Value::from(members).to_string()
 }
 
-/// A list as JSON.
+/// Serializes a list as JSON.
 pub(crate) fn list(values: &[Value]) -> String {
     if values.is_empty() {
         "[]".to_owned()
@@ -320,7 +321,7 @@ pub(crate) fn list(values: &[Value]) -> String {
     }
 }
 
-/// The one part of a summary.
+/// Writes the single part of a summary.
 pub(crate) fn summary(o: &mut Object<'_>, text: &str) {
     o.str("type", "summary_text").str("text", text);
 }
@@ -336,7 +337,8 @@ impl CallItemHead {
 }
 
 impl EncryptedItem {
-    /// The item in the `provider` data of a step, if that is of this API and encrypted.
+    /// Parses the item in a step's `provider` data. Returns `None` if it is not an encrypted item
+    /// of this API.
     pub(crate) fn of(provider: &str) -> Option<EncryptedItem> {
         let provider = Raw::parse(provider).ok()?;
         let item = provider.at(&["openai-responses", "item"])?;
@@ -372,18 +374,17 @@ mod tests {
     }
 }
 
-/// The free text so far.
+/// Extracts the free-form text from a custom tool's arguments.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FreeTextInput {
     place: ArgumentPlace,
-    /// Arguments that were not read yet: the beginning of `{"input":"`, or an escape that was
-    /// split.
+    /// Arguments not yet parsed: the start of `{"input":"`, or an incomplete escape.
     rest: String,
     half: Surrogates,
     text: String,
 }
 
-/// Where in the arguments the next byte is.
+/// The position in the arguments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ArgumentPlace {
     /// Before the text.
@@ -391,17 +392,17 @@ enum ArgumentPlace {
     Before,
     Inside,
     Behind,
-    /// The arguments begin in another way, and are read at their end.
+    /// The arguments start differently and are parsed at their end.
     Elsewhere,
 }
 
 impl FreeTextInput {
-    /// The text so far.
+    /// Returns the text so far.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Takes the next arguments, and returns the text that they add.
+    /// Processes a piece of the arguments and returns the text that it adds.
     pub(crate) fn push(&mut self, arguments: &str) -> String {
         if matches!(self.place, ArgumentPlace::Behind | ArgumentPlace::Elsewhere) {
             return String::new();
@@ -427,8 +428,8 @@ impl FreeTextInput {
         text
     }
 
-    /// Handles the end of the arguments, which are `all`, and returns the text that was not
-    /// returned before. Arguments without a string `input` are the text themselves.
+    /// Handles the end of the arguments. `all` are the complete arguments. Returns the text that
+    /// was not returned before. Arguments without a string `input` are themselves the text.
     pub(crate) fn finish(&mut self, all: &str) -> String {
         if matches!(self.place, ArgumentPlace::Before | ArgumentPlace::Elsewhere) {
             let input = Raw::parse(all).ok().and_then(|raw| raw.get_str("input"));
@@ -439,7 +440,7 @@ impl FreeTextInput {
         String::new()
     }
 
-    /// The first `len` bytes of the rest, which are the inside of a JSON string, as text.
+    /// Decodes the first `len` bytes of `rest`, which are the inside of a JSON string.
     fn unescape(&mut self, len: usize) -> String {
         let mut text = String::new();
         if let Ok(string) = Raw::parse(&format!("\"{}\"", &self.rest[..len])) {
@@ -450,11 +451,10 @@ impl FreeTextInput {
     }
 }
 
-/// How long `{"input":"` with its white space may be, so that it is not searched for again and
-/// again.
+/// The maximum length of `{"input":"` with white space, so that the search for it stays cheap.
 const LONGEST_START: usize = 64;
 
-/// The index behind `{"input":"`, with white space between the tokens.
+/// Returns the index after `{"input":"`, allowing white space between the tokens.
 fn start(arguments: &str) -> Option<usize> {
     let arguments = event::cut(arguments, LONGEST_START);
     let mut rest = arguments;
@@ -466,8 +466,8 @@ fn start(arguments: &str) -> Option<usize> {
     Some(arguments.len() - rest.len())
 }
 
-/// How many bytes of this inside of a JSON string can be read now, and whether the string ends
-/// there.
+/// Returns how many bytes of the inside of a JSON string can be decoded now, and whether the string
+/// ends there.
 fn inside(rest: &str) -> (usize, bool) {
     let bytes = rest.as_bytes();
     let mut at = 0;

@@ -1,9 +1,9 @@
-//! The request of OpenAI's Responses API: a flat list of items, and nothing stored on the
-//! provider's side.
+//! Builds requests of OpenAI's Responses API: a flat list of items, without storage at the
+//! provider.
 //!
 //! Source of the format: OpenAI's Responses API reference
-//! (platform.openai.com/docs/api-reference/responses/create); reasoning goes back after "Keeping
-//! reasoning items in context" (platform.openai.com/docs/guides/reasoning).
+//! (platform.openai.com/docs/api-reference/responses/create). Reasoning is sent back according to
+//! "Keeping reasoning items in context" (platform.openai.com/docs/guides/reasoning).
 
 use crate::conversation::{Conversation, Message, PastCall};
 use crate::members::{GetText, Put};
@@ -16,10 +16,10 @@ use crate::request::part::{MediaKind, Part, PartSource, parts};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
-/// This API's name in the table, and the key of its data in a message.
+/// The API's name in the table, and the key of its data in a message.
 const API: &str = "openai-responses";
 
-/// This API in the table.
+/// The API's row in the table of APIs.
 pub(crate) const PROVIDER: Provider = Provider {
     name: "openai-responses",
     aliases: &["responses"],
@@ -35,7 +35,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     answers: Some(&crate::openai_responses::writer::FORMAT),
 };
 
-/// The body of the request.
+/// Builds the request body.
 pub(crate) fn body(
     talk: &Conversation,
     options: &RequestOptions,
@@ -73,7 +73,7 @@ pub(crate) fn body(
     Ok(body)
 }
 
-/// Models that cannot reason reject a request for their encrypted reasoning.
+/// Whether the model may reason. Other models reject a request for encrypted reasoning.
 fn may_reason(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     !["gpt-3", "gpt-4", "chatgpt", "ft:gpt-3", "ft:gpt-4"]
@@ -94,20 +94,21 @@ fn tool(tool: &RequestTool<'_>) -> Value {
         out.put("description", description.as_str());
     }
     out.insert("parameters".to_owned(), value(tool.schema()));
-    // Left out, it would be true here, and the provider would rewrite the schema so that every
-    // member is required.
+    // If omitted, `strict` defaults to true in this API, and the provider makes every member of the
+    // schema required.
     out.put("strict", tool.strict.unwrap_or(false));
     Value::Object(out)
 }
 
-/// The types of the items of calls that are not of a function, by the ids of the calls: their
-/// results have a type of their own, too.
+/// The item types of calls other than function calls, by call id. Their results have special types
+/// as well.
 pub(crate) type OwnCalls = HashMap<String, String>;
 
-/// The messages but for system prompts, as items. `own` has the calls before them, and gets theirs.
+/// Converts all messages except system prompts to items. `own` contains the special calls of
+/// earlier messages, and those of these messages are added to it.
 ///
 /// # Errors
-/// A message of an unknown role.
+/// Fails if a message has an unknown role.
 pub(crate) fn items(talk: &Conversation, own: &mut OwnCalls) -> Result<Vec<Value>, RequestError> {
     let mut input = Vec::new();
     for (position, message) in (1..).zip(&talk.messages) {
@@ -127,7 +128,7 @@ pub(crate) fn items(talk: &Conversation, own: &mut OwnCalls) -> Result<Vec<Value
     Ok(input)
 }
 
-/// The content of a user's message or of a result: a string if it is nothing but one text.
+/// Returns the content of a user message or a result. A single text becomes a string.
 fn content(message: &Message) -> Value {
     let parts = parts(message.content());
     if let [Part::Text(text)] = parts[..] {
@@ -163,13 +164,13 @@ fn content(message: &Message) -> Value {
     parts.iter().map(part).collect()
 }
 
-/// A result, in the form of its call's kind.
+/// Converts a result to the type that matches its call.
 fn result(message: &Message, own: &OwnCalls) -> Value {
     let id = message.tool_call_id();
     let kind = own.get(id).map_or("function_call", String::as_str);
     let failed = message.get("is_error") == Some(&Value::Bool(true));
     let text = || message.text();
-    // A client that knows the form writes it itself.
+    // A client that supports the format writes it itself.
     let formed = || serde_json::from_str::<Value>(&text()).ok();
     match kind {
         "shell_call" => {
@@ -182,7 +183,7 @@ fn result(message: &Message, own: &OwnCalls) -> Value {
             let status = if failed { "failed" } else { "completed" };
             json!({"type": "apply_patch_call_output", "call_id": id, "status": status, "output": text()})
         }
-        // This type alone names the call as `id`.
+        // Only this type refers to the call as `id`.
         "local_shell_call" => {
             json!({"type": "local_shell_call_output", "id": id, "output": text()})
         }
@@ -209,8 +210,8 @@ fn result(message: &Message, own: &OwnCalls) -> Value {
     }
 }
 
-/// An assistant's message as items, in the order in which they came. The calls that are not of a
-/// function go into `own`.
+/// Converts an assistant message to items, in their original order. Adds calls other than function
+/// calls to `own`.
 fn answer(message: &Message, own: &mut OwnCalls, input: &mut Vec<Value>) {
     let calls = message.calls();
     let blocks: Vec<_> = message
@@ -240,13 +241,13 @@ fn answer(message: &Message, own: &mut OwnCalls, input: &mut Vec<Value>) {
             input.push(call(past, own));
         }
     }
-    // Reasoning that nothing follows is refused.
+    // The API rejects reasoning that nothing follows.
     while input.len() > begin && input.last().is_some_and(|i| i["type"] == "reasoning") {
         input.pop();
     }
 }
 
-/// A call in the form of its kind.
+/// Converts a call to the item type of its kind.
 fn call(call: &PastCall<'_>, own: &mut OwnCalls) -> Value {
     let data = |name: &str| call.provider(API).and_then(|p| p.get(name));
     let arguments: Value = serde_json::from_str(call.arguments).unwrap_or_default();
@@ -256,7 +257,8 @@ fn call(call: &PastCall<'_>, own: &mut OwnCalls) -> Value {
         let mut item = Map::new();
         item.put("type", kind);
         item.put("call_id", call.id);
-        // Of the kinds with a required `id` the provider looks up none: it has stored nothing.
+        // Some of these types require an `id`, but the provider does not look it up, because it
+        // stored nothing.
         if let Some(id) = data("id") {
             item.insert("id".to_owned(), id.clone());
         }
@@ -276,14 +278,14 @@ fn call(call: &PastCall<'_>, own: &mut OwnCalls) -> Value {
     }
 }
 
-/// The text of an answer as one item for each message that it came in.
+/// The answer's text, as one item for each message that it arrived in.
 struct Texts {
     messages: std::vec::IntoIter<Value>,
     is_one: bool,
 }
 
 impl Texts {
-    /// `blocks` are what came of this API with the answer.
+    /// `blocks` contains the answer's data from this API.
     fn of<'d>(message: &Message, blocks: impl Iterator<Item = &'d Value>) -> Texts {
         let text = message.text();
         let refusal = message.refusal();
@@ -299,7 +301,7 @@ impl Texts {
             .collect();
         let whole = ends.iter().map(|(length, _)| length).sum::<usize>();
         let mut messages = Vec::new();
-        // Text that was changed since, or that came otherwise, too, is one message.
+        // Text that was edited, or that partly came from elsewhere, becomes a single message.
         let is_one = whole != text.chars().count() || !refusal.is_empty() || ends.is_empty();
         if is_one {
             let mut content = Vec::new();
@@ -330,7 +332,7 @@ impl Texts {
         }
     }
 
-    /// Whether all text is one item, which goes before the calls.
+    /// Whether the whole text is one item, which is placed before the calls.
     fn is_one(&self) -> bool {
         self.is_one
     }
@@ -344,9 +346,8 @@ fn output_text(text: &str) -> Value {
     json!({"type": "output_text", "text": text, "annotations": []})
 }
 
-/// A message of the assistant. `phase` says whether it was a comment or the answer, and models
-/// that have it answer worse without it
-/// (`response_output_message.py` in openai-python).
+/// Creates an assistant message. `phase` says whether the text was a comment or the answer. Models
+/// that use it answer worse without it (`response_output_message.py` in openai-python).
 fn said(content: Vec<Value>, data: Option<&Value>) -> Value {
     let mut item = Map::new();
     item.put("type", "message");
@@ -359,13 +360,14 @@ fn said(content: Vec<Value>, data: Option<&Value>) -> Value {
     Value::Object(item)
 }
 
-/// What goes back of a block of this API: reasoning, or an item that the provider ran.
+/// Returns the item to send back for a block of this API: reasoning, or an item that the provider
+/// ran.
 fn item(data: &Value) -> Option<Value> {
     reasoning(data).or_else(|| server_item(data))
 }
 
-/// The members of items that the provider ran which it takes back; of types that are not here it
-/// takes all. Source: `response_input_item_param.py` in openai-python.
+/// The members that the provider accepts in items that it ran. For types not listed it accepts all
+/// members. Source: `response_input_item_param.py` in openai-python.
 const SERVER_ITEMS: [(&str, &[&str]); 6] = [
     ("web_search_call", &["id", "action", "status"]),
     ("file_search_call", &["id", "queries", "status", "results"]),
@@ -390,8 +392,8 @@ const SERVER_ITEMS: [(&str, &[&str]); 6] = [
     ("mcp_list_tools", &["id", "server_label", "tools", "error"]),
 ];
 
-/// An item that the provider ran, as it takes it back. Reasoning before it is refused without it
-/// (github.com/microsoft/agent-framework/issues/8294).
+/// Converts an item that the provider ran to the form it accepts. Without this item, the API
+/// rejects the reasoning before it (github.com/microsoft/agent-framework/issues/8294).
 fn server_item(data: &Value) -> Option<Value> {
     let item = data.get("server_item")?.as_object()?;
     let kind = item.get("type")?.as_str()?;
@@ -409,15 +411,15 @@ fn server_item(data: &Value) -> Option<Value> {
     ))
 }
 
-/// A reasoning item as the provider takes it back: it refuses members that its own stream has, such
-/// as `status`.
+/// Converts a reasoning item to the form the provider accepts: it rejects members of its own stream
+/// such as `status`.
 fn reasoning(data: &Value) -> Option<Value> {
     let item = data.get("item")?.as_object()?;
     let mut kept = Map::new();
     kept.put("type", "reasoning");
     for key in ["id", "summary", "content", "encrypted_content"] {
         let value = item.get(key).filter(|v| !v.is_null());
-        // `content` is there only for open models, whose reasoning is plain.
+        // Only open models have `content`, because their reasoning is plain text.
         if let Some(value) =
             value.filter(|v| key != "content" || v.as_array().is_some_and(|v| !v.is_empty()))
         {
@@ -511,7 +513,7 @@ mod tests {
                 blocks.join(",")
             )
         };
-        // The call is answered, since it was not run.
+        // The call counts as answered because it was not run.
         let answered = |log: &str| {
             let mut list = input(log).as_array().cloned().unwrap_or_default();
             list.pop();
@@ -536,7 +538,7 @@ mod tests {
                 say("end", "final_answer")
             ])
         );
-        // Text that was changed since is one message, before the calls.
+        // Edited text becomes a single message before the calls.
         assert_eq!(
             answered(&answer("other")),
             json!([

@@ -1,10 +1,11 @@
-//! OpenAI's Responses API: output items that are added, grow and are done.
+//! Decodes OpenAI's Responses API: output items that are added, grow and are done.
 //!
 //! Source of the format: OpenAI's "Streaming events"
 //! (platform.openai.com/docs/api-reference/responses-streaming). Other servers differ: llama.cpp
-//! omits `output_index` and `arguments.done`, gateways change item ids from event to event or send
-//! an empty `output` at the end, xAI runs searches itself as `custom_tool_call`. Each deviation
-//! with its source: docs/deviations.md, "OpenAI Responses, several choices, Cohere".
+//! omits `output_index` and `arguments.done`, gateways change item ids between events or send an
+//! empty `output` at the end, and xAI reports its own searches as `custom_tool_call`.
+//! docs/deviations.md, "OpenAI Responses, several choices, Cohere", lists each deviation with its
+//! source.
 
 use crate::failure::StreamFailure;
 use crate::openai_responses::items::{ItemKind, OutputItems};
@@ -12,7 +13,7 @@ use crate::turn::{Decoder, EventWriter};
 use event::Raw;
 use event::payload::{FinishReason, SessionStats};
 
-/// The members of a response that are read, or are what the answer of `tc-serve` decides itself.
+/// The members of a response that are parsed, or that `tc-serve` sets itself in its responses.
 const READ: [&str; 14] = [
     "id",
     "object",
@@ -30,7 +31,7 @@ const READ: [&str; 14] = [
     "tool_choice",
 ];
 
-/// The rules of the Responses stream.
+/// Decodes this API's streams.
 #[derive(Debug, Default)]
 pub(crate) struct OpenaiResponses {
     items: OutputItems,
@@ -66,7 +67,7 @@ impl Decoder for OpenaiResponses {
                     turn.member(0, "text", "logprobs", list.text());
                 }
             }
-            // What the model says aloud: its words are the text, and the sound is an item.
+            // For speech, the transcript becomes the text and the audio becomes an item.
             "audio.delta" => turn.server_item(0, "audio", data),
             "audio.transcript.delta" => {
                 if let Some(words) = data.get("delta") {
@@ -108,7 +109,8 @@ impl Decoder for OpenaiResponses {
                     },
                 );
                 let all = data.get(if custom { "input" } else { "arguments" });
-                // xAI and others repeat the name here; a call that was never added has no other.
+                // xAI and others repeat the name here. A call that was never added has no other
+                // source of it.
                 self.items[at].identify(None, data.get("name"), turn);
                 self.items.end_arguments(at, all, turn);
             }
@@ -179,8 +181,8 @@ impl Decoder for OpenaiResponses {
     }
 }
 
-/// How many tools for the client to run the request offered: a response repeats the request's
-/// `tools` and `tool_choice`. Tools that the provider runs itself do not count.
+/// Returns how many of the request's tools the client runs; a response repeats the request's
+/// `tools` and `tool_choice`. Tools that the provider runs itself are not counted.
 fn offered(response: Raw<'_>) -> Option<u32> {
     let tools = response.get("tools").filter(|tools| tools.is_array())?;
     if response
@@ -213,7 +215,8 @@ impl OpenaiResponses {
         self.items.begin(event == "created", response.get("tools"));
     }
 
-    /// The response ended. Its `output` is often empty; otherwise it may have items without events.
+    /// Handles the end of a response. Its `output` is often empty, but may also contain items that
+    /// had no events.
     fn completed(&mut self, response: Raw<'_>, event: &str, turn: &mut EventWriter<'_>) {
         turn.choice(0);
         turn.id(response.get("id"));
@@ -270,7 +273,7 @@ impl OpenaiResponses {
                 };
                 turn.finish_reason(0, reason, &word);
             }
-            // A response in the background has not ended.
+            // A background response has not ended.
             "queued" | "in_progress" if event.is_empty() => {}
             word => {
                 self.items.finish_calls(turn);
@@ -397,14 +400,14 @@ mod tests {
             out[5..],
             ["#0 {\"a\":2}", "#0 done", "end tool_calls completed"]
         );
-        // What was not written yet need not be taken back.
+        // Content that was not yet written does not have to be retracted.
         let out = call(&[
             &piece("{\"a\":"),
             &piece("1}"),
             &done(r#""arguments":"{\"a\":2}""#),
         ]);
         assert_eq!(out[1..4], ["#0 {\"a\":", "#0 2}", "#0 done"]);
-        // Other white space does not change the arguments.
+        // Different white space does not change the arguments.
         let out = call(&[
             &piece("{ \"a\""),
             &piece(": 1}"),
@@ -480,7 +483,7 @@ mod tests {
         );
         let out = brief(OpenaiResponses, &[&item("container_reference"), END]);
         assert!(out[0].starts_with("server shell_call"), "{out:?}");
-        // One that was cut is no call that can run.
+        // A truncated call cannot run.
         let out = brief(OpenaiResponses, &[&start, END]);
         assert_eq!(out, ["end stop completed"]);
     }
@@ -550,12 +553,12 @@ mod tests {
             run(&said, &[&text(r"one\ud83d\ude00")]),
             ["\"on\"", "\"e\"", "\"😀\"", "end stop completed"]
         );
-        // The pieces of two messages, and a message of which none came.
+        // The pieces of two messages, and a message without pieces.
         assert_eq!(
             run(&said, &[&text("on"), &text(r"e\ud83d\ude00"), &text("two")]),
             ["\"on\"", "\"e\"", "\"😀\"", "\"two\"", "end stop completed"]
         );
-        // The item's own end comes first, and is not the same as a later item.
+        // The item's own end comes first, and does not match a later item.
         let done = format!(
             r#"{{"type":"response.output_item.done","item":{}}}"#,
             text("on")

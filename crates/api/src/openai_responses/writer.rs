@@ -1,17 +1,16 @@
-//! The stream and the whole answer of OpenAI's `/v1/responses`.
+//! Writes streams and complete responses of OpenAI's `/v1/responses`.
 //!
 //! Source of the format: OpenAI's "Streaming events"
 //! (platform.openai.com/docs/api-reference/responses-streaming), Open Responses (openresponses.org,
-//! `schema/openapi.json` in github.com/openresponses/openresponses), and what the clients
-//! accumulate: openai-node's `lib/responses/ResponseAccumulator.ts`, which throws on an unknown
-//! event type, on an index without an item and on anything before `response.created`;
-//! openai-python's `lib/streaming/responses/_responses.py`; `codex-api/src/sse/responses.rs` in
-//! Codex.
+//! `schema/openapi.json` in github.com/openresponses/openresponses), and the clients' accumulators:
+//! openai-node's `lib/responses/ResponseAccumulator.ts`, which throws on an unknown event type, on
+//! an index without an item and on anything before `response.created`; openai-python's
+//! `lib/streaming/responses/_responses.py`; `codex-api/src/sse/responses.rs` in Codex.
 //!
-//! Reasoning is written as a summary: Codex and the AI SDK show that, and pass over
-//! `reasoning_text`. A call that the token limit cut has neither `done` event: Codex (0.169.0,
-//! measured on 2026-11-23) runs a call at its `output_item.done`, whatever the status is. It is
-//! `incomplete` in the `output` of `response.incomplete`.
+//! Reasoning is written as a summary, because Codex and the AI SDK show it and ignore
+//! `reasoning_text`. A call that the token limit truncated gets no `done` event, because Codex
+//! (0.169.0, measured on 2026-11-23) runs a call at its `output_item.done`, whatever its status.
+//! The call is `incomplete` in the `output` of `response.incomplete`.
 
 use crate::answer::details::{DetailMembers, DetailsPlace, merge};
 use crate::answer::failure::FailedAnswer;
@@ -32,7 +31,7 @@ use event::Object;
 use event::payload::FinishReason;
 use serde_json::Value;
 
-/// How this API writes answers.
+/// How this API writes responses.
 pub(crate) const FORMAT: AnswerFormat = AnswerFormat {
     path: "/v1/responses",
     writer: |options, is_whole| Box::new(ResponsesWriter::new(options, is_whole)),
@@ -42,7 +41,7 @@ pub(crate) const FORMAT: AnswerFormat = AnswerFormat {
 
 struct ResponsesWriter {
     envelope: ResponseEnvelope,
-    /// No events are written.
+    /// Whether this is a complete response, for which no events are written.
     is_whole: bool,
     custom_tools: Vec<String>,
     namespaced_tools: Vec<NamespacedTool>,
@@ -62,12 +61,12 @@ struct ResponsesWriter {
     open: Option<Item>,
     /// The id of the open item.
     id: String,
-    /// The kind of the item that the provider begins next, and its id.
+    /// The kind and id of the item that the provider announced next.
     next: Option<(String, String)>,
     finish: Option<FinishReason>,
     is_done: bool,
     out: Vec<u8>,
-    /// Members of the text that comes next, or of its message.
+    /// Members of the next text, or of its message.
     logprobs: Vec<Value>,
     annotations: Vec<Value>,
     members: DetailMembers,
@@ -119,7 +118,7 @@ impl ResponsesWriter {
         self.sequence += 1;
     }
 
-    /// Writes an event with the whole response.
+    /// Writes an event that contains the whole response.
     fn lifecycle(&mut self, name: &str, outcome: &ResponseOutcome<'_>) {
         let mut response = Vec::new();
         self.envelope
@@ -140,7 +139,7 @@ impl ResponsesWriter {
         self.id = id;
     }
 
-    /// The open item as JSON.
+    /// Returns the open item as JSON.
     fn item_json(&self, status: ItemStatus) -> String {
         self.open
             .as_ref()
@@ -150,11 +149,11 @@ impl ResponsesWriter {
 
     fn open(&mut self, item: Item) {
         self.close(ItemStatus::Completed);
-        // Text of the provider's may begin with reasoning, which has no id of its own.
+        // The provider's text may start with reasoning, which has no id of its own.
         let own = self.next.take_if(|(kind, _)| item.kind() == Some(kind));
         self.index = self.output.add();
         self.id = own.map_or_else(|| item.id(&self.envelope.id, self.index), |(_, id)| id);
-        // Clients refuse an item of such a call without its action, which is not known yet.
+        // Clients reject the item of such a call without its action, which is not yet known.
         let is_complete = !matches!(item, Item::OwnCall { .. });
         self.open = Some(item);
         if is_complete {
@@ -168,7 +167,7 @@ impl ResponsesWriter {
         self.whole_item("response.output_item.added", self.index, &json);
     }
 
-    /// Ends the open item, with its `done` events. A call must have got its end.
+    /// Ends the open item with its `done` events. A call must be complete.
     fn close(&mut self, status: ItemStatus) {
         self.close_part();
         match &self.open {
@@ -197,8 +196,8 @@ impl ResponsesWriter {
         self.keep(json);
     }
 
-    /// Ends the open item without its `done` events. A free text that was cut is left out of the
-    /// output: it looks like a whole one, and the AI SDK does not read the status.
+    /// Ends the open item without its `done` events. Truncated free-form text is left out of the
+    /// output, because it looks complete and the AI SDK ignores the status.
     fn abandon(&mut self) {
         match &self.open {
             None => {}
@@ -215,14 +214,14 @@ impl ResponsesWriter {
         self.open = None;
     }
 
-    /// Writes an event about the item `item` of the output.
+    /// Writes an event about the output item `item`.
     fn whole_item(&mut self, name: &str, index: usize, item: &str) {
         self.event(name, |o| {
             _ = o.int("output_index", at(index)).raw("item", item)
         });
     }
 
-    /// Takes what happens to a call of the service.
+    /// Processes a step of a call that the service runs.
     fn service(&mut self, step: &CallStep<'_>) {
         if step.kind == CallStepKind::Begin {
             return self.service_begin(&step.id, &step.name);
@@ -256,7 +255,7 @@ impl ResponsesWriter {
         self.service = open;
     }
 
-    /// Writes an event about a call of the service.
+    /// Writes an event about a call that the service runs.
     fn service_event(
         &mut self,
         name: &str,
@@ -302,7 +301,7 @@ impl ResponsesWriter {
         self.output.set(item.index, json);
     }
 
-    /// Asks for the approval of a call, once.
+    /// Requests approval for a call, unless that was already done.
     fn service_waits(&mut self, item: &mut ServiceItem) {
         if item.approval.is_some() {
             return;
@@ -320,7 +319,7 @@ impl ResponsesWriter {
         self.output.set(index, request);
     }
 
-    /// Makes sure that a message is open, with a part of this kind at its end.
+    /// Opens a message whose last part has this type, unless one is open.
     fn part(&mut self, is_refusal: bool) {
         if !matches!(self.open, Some(Item::Message { .. })) {
             self.open(Item::Message {
@@ -425,7 +424,7 @@ impl ResponsesWriter {
         });
     }
 
-    /// Members of the provider's answer.
+    /// Processes members of the provider's response.
     fn details(&mut self, place: DetailsPlace, members: &DetailMembers) {
         match place {
             DetailsPlace::Answer => merge(&mut self.envelope.members, members.clone(), false),
@@ -459,7 +458,7 @@ impl ResponsesWriter {
         }
     }
 
-    /// Writes the annotations that have come for the part that is open.
+    /// Writes the pending annotations of the open part.
     fn annotate(&mut self) {
         let Some(Item::Message { parts, .. }) = &mut self.open else {
             return;
@@ -496,7 +495,7 @@ impl ResponsesWriter {
                 self.next = Some((kind, id)).filter(|(_, id)| !id.is_empty());
                 return;
             }
-            // The end of an item that has begun under the provider's id, or of one without text.
+            // The end of an item that started under the provider's id, or of an item without text.
             Some(ItemData::Ends { id, json }) if self.begins(&id) => {
                 if let Some(Item::Reasoning { own, .. }) = &mut self.open {
                     *own = Some(json);
@@ -519,7 +518,7 @@ impl ResponsesWriter {
         }
     }
 
-    /// Whether the provider's reasoning `id` is open; it begins if its id was announced.
+    /// Whether the provider's reasoning `id` is open. Opens it if its id was announced.
     fn begins(&mut self, id: &str) -> bool {
         if self.next.as_ref().is_some_and(|(_, next)| next == id) {
             self.open(Item::reasoning());
@@ -654,7 +653,7 @@ impl AnswerWriter for ResponsesWriter {
     }
 
     fn step(&mut self, choice: u32, step: &Step<'_>, model: &str) {
-        // This API has one answer.
+        // This API has only one choice.
         if self.is_done || (choice > 0 && !matches!(step, Step::Usage(_) | Step::Failed(_))) {
             return;
         }
@@ -678,7 +677,7 @@ impl AnswerWriter for ResponsesWriter {
             },
             Step::Details(place, members) => self.details(*place, members),
             Step::End { reason, .. } => self.end(*reason),
-            // openai-node throws on an event type that it does not know.
+            // openai-node throws an exception for unknown event types.
             Step::Extras(_) => {}
             Step::Usage(usage) => {
                 let outcome = self.outcome(*usage);
@@ -688,7 +687,7 @@ impl AnswerWriter for ResponsesWriter {
         }
     }
 
-    /// It has the items that the stream would have, since these are kept by the same steps.
+    /// The items are those of the stream, because both are built from the same steps.
     fn whole(
         &mut self,
         usage: Option<&ReportedUsage>,
@@ -709,13 +708,13 @@ impl AnswerWriter for ResponsesWriter {
         out
     }
 
-    /// Comments do not reset the idle timer of Codex (github.com/openai/codex/issues/31539);
-    /// openai-node knows this event.
+    /// Comments do not reset Codex's idle timer (github.com/openai/codex/issues/31539), and
+    /// openai-node supports this event.
     fn keep_alive(&mut self) {
         if !self.is_stored {
             return self.event("keepalive", |_| {});
         }
-        // The numbers of a stored answer are the same each time that it is written.
+        // The event numbers of a stored response must be the same each time it is written.
         let last = self.sequence.saturating_sub(1);
         frame(&mut self.out, "keepalive", |o| {
             _ = o.int("sequence_number", last)
@@ -737,22 +736,22 @@ impl AnswerWriter for ResponsesWriter {
     }
 }
 
-/// The items of the output by their places. One that is open has its place already.
+/// The output items by index. An open item already has its index.
 #[derive(Clone, Debug, Default)]
 struct OutputList {
-    /// JSON; empty for an item that is not done.
+    /// The items as JSON; empty for an item that is not done.
     places: Vec<String>,
     bytes: usize,
 }
 
 impl OutputList {
-    /// A place for the next item.
+    /// Reserves an index for the next item.
     fn add(&mut self) -> usize {
         self.places.push(String::new());
         self.places.len() - 1
     }
 
-    /// Sets the item at a place.
+    /// Sets the item at an index.
     fn set(&mut self, place: usize, json: String) {
         self.bytes += json.len();
         self.bytes -= std::mem::replace(&mut self.places[place], json).len();
@@ -762,7 +761,7 @@ impl OutputList {
         self.places.len()
     }
 
-    /// The items that are done, with commas between them.
+    /// Returns the finished items, separated by commas.
     fn items(&self) -> Vec<u8> {
         let mut items = Vec::with_capacity(self.bytes + self.places.len());
         for json in self.places.iter().filter(|json| !json.is_empty()) {
@@ -775,13 +774,13 @@ impl OutputList {
     }
 }
 
-/// An index for JSON.
+/// Converts an index for JSON.
 fn at(index: usize) -> i128 {
     i128::try_from(index).unwrap_or_default()
 }
 
-/// An annotation with all members that its type has: xAI names the address alone, and the AI SDK
-/// then refuses the whole answer. `end` is the length of the text before it, in characters.
+/// Adds the missing members of an annotation: xAI only sends the URL, and the AI SDK then rejects
+/// the whole response. `end` is the length of the preceding text, in characters.
 fn cited(mut annotation: Value, end: usize) -> Value {
     if let Some(members) = annotation.as_object_mut().filter(|members| {
         members

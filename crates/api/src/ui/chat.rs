@@ -1,16 +1,16 @@
-//! The chat of a request of a user interface: which message the answer continues, and which messages
-//! the client repeats.
+//! The chat that a user interface's request belongs to: which message the answer continues, and
+//! which messages the client repeats.
 
 use crate::inbound::request::InboundRequest;
 
-/// The chat of a request.
+/// The chat that a request belongs to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chat {
     /// The client's id of the chat; empty if the client sends none.
     pub id: String,
     /// The client's id of the run.
     pub run: Option<String>,
-    /// Why the client asks.
+    /// The reason for the request.
     pub trigger: ChatTrigger,
     /// The id of the message that the request replaces or continues.
     pub message_id: Option<String>,
@@ -18,35 +18,35 @@ pub struct Chat {
     pub messages: Vec<ChatMessage>,
 }
 
-/// Why a client asks.
+/// The reason for a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChatTrigger {
-    /// The client has a new message, or answers calls.
+    /// The client has a new message, or results of calls.
     #[default]
     Submit,
-    /// The client wants another answer in the place of an earlier one.
+    /// The client wants another answer instead of an earlier one.
     Regenerate,
 }
 
-/// A message of a chat, which may be several of a conversation.
+/// A message of a chat, which may correspond to several messages of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChatMessage {
-    /// Its id.
+    /// The message's id.
     pub id: String,
-    /// Whether the message belongs to an answer: the model wrote it, or it is the result of a call.
+    /// Whether the message belongs to an answer: written by the model, or the result of a call.
     pub is_answer: bool,
-    /// The place in the conversation of the first message that came of this one.
+    /// The index of its first message in the conversation.
     pub first: usize,
 }
 
 impl Chat {
-    /// The message that the answer continues: the last one, if it belongs to an answer.
+    /// Returns the message that the answer continues: the last one, if it belongs to an answer.
     pub fn continued(&self) -> Option<&ChatMessage> {
         self.messages.last().filter(|last| last.is_answer)
     }
 
-    /// Whether the request is one message of a user, which the client appends to the messages that the
-    /// session has.
+    /// Whether the request is a single user message, which is appended to the messages of the
+    /// session.
     pub fn is_single(&self) -> bool {
         let [message] = &self.messages[..] else {
             return false;
@@ -57,8 +57,8 @@ impl Chat {
 }
 
 impl ChatMessage {
-    /// Whether the answer that wrote the message `message` wrote this one: the ids of its further
-    /// messages begin with that id.
+    /// Whether this message was written by the same answer as `message`: the ids of an answer's
+    /// further messages start with that id.
     pub fn is_of(&self, message: &str) -> bool {
         let rest = self.id.strip_prefix(message).filter(|_| self.is_answer);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
@@ -66,8 +66,8 @@ impl ChatMessage {
 }
 
 impl InboundRequest {
-    /// Removes the messages that a session has already: those before the place `first`. Results of
-    /// calls stay if the call is in `history` and has no result there.
+    /// Removes the messages that a session already has: those before the index `first`. Keeps
+    /// results of calls that are in `history` and have no result there.
     pub fn go_on_from(&mut self, first: usize, history: &crate::Conversation) {
         let answered: Vec<&str> = history
             .messages

@@ -1,24 +1,24 @@
-//! The steps of a stream for a user interface. [`crate::ui::stream`] makes them of events, and the
-//! writer of each protocol writes them.
+//! The steps of a stream for a user interface. [`crate::ui::stream`] creates them from events, and
+//! each protocol's writer writes them.
 
 use crate::answer::failure::FailedAnswer;
 use crate::answer::step::{ReportedUsage, TextKind};
 use event::payload::{FinishReason, Status};
 
-/// One step. A part of the message is a text, a piece of reasoning, a call, a source or a file; the
-/// id of a part occurs once in a stream.
+/// One step. A message part is a text, a piece of reasoning, a call, a source or a file. Part ids
+/// are unique within a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum UiStep<'s> {
-    /// The stream begins.
+    /// The stream starts.
     Start,
-    /// A turn of the model begins.
+    /// A turn of the model starts.
     TurnStart,
     /// The turn and its calls have ended.
     TurnEnd,
-    /// All parts of this turn are taken back. A client whose protocol cannot take parts back
-    /// ([`UiWriter::resets`]) goes on showing them.
+    /// All parts of this turn are retracted. Clients whose protocol cannot retract parts
+    /// ([`UiWriter::resets`]) continue to show them.
     Reset,
-    /// A text begins.
+    /// A text starts.
     TextStart { kind: TextKind, id: &'s str },
     /// The next piece of the text, never empty.
     TextDelta {
@@ -26,18 +26,19 @@ pub(crate) enum UiStep<'s> {
         id: &'s str,
         text: &'s str,
     },
-    /// The text has ended. `provider` is JSON that the provider wants back with reasoning.
+    /// The text has ended. `provider` is JSON that must be sent back to the provider with the
+    /// reasoning.
     TextEnd {
         kind: TextKind,
         id: &'s str,
         provider: Option<&'s str>,
     },
-    /// A call begins: its name is known.
+    /// A call starts: its name is known.
     CallStart { call: UiCallName<'s> },
-    /// The next piece of the arguments, never empty.
+    /// A piece of the arguments, never empty.
     CallDelta { id: &'s str, piece: &'s str },
-    /// The call is complete. `arguments` is a JSON object, and `rest` is the end of it that no
-    /// [`UiStep::CallDelta`] had.
+    /// The call is complete. `arguments` is a JSON object; `rest` is its end, which was in no
+    /// [`UiStep::CallDelta`].
     CallEnd {
         call: UiCallName<'s>,
         arguments: &'s str,
@@ -50,16 +51,16 @@ pub(crate) enum UiStep<'s> {
         input: &'s str,
         message: &'s str,
     },
-    /// A person is asked whether the call may run.
+    /// The user is asked to approve the call.
     Asked { id: &'s str, ask: &'s UiAsk },
-    /// A person has answered the question with this id.
+    /// The user has answered the request for approval with this id.
     Answered {
         id: &'s str,
         ask: &'s str,
         is_approved: bool,
         reason: Option<&'s str>,
     },
-    /// How far the call has come: `progress` is a number from 0 to 1 as JSON.
+    /// The progress of the call: a number from 0 to 1 as JSON.
     Progress {
         id: &'s str,
         is_first: bool,
@@ -68,7 +69,7 @@ pub(crate) enum UiStep<'s> {
     },
     /// The call has its result.
     Result(UiResult<'s>),
-    /// A user has sent a message while the answer is made.
+    /// A user sent a message while the answer was being generated.
     UserMessage { id: &'s str, text: &'s str },
     /// A source that the answer cites.
     Source {
@@ -76,40 +77,40 @@ pub(crate) enum UiStep<'s> {
         url: &'s str,
         title: &'s str,
     },
-    /// A file that the model made.
+    /// A file that the model generated.
     File { url: &'s str, media_type: &'s str },
     /// The last step.
     End(UiEnd<'s>),
 }
 
-/// The id and the tool of a call.
+/// The id and tool name of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UiCallName<'s> {
     /// The id of the call.
     pub id: &'s str,
     /// The tool's name.
     pub name: &'s str,
-    /// Whether the service runs the call; else the client does.
+    /// Whether the service runs the call; otherwise the client does.
     pub is_own: bool,
 }
 
-/// A question to a person.
+/// A request for a user's approval.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UiAsk {
-    /// The id of the question, see [`UiAsk::id_of`].
+    /// The id of the request; see [`UiAsk::id_of`].
     pub id: String,
-    /// Why the call waits.
+    /// Why the call needs approval.
     pub reason: String,
 }
 
 impl UiAsk {
-    /// The id of the question about a call: the call's id and its hash, so that an answer names
-    /// exactly the call that was shown.
+    /// Returns the id of a call's request for approval: the call's id and its hash, so that an
+    /// answer applies to exactly the call that was shown.
     pub(crate) fn id_of(call: &str, hash: &str) -> String {
         format!("{call}:{hash}")
     }
 
-    /// The id of the call that a question is about, and the hash of the call.
+    /// Splits the id of a request for approval into the call's id and the call's hash.
     pub(crate) fn call_and_hash(id: &str) -> Option<(&str, &str)> {
         id.rsplit_once(':')
     }
@@ -120,20 +121,20 @@ impl UiAsk {
 pub(crate) struct UiResult<'s> {
     /// The id of the call.
     pub id: &'s str,
-    /// The text that the model reads.
+    /// The text for the model.
     pub output: &'s str,
-    /// `success`, `error` and the other words of `tool_result`.
+    /// The status: `success`, `error` or another value of `tool_result`.
     pub status: &'s str,
-    /// Whether a person has refused the call.
+    /// Whether the user rejected the call.
     pub is_refused: bool,
     /// How long the call ran, in milliseconds, as JSON.
     pub duration_ms: Option<&'s str>,
-    /// Whether the result was taken from the cache.
+    /// Whether the result was cached.
     pub is_cached: bool,
 }
 
 impl<'s> UiResult<'s> {
-    /// The result of a call that has not run: `why`.
+    /// Creates the result of a call that was not run. `why` is the reason.
     pub(crate) fn without_run(id: &'s str, why: &'s str, status: Status) -> UiResult<'s> {
         UiResult {
             id,
@@ -156,11 +157,11 @@ pub(crate) struct UiEnd<'s> {
     pub failure: Option<&'s FailedAnswer>,
     /// Who cancelled the answer, with [`FinishReason::Cancelled`].
     pub cancelled_by: &'s str,
-    /// The calls that wait for a person, and their questions.
+    /// The calls that need approval, and their requests.
     pub asked: &'s [(UiCallName<'s>, &'s UiAsk)],
-    /// The ids of the calls that wait for the client.
+    /// The ids of the calls that the client must run.
     pub clients: &'s [&'s str],
-    /// The model, as the provider names it; empty where it is unknown.
+    /// The provider's name for the model; empty if unknown.
     pub model: &'s str,
     /// The tokens of all turns.
     pub usage: Option<ReportedUsage>,
@@ -171,12 +172,12 @@ pub(crate) trait UiWriter {
     /// Appends the bytes of a step.
     fn step(&mut self, step: &UiStep<'_>, out: &mut Vec<u8>);
 
-    /// Whether a client of the protocol takes back the parts of a turn.
+    /// Whether clients of the protocol can retract the parts of a turn.
     fn resets(&self) -> bool;
 }
 
 impl ReportedUsage {
-    /// Writes the counts by the names that both protocols have for them.
+    /// Writes the counts with the names that both protocols use.
     pub(crate) fn counts(&self, o: &mut event::Object<'_>) {
         o.int("inputTokens", self.input)
             .int("outputTokens", self.output)
@@ -192,7 +193,7 @@ impl ReportedUsage {
     }
 }
 
-/// Appends a server-sent event whose data is an object with the member `type` first.
+/// Appends a server-sent event whose data is an object with `type` as its first member.
 pub(crate) fn frame(out: &mut Vec<u8>, kind: &str, fill: impl FnOnce(&mut event::Object<'_>)) {
     out.extend_from_slice(b"data: ");
     let mut data = event::Object::open(out);

@@ -1,7 +1,7 @@
-//! Events into the bytes of a stream for a user interface.
+//! Converts events into the bytes of a stream for a user interface.
 //!
-//! Such a stream is a view of the lines of a session: it shows each turn and each call, whoever runs
-//! the call, and the questions to a person; and it may take back parts of the open turn.
+//! Such a stream is a view of a session's lines. It shows each turn, each call (whoever runs it)
+//! and each request for approval, and it may retract parts of the open turn.
 
 mod calls;
 mod turn;
@@ -23,27 +23,27 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// Writes the stream of one user interface. Feed it with [`UiStream::push`], then call
+/// Writes the stream for one user interface. Pass the events to [`UiStream::push`], then call
 /// [`UiStream::finish`] once.
 ///
-/// Nothing is written before the model's first content, so that a failure until then can still be
-/// the status of the response.
+/// Nothing is written before the model's first content, so that an earlier failure can still be
+/// reported as the HTTP status.
 pub struct UiStream {
     output: StepOutput,
     turn: OpenTurn,
     /// The calls of the open turn, and those of earlier turns that have no result.
     calls: Vec<UiCall>,
-    /// Whether no turn has begun since the request: each message is one of the request, and the
-    /// client may have calls of an earlier answer.
+    /// Whether no turn has started since the request. Until then, each message belongs to the
+    /// request, and the client may have calls from an earlier answer.
     is_request: bool,
-    /// The ids of this turn's calls that were retracted after they had been written, in a protocol
-    /// that cannot remove a call. Such an id cannot begin another call.
+    /// The ids of this turn's calls that were retracted after they were written, in a protocol that
+    /// cannot remove calls. Such an id cannot be reused for another call.
     taken_back: HashSet<String>,
-    /// The API of the provider.
+    /// The provider's API.
     api: String,
-    /// The model, as the provider names it.
+    /// The provider's name for the model.
     model: String,
-    /// The tokens of the turns before this one, and of this one.
+    /// The tokens of the earlier turns, and of the current one.
     usage: SessionStats,
     turn_usage: SessionStats,
     reason: Option<FinishReason>,
@@ -52,17 +52,17 @@ pub struct UiStream {
     is_done: bool,
 }
 
-/// Where the steps go.
+/// The writer of the steps, and its settings.
 struct StepOutput {
     writer: Box<dyn UiWriter>,
     options: UiOptions,
     has_begun: bool,
-    /// How many ids of parts the stream has used.
+    /// The number of part ids used so far.
     ids: usize,
 }
 
 impl UiStream {
-    /// A stream that has not begun.
+    /// Creates a stream that has not started.
     pub fn new(front: UiFront, options: UiOptions) -> UiStream {
         UiStream {
             output: StepOutput {
@@ -86,7 +86,7 @@ impl UiStream {
         }
     }
 
-    /// Whether the stream has begun: a failure is reported inside it.
+    /// Whether the stream has started, so that a failure must be reported inside it.
     pub fn has_begun(&self) -> bool {
         self.output.has_begun
     }
@@ -96,17 +96,17 @@ impl UiStream {
         self.is_done
     }
 
-    /// Why the answer failed, if it did. A failed turn that was asked again does not count.
+    /// Returns why the answer failed, or `None`. A failed turn that was retried does not count.
     pub fn failure(&self) -> Option<&FailedAnswer> {
         self.failure.as_ref()
     }
 
-    /// Begins the stream before the model's first content, if it has not begun.
+    /// Starts the stream before the model's first content, unless it has already started.
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         self.output.begin(out);
     }
 
-    /// Begins the stream if it has not begun, and appends a comment that keeps the connection alive.
+    /// Appends a comment that keeps the connection alive. Starts the stream if needed.
     pub fn keep_alive(&mut self, out: &mut Vec<u8>) {
         if !self.is_done {
             self.begin(out);
@@ -114,7 +114,7 @@ impl UiStream {
         }
     }
 
-    /// Takes the next event, and appends what can be sent now.
+    /// Processes the next event and appends the bytes that can be sent now.
     pub fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         if self.is_done || event.choice() != 0 {
             return;
@@ -136,7 +136,7 @@ impl UiStream {
             Kind::Retract => self.retract(&Retract::read(event), out),
             Kind::Message => self.message(&Message::read(event), out),
             Kind::Details => {
-                // Sources and images come as the members that chat completions have for them.
+                // Sources and images are handled in their Chat Completions form.
                 let details = Details::read(event);
                 let chat = Api::OpenaiChat.name();
                 for (_, members) in details_for(&self.api, chat, &details, &mut |_| {}) {
@@ -171,13 +171,13 @@ impl UiStream {
         }
     }
 
-    /// Handles the end of the events, and appends the rest. An answer that failed before any of it
-    /// was sent writes nothing, see [`UiStream::failure`].
+    /// Handles the end of the events and appends the remaining bytes. An answer that failed before
+    /// anything was sent writes nothing; see [`UiStream::failure`].
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         if std::mem::replace(&mut self.is_done, true) {
             return;
         }
-        // An answer in which a person only approves or refuses calls may have no turn of the model.
+        // An answer that only approves or rejects calls may have no turn of the model.
         let needs_turn = !self.is_request || !self.output.options.continues;
         let reason = self.reason.unwrap_or(match needs_turn {
             true => FinishReason::Cut,
@@ -208,7 +208,7 @@ impl UiStream {
         let asked: Vec<_> = asked.collect();
         let clients = self.calls.iter().filter(|call| !call.is_own);
         let clients: Vec<&str> = clients.map(|call| &*call.id).collect();
-        // The order of the cases is that of the fronts, see `answer/turn/choice.rs`.
+        // The order of the cases matches the other fronts; see `answer/turn/choice.rs`.
         let reason = match reason {
             FinishReason::Cancelled => reason,
             _ if self.failure.is_some() => FinishReason::Error,
@@ -231,13 +231,13 @@ impl UiStream {
         self.calls = Vec::new();
     }
 
-    /// Notes why the answer fails; the first reason counts.
+    /// Records why the answer failed. Only the first reason is kept.
     fn fail(&mut self, failure: FailedAnswer) {
         self.failure.get_or_insert(failure);
     }
 
-    /// A turn of the model begins. If the turn before it failed or has no end, the model is asked
-    /// again: the parts of that turn are taken back.
+    /// Starts a turn of the model. If the previous turn failed or has no end, this is a retry, and
+    /// the previous turn's parts are retracted.
     fn turn_start(&mut self, start: &StreamStart<'_>, out: &mut Vec<u8>) {
         self.is_request = false;
         match self.turn.state {
@@ -270,11 +270,11 @@ impl UiStream {
             self.settle(out);
             self.close(None, out);
         }
-        // The parts of a turn that has ended are never taken back.
+        // The parts of an ended turn are never retracted.
         self.turn.kept = Vec::new();
     }
 
-    /// A message that a user sends while the answer is made.
+    /// Handles a message that a user sends while the answer is being generated.
     fn message(&mut self, event: &Message<'_>, out: &mut Vec<u8>) {
         if self.is_request || !event.is_of("user") {
             return;
@@ -292,7 +292,7 @@ impl UiStream {
         }
     }
 
-    /// Writes the sources and the images among members of an answer of chat completions.
+    /// Writes the sources and images in members of a Chat Completions response.
     fn members(&mut self, members: &DetailMembers, out: &mut Vec<u8>) {
         let list = |name: &str| {
             let list = members.get(name).and_then(Value::as_array);
@@ -350,7 +350,7 @@ impl StepOutput {
         }
     }
 
-    /// An id that no other part of the stream has.
+    /// Returns an id that is unique among the stream's parts.
     fn new_id(&mut self) -> String {
         self.ids += 1;
         self.ids.to_string()
