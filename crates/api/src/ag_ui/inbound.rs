@@ -1,4 +1,4 @@
-//! A client's request: `RunAgentInput` into a conversation. Source: `RunAgentInputSchema` of the
+//! Converts a client's `RunAgentInput` to a conversation. Source: `RunAgentInputSchema` in the
 //! package `@ag-ui/core`, version 1.0.0, in `dist/schemas.mjs`.
 
 use crate::inbound::draft::{AssistantDraft, InboundNotes, file, image, message, result, text};
@@ -8,7 +8,7 @@ use crate::ui::step::UiAsk;
 use crate::ui::{Chat, ChatMessage};
 use serde_json::{Map, Value};
 
-/// Reads the body.
+/// Parses the body.
 ///
 /// # Errors
 /// See [`crate::inbound`].
@@ -16,7 +16,7 @@ pub(crate) fn read(
     mut body: Map<String, Value>,
     mut notes: InboundNotes,
 ) -> Result<InboundRequest, InboundError> {
-    // AG-UI has no members of its own for the model and its settings.
+    // AG-UI has no members for the model and its settings.
     let settings = match body.take_member("forwardedProps") {
         Some(Value::Object(settings)) => settings,
         _ => Map::new(),
@@ -42,7 +42,7 @@ pub(crate) fn read(
     let mut draft = AssistantDraft::default();
     for (at, value) in body.list_of("messages").iter().enumerate() {
         let role = value.text_of("role").unwrap_or_default();
-        // The reasoning of a turn comes as a message of its own, before the answer of the turn.
+        // A turn's reasoning is a separate message before the turn's answer.
         if role != "assistant" && role != "reasoning" {
             talk.extend(draft.take());
         }
@@ -86,7 +86,7 @@ pub(crate) fn read(
     request.end(talk, "messages", is_empty, notes)
 }
 
-/// The answer to an interrupt.
+/// Parses the answer to an interrupt.
 fn approval(entry: &Value) -> Option<ClientApproval> {
     let (call, hash) = UiAsk::call_and_hash(entry.text_of("interruptId")?)?;
     let payload = entry.get("payload");
@@ -101,7 +101,7 @@ fn approval(entry: &Value) -> Option<ClientApproval> {
     })
 }
 
-/// The content of a message: a text, or parts.
+/// Parses the content of a message: a string or parts.
 fn content(message: &Value) -> Vec<Value> {
     match message.get("content") {
         Some(Value::String(words)) => vec![text(words)],
@@ -110,7 +110,7 @@ fn content(message: &Value) -> Vec<Value> {
     }
 }
 
-/// A part of a content.
+/// Converts a content part.
 fn part(part: &Value) -> Option<Value> {
     let kind = part.text_of("type")?;
     if kind == "text" {

@@ -1,5 +1,6 @@
-//! The events of a run. Source of their shapes: `dist/schemas.mjs` of the package `@ag-ui/core`,
-//! version 1.0.0; their order is what `verifyEvents` of `@ag-ui/client` accepts.
+//! Writes the events of a run. Their shapes come from `dist/schemas.mjs` in the package
+//! `@ag-ui/core`, version 1.0.0. Their order is the one that `verifyEvents` of `@ag-ui/client`
+//! accepts.
 
 use crate::answer::step::TextKind;
 use crate::ui::UiOptions;
@@ -11,12 +12,12 @@ use event::payload::{FinishReason, Status};
 pub(crate) struct AgUiWriter {
     thread: String,
     run: String,
-    /// The prefix of the ids of messages.
+    /// The prefix of message ids.
     message: String,
     turn: usize,
-    /// Whether the message that the calls of the turn belong to has begun, with a text or a call.
+    /// Whether the message that the turn's calls belong to was started, by a text or a call.
     has_parent: bool,
-    /// The id of the text that is open.
+    /// The id of the open text.
     text: String,
 }
 
@@ -35,7 +36,7 @@ impl AgUiWriter {
         }
     }
 
-    /// The id of the message that the calls of the turn belong to: its first text.
+    /// Returns the id of the message that the turn's calls belong to: its first text.
     fn parent(&self) -> String {
         format!("{}_{}", self.message, self.turn)
     }
@@ -142,7 +143,7 @@ impl AgUiWriter {
     }
 }
 
-/// The outcome of a run that has not failed.
+/// Writes the outcome of a run that did not fail.
 fn outcome(end: &UiEnd<'_>, o: &mut Object<'_>) {
     if end.reason == FinishReason::Cancelled {
         o.str("type", "cancelled");
@@ -183,7 +184,7 @@ fn usage(end: &UiEnd<'_>, o: &mut Object<'_>) {
     });
 }
 
-/// An event of ours, for which the protocol has no type.
+/// Writes one of our own events, for which the protocol has no type.
 fn custom(out: &mut Vec<u8>, name: &str, fill: impl FnOnce(&mut Object<'_>)) {
     frame(out, "CUSTOM", |o| {
         o.str("name", &format!("toolpipe.{name}"));
@@ -191,7 +192,7 @@ fn custom(out: &mut Vec<u8>, name: &str, fill: impl FnOnce(&mut Object<'_>)) {
     });
 }
 
-/// An event about one message.
+/// Writes an event about one message.
 fn message(out: &mut Vec<u8>, kind: &str, id: &str) {
     frame(out, kind, |o| {
         o.str("messageId", id);
@@ -306,7 +307,7 @@ impl UiWriter for AgUiWriter {
     }
 }
 
-/// The schema of a person's answer.
+/// The schema of a user's answer.
 const ANSWER: &str = r#"{"type":"object","properties":{"approved":{"type":"boolean"},"reason":{"type":"string"}},"required":["approved"]}"#;
 
 fn arguments(out: &mut Vec<u8>, id: &str, piece: &str) {

@@ -1,6 +1,6 @@
-//! A client's request: UI messages into a conversation. Source: `src/ui/http-chat-transport.ts` (the
-//! body), `src/ui/ui-messages.ts` (the parts) and `src/ui/convert-to-model-messages.ts` (what they
-//! mean) of the package `ai`, version 7.0.173.
+//! Converts a client's UI messages to a conversation. Source: `src/ui/http-chat-transport.ts` (the
+//! body), `src/ui/ui-messages.ts` (the parts) and `src/ui/convert-to-model-messages.ts` (their
+//! meaning) in the package `ai`, version 7.0.173.
 
 use super::stream::PROVIDER;
 use crate::conversation::Message;
@@ -13,7 +13,7 @@ use crate::ui::step::UiAsk;
 use crate::ui::{Chat, ChatMessage, ChatTrigger};
 use serde_json::{Map, Value, json};
 
-/// Reads the body.
+/// Parses the body.
 ///
 /// # Errors
 /// See [`crate::inbound`].
@@ -21,7 +21,7 @@ pub(crate) fn read(
     mut body: Map<String, Value>,
     mut notes: InboundNotes,
 ) -> Result<InboundRequest, InboundError> {
-    // Clients that leave the history to the server send the last message alone, as `message`
+    // Clients that leave the history to the server send only the last message, as `message`
     // (https://ai-sdk.dev/docs/ai-sdk-ui/chatbot-message-persistence).
     let list = match (body.take_member("messages"), body.take_member("message")) {
         (Some(Value::Array(list)), _) => list,
@@ -68,7 +68,7 @@ pub(crate) fn read(
     request.end(talk.messages, "messages", is_empty, notes)
 }
 
-/// A list of tools. Some clients send an object that has the tools by their names
+/// Returns the tools as a list. Some clients send an object with the tools by name
 /// (<https://www.assistant-ui.com/docs/runtimes/ai-sdk/use-chat>).
 fn listed(tools: Value) -> Value {
     let Value::Object(tools) = tools else {
@@ -78,7 +78,7 @@ fn listed(tools: Value) -> Value {
         let Value::Object(mut tool) = tool else {
             return None;
         };
-        // In this form `type` names who runs the tool, such as `frontend`.
+        // In this form `type` says who runs the tool, such as `frontend`.
         tool.shift_remove("type");
         tool.insert("name".to_owned(), name.into());
         Some(Value::from(tool))
@@ -127,7 +127,8 @@ impl Talk {
         }
     }
 
-    /// A message of the model holds all turns of an answer, with the results of their calls.
+    /// Parses a message of the model, which contains all turns of an answer and the results of
+    /// their calls.
     fn assistant(&mut self, parts: &[Value], at: usize, notes: &mut InboundNotes) {
         let mut draft = AssistantDraft::default();
         let mut results = Vec::new();
@@ -222,12 +223,12 @@ impl Talk {
     }
 }
 
-/// The data of a part that goes back to the provider.
+/// Returns the data in a part that must be sent back to the provider.
 fn carried(part: &Value, member: &str) -> Option<Value> {
     part.get(member)?.get(PROVIDER).cloned()
 }
 
-/// A file that a user has attached.
+/// Converts a file that a user attached.
 fn attached(part: &Value) -> Option<Value> {
     let url = part.text_of("url").filter(|url| !url.is_empty())?;
     let media_type = part.text_of("mediaType").unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The UI message stream. Source of the chunks: `uiMessageChunkSchema` of the package `ai`, version
-//! 7.0.173, in `src/ui-message-stream/ui-message-chunks.ts`.
+//! Writes the UI message stream. Source of the chunks: `uiMessageChunkSchema` in the package `ai`,
+//! version 7.0.173, in `src/ui-message-stream/ui-message-chunks.ts`.
 
 use crate::answer::step::TextKind;
 use crate::ui::UiOptions;
@@ -7,7 +7,7 @@ use crate::ui::step::{UiCallName, UiEnd, UiResult, UiStep, UiWriter, frame};
 use event::Object;
 use event::payload::{FinishReason, Status};
 
-/// The member of `providerMetadata` for data that goes back to the provider.
+/// The member of `providerMetadata` for data that must be sent back to the provider.
 pub(crate) const PROVIDER: &str = "toolpipe";
 
 /// Writes the stream.
@@ -25,9 +25,9 @@ impl AiSdkWriter {
     }
 }
 
-/// Writes the members of a chunk that name a call and whoever runs the call. The SDK takes a tool
-/// that is not among the client's own for `dynamic`, and expects no output from the client for a call
-/// that is `providerExecuted`.
+/// Writes the members of a chunk that identify a call and who runs it. The SDK treats tools that
+/// the client does not have as `dynamic`, and expects no output from the client for a
+/// `providerExecuted` call.
 fn call(o: &mut Object<'_>, call: UiCallName<'_>) {
     o.str("toolCallId", call.id).str("toolName", call.name);
     if call.is_own {
@@ -43,7 +43,7 @@ fn provider(o: &mut Object<'_>, data: Option<&str>) {
     }
 }
 
-/// The types of the chunks that begin, continue and end a text.
+/// Returns the types of the chunks that start, continue and end a text.
 fn text_kinds(kind: TextKind) -> [&'static str; 3] {
     match kind {
         TextKind::Reasoning => ["reasoning-start", "reasoning-delta", "reasoning-end"],
@@ -51,7 +51,7 @@ fn text_kinds(kind: TextKind) -> [&'static str; 3] {
     }
 }
 
-/// The chunk of a result. Only calls of the service have one.
+/// Writes the chunk of a result. Only calls that the service runs have one.
 fn result(result: &UiResult<'_>, out: &mut Vec<u8>) {
     let UiResult { id, output, .. } = *result;
     if result.is_refused {
@@ -78,7 +78,7 @@ fn result(result: &UiResult<'_>, out: &mut Vec<u8>) {
     });
 }
 
-/// The chunks at the end.
+/// Writes the chunks at the end.
 fn end(end: &UiEnd<'_>, out: &mut Vec<u8>) {
     if !end.model.is_empty() || end.usage.is_some() {
         frame(out, "message-metadata", |o| {

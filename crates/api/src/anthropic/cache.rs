@@ -12,8 +12,8 @@ pub(crate) const MARK: &str = "cache_control";
 /// The maximum number of marks that the provider accepts.
 const MOST: usize = 4;
 
-/// The least prefix that is kept, in bytes of a request: 1,024 tokens for most models; of those that
-/// keep only larger ones, the provider ignores the mark.
+/// The minimum size of a prefix to mark, in bytes of a request: 1,024 tokens for most models. Some
+/// models require larger prefixes, and for these the provider ignores the mark.
 const LEAST: usize = 4 * 1024;
 
 /// Returns the cache mark of a block, a part or a tool.

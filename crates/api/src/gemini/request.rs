@@ -104,8 +104,8 @@ pub(crate) fn body(
     Ok(body)
 }
 
-/// The schema goes in as JSON Schema, which this member takes as it is; `parameters` would take a
-/// part of OpenAPI's only.
+/// Declares a function. This member accepts any JSON Schema, while `parameters` only accepts a part
+/// of OpenAPI's.
 fn declaration(tool: &ToolEntry) -> Value {
     let mut schema = value(tool.schema());
     if let Some(schema) = schema.as_object_mut() {

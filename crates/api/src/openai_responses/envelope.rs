@@ -78,13 +78,13 @@ pub(crate) struct ResponseEnvelope {
     conversation: Option<String>,
     /// Members of the provider's response, which override the repeated ones.
     pub members: DetailMembers,
-    /// The provider's counts.
+    /// The provider's own token counts.
     pub counts: DetailMembers,
 }
 
-/// Members that repeat the request, and what they are without it. Where `null` is not allowed a
-/// `null` of the client is replaced too. Open Responses wants a number or a text for some that
-/// OpenAI's own schema lets be absent.
+/// Members that repeat the request, with their defaults. The default also replaces a client's
+/// `null` where `null` is not allowed. Open Responses requires a number or string for some members
+/// that are optional in OpenAI's own schema.
 const ECHO: [(&str, &str); 20] = [
     ("previous_response_id", "null"),
     ("instructions", "null"),
@@ -143,19 +143,20 @@ impl ResponseEnvelope {
         }
     }
 
-    /// Sets the id that the provider gave to the answer.
+    /// Sets the response id that the provider assigned.
     pub(crate) fn set_id(&mut self, id: &str) {
         self.own_id = Some(id.to_owned());
     }
 
-    /// Sets the name of the model, unless it is empty.
+    /// Sets the model's name, unless `model` is empty.
     pub(crate) fn set_model(&mut self, model: &str) {
         if !model.is_empty() {
             model.clone_into(&mut self.model);
         }
     }
 
-    /// Where the answer is kept, as JSON. A provider whose id the answer has may have stored it.
+    /// Returns the members about the response's storage, as JSON. If the provider assigned the id,
+    /// it may have stored the response.
     fn own(&self) -> String {
         event::object(|o| {
             match self.own_id {
@@ -170,7 +171,7 @@ impl ResponseEnvelope {
         })
     }
 
-    /// Appends the response. `output` is its items, with commas between them.
+    /// Appends the response. `output` contains its items, separated by commas.
     pub(crate) fn write(&self, outcome: &ResponseOutcome<'_>, output: &[u8], out: &mut Vec<u8>) {
         let mut o = Object::open(out);
         let made = || format!("resp_{}", self.id);
@@ -227,8 +228,8 @@ impl ResponseEnvelope {
     }
 }
 
-/// The members that tell where an answer is kept: of a stored one those of the provider are not
-/// the client's.
+/// The members about a response's storage. For a response stored here, the provider's values do not
+/// concern the client.
 const OWN: [&str; 4] = [
     "store",
     "background",
@@ -236,7 +237,7 @@ const OWN: [&str; 4] = [
     "previous_response_id",
 ];
 
-/// Puts members in the place of those of the same name.
+/// Inserts members, replacing those with the same name.
 fn merge_over(into: &mut DetailMembers, members: &DetailMembers) {
     into.extend(
         members
@@ -245,12 +246,12 @@ fn merge_over(into: &mut DetailMembers, members: &DetailMembers) {
     );
 }
 
-/// `error.code` of a response that failed: Codex retries unless it is a word that it knows
+/// Returns the `error.code` of a failed response. Codex retries unless it knows the code
 /// (`codex-api/src/sse/responses.rs`).
 fn code(failure: &FailedAnswer) -> std::borrow::Cow<'_, str> {
     let code = match (failure.code.as_str(), failure.status) {
         ("context_overflow", _) => "context_length_exceeded",
-        // The server was ended within the answer. The official clients read any word.
+        // The server was stopped during the response. The official clients accept any code.
         ("interrupted", _) => "interrupted",
         (_, 402) => "insufficient_quota",
         _ if failure.is_quota() => "insufficient_quota",
@@ -264,7 +265,7 @@ fn code(failure: &FailedAnswer) -> std::borrow::Cow<'_, str> {
     code.into()
 }
 
-/// All five counts: Codex drops the end of a response that lacks one.
+/// Writes all five counts: Codex drops the end of a response if one is missing.
 fn counts(o: &mut Object<'_>, usage: &ReportedUsage) {
     o.int("input_tokens", usage.input)
         .object("input_tokens_details", |o| usage.cache(o));
@@ -275,8 +276,8 @@ fn counts(o: &mut Object<'_>, usage: &ReportedUsage) {
     o.int("total_tokens", usage.total);
 }
 
-/// A member as the client sent it, with the members inside that a request may leave out and a
-/// response must have.
+/// Writes a member as the client sent it, plus the inner members that are optional in a request but
+/// required in a response.
 fn member(o: &mut Object<'_>, name: &str, value: Raw<'_>) {
     match name {
         "tools" if value.is_array() => {
@@ -306,7 +307,7 @@ fn member(o: &mut Object<'_>, name: &str, value: Raw<'_>) {
     }
 }
 
-/// Copies the members of `value`, and adds those of `wanted` that it lacks.
+/// Copies the members of `value`, and adds missing members of `wanted` with the value `default`.
 fn completed(o: &mut Object<'_>, value: Raw<'_>, wanted: &[&str], default: &str) {
     for (key, value) in value.entries() {
         o.minified(&key, value.text());

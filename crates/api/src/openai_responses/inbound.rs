@@ -81,7 +81,7 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
 struct Items {
     talk: ConversationDraft,
     answer: AssistantDraft,
-    /// The results of calls of the answer that the service ran.
+    /// The results of the answer's calls that the service ran.
     results: Vec<Message>,
     references: Vec<Reference>,
     approvals: Vec<ClientApproval>,

@@ -1,5 +1,5 @@
-//! Messages as the items that `GET /v1/responses/{id}/input_items` and
-//! `GET /v1/conversations/{id}/items` list. Source of the format: `response_item.py` and
+//! Converts messages to the items listed by `GET /v1/responses/{id}/input_items` and `GET
+//! /v1/conversations/{id}/items`. Source of the format: `response_item.py` and
 //! `conversation_item.py` in openai-python.
 
 use crate::conversation::{Conversation, Message};
@@ -8,9 +8,9 @@ use crate::openai_responses::request::{OwnCalls, items};
 use crate::request::options::is_system;
 use serde_json::{Value, json};
 
-/// The messages as items with ids made of `prefix` and of their places, in order; the first has the
-/// place `first`. `before` has the messages before them, with the calls that they may answer. A
-/// message of an unknown role is no item.
+/// Converts messages to items, in order. Each id consists of `prefix` and the item's number,
+/// starting at `first`. `before` contains the earlier messages, whose calls these messages may
+/// answer. Messages with an unknown role are skipped.
 pub fn response_items(
     messages: &[Message],
     before: [&[Message]; 2],
@@ -28,14 +28,14 @@ pub fn response_items(
                 .flatten()
                 .rev();
             let asked = earlier.find(|message| is_of(message)).cloned();
-            // Only the type of the call counts here.
+            // Only the type of the call matters here.
             let _ = items(&Conversation::of(asked.into_iter().collect()), &mut own);
         }
         if is_system(message.role()) {
             let content = json!([{"type": "input_text", "text": message.text()}]);
             list.push(json!({"type": "message", "role": message.role(), "content": content}));
         } else {
-            // The calls before a result choose the type of its item.
+            // The calls before a result determine the type of its item.
             let talk = Conversation::of(vec![message.clone()]);
             list.extend(items(&talk, &mut own).unwrap_or_default());
         }
@@ -46,7 +46,7 @@ pub fn response_items(
     list
 }
 
-/// Adds the members that an item of a request may leave out.
+/// Adds the members that are optional for an item in a request.
 fn complete(item: &mut Value, prefix: &str, place: usize) {
     let short = match item.text_of("type") {
         Some("message") => "msg",

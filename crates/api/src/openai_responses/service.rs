@@ -1,46 +1,46 @@
-//! The calls that the service itself runs, as items: `mcp_call`, whose events openai-node and
-//! openai-python know, and `mcp_approval_request` for one that waits for a person. Several may be
-//! open at a time. Source of the format: `response_output_item.py` and
+//! Represents the calls that the service itself runs as items: `mcp_call`, whose events openai-node
+//! and openai-python know, and `mcp_approval_request` for a call that needs approval. Several calls
+//! may be open at the same time. Source of the format: `response_output_item.py` and
 //! `response_mcp_call_*_event.py` in openai-python.
 //!
-//! A call that waits stays open until its result. One that still waits when the response ends has
-//! no `done` event: the AI SDK takes that for its result. In the output that call is `incomplete`,
-//! with the id of the request for approval.
+//! A pending call stays open until its result. If it is still pending when the response ends, it
+//! gets no `done` event, because the AI SDK would treat that as its result. In the output such a
+//! call is `incomplete` and contains the id of the request for approval.
 
 use crate::answer::service::SERVICE;
 use event::Object;
 use std::collections::HashSet;
 
-/// Before the id of a call in the id of its item.
+/// The prefix of an item id that contains a call's id.
 pub(crate) const CALL: &str = "mcp_";
 
-/// Before the id of a call in the id of the request for its approval.
+/// The prefix of the id of a request for approval, followed by the call's id.
 pub(crate) const APPROVAL: &str = "mcpr_";
 
-/// A call as an item.
+/// A call as an output item.
 #[derive(Clone, Debug)]
 pub(crate) struct ServiceItem {
-    /// The id of the call.
+    /// The call's id.
     pub call_id: String,
-    /// The id of the item.
+    /// The item's id.
     pub id: String,
-    /// Its place in the output.
+    /// The item's index in the output.
     pub index: usize,
     pub name: String,
     pub arguments: String,
-    /// The id of the request for its approval, if it has waited for one.
+    /// The id of the request for its approval; `None` if approval was not requested.
     pub approval: Option<String>,
 }
 
-/// How far the call of an item has come.
+/// The state of an item's call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ServiceItemState<'a> {
     Open,
-    /// It has a result.
+    /// The call has a result.
     Ended(&'a str),
-    /// It failed, with what the tool says of it.
+    /// The call failed. Contains the tool's message.
     Failed(&'a str),
-    /// It was cut, or still waits when the response ends.
+    /// The call was truncated, or is still pending when the response ends.
     Cut,
 }
 
@@ -56,7 +56,7 @@ impl ServiceItemState<'_> {
 }
 
 impl ServiceItem {
-    /// The item as JSON.
+    /// Serializes the item as JSON.
     pub(crate) fn json(&self, state: ServiceItemState<'_>) -> String {
         event::object(|o| {
             o.str("type", "mcp_call")
@@ -83,7 +83,7 @@ impl ServiceItem {
         })
     }
 
-    /// The request of this id for an approval, as JSON.
+    /// Serializes the request for approval with this id as JSON.
     pub(crate) fn request(&self, id: &str) -> String {
         event::object(|o| {
             o.str("type", "mcp_approval_request").str("id", id);
@@ -98,13 +98,14 @@ impl ServiceItem {
     }
 }
 
-/// The ids of the items of calls. openai-node throws on a second item with the same id, and some
-/// providers give the ids of their calls again in each turn.
+/// The ids in use for call items. openai-node throws an exception for a duplicate item id, and some
+/// providers reuse call ids in every turn.
 #[derive(Debug, Default)]
 pub(crate) struct ServiceIds(HashSet<String>);
 
 impl ServiceIds {
-    /// An id of its own for the call `call_id`, with `prefix`; `index` is its place in the output.
+    /// Returns a unique id with `prefix` for the call `call_id`. `index` is the item's index in the
+    /// output.
     pub(crate) fn make(&mut self, prefix: &str, call_id: &str, index: usize) -> String {
         let mut id = format!("{prefix}{call_id}");
         if !self.0.insert(id.clone()) {

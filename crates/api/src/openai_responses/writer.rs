@@ -55,7 +55,7 @@ struct ResponsesWriter {
     output: OutputList,
     /// The index of the open item.
     index: usize,
-    /// The calls of the service that are open.
+    /// The open calls of the service.
     service: Vec<ServiceItem>,
     service_ids: ServiceIds,
     open: Option<Item>,

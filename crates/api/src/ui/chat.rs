@@ -8,13 +8,13 @@ use crate::inbound::request::InboundRequest;
 pub struct Chat {
     /// The client's id of the chat; empty if the client sends none.
     pub id: String,
-    /// The client's id of the run.
+    /// The client's id of the run, or `None`.
     pub run: Option<String>,
     /// The reason for the request.
     pub trigger: ChatTrigger,
-    /// The id of the message that the request replaces or continues.
+    /// The id of the message that the request replaces or continues, or `None`.
     pub message_id: Option<String>,
-    /// The messages of the request, in the client's shape.
+    /// The messages of the request, as the client structures them.
     pub messages: Vec<ChatMessage>,
 }
 

@@ -150,8 +150,8 @@ impl<'s> UiResult<'s> {
 /// The end of a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UiEnd<'s> {
-    /// Why the answer ends. With [`FinishReason::ToolCalls`] calls wait for the client or for a
-    /// person.
+    /// Why the answer ended. [`FinishReason::ToolCalls`] means that calls wait for the client or
+    /// for approval.
     pub reason: FinishReason,
     /// Why the answer failed, with [`FinishReason::Error`].
     pub failure: Option<&'s FailedAnswer>,

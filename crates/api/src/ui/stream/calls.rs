@@ -1,5 +1,5 @@
-//! The calls of a stream: each begins, is complete, waits for a person, runs, and has a result, or is
-//! taken back.
+//! The calls of a stream: each starts, becomes complete, may need approval, runs, and has a result
+//! or is retracted.
 
 use super::turn::{KeptPart, MOST_RESETS, TurnState};
 use super::{StepOutput, UiStream};
@@ -11,23 +11,23 @@ use event::payload::{
 };
 use event::{Raw, Text};
 
-/// How far a call has come.
+/// The progress of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CallState {
-    /// Its name is not known.
+    /// The call's name is not yet known.
     #[default]
     Unnamed,
-    /// Its beginning is written.
+    /// The start of the call was written.
     Named,
-    /// It is complete.
+    /// The call is complete.
     Called,
-    /// It was started, or waits for a person: it cannot be taken back.
+    /// The call was started or needs approval, so it cannot be retracted.
     Started,
-    /// An earlier answer has shown it, and may have asked a person about it.
+    /// An earlier answer showed the call, and may have requested its approval.
     Earlier,
 }
 
-/// A call that has no result.
+/// A call without a result.
 #[derive(Debug, Default)]
 pub(super) struct UiCall {
     pub(super) id: String,
@@ -38,9 +38,10 @@ pub(super) struct UiCall {
     pub(super) is_own: bool,
     pub(super) state: CallState,
     has_progress: bool,
-    /// The last question about it.
+    /// The last request for its approval.
     ask: Option<UiAsk>,
-    /// Whether the answer to that question was yes.
+    /// The user's decision on that request: whether the call was approved. `None` if the user has
+    /// not decided.
     answer: Option<bool>,
 }
 
@@ -53,7 +54,7 @@ impl UiCall {
         }
     }
 
-    /// The question that waits for a person.
+    /// Returns the request for approval that the user has not answered, if any.
     pub(super) fn open_ask(&self) -> Option<&UiAsk> {
         self.ask.as_ref().filter(|_| self.answer.is_none())
     }
@@ -64,13 +65,13 @@ impl UiStream {
         self.calls.iter_mut().rev().find(|call| call.id == id)
     }
 
-    /// Takes out a call that has ended.
+    /// Removes and returns a call that has ended.
     fn take(&mut self, id: &str) -> Option<UiCall> {
         let at = self.calls.iter().rposition(|call| call.id == id)?;
         Some(self.calls.remove(at))
     }
 
-    /// The place of the call `id`, which begins if it is not there.
+    /// Returns the index of the call `id`, creating the call if needed.
     fn place_of(&mut self, id: &str) -> usize {
         let at = self.calls.iter().rposition(|call| call.id == id);
         at.unwrap_or_else(|| {
@@ -85,8 +86,8 @@ impl UiStream {
         })
     }
 
-    /// The call `id`, if the client has it. Where the stream continues a message, the client has the
-    /// calls of the earlier answer.
+    /// Returns the call `id` if the client has it. If the stream continues a message, the client
+    /// has the calls of the earlier answer.
     fn shown(&mut self, id: &str, name: &str) -> Option<&mut UiCall> {
         let continues = self.output.options.continues && self.is_request;
         if self.find(id).is_none() && continues {
@@ -109,7 +110,7 @@ impl UiStream {
         if self.calls[at].state >= CallState::Called {
             return;
         }
-        // Before the piece is appended: parts that are written again must not have it.
+        // Called before the piece is appended, because rewritten parts must not contain it yet.
         self.settle(out);
         let call = &mut self.calls[at];
         let before = call.arguments.len();
@@ -125,7 +126,7 @@ impl UiStream {
         }
     }
 
-    /// Writes the beginning of a call whose name is known now, with the arguments that came before
+    /// Writes the start of a call once its name is known, with the arguments that arrived before
     /// the name.
     fn name_call(&mut self, at: usize, name: &str, out: &mut Vec<u8>) {
         self.ready(out);
@@ -150,8 +151,8 @@ impl UiStream {
             _ => return,
         }
         let is_own = self.output.options.is_own(&name);
-        // The service refuses arguments that do not fit the schema of its tool; a client checks those
-        // of its own tools itself.
+        // The service rejects arguments that violate its tool's schema. For its own tools, the
+        // client checks the arguments itself.
         let verdict = match event.error {
             Some(error) if is_own => CallVerdict::Unusable(error.message.str().into_owned()),
             _ => verdict(event),
@@ -255,9 +256,9 @@ impl UiStream {
         }
     }
 
-    /// A call waits for a person.
+    /// Handles a call that needs approval.
     fn ask(&mut self, id: &str, event: &ToolResult<'_>, out: &mut Vec<u8>) {
-        // After the reason, the summary has the commands that give the answer in a terminal.
+        // After the reason, the summary contains the terminal commands to answer the request.
         let summary = event.output_summary.str();
         let reason = [" It needs approval", " It waits for a person"]
             .iter()
@@ -283,10 +284,10 @@ impl UiStream {
         let is_approved = match Verdict::of(&event.decision.str()) {
             Some(Verdict::Approved) => true,
             Some(Verdict::Denied) => false,
-            // A person gave the result of the call, which follows.
+            // The user supplied the call's result, which follows.
             Some(Verdict::Answered) | None => return,
         };
-        // A rule of the policy decided: no person was asked.
+        // A policy rule decided, so no user was asked.
         if event.source == "policy" {
             return;
         }
@@ -310,8 +311,8 @@ impl UiStream {
         }
     }
 
-    /// A call was retracted. It is taken back with the whole turn, unless the turn has a part that
-    /// cannot be taken back: then the call ends as failed.
+    /// Handles a retracted call. The whole turn is retracted with it, unless a part of the turn
+    /// cannot be retracted: then the call ends as failed.
     pub(super) fn retract(&mut self, event: &Retract<'_>, out: &mut Vec<u8>) {
         let Some(id) = event.tool_id.map(Text::str) else {
             return;
@@ -321,7 +322,7 @@ impl UiStream {
             && self.turn.state == TurnState::Open
             && self.turn.resets < MOST_RESETS
             && !self.turn.is_fixed;
-        // A call that was started is not taken back: its result follows.
+        // A call that was started is not retracted, because its result follows.
         let Some(call) = self
             .find(&id)
             .filter(|call| call.state < CallState::Started)
@@ -341,7 +342,7 @@ impl UiStream {
         }
     }
 
-    /// Ends a call that gets no result.
+    /// Ends a call that will have no result.
     fn end_call(&mut self, id: &str, why: &str, out: &mut Vec<u8>) {
         let Some(call) = self.take(id) else {
             return;
@@ -359,8 +360,8 @@ impl UiStream {
         }
     }
 
-    /// Ends the calls that get no result. Calls that wait for a person or for the client stay, unless
-    /// the answer has failed or `is_over`.
+    /// Ends the calls that will have no result. Calls that wait for approval or for the client are
+    /// kept, unless the answer has failed or `is_over` is true.
     pub(super) fn end_calls(&mut self, is_over: bool, out: &mut Vec<u8>) {
         let has_failed = self.failure.is_some();
         let stays = |call: &UiCall| {
@@ -382,7 +383,7 @@ impl UiStream {
 }
 
 impl StepOutput {
-    /// Writes a call that has begun, as far as it has come.
+    /// Writes the current state of a call that has started.
     pub(super) fn write_call(&mut self, call: &UiCall, out: &mut Vec<u8>) {
         self.step(&UiStep::CallStart { call: call.name() }, out);
         let (id, piece) = (&*call.id, &*call.arguments);
@@ -393,7 +394,7 @@ impl StepOutput {
         }
     }
 
-    /// Writes the end of a call, of whose arguments `before` is written.
+    /// Writes the end of a call. `before` is the part of the arguments already written.
     fn call_end(&mut self, call: &UiCall, before: &str, out: &mut Vec<u8>) {
         let arguments = &*call.arguments;
         let end = UiStep::CallEnd {
@@ -405,7 +406,7 @@ impl StepOutput {
         self.step(&end, out);
     }
 
-    /// Writes why a call cannot run.
+    /// Writes the reason why a call cannot run.
     pub(super) fn call_error(&mut self, call: &UiCall, message: &str, out: &mut Vec<u8>) {
         let input = match Raw::parse(&call.arguments) {
             Ok(json) => json.text().to_owned(),

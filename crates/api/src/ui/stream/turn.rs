@@ -1,5 +1,4 @@
-//! The turn of the model that a stream shows, and its parts, which may be taken back and written
-//! again.
+//! The model's turn that a stream shows, and its parts, which may be retracted and rewritten.
 
 use super::UiStream;
 use super::calls::UiCall;
@@ -7,51 +6,51 @@ use crate::answer::step::TextKind;
 use crate::ui::step::UiStep;
 use event::{Json, Surrogates, Text};
 
-/// How often the parts of one turn may be taken back and written again. Without a limit, a turn whose
-/// calls fail one after the other would send its text once for each call.
+/// How many times the parts of a turn may be retracted and rewritten. Without a limit, a turn with
+/// many failing calls would send its text once for each call.
 pub(super) const MOST_RESETS: usize = 16;
 
-/// The turn of the model that is shown.
+/// The model's turn that is shown.
 #[derive(Debug, Default)]
 pub(super) struct OpenTurn {
     pub(super) state: TurnState,
-    /// [`UiStep::TurnStart`] is written.
+    /// Whether [`UiStep::TurnStart`] was written.
     pub(super) has_begun: bool,
     open: Option<OpenText>,
-    /// The parts, where they may have to be written again.
+    /// The parts, stored in case they must be rewritten.
     pub(super) kept: Vec<KeptPart>,
-    /// A part that is shown was retracted.
+    /// Whether a part that is shown was retracted.
     pub(super) needs_reset: bool,
     pub(super) resets: usize,
-    /// A call of the turn runs, or has run: its parts stay.
+    /// Whether a call of the turn was started. The parts then cannot be retracted.
     pub(super) is_fixed: bool,
-    /// A call of the client's was cut.
+    /// Whether a call of the client was truncated.
     pub(super) has_cut: bool,
-    /// The model has refused to answer.
+    /// Whether the model refused to answer.
     pub(super) has_refused: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum TurnState {
-    /// No turn has begun.
+    /// No turn has started.
     #[default]
     None,
     /// The model writes.
     Open,
     /// The model has ended; its calls may run.
     Ended,
-    /// The model's stream has failed.
+    /// The model's stream failed.
     Failed,
 }
 
-/// The text or the reasoning that the model writes.
+/// The open text or reasoning.
 #[derive(Debug)]
 struct OpenText {
     kind: TextKind,
     id: String,
-    /// The piece that is not written yet.
+    /// The piece that has not been written yet.
     piece: String,
-    /// Half a surrogate pair at the end of the last piece.
+    /// A pending half of a surrogate pair.
     half: Surrogates,
 }
 
@@ -63,9 +62,9 @@ pub(super) enum KeptPart {
         text: String,
         provider: Option<String>,
     },
-    /// The id of a call.
+    /// A call, by its id.
     Call(String),
-    /// A call that cannot run, and why.
+    /// A call that cannot run, and the reason.
     Error(UiCall, String),
     Source {
         url: String,
@@ -78,14 +77,14 @@ pub(super) enum KeptPart {
 }
 
 impl UiStream {
-    /// Ends the turn that is shown.
+    /// Ends the shown turn.
     pub(super) fn end_turn(&mut self, out: &mut Vec<u8>) {
         if std::mem::take(&mut self.turn).has_begun {
             self.output.step(&UiStep::TurnEnd, out);
         }
     }
 
-    /// Takes back all parts of the turn.
+    /// Retracts all parts of the turn.
     pub(super) fn take_back_all(&mut self, out: &mut Vec<u8>) {
         let has_begun = self.turn.has_begun;
         let resets = self.output.writer.resets();
@@ -104,7 +103,7 @@ impl UiStream {
         };
     }
 
-    /// Prepares for a new part: begins the turn if needed, and removes retracted parts.
+    /// Prepares for a new part: starts the turn if needed, and removes retracted parts.
     pub(super) fn ready(&mut self, out: &mut Vec<u8>) {
         self.output.begin(out);
         if !std::mem::replace(&mut self.turn.has_begun, true) {
@@ -113,8 +112,7 @@ impl UiStream {
         self.settle(out);
     }
 
-    /// Removes parts that were retracted: the whole turn is taken back, and its other parts are
-    /// written again.
+    /// Removes retracted parts: retracts the whole turn and rewrites its other parts.
     pub(super) fn settle(&mut self, out: &mut Vec<u8>) {
         if !std::mem::take(&mut self.turn.needs_reset) {
             return;
@@ -159,8 +157,8 @@ impl UiStream {
         }
     }
 
-    /// Keeps a part that may have to be written again. A text that is open stays the last part: its
-    /// next piece is appended to it.
+    /// Stores a part in case it must be rewritten. An open text stays the last part, so that its
+    /// next piece can be appended to it.
     pub(super) fn keep(&mut self, part: KeptPart) {
         if self.output.writer.resets() && self.turn.state == TurnState::Open {
             let open = usize::from(self.turn.open.is_some());
@@ -169,7 +167,7 @@ impl UiStream {
         }
     }
 
-    /// Forgets a kept call.
+    /// Removes a stored call.
     pub(super) fn forget(&mut self, id: &str) {
         let is_call = |part: &KeptPart| matches!(part, KeptPart::Call(other) if other == id);
         if let Some(at) = self.turn.kept.iter().rposition(is_call) {
@@ -177,8 +175,8 @@ impl UiStream {
         }
     }
 
-    /// The next piece of a text, which begins if none of its kind is open. Reasoning ends with the
-    /// data that its provider wants back.
+    /// Writes a piece of text, and starts a text unless one of this kind is open. Reasoning ends
+    /// with the data that must be sent back to its provider.
     pub(super) fn text(
         &mut self,
         kind: TextKind,
@@ -217,7 +215,7 @@ impl UiStream {
         }
     }
 
-    /// Writes the next piece of the text that is open.
+    /// Writes the pending piece of the open text.
     fn write_piece(&mut self, out: &mut Vec<u8>) {
         let open = self.turn.open.as_mut();
         let Some(open) = open.filter(|open| !open.piece.is_empty()) else {
@@ -231,7 +229,7 @@ impl UiStream {
         open.piece.clear();
     }
 
-    /// Ends the text that is open. `provider` is what the provider wants back with it.
+    /// Ends the open text. `provider` is the data that must be sent back to the provider with it.
     pub(super) fn close(&mut self, provider: Option<&str>, out: &mut Vec<u8>) {
         if let Some(OpenText { piece, half, .. }) = &mut self.turn.open {
             half.finish(piece);
