@@ -94,7 +94,7 @@ pub(crate) enum CallStepKind {
     /// The call is complete. The text is its complete arguments: an object, unless the call cannot
     /// run.
     Called,
-    /// The call was run or rejected. The text is the result for the model.
+    /// The call was run, or will not be run. The text is the result for the model.
     Result {
         /// Whether the call failed.
         is_error: bool,

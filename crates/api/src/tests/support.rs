@@ -1,5 +1,5 @@
-//! What the tests of several files share: how they see a stream (frames in, one short line an event
-//! out), and how they make a request (a conversation as text, the body as a value).
+//! Helpers shared by the tests of several files: running a stream (frames in, one short line per
+//! event out) and building a request (a conversation as text in, the body as a value out).
 
 use crate::request::{RequestOptions, request};
 use crate::{Api, Conversation, End, Stream};
@@ -8,9 +8,9 @@ use json::ToolList;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Feeds `frames` as server-sent events, then the end of the body. Texts are in quotes, reasoning
-/// after `~`, a call's delta is `#index id:… name arguments done provider`, and other events are
-/// their type and what tells them apart.
+/// Feeds `frames` as server-sent events, followed by the end of the body. In the result, texts are
+/// quoted, reasoning follows `~`, a call's delta is `#index id:… name arguments done provider`, and
+/// other events are their type with distinguishing members.
 pub(crate) fn brief(api: Api, frames: &[&str]) -> Vec<String> {
     let body: String = frames.iter().map(|f| format!("data: {f}\n\n")).collect();
     let mut out = Collect::default();
@@ -23,7 +23,7 @@ pub(crate) fn brief(api: Api, frames: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// The same for a whole response.
+/// Same as [`brief`] for a non-streaming response.
 pub(crate) fn brief_whole(api: Api, body: &str) -> Vec<String> {
     let mut out = Collect::default();
     Stream::new(api, crate::StreamOptions::default()).whole(body.as_bytes(), &mut out);
@@ -77,8 +77,8 @@ fn one(event: Raw<'_>) -> Option<String> {
     })
 }
 
-/// The body for the messages of `talk` (JSON objects, one after the other) with the tools of the
-/// JSON text `tools`. The model is `m` unless the options name one.
+/// Returns the body for the messages in `talk` (JSON objects, one after the other) with the tools
+/// in the JSON text `tools`. The model is `m` unless the options name one.
 pub(crate) fn body(api: Api, options: &RequestOptions, tools: &str, talk: &str) -> Value {
     let log: String = serde_json::Deserializer::from_str(talk)
         .into_iter::<Value>()
@@ -95,7 +95,7 @@ pub(crate) fn body(api: Api, options: &RequestOptions, tools: &str, talk: &str) 
     serde_json::from_str(&request.body).expect("JSON")
 }
 
-/// The tools of a JSON text; `null` for none.
+/// Parses tools from a JSON text; `null` means none.
 pub(crate) fn list(text: &str) -> Option<Arc<ToolList>> {
     (text != "null").then(|| Arc::new(ToolList::read(text).expect("a list of tools")))
 }

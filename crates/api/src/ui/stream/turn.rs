@@ -35,9 +35,9 @@ pub(super) enum TurnState {
     /// No turn has started.
     #[default]
     None,
-    /// The model writes.
+    /// The model is generating.
     Open,
-    /// The model has ended; its calls may run.
+    /// The model has finished. Its calls may run.
     Ended,
     /// The model's stream failed.
     Failed,
