@@ -25,8 +25,8 @@ pub(crate) struct Provider {
     pub base_url: &'static str,
     /// The environment variable that conventionally holds the API key.
     pub key_env: &'static str,
-    /// Returns the path to append to the base URL, optionally with a query. A model name in the path
-    /// is percent-encoded, or rejected if it would lead to another path.
+    /// Returns the path to append to the base URL, optionally with a query. A model name in the
+    /// path is percent-encoded, or rejected if it would lead to another path.
     pub path: fn(&RequestOptions) -> Result<String, RequestError>,
     pub key: KeyRule,
     /// Headers sent with every request.
