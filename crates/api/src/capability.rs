@@ -2,9 +2,9 @@
 //! interpret the responses.
 //!
 //! Sources: OpenRouter's list of models (`supported_parameters`), and lists of the same shape with
-//! `features.tool_calls` or, like Mistral's, `capabilities.function_calling`; Ollama's `POST
-//! /api/show` (`capabilities`), LM Studio's `GET /api/v0/models` (`capabilities`), llama.cpp's `GET
-//! /props` (`chat_template_caps`, `chat_template`).
+//! `features.tool_calls` or, like Mistral's, `capabilities.function_calling`; Ollama's
+//! `POST /api/show` (`capabilities`), LM Studio's `GET /api/v0/models` (`capabilities`),
+//! llama.cpp's `GET /props` (`chat_template_caps`, `chat_template`).
 
 use crate::Api;
 use crate::request::{Request, RequestOptions, headers, url};

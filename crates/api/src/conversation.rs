@@ -13,7 +13,8 @@ use std::sync::Arc;
 pub struct Conversation {
     /// The messages in order.
     pub messages: Vec<Message>,
-    /// The same conversation in the client's own JSON, or `None`.
+    /// The same conversation in the client's own JSON, for an upstream of the same API; `None` if
+    /// every upstream gets the converted messages.
     pub(crate) verbatim: Option<Verbatim>,
     /// The API of the client that sent the messages; `None` if they come from a log.
     pub(crate) client: Option<&'static str>,
@@ -517,7 +518,7 @@ pub enum MessagePart<'a> {
 }
 
 impl RanCall {
-    /// The size of this record, in bytes.
+    /// Returns the size of this record, in bytes.
     fn kept(&self) -> usize {
         let output = self.output.as_ref().map_or(0, String::len);
         size_of::<RanCall>() + self.id.len() + output

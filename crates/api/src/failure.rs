@@ -37,7 +37,7 @@ pub struct Words {
     pub source: &'static str,
     /// The remedy for a conversation that exceeds the model's context.
     pub overflow: &'static str,
-    /// The remedy for a server that rejects tools, or `None`.
+    /// The remedy for a server that rejects tools; `None` if the caller has none.
     pub no_tools: Option<&'static str>,
     /// The remedy for a stream of another API. The API's name is appended.
     pub other_api: &'static str,
@@ -127,8 +127,8 @@ impl StreamFailure {
     }
 
     /// Returns the error at the top level of `frame`, in any provider's format: `{"error":{…}}`,
-    /// `{"error":"…"}`, `{"type":"error",…}`, `{"object":"error",…}`, or any object in an `event:
-    /// error`. `None` if there is no error. [`StreamFailure::of`] parses the result.
+    /// `{"error":"…"}`, `{"type":"error",…}`, `{"object":"error",…}`, or any object in an
+    /// `event: error`. `None` if there is no error. [`StreamFailure::of`] parses the result.
     #[inline]
     pub(crate) fn in_frame<'f>(frame: Raw<'f>, name: Option<&str>) -> Option<Raw<'f>> {
         let [error, object, kind] = frame.fields(["error", "object", "type"]);

@@ -60,7 +60,7 @@ impl Framing {
         }
     }
 
-    /// The number of buffered bytes of the current frame.
+    /// Returns the number of buffered bytes of the current frame.
     pub(crate) fn kept(&self) -> usize {
         match &self.mode {
             BodyForm::Start(begun, _) => begun.len(),
@@ -576,7 +576,7 @@ impl Gzip {
         result
     }
 
-    /// The size of the output buffer, in bytes.
+    /// Returns the size of the output buffer, in bytes.
     #[cfg(test)]
     pub(crate) fn room(&self) -> usize {
         self.decoder.get_ref().capacity()

@@ -56,7 +56,7 @@ pub fn recognise(bytes: &[u8], all: bool) -> Option<Api> {
     })
 }
 
-/// Returns the API that a frame is specific to, or `None`.
+/// Returns the API that a frame is specific to; `None` if several APIs could have sent it.
 fn by_frame(name: Option<&str>, data: Raw<'_>) -> Option<Api> {
     let has = |key: &str| data.get(key).is_some();
     if let Some(choices) = data.get("choices").filter(|c| c.is_array()) {
@@ -579,7 +579,8 @@ pub fn unrecognised(start: &[u8]) -> String {
     }
 }
 
-/// Returns the name of a known but unsupported format of a file or body, or `None`.
+/// Returns the name of a known but unsupported format of a file or body; `None` for any other
+/// format.
 pub(crate) fn unread(start: &[u8]) -> Option<&'static str> {
     let has = |text: &str| {
         start

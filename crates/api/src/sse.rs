@@ -87,7 +87,7 @@ impl SseParser {
         self.is_full
     }
 
-    /// The number of buffered bytes of the current event.
+    /// Returns the number of buffered bytes of the current event.
     pub fn kept(&self) -> usize {
         self.line.len() + self.data.len() + self.name.len()
     }

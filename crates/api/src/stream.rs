@@ -154,8 +154,8 @@ impl Stream {
         self.turn.started
     }
 
-    /// The number of buffered bytes of the body: those of an incomplete frame, plus those that the
-    /// decoder keeps for later events.
+    /// Returns the number of buffered bytes of the body: those of an incomplete frame, plus those
+    /// that the decoder keeps for later events.
     pub fn kept(&self) -> usize {
         self.framing.kept() + self.turn.kept()
     }
@@ -171,14 +171,15 @@ impl Stream {
         Some((self.reader.api.name(), self.turn.id.as_deref()?))
     }
 
-    /// The server name to use in errors. `Some` if errors are reported to a client of a service.
+    /// Returns the server name to use in errors; `None` unless errors are reported to a client of a
+    /// service.
     pub fn server(&self) -> Option<&str> {
         self.turn.options.server.as_deref()
     }
 
-    /// The fields of `session_stats`. The provider supplies the token counts. The caller may set
-    /// the other fields (times, retries, fallbacks) before each push, because any push may write
-    /// the event.
+    /// Returns the fields of `session_stats`. The provider supplies the token counts. The caller
+    /// may set the other fields (times, retries, fallbacks) before each push, because any push may
+    /// write the event.
     pub fn stats(&mut self) -> &mut SessionStats {
         &mut self.turn.stats
     }

@@ -92,7 +92,7 @@ impl TurnState {
         }
     }
 
-    /// The number of bytes held by the decoder and for the choices.
+    /// Returns the number of bytes held by the decoder and for the choices.
     pub(crate) fn kept(&self) -> usize {
         self.kept + self.choices.len() * size_of::<TurnChoice>()
     }

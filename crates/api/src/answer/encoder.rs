@@ -316,9 +316,9 @@ impl Encoder {
         self.page.form != AnswerForm::Stream || self.page.front == Front::Responses
     }
 
-    /// Returns why the response failed, or `None`. If [`Encoder::has_begun`] is false, the failure
-    /// must be sent as the HTTP status and body. Returns `None` if [`Encoder::finish`] writes an
-    /// object that contains the failure.
+    /// Returns why the response failed. If [`Encoder::has_begun`] is false, the failure must be
+    /// sent as the HTTP status and body. Returns `None` if the response did not fail, or if
+    /// [`Encoder::finish`] writes an object that contains the failure.
     pub fn failure(&self) -> Option<&FailedAnswer> {
         let StepPage { front, form, .. } = &self.page;
         self.turn.failure.as_ref().filter(|failure| match form {

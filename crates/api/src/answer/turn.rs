@@ -32,7 +32,7 @@ pub(crate) struct AnswerSteps {
     api: String,
     /// The token counts so far.
     pub usage: ReportedUsage,
-    /// Why the response failed, or `None`.
+    /// Why the response failed; `None` if it did not fail so far.
     pub failure: Option<FailedAnswer>,
     /// Whether a `Begin` was emitted.
     pub has_begun: bool,

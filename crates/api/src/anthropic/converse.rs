@@ -34,7 +34,7 @@ pub(crate) fn frame(
         "messageStop",
         "metadata",
     ];
-    // `{"contentBlockDelta":{…}}`, or only the inner object, with the name in the event's field.
+    // `{"contentBlockDelta":{…}}`, or only the inner object if the event has its name in a field.
     let wrapped = data
         .entries()
         .find(|(key, _)| NAMES.contains(&key.as_ref()) || key.ends_with("Exception"));

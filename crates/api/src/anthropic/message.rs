@@ -381,7 +381,7 @@ impl ContentBlock {
         })
     }
 
-    /// The number of bytes held for the block.
+    /// Returns the number of bytes held for the block.
     pub(crate) fn kept(&self) -> usize {
         match self {
             ContentBlock::Thinking { signature } => signature.len(),
@@ -416,7 +416,7 @@ impl ToolBlock {
         }
     }
 
-    /// The number of bytes held for the call.
+    /// Returns the number of bytes held for the call.
     pub(crate) fn kept(&self) -> usize {
         self.start.as_ref().map_or(0, String::len)
     }
@@ -474,7 +474,7 @@ impl ServerBlock {
         }
     }
 
-    /// The number of bytes held for the block.
+    /// Returns the number of bytes held for the block.
     pub(crate) fn kept(&self) -> usize {
         self.bytes
     }

@@ -121,7 +121,7 @@ pub(crate) fn tool_use(o: &mut Object<'_>, id: &str, name: &str, input: &str) {
 /// Writes the token counts. In this API `input_tokens` excludes cached tokens. `theirs` are the
 /// provider's own counts if it speaks this API, and have priority.
 pub(crate) fn usage(o: &mut Object<'_>, counts: &ReportedUsage, theirs: &DetailMembers) {
-    // Some providers count more cached tokens than the request has. Limited here, so that the
+    // A provider was seen to count more cached tokens than the request has. The limits make the
     // counts add up to the request.
     let cached = counts.cached.min(counts.input);
     let written = counts.written.min(counts.input - cached);
@@ -136,8 +136,8 @@ pub(crate) fn usage(o: &mut Object<'_>, counts: &ReportedUsage, theirs: &DetailM
     o.raw("usage", &Value::from(all).to_string());
 }
 
-/// Writes why the message ended, and the other members of its end. A matched stop sequence always
-/// sets the reason.
+/// Writes why the message ended, and the other members of its end. A matched stop sequence replaces
+/// the reason `end_turn`.
 pub(crate) fn ending(o: &mut Object<'_>, reason: &str, members: &DetailMembers) {
     let is_matched = members.get("stop_sequence").is_some_and(Value::is_string);
     o.str(
@@ -275,8 +275,8 @@ impl Opaque {
         Raw::parse(&json).map_or(Opaque::None, Opaque::block)
     }
 
-    /// The AI SDK expects the input of `mcp_tool_use` at its start, and that of `server_tool_use`
-    /// in deltas, which is how the API sends them.
+    /// Converts a block's JSON. The AI SDK expects the input of `mcp_tool_use` at its start, and
+    /// that of `server_tool_use` in deltas, which is how the API sends them.
     fn block(block: Raw<'_>) -> Opaque {
         let has_deltas = block
             .get_str("type")

@@ -53,7 +53,7 @@ impl Values {
         self.full
     }
 
-    /// The number of buffered bytes.
+    /// Returns the number of buffered bytes.
     pub(crate) fn kept(&self) -> usize {
         self.kept.len()
     }

@@ -14,7 +14,7 @@ use event::{Json, Raw};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Decodes Gemini's streams.
+/// The members of a candidate that are parsed.
 const CANDIDATE: [&str; 6] = [
     "index",
     "content",
@@ -24,6 +24,7 @@ const CANDIDATE: [&str; 6] = [
     "urlContextMetadata",
 ];
 
+/// Decodes Gemini's streams.
 #[derive(Debug, Default)]
 pub(crate) struct Gemini {
     candidates: BTreeMap<u32, GeminiCandidate>,
@@ -372,7 +373,8 @@ fn of_call(id: Option<&str>, signature: Option<&str>) -> Option<String> {
     provider(&[("id", id), ("thoughtSignature", signature)])
 }
 
-/// Returns the data that must be sent back in the next request, under this API's name, or `None`.
+/// Returns the data that must be sent back in the next request, under this API's name; `None` if
+/// all members are absent.
 fn provider(members: &[(&str, Option<&str>)]) -> Option<String> {
     if members.iter().all(|(_, value)| value.is_none()) {
         return None;

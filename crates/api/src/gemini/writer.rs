@@ -30,7 +30,7 @@ struct GeminiWriter {
 
 #[derive(Debug, Default)]
 struct Candidate {
-    /// Returns the parts as JSON.
+    /// The parts as JSON.
     parts: Vec<String>,
     finish: FinishReason,
 }

@@ -52,7 +52,7 @@ impl AssistantDraft {
         !self.content.is_empty() || !self.refusal.is_empty()
     }
 
-    /// The length of the text, in characters.
+    /// Returns the length of the text, in characters.
     pub(crate) fn length(&self) -> usize {
         self.content.chars().count()
     }
@@ -203,12 +203,12 @@ impl ConversationDraft {
         self.messages.push(message);
     }
 
-    /// The number of system prompt texts plus messages.
+    /// Returns the number of system prompt texts plus messages.
     pub(crate) fn len(&self) -> usize {
         self.system.len() + self.messages.len()
     }
 
-    /// The number of system prompt texts, and the number of messages.
+    /// Returns the number of system prompt texts, and the number of messages.
     pub(crate) fn lens(&self) -> (usize, usize) {
         (self.system.len(), self.messages.len())
     }

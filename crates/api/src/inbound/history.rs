@@ -27,14 +27,15 @@ impl InboundRequest {
             .is_some_and(|background| background == true)
     }
 
-    /// The id of the answer that the request continues (OpenAI Responses), or `None`.
+    /// Returns the id of the answer that the request continues (OpenAI Responses); `None` if the
+    /// client names none.
     pub fn previous_response_id(&self) -> Option<&str> {
         let id = self.params.text_of("previous_response_id");
         id.filter(|id| !id.is_empty())
     }
 
-    /// The id of the conversation that the request belongs to (OpenAI Responses), or `None`. The
-    /// member may be a string or an object with an `id`.
+    /// Returns the id of the conversation that the request belongs to (OpenAI Responses); `None` if
+    /// the client names none. The member may be a string or an object with an `id`.
     pub fn conversation_id(&self) -> Option<&str> {
         let conversation = self.params.get("conversation")?;
         let id = conversation

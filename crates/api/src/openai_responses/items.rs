@@ -62,8 +62,8 @@ impl IndexMut<usize> for OutputItems {
 }
 
 impl OutputItems {
-    /// The size of the list of items and their ids, in bytes. Each item counts the data of its call
-    /// itself.
+    /// Returns the size of the list of items and their ids, in bytes. It never shrinks. Each item
+    /// counts the data of its call itself.
     pub(crate) fn kept(&self) -> usize {
         self.list.len() * size_of::<OutputItem>() + self.names
     }
@@ -403,10 +403,10 @@ pub(crate) struct OutputItem {
     pub(crate) start: String,
     /// The part of an open call that was written so far.
     sent: String,
-    /// The pieces after the arguments became balanced JSON, or all pieces of a call without an id
-    /// and a name. They are held back until the end of the call, which may have other arguments,
-    /// because a consumer that starts a call once its arguments are balanced must not start the
-    /// wrong call.
+    /// The pieces from the one that balances the arguments on, or all pieces of a call without an
+    /// id and a name. They are held back until the end of the call, which may have other
+    /// arguments, because a consumer that starts a call once its arguments are balanced must not
+    /// start the wrong call.
     held: String,
     scanner: json::JsonScanner,
     half: Surrogates,

@@ -1,5 +1,5 @@
-//! Converts messages to the items listed by `GET /v1/responses/{id}/input_items` and `GET
-//! /v1/conversations/{id}/items`. Source of the format: `response_item.py` and
+//! Converts messages to the items listed by `GET /v1/responses/{id}/input_items` and
+//! `GET /v1/conversations/{id}/items`. Source of the format: `response_item.py` and
 //! `conversation_item.py` in openai-python.
 
 use crate::conversation::{Conversation, Message};

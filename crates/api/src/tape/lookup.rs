@@ -110,7 +110,7 @@ impl TapeExchange {
     }
 }
 
-/// The length of the common prefix of two requests, in bytes of JSON.
+/// Returns the length of the common prefix of two requests, in bytes of JSON.
 fn shared(a: &Map<String, Value>, b: &Map<String, Value>) -> usize {
     let text = |m: &Map<String, Value>| serde_json::to_string(m).unwrap_or_default();
     text(a)

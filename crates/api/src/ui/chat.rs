@@ -8,11 +8,12 @@ use crate::inbound::request::InboundRequest;
 pub struct Chat {
     /// The client's id of the chat; empty if the client sends none.
     pub id: String,
-    /// The client's id of the run, or `None`.
+    /// The client's id of the run; `None` if the client sends none.
     pub run: Option<String>,
     /// The reason for the request.
     pub trigger: ChatTrigger,
-    /// The id of the message that the request replaces or continues, or `None`.
+    /// The id of the message that the request replaces or continues; `None` if the client names
+    /// none.
     pub message_id: Option<String>,
     /// The messages of the request, as the client structures them.
     pub messages: Vec<ChatMessage>,

@@ -96,7 +96,8 @@ impl UiStream {
         self.is_done
     }
 
-    /// Returns why the answer failed, or `None`. A failed turn that was retried does not count.
+    /// Returns why the answer failed; `None` if it did not. A failed turn that was retried does
+    /// not count.
     pub fn failure(&self) -> Option<&FailedAnswer> {
         self.failure.as_ref()
     }
