@@ -74,7 +74,7 @@ pub fn request(
     // next.
     let made = |talk: Conversation| match options.dialect {
         Some(dialect) => {
-            let (talk, options) = tagged(talk, options, dialect)?;
+            let (talk, options) = tagged(talk, options, dialect);
             (provider.body)(&talk, &options)
         }
         // A client that speaks the same API knows which parts its server accepts.

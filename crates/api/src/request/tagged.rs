@@ -10,7 +10,7 @@
 
 use crate::conversation::{Conversation, Message};
 use crate::members::Put;
-use crate::request::options::{RequestError, RequestOptions, RequestTool, ToolChoice, is_system};
+use crate::request::options::{RequestOptions, RequestTool, ToolChoice, is_system};
 use serde_json::{Map, Value, json};
 use tag::{Dialect, PromptChoice, PromptResult};
 
@@ -28,14 +28,11 @@ pub(crate) const NATIVE: [&str; 7] = [
 
 /// Converts the conversation and the options to `dialect`. `talk` must have passed the history
 /// gate, so that each call has its result.
-///
-/// # Errors
-/// Never fails at present.
 pub(crate) fn tagged(
     talk: Conversation,
     options: &RequestOptions,
     dialect: &Dialect,
-) -> Result<(Conversation, RequestOptions), RequestError> {
+) -> (Conversation, RequestOptions) {
     let mut options = options.clone();
     let mut messages = Vec::with_capacity(talk.messages.len());
     let mut rest = talk.messages.into_iter().peekable();
@@ -55,7 +52,7 @@ pub(crate) fn tagged(
         append(&prompt, &mut options, &mut messages);
     }
     (options.tools, options.tool_choice) = (None, None);
-    Ok((Conversation::of(messages), options))
+    (Conversation::of(messages), options)
 }
 
 /// Returns the prompt that lists the tools, or `None` if the model may not call any.
