@@ -226,10 +226,7 @@ impl ChoiceSteps {
             return Ok(());
         }
         if is_blank {
-            if let Some(place) = self.place_of(event.index) {
-                self.queue[place - self.left] = WaitingItem::Nothing;
-            }
-            return self.drain(out);
+            return self.pass_over(event.index, out);
         }
         self.with_call(&id, event.index, ChoiceCallState::Whole, |call| {
             call.take(event).map_err(|unfit| match unfit {
@@ -240,7 +237,7 @@ impl ChoiceSteps {
         self.drain(out)
     }
 
-    /// Marks the call with this index as not being the client's, so that nothing waits for it.
+    /// Marks the index of a call that the client does not get, so that nothing waits for it.
     pub(super) fn pass_over(&mut self, index: Option<i64>, out: &mut StepEmitter<'_, '_>) -> Fed {
         if let Some(place) = self.place_of(index) {
             self.queue[place - self.left] = WaitingItem::Nothing;
@@ -293,11 +290,8 @@ impl ChoiceSteps {
             self.say(&step, out)?;
         }
         self.waits = false;
-        for place in std::mem::take(&mut self.awaited).into_values() {
-            self.queue[place - self.left] = WaitingItem::Nothing;
-        }
+        self.give_up(out)?;
         self.release(out)?;
-        self.drain(out)?;
         let mut is_cut = false;
         // The first item can only be a call that is open or was truncated.
         while !self.queue.is_empty() {
