@@ -181,20 +181,21 @@ impl WholeResponse {
                 FinishReason::ToolCalls => FinishReason::Stop,
                 other => other,
             };
-            let provider = None;
             writer.step(number, &Step::Begin, model);
-            for step in steps.drain(..).chain([Step::End { reason, provider }]) {
-                if let Step::Call(call) = &step {
-                    for kind in [CallStepKind::Begin, CallStepKind::Arguments] {
-                        let step = CallStep {
-                            kind,
-                            ..call.clone()
-                        };
-                        writer.step(number, &Step::Call(step), model);
+            for mut step in steps.drain(..) {
+                for kind in [CallStepKind::Begin, CallStepKind::Arguments] {
+                    if let Step::Call(call) = &mut step {
+                        call.kind = kind;
+                        writer.step(number, &step, model);
                     }
+                }
+                if let Step::Call(call) = &mut step {
+                    call.kind = CallStepKind::Called;
                 }
                 writer.step(number, &step, model);
             }
+            let provider = None;
+            writer.step(number, &Step::End { reason, provider }, model);
         }
         let json = writer.whole(self.usage.as_ref(), self.failure.as_ref(), model);
         String::from_utf8(json).unwrap_or_default()

@@ -274,8 +274,9 @@ impl ChatChoice {
                 if let Some(kept) = message.calls.last_mut() {
                     if call.kind == CallStepKind::Arguments {
                         kept.arguments.push_str(&call.text);
+                    } else {
+                        kept.extra = call.provider.as_deref().and_then(extra_content);
                     }
-                    kept.extra = call.provider.as_deref().and_then(extra_content);
                 }
             }
             Step::End { reason, .. } => self.finish = *reason,
