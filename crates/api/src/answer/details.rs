@@ -57,7 +57,7 @@ fn mapped(
     to: &str,
     place: DetailsPlace,
     name: &str,
-    value: Value,
+    value: &Value,
 ) -> Option<(DetailsPlace, &'static str, Value)> {
     use DetailsPlace::{Choice, Item, Message, Text};
     Some(match (from, place, name, to) {
@@ -65,7 +65,7 @@ fn mapped(
             let list = value.get("content").filter(|list| list.is_array());
             (Text, "logprobs", list?.clone())
         }
-        ("ollama", Choice, "logprobs", CHAT) => (Choice, "logprobs", value),
+        ("ollama", Choice, "logprobs", CHAT) => (Choice, "logprobs", value.clone()),
         (RESPONSES, Text, "logprobs", CHAT) => {
             let both = json!({"content": value, "refusal": null});
             (Choice, "logprobs", both)
@@ -73,27 +73,25 @@ fn mapped(
         (CHAT, Message, "annotations", RESPONSES) => (Text, "annotations", each(value, flat)?),
         (RESPONSES, Text, "annotations", CHAT) => (Message, "annotations", each(value, nested)?),
         (MESSAGES, Text, "citations", CHAT) => {
-            (Message, "annotations", each(cited_urls(&value)?, nested)?)
+            (Message, "annotations", each(&cited_urls(value)?, nested)?)
         }
-        (MESSAGES, Text, "citations", RESPONSES) => (Text, "annotations", cited_urls(&value)?),
+        (MESSAGES, Text, "citations", RESPONSES) => (Text, "annotations", cited_urls(value)?),
         (CHAT, Message, "images", RESPONSES) => (Item, "", each(value, image_item)?),
         _ => return None,
     })
 }
 
 /// Converts each element of a list. Returns `None` if any conversion fails.
-fn each(list: Value, convert: fn(Value) -> Option<Value>) -> Option<Value> {
-    let Value::Array(list) = list else {
-        return None;
-    };
-    list.into_iter()
+fn each(list: &Value, convert: fn(&Value) -> Option<Value>) -> Option<Value> {
+    list.as_array()?
+        .iter()
         .map(convert)
         .collect::<Option<Vec<_>>>()
         .map(Value::from)
 }
 
 /// Converts a Chat Completions annotation to a Responses annotation.
-fn flat(annotation: Value) -> Option<Value> {
+fn flat(annotation: &Value) -> Option<Value> {
     let kind = annotation.get("type")?.as_str()?.to_owned();
     let mut out = annotation
         .get(&kind)
@@ -104,7 +102,8 @@ fn flat(annotation: Value) -> Option<Value> {
 }
 
 /// Converts a Responses annotation to Chat Completions, which only supports URL citations.
-fn nested(mut annotation: Value) -> Option<Value> {
+fn nested(annotation: &Value) -> Option<Value> {
+    let mut annotation = annotation.clone();
     let kind = annotation
         .as_object_mut()?
         .shift_remove("type")
@@ -115,7 +114,7 @@ fn nested(mut annotation: Value) -> Option<Value> {
 /// Converts an image in a message
 /// (<https://openrouter.ai/docs/features/multimodal/image-generation>) to a Responses item, which
 /// contains its data.
-fn image_item(image: Value) -> Option<Value> {
+fn image_item(image: &Value) -> Option<Value> {
     let url = image.pointer("/image_url/url")?.as_str()?;
     let (_, bytes) = url.strip_prefix("data:")?.split_once(";base64,")?;
     Some(json!({"type": "image_generation_call", "status": "completed", "result": bytes}))
@@ -153,7 +152,7 @@ pub(crate) fn image_for(
             DetailsPlace::Message,
             Map::from_iter([("images".to_owned(), json!([image]))]),
         )),
-        RESPONSES => match image_item(image)? {
+        RESPONSES => match image_item(&image)? {
             Value::Object(item) => Some((DetailsPlace::Item, item)),
             _ => None,
         },
@@ -211,7 +210,7 @@ pub(crate) fn details_for(
     }
     let mut out: Vec<(DetailsPlace, DetailMembers)> = Vec::new();
     for (name, value) in members {
-        match mapped(from, to, place, &name, value.clone()) {
+        match mapped(from, to, place, &name, &value) {
             // Each item in a list becomes a separate entry.
             Some((DetailsPlace::Item, _, Value::Array(items))) => {
                 out.extend(items.into_iter().filter_map(|item| match item {
