@@ -26,21 +26,7 @@ pub(crate) enum Item {
     },
     /// Reasoning that only the API can read.
     Encrypted(EncryptedItem),
-    Call {
-        head: CallItemHead,
-        arguments: String,
-    },
-    /// A call of a tool that takes free-form text.
-    Custom {
-        head: CallItemHead,
-        input: FreeTextInput,
-    },
-    /// A call of one of the API's own tools, with its item type.
-    OwnCall {
-        head: CallItemHead,
-        kind: String,
-        arguments: String,
-    },
+    Call(CallItem),
 }
 
 /// Reasoning in the form that must be sent back to the API. Its encrypted content requires its own
@@ -52,14 +38,27 @@ pub(crate) struct EncryptedItem {
     content: String,
 }
 
-/// The initial members of a call's item.
+/// A call.
 #[derive(Clone, Debug)]
-pub(crate) struct CallItemHead {
+pub(crate) struct CallItem {
+    pub kind: CallKind,
     pub call_id: String,
     pub name: String,
     pub namespace: Option<String>,
     /// The item id that a provider of this API assigned.
     pub item_id: Option<String>,
+    /// The arguments so far; unused if the tool takes free-form text.
+    pub arguments: String,
+}
+
+/// The kind of a call's tool, which determines the type of the call's item.
+#[derive(Clone, Debug)]
+pub(crate) enum CallKind {
+    Function,
+    /// A tool that takes free-form text, which is extracted from the arguments as they arrive.
+    Custom(FreeTextInput),
+    /// One of the API's own tools, with the type of the item.
+    Own(String),
 }
 
 /// Information about the items of a provider of this API, in the `provider` data of a reasoning
@@ -141,24 +140,6 @@ impl MessagePart {
 }
 
 impl Item {
-    pub(crate) fn call(head: CallItemHead, is_custom: bool, own: Option<String>) -> Item {
-        let arguments = String::new();
-        if let Some(kind) = own {
-            Item::OwnCall {
-                head,
-                kind,
-                arguments,
-            }
-        } else if is_custom {
-            Item::Custom {
-                head,
-                input: FreeTextInput::default(),
-            }
-        } else {
-            Item::Call { head, arguments }
-        }
-    }
-
     /// Creates an empty reasoning item.
     pub(crate) fn reasoning() -> Item {
         Item::Reasoning {
@@ -173,19 +154,12 @@ impl Item {
         match self {
             Item::Message { .. } => Some("message"),
             Item::Reasoning { .. } => Some("reasoning"),
-            Item::Own(..)
-            | Item::Encrypted(_)
-            | Item::Call { .. }
-            | Item::Custom { .. }
-            | Item::OwnCall { .. } => None,
+            Item::Own(..) | Item::Encrypted(_) | Item::Call(_) => None,
         }
     }
 
     pub(crate) fn is_call(&self) -> bool {
-        matches!(
-            self,
-            Item::Call { .. } | Item::Custom { .. } | Item::OwnCall { .. }
-        )
+        matches!(self, Item::Call(_))
     }
 
     /// Returns the item's id, which differs from the call's id because clients store both.
@@ -194,33 +168,20 @@ impl Item {
             Item::Message { .. } => "msg",
             Item::Own(id, _)
             | Item::Encrypted(EncryptedItem { id: Some(id), .. })
-            | Item::Call {
-                head: CallItemHead {
-                    item_id: Some(id), ..
-                },
-                ..
-            }
-            | Item::Custom {
-                head: CallItemHead {
-                    item_id: Some(id), ..
-                },
-                ..
-            }
-            | Item::OwnCall {
-                head: CallItemHead {
-                    item_id: Some(id), ..
-                },
-                ..
-            } => return id.clone(),
+            | Item::Call(CallItem {
+                item_id: Some(id), ..
+            }) => return id.clone(),
             Item::Reasoning { .. } | Item::Encrypted(_) => "rs",
-            Item::Call { .. } => "fc",
-            Item::Custom { .. } => "ctc",
-            // OpenAI checks the prefixes of its ids.
-            Item::OwnCall { kind, .. } => match kind.as_str() {
-                "shell_call" => "sh",
-                "local_shell_call" => "lsh",
-                "apply_patch_call" => "apc",
-                _ => "cu",
+            Item::Call(call) => match &call.kind {
+                CallKind::Function => "fc",
+                CallKind::Custom(_) => "ctc",
+                // OpenAI checks the prefixes of its ids.
+                CallKind::Own(kind) => match kind.as_str() {
+                    "shell_call" => "sh",
+                    "local_shell_call" => "lsh",
+                    "apply_patch_call" => "apc",
+                    _ => "cu",
+                },
             },
         };
         format!("{prefix}_{answer}_{index}")
@@ -269,25 +230,7 @@ impl Item {
                     .raw("summary", "[]");
                 o.str("encrypted_content", &item.content);
             }
-            Item::Call { head, arguments } => {
-                head.write(o, "function_call", id);
-                o.str("arguments", arguments).str("status", status);
-            }
-            Item::OwnCall {
-                head,
-                kind,
-                arguments,
-            } => {
-                o.str("type", kind)
-                    .str("id", id)
-                    .str("call_id", &head.call_id)
-                    .str("status", status);
-                details::write(o, &details::members(arguments.as_bytes()));
-            }
-            Item::Custom { head, input } => {
-                head.write(o, "custom_tool_call", id);
-                o.str("input", input.text()).str("status", status);
-            }
+            Item::Call(call) => call.write(id, status, o),
         }
     }
 }
@@ -326,13 +269,27 @@ pub(crate) fn summary(o: &mut Object<'_>, text: &str) {
     o.str("type", "summary_text").str("text", text);
 }
 
-impl CallItemHead {
-    fn write(&self, o: &mut Object<'_>, kind: &str, id: &str) {
+impl CallItem {
+    fn write(&self, id: &str, status: &str, o: &mut Object<'_>) {
+        let kind = match &self.kind {
+            CallKind::Function => "function_call",
+            CallKind::Custom(_) => "custom_tool_call",
+            CallKind::Own(kind) => kind,
+        };
         o.str("type", kind)
             .str("id", id)
-            .str("call_id", &self.call_id)
-            .str("name", &self.name);
+            .str("call_id", &self.call_id);
+        if let CallKind::Own(_) = &self.kind {
+            o.str("status", status);
+            return details::write(o, &details::members(self.arguments.as_bytes()));
+        }
+        o.str("name", &self.name);
         o.maybe_str("namespace", self.namespace.as_deref());
+        match &self.kind {
+            CallKind::Custom(input) => o.str("input", input.text()),
+            _ => o.str("arguments", &self.arguments),
+        };
+        o.str("status", status);
     }
 }
 

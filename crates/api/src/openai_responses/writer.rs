@@ -23,7 +23,7 @@ use crate::members::{GetText, Put};
 use crate::openai_responses::envelope::{ResponseEnvelope, ResponseOutcome};
 use crate::openai_responses::output;
 use crate::openai_responses::output::{
-    CallItemHead, EncryptedItem, Item, ItemData, ItemStatus, MessagePart,
+    CallItem, CallKind, EncryptedItem, FreeTextInput, Item, ItemData, ItemStatus, MessagePart,
 };
 use crate::openai_responses::service;
 use crate::openai_responses::service::{ServiceIds, ServiceItem, ServiceItemState};
@@ -154,7 +154,13 @@ impl ResponsesWriter {
         self.index = self.output.add();
         self.id = own.map_or_else(|| item.id(&self.envelope.id, self.index), |(_, id)| id);
         // Clients reject the item of such a call without its action, which is not yet known.
-        let is_complete = !matches!(item, Item::OwnCall { .. });
+        let is_complete = !matches!(
+            item,
+            Item::Call(CallItem {
+                kind: CallKind::Own(_),
+                ..
+            })
+        );
         self.open = Some(item);
         if is_complete {
             self.added();
@@ -171,20 +177,21 @@ impl ResponsesWriter {
     fn close(&mut self, status: ItemStatus) {
         self.close_part();
         match &self.open {
-            Some(Item::Call { head, arguments }) => {
-                let name = head.name.clone();
-                let arguments = arguments.clone();
-                self.item_event("response.function_call_arguments.done", |o| {
-                    o.str("name", &name).str("arguments", &arguments);
-                });
-            }
-            Some(Item::Custom { input, .. }) => {
-                let input = input.text().to_owned();
-                self.item_event("response.custom_tool_call_input.done", |o| {
-                    _ = o.str("input", &input)
-                });
-            }
-            Some(Item::OwnCall { .. }) => self.added(),
+            Some(Item::Call(call)) => match &call.kind {
+                CallKind::Function => {
+                    let (name, arguments) = (call.name.clone(), call.arguments.clone());
+                    self.item_event("response.function_call_arguments.done", |o| {
+                        o.str("name", &name).str("arguments", &arguments);
+                    });
+                }
+                CallKind::Custom(input) => {
+                    let input = input.text().to_owned();
+                    self.item_event("response.custom_tool_call_input.done", |o| {
+                        _ = o.str("input", &input)
+                    });
+                }
+                CallKind::Own(_) => self.added(),
+            },
             Some(_) => {}
             None => return,
         }
@@ -201,7 +208,10 @@ impl ResponsesWriter {
     fn abandon(&mut self) {
         match &self.open {
             None => {}
-            Some(Item::Custom { .. } | Item::OwnCall { .. }) => self.open = None,
+            Some(Item::Call(CallItem {
+                kind: CallKind::Custom(_) | CallKind::Own(_),
+                ..
+            })) => self.open = None,
             Some(_) => {
                 let json = self.item_json(ItemStatus::Incomplete);
                 self.keep(json);
@@ -549,29 +559,37 @@ impl ResponsesWriter {
             .iter()
             .find(|tool| tool.full_name == call.name);
         let own = |name: &str| output::of_call(call.provider.as_deref()?, name);
-        let head = CallItemHead {
+        let kind = match own("kind") {
+            Some(kind) => CallKind::Own(kind),
+            None if is_custom => CallKind::Custom(FreeTextInput::default()),
+            None => CallKind::Function,
+        };
+        self.open(Item::Call(CallItem {
+            kind,
             call_id: call.id.to_string(),
             name: tool.map_or(&*call.name, |tool| &tool.name).to_owned(),
             namespace: tool.map(|tool| tool.namespace.clone()),
             item_id: own("id"),
-        };
-        self.open(Item::call(head, is_custom, own("kind")));
+            arguments: String::new(),
+        }));
     }
 
     fn arguments(&mut self, piece: &str) {
-        match &mut self.open {
-            Some(Item::Call { arguments, .. }) => {
-                arguments.push_str(piece);
+        let Some(Item::Call(call)) = &mut self.open else {
+            return;
+        };
+        match &mut call.kind {
+            CallKind::Function => {
+                call.arguments.push_str(piece);
                 self.item_event("response.function_call_arguments.delta", |o| {
                     _ = o.str("delta", piece)
                 });
             }
-            Some(Item::Custom { input, .. }) => {
+            CallKind::Custom(input) => {
                 let text = input.push(piece);
                 self.custom_delta(&text);
             }
-            Some(Item::OwnCall { arguments, .. }) => arguments.push_str(piece),
-            _ => {}
+            CallKind::Own(_) => call.arguments.push_str(piece),
         }
     }
 
@@ -584,7 +602,11 @@ impl ResponsesWriter {
     }
 
     fn call_end(&mut self, all: &str) {
-        if let Some(Item::Custom { input, .. }) = &mut self.open {
+        if let Some(Item::Call(CallItem {
+            kind: CallKind::Custom(input),
+            ..
+        })) = &mut self.open
+        {
             let rest = input.finish(all);
             self.custom_delta(&rest);
         }
