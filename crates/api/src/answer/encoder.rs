@@ -76,28 +76,13 @@ impl StepPage {
         self.options.provider_id = Some(id.to_owned());
     }
 
-    /// Returns the model name for the client: the upstream's name if it speaks the client's API, as
-    /// the client would get without a service in between. Other clients compare the name with the
-    /// one that they requested.
-    fn model<'m>(&'m self, upstream: &'m str) -> &'m str {
-        // A stored response may start before the upstream's name is known.
-        let is_own =
-            self.api == self.front.name() && !upstream.is_empty() && !self.options.is_stored;
-        if is_own || self.options.model.is_empty() {
-            upstream
-        } else {
-            &self.options.model
-        }
-    }
-
     /// Writes one step.
     fn write(&mut self, model: &str, choice: u32, step: &Step<'_>) {
         if choice >= self.choices() {
             return;
         }
-        let model = self.model(model).to_owned();
-        let model = model.as_str();
         let own = self.front.name();
+        let model = model_for(&self.options, self.api == own, model);
         let changed = match step {
             Step::End { reason, .. } if self.api != own => Some(Step::End {
                 reason: *reason,
@@ -131,6 +116,19 @@ impl StepPage {
             }
             _ => self.writer.step(choice, step, model),
         }
+    }
+}
+
+/// Returns the model name for the client: the upstream's name if it speaks the client's API
+/// (`is_own`), as the client would get without a service in between. Other clients compare the name
+/// with the one that they requested.
+fn model_for<'m>(options: &'m AnswerOptions, is_own: bool, upstream: &'m str) -> &'m str {
+    // A stored response may start before the upstream's name is known.
+    let is_kept = is_own && !upstream.is_empty() && !options.is_stored;
+    if is_kept || options.model.is_empty() {
+        upstream
+    } else {
+        &options.model
     }
 }
 
@@ -181,7 +179,7 @@ impl Encoder {
                     .model
                     .map(|model| model.str().into_owned())
                     .unwrap_or_default();
-                if page.model(&model) != model {
+                if model_for(&page.options, page.api == front, &model) != model {
                     turn.dropped.model = Some(event::cut(&model, 100).to_owned());
                 }
             }
@@ -266,9 +264,10 @@ impl Encoder {
         let is_failed = self.failure().is_some();
         let Encoder { turn, page } = self;
         if page.form != AnswerForm::Stream && !is_failed {
-            let model = page.model(&turn.model).to_owned();
+            let is_own = page.api == page.front.name();
+            let model = model_for(&page.options, is_own, &turn.model);
             let failure = turn.failure.as_ref();
-            out.extend(page.writer.whole(Some(&turn.usage), failure, &model));
+            out.extend(page.writer.whole(Some(&turn.usage), failure, model));
         }
     }
 
