@@ -258,7 +258,8 @@ impl UiStream {
 
     /// Handles a call that needs approval.
     fn ask(&mut self, id: &str, event: &ToolResult<'_>, out: &mut Vec<u8>) {
-        // After the reason, the summary contains the terminal commands to answer the request.
+        // After the reason, the summary contains the terminal commands to answer the request. Logs
+        // of earlier versions have the second wording.
         let summary = event.output_summary.str();
         let reason = [" It needs approval", " It waits for a person"]
             .iter()
