@@ -763,7 +763,6 @@ impl AnswerWriter for ResponsesWriter {
 struct OutputList {
     /// The items as JSON; empty for an item that is not done.
     places: Vec<String>,
-    bytes: usize,
 }
 
 impl OutputList {
@@ -775,8 +774,7 @@ impl OutputList {
 
     /// Sets the item at an index.
     fn set(&mut self, place: usize, json: String) {
-        self.bytes += json.len();
-        self.bytes -= std::mem::replace(&mut self.places[place], json).len();
+        self.places[place] = json;
     }
 
     fn len(&self) -> usize {
@@ -785,14 +783,9 @@ impl OutputList {
 
     /// Returns the finished items, separated by commas.
     fn items(&self) -> Vec<u8> {
-        let mut items = Vec::with_capacity(self.bytes + self.places.len());
-        for json in self.places.iter().filter(|json| !json.is_empty()) {
-            if !items.is_empty() {
-                items.push(b',');
-            }
-            items.extend_from_slice(json.as_bytes());
-        }
-        items
+        let items = self.places.iter().map(String::as_str);
+        let done: Vec<&str> = items.filter(|json| !json.is_empty()).collect();
+        done.join(",").into_bytes()
     }
 }
 
