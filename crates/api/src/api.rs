@@ -37,7 +37,7 @@ table! {
 }
 
 impl Api {
-    /// Returns the API with this name or alias, ignoring ASCII case, or `None` if there is none.
+    /// Returns the API with this name or alias, ignoring ASCII case; `None` if no API has it.
     pub fn from_name(name: &str) -> Option<Api> {
         Self::ALL
             .into_iter()

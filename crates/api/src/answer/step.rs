@@ -232,7 +232,7 @@ impl ReportedUsage {
         }
     }
 
-    /// Returns the counts in `stats`, or `None` if there are none.
+    /// Returns the counts in `stats`; `None` if it has no token count.
     pub(crate) fn of(stats: &SessionStats) -> Option<ReportedUsage> {
         let counts = [
             stats.prompt_tokens,

@@ -399,7 +399,7 @@ impl Extras {
     }
 
     /// Returns the notes as one JSON object, `{"notes":[…]}`, with `left_out` if some exceeded the
-    /// limits. Returns `None` if there are none.
+    /// limits. Returns `None` if there was no note.
     pub(crate) fn json(self) -> Option<String> {
         if self.notes.is_empty() && self.left_out == 0 {
             return None;

@@ -58,7 +58,7 @@ mod tests {
     }
 }
 
-/// Replaces each unpaired surrogate escape with U+FFFD. Returns `None` if there is none.
+/// Replaces each unpaired surrogate escape with U+FFFD. Returns `None` if all escapes are paired.
 /// `JSON.stringify` and Python's `json.dumps` write such escapes for text that was cut in the
 /// middle of an emoji, and serde_json rejects them.
 pub(crate) fn without_halves(json: &[u8]) -> Option<Vec<u8>> {

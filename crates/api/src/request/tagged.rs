@@ -73,8 +73,8 @@ fn prompt(options: &RequestOptions, dialect: &Dialect) -> Option<String> {
 }
 
 /// Appends `prompt` to the system prompt: to the last of the conversation's leading system
-/// messages, or, if there are none, to the user's own system prompt. It becomes the system prompt
-/// if there is none.
+/// messages, or to the user's own system prompt if the conversation starts with another message.
+/// Without a system prompt, it becomes the system prompt.
 fn append(prompt: &str, options: &mut RequestOptions, messages: &mut [Message]) {
     let opening = messages.iter().take_while(|m| is_system(m.role())).count();
     let Some(last) = opening.checked_sub(1).and_then(|at| messages.get_mut(at)) else {
