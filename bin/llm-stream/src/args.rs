@@ -5,10 +5,9 @@ use clap::Parser;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
-Standard input is read to its end, unless it is a terminal. The `message` events of a log are \
-the conversation so far. Input without a JSON object \
-on any line is text, and follows PROMPT in the question. The output can be appended to the log: \
-together they are the input of the next turn.
+Standard input is read to its end, unless it is a terminal. The `message` events of a log are the \
+conversation so far. Input without a JSON object on any line is text, and follows PROMPT in the \
+question. The output can be appended to the log: together they are the input of the next turn.
 
 Examples:
   A question, with the key in OPENAI_API_KEY:

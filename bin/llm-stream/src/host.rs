@@ -161,7 +161,7 @@ impl StopWatch {
         &self.signals
     }
 
-    /// Returns the signal that arrived; `None` if there was none.
+    /// Returns the signal that arrived; `None` if no signal arrived.
     pub(crate) fn signal(&self) -> Option<i32> {
         self.signals.seen()
     }

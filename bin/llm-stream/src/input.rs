@@ -21,7 +21,8 @@ use toolbox::{Access, Toolbox};
 pub(crate) struct InputContent {
     /// The conversation in the log.
     pub conversation: Conversation,
-    /// The API and the request of the log's last `request` event; `None` if there is none.
+    /// The API and the request of the log's last `request` event; `None` if the
+    /// log has no such event.
     pub request: Option<(Api, InboundRequest)>,
     /// The text, if no line is a JSON object.
     pub text: Option<String>,
@@ -330,8 +331,7 @@ fn is_object(line: &str) -> bool {
 }
 
 const NO_EVENT: &str = "standard input holds JSON but no event and no message, so nothing of it is \
-                        sent; \
-                        to ask about it, put it into PROMPT: llm-stream \"… $(cat FILE)\"";
+                        sent; to ask about it, put it into PROMPT: llm-stream \"… $(cat FILE)\"";
 
 /// Returns the last `request` event of a log: the API that the client uses, and its request.
 /// Earlier ones belong to earlier turns.

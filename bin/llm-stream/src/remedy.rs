@@ -20,7 +20,7 @@ const OTHERS: [(&str, &str); 5] = [
     ),
 ];
 
-/// Returns the suggestion for the unknown argument `unknown`; `None` if there is none.
+/// Returns the suggestion for the unknown argument `unknown`; `None` if no suggestion fits.
 pub(crate) fn remedy(unknown: &str) -> Option<String> {
     let typed: Vec<String> = stdio::arguments()
         .iter()
