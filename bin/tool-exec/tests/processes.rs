@@ -213,6 +213,44 @@ fn a_tool_that_ends_or_stops_the_zygote_stops_no_later_call() {
     }
 }
 
+/// The first signal of each process takes longer than killing may take.
+#[test]
+fn a_kill_that_takes_long_is_not_given_up() {
+    if !has_strace() {
+        return;
+    }
+    for place in places().into_iter().filter(|place| !place.is_contained()) {
+        let dir = folder();
+        let text = "trap '' TERM; touch begun; while :; do sleep 1; done";
+        let tool = script("t", text, json!({"timeout": "1s"}));
+        let mut strace = place.command("strace");
+        // SIGTERM from a supervisor, or SIGKILL from `tool-exec` where that is faster.
+        let inject = "inject=kill:delay_exit=2510000:when=1";
+        strace.args([
+            "-f",
+            "-qq",
+            "-o",
+            "/dev/null",
+            "-e",
+            "trace=kill",
+            "-e",
+            inject,
+            PROGRAM,
+        ]);
+        let out = run_command(
+            command_as(strace, &dir, &[tool], &["--trust"]),
+            &(message(&[("i", "t", json!({}))]) + "\n"),
+        );
+        assert!(dir.path("begun").exists(), "{place:?}: {}", out.text);
+        assert!(
+            !out.text.contains("could not be"),
+            "{place:?}: {}",
+            out.text
+        );
+        assert_eq!(processes(&dir), NONE, "{place:?}");
+    }
+}
+
 #[test]
 fn a_fork_bomb_of_an_ordinary_user_ends_with_its_call_21() {
     // `exec` needs no process more: the shell itself could not start `sleep` while the bomb has them all.

@@ -333,10 +333,12 @@ mod zygote {
 /// `tool-exec`: the orphans that started at `since` or later. Returns the first of those that could
 /// not be killed.
 pub(super) async fn end_all(since: u64) -> Vec<i32> {
-    let until = tokio::time::Instant::now() + GIVE_UP;
+    let mut until = None;
     loop {
         let left = kill_orphans(since);
-        if left.is_empty() || tokio::time::Instant::now() > until {
+        let now = tokio::time::Instant::now();
+        // From the end of the first kill on: this process may have been stopped.
+        if left.is_empty() || now > *until.get_or_insert(now + GIVE_UP) {
             return left.iter().map(|p| p.pid).take(LISTED).collect();
         }
         tokio::time::sleep(ROUND).await;

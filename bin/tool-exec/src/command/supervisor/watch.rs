@@ -161,6 +161,7 @@ fn begin(
         refusal: None,
         status: None,
         kill_at: None,
+        give_up_at: None,
         is_warned: false,
         is_timeout: false,
     })
@@ -192,6 +193,8 @@ struct CommandWatch {
     status: Option<i32>,
     /// When whatever is left is killed; `None`: the command may go on.
     kill_at: Option<Instant>,
+    /// When killing is given up; `None` before the first kill.
+    give_up_at: Option<Instant>,
     /// Whether SIGTERM was sent.
     is_warned: bool,
     is_timeout: bool,
@@ -237,7 +240,8 @@ impl CommandWatch {
                     }
                     Some(at - now)
                 }
-                Some(at) if now < at + GIVE_UP => {
+                // From the first kill on, however late that is: this process may have been stopped.
+                Some(_) if now < *self.give_up_at.get_or_insert(now + GIVE_UP) => {
                     self.kill();
                     Some(ROUND)
                 }
