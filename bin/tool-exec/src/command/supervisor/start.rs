@@ -72,16 +72,13 @@ pub(crate) async fn start(job: &Job, stdin: OwnedFd) -> Result<RunningCommand, S
     let err = Receiver::from_owned_fd(err).map_err(failed)?;
     for _ in 0..2 {
         let mut supervisor = Supervisor::fork().map_err(failed)?;
-        match supervisor.begin(job, files).await? {
-            Some(in_force) => {
-                return Ok(RunningCommand {
-                    stdout: out,
-                    stderr: err,
-                    in_force,
-                    supervisor,
-                });
-            }
-            None => NAMESPACES_ARE_UNUSABLE.store(true, Ordering::Relaxed),
+        if let Some(in_force) = supervisor.begin(job, files).await? {
+            return Ok(RunningCommand {
+                stdout: out,
+                stderr: err,
+                in_force,
+                supervisor,
+            });
         }
     }
     Err(StartError::Unknown)
@@ -92,7 +89,11 @@ pub(crate) async fn start(job: &Job, stdin: OwnedFd) -> Result<RunningCommand, S
 pub(crate) struct Supervisor {
     socket: Rc<UnixStream>,
     frames: Frames,
-    /// Its process, once it has told which one that is.
+    /// The number of the zygote that was asked to fork it.
+    zygote: u32,
+    /// Whether it has reported that it is there; it reads its job after that.
+    is_forked: bool,
+    /// Its process, which comes with that report.
     process: Option<OwnedFd>,
     /// How the command ended, once that is reported.
     ended: Option<Ended>,
@@ -109,10 +110,12 @@ impl Supervisor {
         ours.set_nonblocking(true)?;
         let socket = Rc::new(UnixStream::from_std(ours)?);
         let is_plain = NAMESPACES_ARE_UNUSABLE.load(Ordering::Relaxed);
-        zygote::fork(is_plain, theirs.as_fd())?;
+        let zygote = zygote::fork(is_plain, theirs.as_fd())?;
         Ok(Supervisor {
             socket,
             frames: Frames::default(),
+            zygote,
+            is_forked: false,
             process: None,
             ended: None,
             home: PathBuf::new(),
@@ -121,31 +124,40 @@ impl Supervisor {
     }
 
     /// Hands the supervisor its job, and returns what is in force for the command that runs;
-    /// `None`: nothing ran, and a supervisor that tries no namespaces would do.
+    /// `None`: nothing ran, and another supervisor would do.
     async fn begin(
         &mut self,
         job: &Job,
         files: [BorrowedFd<'_>; 3],
     ) -> Result<Option<InForce>, StartError> {
         self.home.clone_from(&job.home);
-        // Fails where it has ended: its notice, or the end of its socket, is still to be read.
-        let _ = self.send(&wire::frame(&job.to_bytes()), &files).await;
+        let bytes = wire::frame(&job.to_bytes());
+        let started = async {
+            // Fails where it has ended: its notice, or the end of its socket, is still to be read.
+            let _ = self.send(&bytes, &files).await;
+            self.notice().await
+        };
         // A command may have stopped its supervisor before that has reported the start.
-        let notice = tokio::time::timeout(START, self.notice()).await;
-        match notice.unwrap_or_default() {
-            Some(Notice::Started(in_force)) => return Ok(Some(in_force)),
-            Some(Notice::Unusable) => return Ok(None),
-            Some(Notice::NotStarted(why)) => {
+        let mut notice = tokio::time::timeout(START, started).await;
+        if !self.is_forked && !matches!(notice, Ok(Some(_))) {
+            // The zygote has ended, or may be stopped, and must not go on with this. A supervisor
+            // that it forked before reports that now.
+            zygote::end(self.zygote);
+            notice = tokio::time::timeout(TIDY, self.notice()).await;
+        }
+        match notice {
+            Ok(Some(Notice::Started(in_force))) => return Ok(Some(in_force)),
+            Ok(Some(Notice::Unusable)) => {
+                NAMESPACES_ARE_UNUSABLE.store(true, Ordering::Relaxed);
+                return Ok(None);
+            }
+            Ok(Some(Notice::NotStarted(why))) => {
                 self.tidy().await;
                 return Err(StartError::NotStarted(why));
             }
-            Some(Notice::Ended(_) | Notice::Exited(_)) => {}
-            Some(Notice::Forked) | None => {
-                drop(self.end_orphans().await);
-                if self.process.is_none() {
-                    zygote::end(); // it may be what was stopped, and must not go on with this
-                }
-            }
+            Ok(Some(Notice::Ended(_) | Notice::Exited(_))) => {}
+            Ok(None) if !self.is_forked => return Ok(None),
+            Ok(Some(Notice::Forked) | None) | Err(_) => drop(self.end_orphans().await),
         }
         Err(StartError::Unknown)
     }
@@ -170,9 +182,11 @@ impl Supervisor {
         loop {
             if let Some(body) = self.frames.next() {
                 match read(&body) {
-                    Some(Notice::Forked) | None => continue,
+                    Some(Notice::Forked) => self.is_forked = true,
+                    None => {}
                     notice => return notice,
                 }
+                continue;
             }
             self.socket.readable().await.ok()?;
             let mut bytes = [0; 4096];
@@ -292,15 +306,19 @@ mod zygote {
         static RUNNING: RefCell<Option<(Child, UnixStream)>> = const { RefCell::new(None) };
     }
 
-    /// Has a supervisor forked that has this socket, of a new zygote if none runs. `is_plain`: it
-    /// tries no namespaces.
-    pub(super) fn fork(is_plain: bool, socket: BorrowedFd<'_>) -> std::io::Result<()> {
+    /// Asks for a fork with this socket, of a new zygote if none runs. Returns the number of the
+    /// zygote. `is_plain`: the supervisor tries no namespaces.
+    pub(super) fn fork(is_plain: bool, socket: BorrowedFd<'_>) -> std::io::Result<u32> {
         let ask = |zygote: &UnixStream| wire::send(zygote, &to_bytes(&is_plain), &[socket]);
-        // Fails where it was ended from outside.
-        if RUNNING.with_borrow(|one| one.as_ref().is_some_and(|(_, zygote)| ask(zygote).is_ok())) {
-            return Ok(());
+        if let Some((number, is_asked)) = RUNNING.with_borrow(|one| {
+            one.as_ref()
+                .map(|(p, zygote)| (p.id(), ask(zygote).is_ok()))
+        }) {
+            if is_asked {
+                return Ok(number);
+            }
+            end(number); // it was ended from outside
         }
-        end();
         let (ours, theirs) = UnixStream::pair()?;
         // A zygote that was stopped must not stop this process.
         ours.set_nonblocking(true)?;
@@ -314,15 +332,18 @@ mod zygote {
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         let process = command.spawn()?;
-        spare(process.id());
+        let number = process.id();
+        spare(number);
         let asked = ask(&ours);
         RUNNING.set(Some((process, ours)));
-        asked
+        asked.map(|()| number)
     }
 
-    /// Ends the zygote, if one runs. Its supervisors go on.
-    pub(super) fn end() {
-        if let Some((mut process, _)) = RUNNING.take() {
+    /// Ends the zygote of this number, if it runs. Its supervisors go on.
+    pub(super) fn end(number: u32) {
+        let ended =
+            RUNNING.with_borrow_mut(|one| one.take_if(|(process, _)| process.id() == number));
+        if let Some((mut process, _)) = ended {
             let _ = process.kill(); // fails where it has ended
             let _ = process.wait();
         }

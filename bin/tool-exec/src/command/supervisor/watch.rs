@@ -16,7 +16,7 @@ use nix::unistd::Pid as NixPid;
 use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, kill_process_group, pidfd_open,
-    wait,
+    set_parent_process_death_signal, wait,
 };
 use serde::de::DeserializeOwned;
 use std::io::ErrorKind;
@@ -28,6 +28,8 @@ use std::time::{Duration, Instant};
 /// Forks a supervisor for each socket that comes on standard input, until that is closed. This
 /// process has one thread, so that nothing of it is missing in a fork.
 pub(super) fn serve() -> ExitCode {
+    // It may be stopped, and would not see then that its socket is closed.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let _ = rustix::process::setsid(); // leaves the terminal, see `supervise`
     isolation::keep_private();
     // No command gets a file that this process was handed, but its standard ones.
