@@ -350,7 +350,9 @@ fn a_lock_file_that_is_not_one_is_refused() {
             out.errors
         );
     }
-    lock(&dir, &file);
+    let updated = lock(&dir, &file);
+    let shown = "all tools are shown as new";
+    assert!(updated.errors.contains(shown), "{}", updated.errors);
     assert_eq!(list(&dir, &file).status, 0);
 }
 

@@ -194,7 +194,12 @@ impl Setup {
             self.pool.close().await;
             let all = all?;
             let mut changes = self.pool.changes(&all);
-            let locked = self.pool.file.read().ok().flatten().unwrap_or_default();
+            // Overwrites an unreadable lock file, but warns: the accepted tools are not compared.
+            let locked = self.pool.file.read().unwrap_or_else(|e| {
+                crate::say(&format!("{e:#}; all tools are shown as new"));
+                None
+            });
+            let locked = locked.unwrap_or_default();
             for source in &toolbox.described {
                 let before = locked.server(&source.name).map(|server| &*server.tools);
                 changes.extend(differences(before.unwrap_or_default(), &source.tools));
