@@ -8,10 +8,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// How long a client is asked to wait when the service is full, in milliseconds.
 pub(crate) const FULL_MS: u64 = 1000;
 
-/// The message to a client whose request or response would exceed the budget.
-pub(crate) const MEMORY: &str =
-    "the open requests and answers use all of --max-memory; try again later";
-
 /// The memory budget of the service. All clones share one count.
 #[derive(Clone, Debug)]
 pub struct MemoryBudget(Arc<BudgetState>);
@@ -61,10 +57,12 @@ impl NoRoom {
 impl fmt::Display for NoRoom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NoRoom::Now => f.write_str(MEMORY),
+            NoRoom::Now => f.write_str(
+                "the open requests and answers use all of --max-memory; try again later",
+            ),
             NoRoom::Ever { bytes, most } => write!(
                 f,
-                "this takes at least {bytes} bytes of memory, and --max-memory allows {most}; begin another session, send less, or raise --max-memory"
+                "this takes at least {bytes} bytes of memory, and --max-memory allows {most}; begin another session, send less, ask for a shorter answer, or raise --max-memory"
             ),
         }
     }

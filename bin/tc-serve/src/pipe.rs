@@ -3,7 +3,7 @@
 
 mod observers;
 
-use crate::budget::{FULL_MS, MEMORY, MemoryBudget, Share};
+use crate::budget::{MemoryBudget, Share};
 use crate::metrics::ServiceMetrics;
 use crate::traces::AnswerTrace;
 use crate::turns::{TurnEvent, Turns};
@@ -530,7 +530,7 @@ impl PipeState {
     /// much.
     fn count(&mut self) {
         let kept = self.end.memory.bytes() + self.of_source;
-        let has_room = self.share.keep(kept + self.end.bytes.len());
+        let room = self.share.reserve(kept + self.end.bytes.len(), 0);
         if self.is_over {
             // The response has already failed, and its remaining bytes need no more memory than it
             // had.
@@ -538,40 +538,37 @@ impl PipeState {
         }
         if kept > self.settings.most {
             let most = self.settings.most;
-            let message = format!("the answer takes more than {most} bytes, see --max-answer");
-            self.overrun("answer_too_long", &message, 502);
-        } else if !has_room {
-            self.overrun("memory_full", MEMORY, 503);
+            self.overrun(FailedAnswer {
+                status: 502,
+                code: "answer_too_long".to_owned(),
+                message: format!("the answer takes more than {most} bytes, see --max-answer"),
+                ..FailedAnswer::default()
+            });
+        } else if let Err(no_room) = room {
+            self.overrun(no_room.failure());
         }
     }
 
     /// Ends the response as failed, and frees its memory.
     #[cold]
-    fn overrun(&mut self, code: &str, message: &str, status: u16) {
+    fn overrun(&mut self, failure: FailedAnswer) {
         self.machines
             .iter_mut()
             .flat_map(Demux::drain)
             .for_each(drop);
         (self.is_over, self.end.turns, self.of_source) = (true, None, 0);
         self.end.memory = Meter::default();
-        let is_full = status == 503;
         if self.is_view {
             self.end.bytes = Vec::new();
             self.share.keep(0);
-            self.unread = Some(FailedAnswer {
-                status,
-                code: code.to_owned(),
-                message: message.to_owned(),
-                retry_after_ms: is_full.then_some(FULL_MS),
-                ..FailedAnswer::default()
-            });
+            self.unread = Some(failure);
             return;
         }
         let error = Error {
-            retryable: is_full,
-            status: Some(status.into()),
-            retry_after_ms: is_full.then_some(FULL_MS),
-            ..Error::new("tc-serve", code, message)
+            retryable: failure.retry_after_ms.is_some(),
+            status: Some(failure.status.into()),
+            retry_after_ms: failure.retry_after_ms,
+            ..Error::new("tc-serve", &failure.code, &failure.message)
         };
         for payload in failed(error) {
             self.end.take(&Event::of(&payload, None, 0, None));

@@ -613,20 +613,49 @@ fn requests_share_a_budget_of_bytes() {
 
 #[test]
 fn answers_share_a_budget_of_bytes() {
+    let upstream = Upstream::new();
+    let options = ["--retries", "0", "--max-memory", "4M"];
+    let service = Service::of(&upstream.url(), &options);
+    let large = STREAM.replace("hi", &"x".repeat(1_500_000));
+    let mut first = service.send("POST", CHAT, JSON, &large);
+    let mut waiting = upstream.next();
+    waiting.begin();
+    waiting.text("half of ");
+    first.until("half of ");
+    // The whole answer stays in memory until it ends.
+    let whole = STREAM.replace("true", "false");
+    let mut other = service.send("POST", CHAT, JSON, &whole);
+    let mut call = upstream.next();
+    call.begin();
+    call.text(&"many words ".repeat(150_000));
+    let refused = other.rest();
+    assert_eq!(
+        (refused.status, refused.header("retry-after")),
+        (503, Some("1")),
+        "{}",
+        tail(&refused.body)
+    );
+    assert!(refused.body.contains("memory_full"), "{}", refused.body);
+    drop((first, waiting, call));
+}
+
+/// A client that tries again as long as it gets 503 would do so for ever.
+#[test]
+fn an_answer_that_is_larger_than_the_memory_fails_for_good() {
     let words = "many words ".repeat(1000);
     let text = endless("{}", &format!(r#"{{"content":"{words}"}}"#), 8);
-    let service = Service::of(
-        &Upstream::always(text),
-        &["--retries", "0", "--max-memory", "1M"],
-    );
+    let options = ["--retries", "0", "--max-memory", "1M"];
+    let service = Service::of(&Upstream::always(text), &options);
     let response = service.post(CHAT, &STREAM.replace("true", "false"));
     assert_eq!(
         (response.status, response.header("retry-after")),
-        (503, Some("1")),
+        (413, None),
         "{}",
         response.body
     );
-    assert!(response.body.contains("memory_full"), "{}", response.body);
+    for part in ["memory_exceeded", "--max-memory allows 1048576"] {
+        assert!(response.body.contains(part), "{}", response.body);
+    }
 }
 
 /// The most memory that the service ever had, in bytes.

@@ -34,6 +34,7 @@ pub(super) const ERRORS: &[&str] = &[
     "invalid_request",
     "line_too_long",
     "max_steps",
+    "memory_exceeded",
     "memory_full",
     "no_answer",
     "no_provider",
