@@ -89,7 +89,7 @@ impl Locks {
 }
 
 /// Locks `file` for this handle. Returns `false` if another handle holds the lock. If another
-/// handle holds it only briefly to test it ([`is_locked`]), waits for that handle.
+/// handle holds it only briefly to test it ([`may_be_locked`]), waits for that handle.
 ///
 /// # Errors
 /// If the file system does not support locks.
@@ -109,7 +109,7 @@ pub fn lock(file: &File) -> io::Result<bool> {
 ///
 /// # Errors
 /// If the file system does not support locks.
-pub fn is_locked(file: &File) -> io::Result<bool> {
+fn is_locked(file: &File) -> io::Result<bool> {
     match flock(file, FlockOperation::NonBlockingLockShared) {
         Ok(()) => {
             flock(file, FlockOperation::NonBlockingUnlock)?;
@@ -117,6 +117,16 @@ pub fn is_locked(file: &File) -> io::Result<bool> {
         }
         Err(Errno::WOULDBLOCK) => Ok(true),
         Err(e) => Err(e.into()),
+    }
+}
+
+/// Whether another handle may hold the lock of a file that was opened with this result. The answer
+/// is `false` only for a missing file or a lock that is free: if the check fails, the file counts
+/// as locked, so that nobody removes or continues what another process still writes.
+pub fn may_be_locked(opened: io::Result<File>) -> bool {
+    match opened.and_then(|file| is_locked(&file)) {
+        Ok(is_locked) => is_locked,
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
     }
 }
 
@@ -392,6 +402,22 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, Ordering};
     use testkit::Scratch;
+
+    #[test]
+    fn a_lock_that_cannot_be_checked_counts_as_held() {
+        let scratch = Scratch::new();
+        let open = || File::create(scratch.path("f"));
+        let file = open().unwrap();
+        assert!(!may_be_locked(open()));
+        assert!(lock(&file).unwrap() && may_be_locked(open()));
+        for (kind, may_be) in [
+            (io::ErrorKind::NotFound, false),
+            (io::ErrorKind::PermissionDenied, true),
+            (io::ErrorKind::Other, true),
+        ] {
+            assert_eq!(may_be_locked(Err(kind.into())), may_be, "{kind:?}");
+        }
+    }
 
     #[test]
     fn whoever_asks_for_a_lock_keeps_nobody_from_it() {

@@ -12,7 +12,7 @@ mod scan;
 mod session;
 mod trust;
 
-pub use files::{AppendedFile, FailedAppend, FileId, Locks, is_locked, lines, lock};
+pub use files::{AppendedFile, FailedAppend, FileId, Locks, lines, lock, may_be_locked};
 pub use folder::{PrivateFolder, StoreEntry};
 pub use scan::SessionScan;
 pub use session::{

@@ -1,10 +1,10 @@
 //! Reads a folder of sessions from another thread, for work that visits many sessions.
 
-use crate::files::{is_locked, lock};
+use crate::files::lock;
 use crate::folder::PrivateFolder;
 use crate::session::{
-    APPENDED, SessionId, StoreError, StoredSession, first_line, folder_number, read_lines,
-    session_of, stored_sessions,
+    APPENDED, SessionId, StoreError, StoredSession, first_line, folder_number, may_be_leased,
+    not_opened, read_lines, session_of, stored_sessions,
 };
 use rustix::fs::OFlags;
 use std::ffi::OsString;
@@ -70,7 +70,7 @@ impl SessionScan {
 
     fn file(&self, id: SessionId, flags: OFlags) -> Result<File, StoreError> {
         let folder = self.root.inside(&id.folder(), false);
-        let folder = folder.map_err(|_| StoreError::Unknown)?;
+        let folder = folder.map_err(|error| not_opened(error, false))?;
         let opened = folder.open_file(&id.file(), flags);
         opened.map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => StoreError::Unknown,
@@ -110,10 +110,10 @@ impl SessionScan {
         read_lines(&self.file(id, OFlags::RDONLY)?, offset, max)
     }
 
-    /// Whether this or another process currently holds the lease of the session.
+    /// Whether this or another process currently holds the lease of the session. A lease that cannot
+    /// be checked counts as held.
     pub fn is_leased(&self, id: SessionId) -> bool {
-        let file = self.file(id, OFlags::RDONLY);
-        file.is_ok_and(|file| is_locked(&file).unwrap_or_default())
+        may_be_leased(self.file(id, OFlags::RDONLY))
     }
 
     /// Removes the session; see [`crate::Store::remove`].
@@ -126,7 +126,7 @@ impl SessionScan {
             return Err(StoreError::Busy);
         }
         let folder = self.root.inside(&id.folder(), false);
-        let folder = folder.map_err(|_| StoreError::Unknown)?;
+        let folder = folder.map_err(|error| not_opened(error, false))?;
         folder.remove(&id.file());
         Ok(())
     }

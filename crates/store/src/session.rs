@@ -4,7 +4,7 @@
 //! `xx` is the first two digits of the id. Because sessions are plain files, `tail -f`, `grep`,
 //! `tc-view` and `react --log` work on them, and copying the folder makes a backup.
 
-use crate::files::{AppendedFile, FileId, is_locked, lock};
+use crate::files::{AppendedFile, FileId, lock, may_be_locked};
 use crate::folder::PrivateFolder;
 use rustix::fs::{FlockOperation, OFlags, flock, inotify};
 use rustix::io::Errno;
@@ -231,10 +231,10 @@ impl FolderStore {
         self.root.path()
     }
 
-    /// Whether this or another process currently holds the lease of the session.
+    /// Whether this or another process currently holds the lease of the session. A lease that cannot
+    /// be checked counts as held.
     pub fn is_leased(&self, id: SessionId) -> bool {
-        let file = self.file(id, OFlags::RDONLY);
-        file.is_ok_and(|file| is_locked(&file).unwrap_or_default())
+        may_be_leased(self.file(id, OFlags::RDONLY))
     }
 
     /// Returns the path of a session's file.
@@ -264,13 +264,9 @@ impl FolderStore {
     /// Opens the file of a session.
     fn file(&self, id: SessionId, flags: OFlags) -> Result<File, StoreError> {
         let makes = flags.contains(OFlags::CREATE);
-        let folder = self.folder(id.0[0], makes).map_err(|error| {
-            match (makes, error.downcast::<Errno>()) {
-                (true, Ok(errno)) => StoreError::Io(errno.into()),
-                (true, Err(other)) => StoreError::Io(io::Error::other(other.to_string())),
-                (false, _) => StoreError::Unknown,
-            }
-        })?;
+        let folder = self
+            .folder(id.0[0], makes)
+            .map_err(|error| not_opened(error, makes))?;
         folder
             .open_file(&id.file(), flags)
             .map_err(|error| match error.kind() {
@@ -290,6 +286,26 @@ impl FolderStore {
         let file = AppendedFile::healed(file, name, file_id, &self.options)?;
         Ok(Lease(file))
     }
+}
+
+/// Returns the error for the folder of a session that could not be opened. Without its folder a
+/// session does not exist, and a link or a file in its place counts as missing, as for files
+/// ([`PrivateFolder::open_file`]). Any other error says nothing about the session.
+pub(crate) fn not_opened(error: anyhow::Error, makes: bool) -> StoreError {
+    match error.downcast::<Errno>() {
+        Ok(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) if !makes => StoreError::Unknown,
+        Ok(errno) => StoreError::Io(errno.into()),
+        Err(other) => StoreError::Io(io::Error::other(other.to_string())),
+    }
+}
+
+/// Whether the lease of the session whose file was opened with this result may be held. A lease
+/// that cannot be checked counts as held, see [`may_be_locked`].
+pub(crate) fn may_be_leased(opened: Result<File, StoreError>) -> bool {
+    may_be_locked(opened.map_err(|error| match error {
+        StoreError::Unknown => io::ErrorKind::NotFound.into(),
+        other => io::Error::other(other),
+    }))
 }
 
 /// The inotify events to watch for in a folder of sessions.

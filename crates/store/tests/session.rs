@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use stdio::{Emit, Filter};
 use testkit::Scratch;
-use toolpipe_store::{Change, FolderStore, SessionId, Store, StoreError};
+use toolpipe_store::{Change, FolderStore, SessionId, SessionScan, Store, StoreError};
 
 const ID: &str = "3fa90000000000000000000000000001";
 const FIRST: &[u8] = b"{\"type\":\"session\",\"v\":1}\n";
@@ -71,6 +71,26 @@ fn asking_whether_a_session_is_leased_changes_nothing_in_its_file() {
     std::fs::write(path(&scratch), &torn).unwrap();
     assert!(!other.is_leased(id()));
     assert_eq!(std::fs::read(path(&scratch)).unwrap(), torn);
+}
+
+#[test]
+fn a_session_whose_folder_cannot_be_used_is_not_taken_for_a_missing_one() {
+    let scratch = Scratch::new();
+    drop(open(&scratch).create(id(), FIRST).unwrap());
+    // The folder was changed after the store was opened, which refuses such a folder.
+    fs::remove_dir_all(scratch.path("sessions/3f")).unwrap();
+    let store = open(&scratch);
+    let scan = SessionScan::open(&scratch.path("sessions")).unwrap();
+    let unknown = |result| matches!(result, Err(StoreError::Unknown));
+    assert!(unknown(store.end(id())) && !store.is_leased(id()));
+    assert!(unknown(scan.remove(id()).map(|()| 0)) && !scan.is_leased(id()));
+    fs::create_dir(scratch.path("sessions/3f")).unwrap();
+    let writable = fs::Permissions::from_mode(0o777);
+    fs::set_permissions(scratch.path("sessions/3f"), writable).unwrap();
+    fs::write(path(&scratch), FIRST).unwrap();
+    let failed = |result| matches!(result, Err(StoreError::Io(_)));
+    assert!(failed(store.end(id())) && failed(scan.remove(id()).map(|()| 0)));
+    assert!(store.is_leased(id()) && scan.is_leased(id()));
 }
 
 #[test]

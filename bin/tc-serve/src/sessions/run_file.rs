@@ -48,9 +48,9 @@ impl RunFile {
     }
 
     /// Whether a response of the session in the file `log` is made now, here or by another process.
+    /// The session counts as in use if that cannot be checked.
     pub(crate) fn is_held(log: &Path) -> bool {
-        let file = File::open(RunFile::path_of(log));
-        file.is_ok_and(|file| store::is_locked(&file).unwrap_or_default())
+        store::may_be_locked(File::open(RunFile::path_of(log)))
     }
 }
 
