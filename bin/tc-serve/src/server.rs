@@ -86,7 +86,7 @@ async fn run(settings: &ServeSettings, configured: &Configured) -> Result<i32> {
     let service = Rc::new(service?);
     let reaching = Rc::clone(&service);
     tokio::task::spawn_local(async move { reaching.warn_unreachable().await });
-    service.go_on();
+    service.go_on()?;
     let connections = || Connections::new(Rc::clone(&service), args.limits, ending.clone());
     let mut open = connections();
     // If no keys come from files, SIGHUP keeps its default: it ends the process, such as when its

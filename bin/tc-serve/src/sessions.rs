@@ -38,6 +38,7 @@ use crate::metrics::ServiceMetrics;
 use crate::pipe::Pipe;
 use crate::traces::TraceFile;
 use event::{Event, Kind, Scanner};
+use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -61,6 +62,9 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// How many changes a follower of all sessions may fall behind.
 const NEWS: usize = 4096;
+
+/// The folder with one file for each session whose response resumes when the service restarts.
+const LEFT_FOLDER: &str = "left";
 
 /// The sessions of the service.
 pub(crate) struct Sessions {
@@ -159,10 +163,10 @@ impl Sessions {
         }
     }
 
-    /// Returns the folder with one file for each session whose response resumes when the service
-    /// restarts. It only saves searching all sessions.
+    /// Returns the folder [`LEFT_FOLDER`], which only saves searching all sessions. Creates it if it
+    /// is missing.
     fn left_folder(&self) -> anyhow::Result<PrivateFolder> {
-        self.store.root().inside(OsStr::new("left"), true)
+        self.store.root().inside(OsStr::new(LEFT_FOLDER), true)
     }
 
     /// Records that the response of this session resumes when the service restarts.
@@ -181,13 +185,18 @@ impl Sessions {
     }
 
     /// Returns the sessions whose responses were unfinished when a service stopped.
-    pub(crate) fn left(&self) -> Vec<SessionId> {
-        let names = self.left_folder().and_then(|folder| Ok(folder.names()?));
-        let names = names.unwrap_or_default();
-        names
-            .iter()
+    ///
+    /// # Errors
+    /// If the folder of their records exists and cannot be read.
+    pub(crate) fn left(&self) -> anyhow::Result<Vec<SessionId>> {
+        let folder = match self.store.root().inside(OsStr::new(LEFT_FOLDER), false) {
+            Err(error) if error.downcast_ref() == Some(&Errno::NOENT) => return Ok(Vec::new()),
+            folder => folder?,
+        };
+        let names = folder.names()?.into_iter();
+        Ok(names
             .filter_map(|name| SessionId::of(name.to_str()?))
-            .collect()
+            .collect())
     }
 
     /// Waits until no response is in progress.
@@ -375,6 +384,29 @@ impl Sessions {
         }
         Ok(())
     }
+}
+
+/// Creates sessions in a scratch folder, with this memory budget in bytes.
+#[cfg(test)]
+pub(crate) fn sessions_in(folder: &testkit::Scratch, memory: usize) -> Sessions {
+    let options = stdio::Filter {
+        command: "test",
+        files: vec![],
+        no_time: true,
+        strict: false,
+        max_line: 1 << 20,
+        emit: stdio::Emit::default(),
+        stop_when_settled: false,
+        ignore_interrupts: false,
+    };
+    let store = FolderStore::open(&folder.path("sessions"), options).expect("a folder");
+    let limits = SessionLimits {
+        sessions: 9,
+        bytes: u64::MAX,
+        followers: 9,
+    };
+    let budget = MemoryBudget::new(memory);
+    Sessions::new(store, limits, &budget, None, &ServiceMetrics::default())
 }
 
 /// Returns the first line of a session whose key no client has. It does as much work as reading a

@@ -852,6 +852,30 @@ fn what_is_retained_is_written_so_that_nobody_mistakes_it() {
     }
 }
 
+/// Otherwise the responses that a stopped service left unfinished would not be resumed.
+#[test]
+fn a_service_that_cannot_read_which_responses_are_unfinished_does_not_start() {
+    use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+    let scratch = testkit::Scratch::new();
+    let folder = scratch.path("sessions");
+    let mut private = std::fs::DirBuilder::new();
+    private.mode(0o700).create(&folder).expect("a folder");
+    let left = folder.join("left");
+    std::fs::create_dir(&left).expect("a folder");
+    let mode = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(&left, mode).expect("its mode");
+    let ended = std::process::Command::new(testkit::program("tc-serve"))
+        .args(["--listen", "127.0.0.1:0", "--no-key", "--sessions"])
+        .arg(&folder)
+        .args(["--base-url", "http://127.0.0.1:9"])
+        .output()
+        .expect("a run");
+    let text = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(2), "{text}");
+    let remedy = format!("writable by other users; run chmod 700 {}", left.display());
+    assert!(text.contains(&remedy), "{text}");
+}
+
 #[test]
 fn a_service_without_a_folder_says_so() {
     let service = Service::of(&Upstream::always(streamed("hi")), &[]);

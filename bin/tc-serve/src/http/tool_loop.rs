@@ -302,11 +302,14 @@ fn turns_of(outline: &Outline) -> u32 {
 impl Service {
     /// Resumes the responses that were unfinished when a service stopped: background responses
     /// between two turns, and responses to user interfaces also within a turn.
-    pub(crate) fn go_on(self: &Rc<Self>) {
+    ///
+    /// # Errors
+    /// If the record of these responses cannot be read.
+    pub(crate) fn go_on(self: &Rc<Self>) -> anyhow::Result<()> {
         let Some(sessions) = &self.sessions else {
-            return;
+            return Ok(());
         };
-        for id in sessions.left() {
+        for id in sessions.left()? {
             // Another service may be producing it.
             if !RunFile::is_held(&sessions.store.path_of(id)) {
                 let (service, sessions) = (Rc::clone(self), Rc::clone(sessions));
@@ -322,6 +325,7 @@ impl Service {
                 });
             }
         }
+        Ok(())
     }
 
     fn go_on_with(

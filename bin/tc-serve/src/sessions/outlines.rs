@@ -229,34 +229,11 @@ fn no_room(share: &Share, bytes: usize) -> StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::ServiceMetrics;
-    use crate::sessions::{SessionLimits, not_written};
+    use crate::sessions::{not_written, sessions_in};
     use std::fmt::Write as _;
     use std::future::Future;
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
-    use store::FolderStore;
-
-    fn sessions(folder: &testkit::Scratch, memory: usize) -> Sessions {
-        let options = stdio::Filter {
-            command: "test",
-            files: vec![],
-            no_time: true,
-            strict: false,
-            max_line: 1 << 20,
-            emit: stdio::Emit::default(),
-            stop_when_settled: false,
-            ignore_interrupts: false,
-        };
-        let store = FolderStore::open(&folder.path("sessions"), options).unwrap();
-        let limits = SessionLimits {
-            sessions: 9,
-            bytes: u64::MAX,
-            followers: 9,
-        };
-        let budget = MemoryBudget::new(memory);
-        Sessions::new(store, limits, &budget, None, &ServiceMetrics::default())
-    }
 
     const ID: SessionId = SessionId([7; 16]);
 
@@ -276,7 +253,7 @@ mod tests {
     #[test]
     fn a_request_reads_what_was_appended_since_the_last_one() {
         let folder = testkit::Scratch::new();
-        let sessions = sessions(&folder, 1 << 30);
+        let sessions = sessions_in(&folder, 1 << 30);
         let begin = lines(3);
         let mut lease = sessions.store.create(ID, begin.as_bytes()).unwrap();
         assert_eq!(
@@ -311,7 +288,7 @@ mod tests {
     #[test]
     fn a_request_shares_the_messages_of_its_session() {
         let folder = testkit::Scratch::new();
-        let sessions = sessions(&folder, 1 << 30);
+        let sessions = sessions_in(&folder, 1 << 30);
         let begin = lines(30);
         let mut lease = sessions.store.create(ID, begin.as_bytes()).unwrap();
         let before = sessions.outline(ID).unwrap().conversation();
@@ -341,7 +318,7 @@ mod tests {
     #[tokio::test]
     async fn a_long_session_is_read_by_another_thread_once() {
         let folder = testkit::Scratch::new();
-        let sessions = sessions(&folder, 1 << 30);
+        let sessions = sessions_in(&folder, 1 << 30);
         drop(sessions.store.create(ID, lines(2000).as_bytes()).unwrap());
         {
             let mut reads = [(); 3].map(|()| Box::pin(sessions.read_ahead(ID)));
@@ -369,7 +346,7 @@ mod tests {
     #[test]
     fn followers_read_what_is_long_from_the_file() {
         let folder = testkit::Scratch::new();
-        let sessions = sessions(&folder, 1 << 30);
+        let sessions = sessions_in(&folder, 1 << 30);
         let session = sessions.live(ID);
         for (length, copied) in [(PIECE, PIECE), (PIECE + 1, 0)] {
             session.appended(7, &vec![b'x'; length]);
@@ -382,7 +359,7 @@ mod tests {
     #[test]
     fn outlines_stay_within_their_part_of_the_memory() {
         let folder = testkit::Scratch::new();
-        let sessions = sessions(&folder, 800 << 10);
+        let sessions = sessions_in(&folder, 800 << 10);
         let ids = [1, 2, 3, 4].map(|number| SessionId([number; 16]));
         for id in ids {
             let lines = lines(30).replace(&ID.to_string(), &id.to_string());
