@@ -131,7 +131,7 @@ impl PersonAsks {
             tools: Rc::clone(tools),
             words,
             log: self.sessions.store.path_of(self.session.id),
-            leave: self.client_tools(&outline),
+            leave: self.client_tools(&outline)?,
             id: admitted.id.clone(),
             key: admitted.key,
             response: self.session.running.borrow().clone(),
@@ -215,14 +215,18 @@ impl PersonAsks {
         Ok(words)
     }
 
-    /// Returns the names of the tools of the last response's client.
-    fn client_tools(&self, outline: &Outline) -> Vec<String> {
-        let last = outline
-            .responses
-            .last()
-            .and_then(|last| ResponseId::of(&last.id));
-        let stored = last.and_then(|id| StoredResponse::read(&self.sessions, id).ok());
-        stored.map(|stored| stored.tools).unwrap_or_default()
+    /// Returns the names of the tools of the last response's client. The list is empty if no service
+    /// has produced a response in this session.
+    ///
+    /// # Errors
+    /// If the session cannot be read. Without the names, `tool-exec` would take calls of the
+    /// client's tools for its own.
+    fn client_tools(&self, outline: &Outline) -> Result<Vec<String>, Refusal> {
+        let last = outline.responses.last();
+        let last = last.and_then(|last| ResponseId::of(&last.id));
+        let stored = last.map(|id| StoredResponse::find(&self.sessions, id));
+        let stored = stored.transpose()?.flatten();
+        Ok(stored.map(|stored| stored.tools).unwrap_or_default())
     }
 
     /// Cancels a running call.

@@ -301,10 +301,9 @@ impl<'a> ConversationItems<'a> {
             let body = self.service.so_far(sessions, &stored, part.end, status);
             let body = body.await?;
             self.keep(api::inbound_size(&body))?;
-            let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-            let output = body.get("output").and_then(Value::as_array);
-            items.extend(output.into_iter().flatten().map(|item| ConversationItem {
-                item: item.clone(),
+            let output = output_items(&body)?.into_iter();
+            items.extend(output.map(|item| ConversationItem {
+                item,
                 message: None,
             }));
         }
@@ -317,6 +316,24 @@ impl<'a> ConversationItems<'a> {
     fn keep(&mut self, bytes: usize) -> Result<(), Refusal> {
         let beside = self.outline.conversation_size();
         Ok(self.share.reserve(self.share.kept() + bytes, beside)?)
+    }
+}
+
+/// Returns the `output` of a response object.
+///
+/// # Errors
+/// 500 if the object is invalid: a client must not take its items for deleted.
+fn output_items(object: &[u8]) -> Result<Vec<Value>, Refusal> {
+    #[derive(serde::Deserialize)]
+    struct ResponseObject {
+        output: Vec<Value>,
+    }
+    match serde_json::from_slice::<ResponseObject>(object) {
+        Ok(object) => Ok(object.output),
+        Err(error) => {
+            let message = format!("the response object is invalid: {error}");
+            Err(Refusal::new(500, "internal_error", message))
+        }
     }
 }
 
@@ -388,7 +405,7 @@ impl Service {
     /// client is left unchanged.
     ///
     /// # Errors
-    /// 503 if the service has no memory to read the item.
+    /// 503 if the service has no memory to read the item, and 507 if the session cannot be read.
     pub(super) async fn with_items(
         &self,
         body: Bytes,
@@ -428,12 +445,18 @@ impl Service {
             let (response, _) = rest.rsplit_once('_')?;
             ResponseId::of(response)
         });
-        let known = response.filter(|response| sessions.open(response.session, key).is_ok());
-        let Some(mut stored) = known.and_then(|id| StoredResponse::read(sessions, id).ok()) else {
+        let Some(response) = response else {
+            return Ok(None);
+        };
+        let failed = |error: StoreError| Named::Response.refuse(error);
+        match sessions.open(response.session, key) {
+            Err(StoreError::Unknown) => return Ok(None),
+            opened => opened.map_err(failed)?,
+        };
+        let Some(mut stored) = StoredResponse::find(sessions, response)? else {
             return Ok(None);
         };
         stored.front = AnyFront::Api(Front::Responses);
-        let failed = |error: StoreError| Named::Response.refuse(error);
         let read = sessions.read_ahead_of(Some(stored.id.session), key);
         read.await.map_err(failed)?;
         let outline = sessions.outline(stored.id.session).map_err(failed)?;
@@ -442,13 +465,24 @@ impl Service {
         let body = self
             .so_far(sessions, &stored, end, RunningStatus::InProgress)
             .await?;
-        let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-        let items = body.get("output").and_then(Value::as_array);
-        let mut items = items.into_iter().flatten();
-        let found = items.find(|item| item.get("id").is_some_and(|known| known == id));
-        Ok(found.cloned())
+        let mut items = output_items(&body)?.into_iter();
+        Ok(items.find(|item| item.get("id").is_some_and(|known| known == id)))
     }
 }
 
 /// The type of an item that only refers to another item.
 const REFERENCE: &str = "item_reference";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_invalid_response_object_is_not_one_without_items() {
+        assert_eq!(output_items(br#"{"output":[]}"#).ok(), Some(Vec::new()));
+        for invalid in ["", "null", "{}", r#"{"output":[]"#, r#"{"output":null}"#] {
+            let refusal = output_items(invalid.as_bytes()).expect_err(invalid);
+            assert_eq!(refusal.failure.status, 500, "{invalid}");
+        }
+    }
+}

@@ -18,7 +18,7 @@ use hyper::header::{HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::rc::Rc;
-use store::{SessionId, Store};
+use store::{SessionId, Store, StoreError};
 use trace::TraceContext;
 
 /// The header that names a session: in a request any name that the client chooses, in a response
@@ -225,39 +225,54 @@ impl StoredResponse {
     /// Reads the `response` and `request` lines of the response `id`.
     ///
     /// # Errors
-    /// 404 if the session has no such line.
+    /// 404 if the session has no such line, and as [`StoredResponse::find`].
     pub(super) fn read(sessions: &Sessions, id: ResponseId) -> Result<StoredResponse, Refusal> {
+        StoredResponse::find(sessions, id)?.ok_or_else(|| Named::Response.unknown())
+    }
+
+    /// Does the same as [`StoredResponse::read`], but returns `None` if the session has no such
+    /// line.
+    ///
+    /// # Errors
+    /// If the session cannot be read.
+    pub(super) fn find(
+        sessions: &Sessions,
+        id: ResponseId,
+    ) -> Result<Option<StoredResponse>, Refusal> {
         let mut lines = Vec::new();
         while lines.iter().filter(|byte| **byte == b'\n').count() < 2 {
             let at = id.offset + lines.len() as u64;
-            let more = sessions
-                .store
-                .read(id.session, at, 1)
-                .map_err(|_| Named::Response.unknown())?;
-            if more.is_empty() {
-                break;
+            match sessions.store.read(id.session, at, 1) {
+                Ok(more) if more.is_empty() => break,
+                Ok(more) => lines.extend(more),
+                Err(StoreError::Unknown | StoreError::Moved(_)) => return Ok(None),
+                Err(error) => return Err(Named::Response.refuse(error)),
             }
-            lines.extend(more);
         }
-        let text = String::from_utf8(lines).map_err(|_| Named::Response.unknown())?;
+        let text = String::from_utf8(lines).ok();
+        Ok(text.and_then(|text| StoredResponse::parse(id, &text)))
+    }
+
+    /// Parses these lines. Returns `None` if they do not begin with the `response` line of `id`.
+    fn parse(id: ResponseId, text: &str) -> Option<StoredResponse> {
         let mut lines = text.lines();
         let mut scanner = Scanner::default();
-        let response = lines.next().and_then(|line| scanner.read(line).ok());
-        let response = response.filter(|event| event.kind() == Kind::Response);
-        let response = ResponseEvent::read(&response.ok_or_else(|| Named::Response.unknown())?);
+        let response = scanner.read(lines.next()?).ok()?;
+        if response.kind() != Kind::Response {
+            return None;
+        }
+        let response = ResponseEvent::read(&response);
         if response.id.str() != id.to_string() {
-            return Err(Named::Response.unknown());
+            return None;
         }
         let front = response.front.str();
         let client = response.traceparent.map(Text::str);
         let state = response.tracestate.map(Text::str);
-        let options = response.answer.map(|answer| answer.text().into_owned());
-        let stored = options.and_then(|json| serde_json::from_str::<StoredOptions>(&json).ok());
-        let stored = stored.ok_or_else(|| Named::Response.unknown())?;
+        let stored: StoredOptions = serde_json::from_str(&response.answer?.text()).ok()?;
         let request = lines.next().and_then(api::request_event);
         let request = request.map(|(_, request)| request);
         let tools = request.as_ref().and_then(|request| request.tools.clone());
-        Ok(StoredResponse {
+        Some(StoredResponse {
             id,
             front: AnyFront::of(&front).unwrap_or(AnyFront::Events),
             ui: stored.ui.unwrap_or_default(),
@@ -291,4 +306,29 @@ pub(super) fn with_session(
 ) -> Response<ResponseBody> {
     response.headers_mut().extend(session_header(id));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sessions::sessions_in;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_response_that_cannot_be_read_is_not_a_missing_one() {
+        let folder = testkit::Scratch::new();
+        let sessions = sessions_in(&folder, usize::MAX);
+        let session = SessionId([7; 16]);
+        let id = ResponseId { session, offset: 0 };
+        assert!(StoredResponse::find(&sessions, id).is_ok_and(|found| found.is_none()));
+        // A folder that others may write to is not used.
+        let place = sessions.store.path().join("07");
+        fs::create_dir(&place).expect("a folder");
+        fs::set_permissions(&place, Permissions::from_mode(0o777)).expect("its mode");
+        let refusal = StoredResponse::find(&sessions, id)
+            .err()
+            .expect("a refusal");
+        assert_eq!(refusal.failure.status, 507);
+    }
 }
