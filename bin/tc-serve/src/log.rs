@@ -63,11 +63,9 @@ impl LogLines {
     /// If the file cannot be opened, [`Failure::Limit`].
     fn file(path: &Path) -> anyhow::Result<LogLines> {
         let file = OpenOptions::new().append(true).create(true).open(path);
-        let file = file.map_err(|e| {
-            anyhow::anyhow!(
-                "--access-log {}: {e}, check the path and its permissions",
-                path.display()
-            )
+        let file = file.map_err(|error| {
+            let error = stdio::unreadable(path, &error);
+            anyhow::anyhow!("--access-log {error}")
         })?;
         Ok(LogLines::to(file)?)
     }

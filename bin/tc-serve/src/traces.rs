@@ -79,10 +79,8 @@ impl TraceFile {
     /// A file that cannot be opened, [`stdio::Failure::Limit`].
     pub(crate) fn open(path: &Path, notices: &Notices) -> anyhow::Result<TraceFile> {
         open(path).map_err(|error| {
-            anyhow::anyhow!(
-                "--otlp-file {}: {error}, check the path and its permissions",
-                path.display()
-            )
+            let error = stdio::unreadable(path, &error);
+            anyhow::anyhow!("--otlp-file {error}")
         })?;
         let target = TraceTarget {
             is_reported: Arc::default(),
