@@ -20,7 +20,7 @@ mod view;
 
 pub(crate) use digest::{summary, whole};
 pub(crate) use index::{IndexedSession, forget, sessions as indexed_sessions};
-pub(crate) use lines::{event as event_of_line, line};
+pub(crate) use lines::{event as event_of_line, line, lines};
 pub(crate) use outline::{
     ItemsPart, LEFT, Outline, PendingCall, ResponseId, ResponseOutline, status_of,
 };
@@ -303,28 +303,11 @@ impl Sessions {
     }
 
     /// Calls `take` with each event between two offsets, which must be at line ends, and the
-    /// event's byte range. Stops at the end of the session.
+    /// event's byte range. Stops at the end of the session. Other requests can run between the
+    /// pieces that this reads.
     ///
     /// # Errors
     /// [`StoreError::Unknown`] and [`StoreError::Io`].
-    pub(crate) fn each_event(
-        &self,
-        id: SessionId,
-        place: Range<u64>,
-        mut take: impl FnMut(&Event<'_>, Range<u64>),
-    ) -> Result<(), StoreError> {
-        let read = |offset| self.store.read(id, offset, PIECE);
-        let mut scanner = Scanner::default();
-        lines::each(read, place, |line, place| {
-            lines::event(&mut scanner, line, |event| take(event, place));
-        })
-    }
-
-    /// Does the same as [`Sessions::each_event`], but lets other requests run between the pieces
-    /// that it reads.
-    ///
-    /// # Errors
-    /// As [`Sessions::each_event`].
     pub(crate) async fn read_events(
         &self,
         id: SessionId,
@@ -338,18 +321,14 @@ impl Sessions {
             if bytes.is_empty() {
                 break;
             }
-            let end = place.end.min(at + bytes.len() as u64);
-            let begin = at;
-            let piece = |offset: u64| {
-                let from = usize::try_from(offset - begin).unwrap_or(usize::MAX);
-                Ok(bytes.get(from..).unwrap_or_default().to_vec())
-            };
-            lines::each(piece, at..end, |line, place| {
-                at = place.end;
-                lines::event(&mut scanner, line, |event| take(event, place));
-            })?;
-            if at == begin {
-                break;
+            for (line, of_line) in lines(&bytes, at) {
+                if of_line.end > place.end {
+                    return Ok(());
+                }
+                at = of_line.end;
+                if let Some(event) = event_of_line(&mut scanner, line) {
+                    take(&event, of_line);
+                }
             }
             tokio::task::yield_now().await;
         }
@@ -357,11 +336,12 @@ impl Sessions {
     }
 
     /// Counts the bytes and events that another process appended between two offsets.
-    pub(crate) fn count_appended(&self, id: SessionId, place: Range<u64>) {
+    pub(crate) async fn count_appended(&self, id: SessionId, place: Range<u64>) {
         self.metrics.appended(place.end.saturating_sub(place.start));
         let mut meter = self.metrics.meter();
         // Unreadable lines are not counted; the next reader of the session reports them.
-        let _ = self.each_event(id, place, |event, _| meter.push_appended(event));
+        let read = self.read_events(id, place, |event, _| meter.push_appended(event));
+        let _ = read.await;
     }
 
     /// Pushes the calls at these offsets of a session into `pipe`.

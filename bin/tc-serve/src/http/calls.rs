@@ -358,10 +358,12 @@ impl Decision {
         let decided = self.tools.decide(turn, &self.words);
         match &self.response {
             None => {
-                let ends = || self.sessions.store.end(self.session.id).unwrap_or_default();
-                let begin = ends();
+                let id = self.session.id;
+                let before = self.sessions.store.end(id);
                 let decided = decided.await;
-                self.sessions.count_appended(self.session.id, begin..ends());
+                if let (Ok(before), Ok(end)) = (before, self.sessions.store.end(id)) {
+                    self.sessions.count_appended(id, before..end).await;
+                }
                 decided.map(drop)
             }
             Some(response) => tokio::select! {

@@ -45,7 +45,7 @@ fn read(
     let mut outline = Outline::brief();
     let mut scanner = Scanner::default();
     let piece = |at| scan.read(indexed.id, at, super::PIECE);
-    lines::each(piece, 0..u64::MAX, |line, place| {
+    lines::each(piece, 0, |line, place| {
         outline.line(&mut scanner, line, place, &mut also);
     })?;
     Ok(outline)

@@ -5,45 +5,54 @@ use event::{Event, Scanner};
 use std::ops::Range;
 use store::StoreError;
 
-/// Hands `take` each line between two offsets, which are ends of lines, with its place in bytes.
-/// `read` gives the whole lines from an offset on, and nothing at the end.
+/// Returns the lines of `bytes`, each with its line feed and its place in the session. `bytes` begin
+/// at `offset`.
+pub(crate) fn lines(bytes: &[u8], offset: u64) -> impl Iterator<Item = (&[u8], Range<u64>)> {
+    let mut end = offset;
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+    lines.map(move |line| {
+        let start = end;
+        end += line.len() as u64;
+        (line, start..end)
+    })
+}
+
+/// Calls `take` with each line from `offset` to the end of the session, and the line's place.
+/// `read` returns the whole lines from an offset on, and nothing at the end.
 ///
 /// # Errors
 /// Those of `read`.
 pub(super) fn each(
     read: impl Fn(u64) -> Result<Vec<u8>, StoreError>,
-    place: Range<u64>,
+    mut offset: u64,
     mut take: impl FnMut(&[u8], Range<u64>),
 ) -> Result<(), StoreError> {
-    let mut offset = place.start;
     loop {
         let bytes = read(offset)?;
         if bytes.is_empty() {
             return Ok(());
         }
-        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let behind = offset + line.len() as u64;
-            if behind > place.end {
-                return Ok(());
-            }
-            take(line, offset..behind);
-            offset = behind;
+        for (line, place) in lines(&bytes, offset) {
+            offset = place.end;
+            take(line, place);
         }
     }
 }
 
-/// Hands `take` the event of a line, if it is one.
-pub(crate) fn event(scanner: &mut Scanner, line: &[u8], take: impl FnOnce(&Event<'_>)) {
-    let line = std::str::from_utf8(line.trim_ascii_end()).ok();
-    if let Some(event) = line.and_then(|line| scanner.read(line).ok()) {
-        take(&event);
-    }
+/// Parses a line as an event. Returns `None` if it is not an event.
+pub(crate) fn event<'e>(scanner: &'e mut Scanner, line: &'e [u8]) -> Option<Event<'e>> {
+    let line = std::str::from_utf8(line.trim_ascii_end()).ok()?;
+    scanner.read(line).ok()
 }
 
-/// Hands `take` the event of the first of these lines, if it is one.
-pub(super) fn first(lines: &[u8], take: impl FnOnce(&Event<'_>)) {
-    let line = lines.split(|byte| *byte == b'\n').next();
-    event(&mut Scanner::default(), line.unwrap_or_default(), take);
+/// Calls `take` with the event of the first of these lines, if it is one.
+pub(super) fn first(bytes: &[u8], take: impl FnOnce(&Event<'_>)) {
+    let mut scanner = Scanner::default();
+    if let Some((line, _)) = lines(bytes, 0).next()
+        && let Some(event) = event(&mut scanner, line)
+    {
+        take(&event);
+    }
 }
 
 /// An event as a line.

@@ -326,11 +326,11 @@ impl Outline {
         also: impl FnOnce(&Event<'_>),
     ) {
         self.end = place.end;
-        if !self.is_brief || !is_piece(line) {
-            lines::event(scanner, line, |event| {
-                self.push(event, place);
-                also(event);
-            });
+        if (!self.is_brief || !is_piece(line))
+            && let Some(event) = lines::event(scanner, line)
+        {
+            self.push(&event, place);
+            also(&event);
         }
     }
 

@@ -201,7 +201,7 @@ fn read_on(
         Some(bytes) if bytes > most => Ok(Vec::new()),
         _ => read(offset),
     };
-    lines::each(piece, counted..u64::MAX, |line, place| {
+    lines::each(piece, counted, |line, place| {
         let end = place.end;
         outline.line(&mut scanner, line, place, |_| {});
         if end - counted >= PIECE as u64 {

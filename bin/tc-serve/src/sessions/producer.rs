@@ -251,13 +251,13 @@ impl SessionWriter {
                 Ok((lease, end)) => {
                     let before = std::mem::replace(&mut self.end, end);
                     self.lease = Some(lease);
+                    self.session.own();
                     // 0 means that the writer has only waited for the session and never knew its
                     // end.
                     if before > 0 && end > before {
                         let id = self.session.id;
-                        self.sessions.count_appended(id, before..end);
+                        self.sessions.count_appended(id, before..end).await;
                     }
-                    self.session.own();
                 }
                 Err(StoreError::Busy) => tokio::time::sleep(RETRY).await,
                 Err(error) => return Err(error),

@@ -1,7 +1,7 @@
 //! A response as a client sees it: the lines of the session from the response's own on, as events.
 
 use super::producer::{RunningResponse, WaitingClient};
-use super::{ResponseId, SessionReader};
+use super::{ResponseId, SessionReader, lines};
 use crate::pipe::Pipe;
 use event::payload::{Error, ResponseEnd};
 use event::{Event, Kind, Scanner};
@@ -32,12 +32,9 @@ impl ResponseView {
         if let Err(error) = self.reader.calls(&self.calls, pipe) {
             return fail(pipe, &error.to_string());
         }
-        while let Some(lines) = self.next(pipe).await {
-            for line in lines.split(|byte| *byte == b'\n') {
-                let Some(event) = std::str::from_utf8(line)
-                    .ok()
-                    .and_then(|line| scanner.read(line).ok())
-                else {
+        while let Some(bytes) = self.next(pipe).await {
+            for (line, _) in lines::lines(&bytes, 0) {
+                let Some(event) = lines::event(&mut scanner, line) else {
                     continue;
                 };
                 let is_end = event.kind() == Kind::ResponseEnd && {

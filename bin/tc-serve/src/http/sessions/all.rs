@@ -9,7 +9,7 @@ use crate::http::response::{Content, Refusal, RequestRecord, ResponseBody};
 use crate::http::service::{Admitted, Service};
 use crate::life::ServiceEnd;
 use crate::pipe::EVENT_STREAM;
-use crate::sessions::{FollowerPlace, PIECE, Sessions, indexed_sessions};
+use crate::sessions::{FollowerPlace, PIECE, Sessions, indexed_sessions, lines};
 use event::Raw;
 use hyper::body::{Bytes, Incoming};
 use hyper::{Method, Request, Response};
@@ -145,9 +145,9 @@ impl Watching {
         }
         loop {
             let at = self.ends.get(&id).copied().unwrap_or_default();
-            let lines = match self.sessions.store.read(id, at, PIECE) {
-                Ok(lines) if lines.is_empty() => return,
-                Ok(lines) => lines,
+            let read = match self.sessions.store.read(id, at, PIECE) {
+                Ok(read) if read.is_empty() => return,
+                Ok(read) => read,
                 Err(StoreError::Unknown) => {
                     self.ends.remove(&id);
                     let removed = format!("{{\"session\":\"{id}\",\"removed\":true}}");
@@ -158,8 +158,8 @@ impl Watching {
             };
             let mut behind = at;
             let mut text = Vec::new();
-            for line in lines.split_inclusive(|byte| *byte == b'\n') {
-                behind += line.len() as u64;
+            for (line, place) in lines(&read, at) {
+                behind = place.end;
                 let event = std::str::from_utf8(line.trim_ascii_end());
                 // The rest of a line that was incomplete at the start is not an event.
                 if let Some(event) = event.ok().filter(|line| Raw::parse(line).is_ok()) {

@@ -3,7 +3,7 @@
 
 use super::durable;
 use crate::life::ServiceEnd;
-use crate::sessions::{FollowerPlace, SessionReader};
+use crate::sessions::{FollowerPlace, SessionReader, lines};
 use hyper::body::Bytes;
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -167,28 +167,26 @@ impl Following {
 }
 
 impl LineForm {
-    /// Returns the bytes for these lines, which start at `offset`. `is_end` is true if there are
-    /// currently no more lines.
-    fn write(self, offset: u64, lines: &[u8], is_end: bool) -> Vec<u8> {
+    /// Returns what the client gets for the lines in `bytes`, which start at `offset`. `is_end` is
+    /// true if there are currently no more lines.
+    fn write(self, offset: u64, bytes: &[u8], is_end: bool) -> Vec<u8> {
         match self {
-            LineForm::Lines => lines.to_vec(),
+            LineForm::Lines => bytes.to_vec(),
             LineForm::Events => {
-                let mut out = Vec::with_capacity(lines.len() + lines.len() / 4);
-                let mut behind = offset;
-                for line in lines.split_inclusive(|byte| *byte == b'\n') {
-                    behind += line.len() as u64;
-                    out.extend_from_slice(format!("id: {behind}\n").as_bytes());
+                let mut out = Vec::with_capacity(bytes.len() + bytes.len() / 4);
+                for (line, place) in lines(bytes, offset) {
+                    out.extend_from_slice(format!("id: {}\n", place.end).as_bytes());
                     data(&mut out, line.trim_ascii_end());
                 }
                 out
             }
             LineForm::Durable(cursor) => {
-                let mut out = Vec::with_capacity(lines.len() + 128);
-                if !lines.is_empty() {
+                let mut out = Vec::with_capacity(bytes.len() + 128);
+                if !bytes.is_empty() {
                     out.extend_from_slice(b"event: data\n");
-                    data(&mut out, lines);
+                    data(&mut out, bytes);
                 }
-                let behind = offset + lines.len() as u64;
+                let behind = offset + bytes.len() as u64;
                 durable::control(&mut out, behind, cursor, is_end);
                 out
             }

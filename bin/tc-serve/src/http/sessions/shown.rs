@@ -5,7 +5,7 @@ use super::refused;
 use crate::budget::Share;
 use crate::http::response::{Content, Refusal, ResponseBody};
 use crate::http::service::Service;
-use crate::sessions::{LiveSession, PIECE, Sessions, event_of_line};
+use crate::sessions::{LiveSession, PIECE, Sessions, event_of_line, lines};
 use event::{Scanner, View};
 use hyper::body::Bytes;
 use hyper::header::HeaderValue;
@@ -109,10 +109,12 @@ fn body(
             if read.is_empty() {
                 return Err(io::Error::other("the session was cut"));
             }
-            at += read.len() as u64;
             let mut bytes = Vec::new();
-            for line in read.split_inclusive(|byte| *byte == b'\n') {
-                event_of_line(&mut scanner, line, |event| view.push(event, &mut bytes));
+            for (line, place) in lines(&read, at) {
+                at = place.end;
+                if let Some(event) = event_of_line(&mut scanner, line) {
+                    view.push(&event, &mut bytes);
+                }
             }
             drop(read);
             match bytes.is_empty() {
