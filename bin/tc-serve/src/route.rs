@@ -55,7 +55,7 @@ pub(crate) enum ChatPath {
 }
 
 impl ChatPath {
-    /// Returns the path with this last segment, or `None` if there is none.
+    /// Returns the path with this last segment, or `None` if no such path ends in it.
     pub(crate) fn of(verb: &str) -> Option<ChatPath> {
         match verb {
             "stream" => Some(ChatPath::Stream),

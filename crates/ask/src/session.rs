@@ -43,7 +43,7 @@ pub struct AskTurn<'a, H> {
     pub speed: Speed,
     /// Whether to put the tools into the prompt if the provider rejects them.
     pub may_tag: bool,
-    /// The model to try next if this model's server fails; `None` if there is none.
+    /// The model to try next if this model's server fails; `None` for the last model.
     pub next: Option<&'a str>,
     /// The exchanges of this turn to record on the tape; initially empty.
     pub recorded: Vec<TapeExchange>,

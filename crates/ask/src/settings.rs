@@ -175,7 +175,7 @@ impl ReplayArgs {
         Ok(tape.is_some_and(|(_, mode)| mode == TapeMode::Replay))
     }
 
-    /// Returns the tape from the command line or the environment, or `None` if there is none.
+    /// Returns the tape, or `None` if neither the command line nor the environment names one.
     ///
     /// # Errors
     /// If the environment names an unknown mode, or sets a mode without a tape, which would send

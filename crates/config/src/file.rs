@@ -118,7 +118,7 @@ impl ConfigFile {
         Some(folder.join("toolpipe/config.toml"))
     }
 
-    /// Reads the file at `path`; `None` if there is none.
+    /// Reads the file at `path`. Returns `None` if no such file exists.
     ///
     /// # Errors
     /// One line for a file that others can write or that cannot be read, and for the first mistake

@@ -157,8 +157,8 @@ fn outline(sessions: &Sessions, session: &LiveSession) -> Result<Rc<Outline>, Re
     outline.map_err(|error| Named::Session.refuse(error))
 }
 
-/// Returns the response that another process produces in this session, or `None` if there is none.
-/// The caller has checked that this process produces none.
+/// Returns the response that another process produces in this session, or `None` if no other
+/// process is writing the session. The caller has checked that this process produces none.
 fn elsewhere(sessions: &Sessions, session: &LiveSession) -> Result<Option<ResponseId>, Refusal> {
     if !sessions.is_written(session.id) {
         return Ok(None);

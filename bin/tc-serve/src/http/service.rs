@@ -29,7 +29,7 @@ pub(crate) struct Service {
     pub(super) source: Source,
     /// The sessions; `None` if responses are not stored.
     pub(super) sessions: Option<Rc<Sessions>>,
-    /// The page at `/`; `None` if there is none.
+    /// The page at `/`; `None` if the service has no page.
     pub(super) page: Option<Page>,
     /// The tools that the service runs itself, if there are any.
     pub(super) tools: Option<Rc<ServiceTools>>,

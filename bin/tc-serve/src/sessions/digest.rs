@@ -1,4 +1,4 @@
-//! A session as a list has it: its outline as JSON.
+//! A session as JSON, for lists of sessions and for a single one.
 
 use super::index::IndexedSession;
 use super::lines;
@@ -9,7 +9,7 @@ use event::{Event, Kind, Scanner};
 use serde_json::{Value, json};
 use store::{SessionScan, StoreError};
 
-/// A session as a list has it.
+/// Returns a session as it appears in a list.
 ///
 /// # Errors
 /// [`StoreError::Unknown`] and [`StoreError::Io`].
@@ -18,7 +18,7 @@ pub(crate) fn summary(scan: &SessionScan, indexed: &IndexedSession) -> Result<Va
     short(scan, indexed, &outline)
 }
 
-/// The same with its responses and messages.
+/// Returns the same as [`summary`] with the session's responses and messages.
 ///
 /// # Errors
 /// [`StoreError::Unknown`] and [`StoreError::Io`].
@@ -36,7 +36,7 @@ pub(crate) fn whole(scan: &SessionScan, indexed: &IndexedSession) -> Result<Valu
     Ok(whole)
 }
 
-/// The outline of a session without its messages, which `also` sees as all that is read.
+/// Returns the outline of a session without its messages. `also` receives every event.
 fn read(
     scan: &SessionScan,
     indexed: &IndexedSession,
@@ -59,7 +59,7 @@ fn short(
     let id = indexed.id;
     let modified = scan.stored(id)?.modified / 1_000_000;
     let unended = outline.active().map(|response| response.id.as_str());
-    // A service that was killed cannot write that its answer has ended, but it holds no lock.
+    // A killed service has not written the end of its response, but it holds no lock either.
     let log = scan.root().path().join(id.path());
     let active = unended.filter(|_| scan.is_leased(id) || RunFile::is_held(&log));
     let pending: Result<Vec<Value>, StoreError> = (outline.pending.iter())
@@ -78,7 +78,7 @@ fn short(
     }))
 }
 
-/// A call that waits for a person.
+/// Returns a call that waits for approval.
 fn waiting(
     scan: &SessionScan,
     indexed: &IndexedSession,
@@ -105,7 +105,7 @@ fn waiting(
     }))
 }
 
-/// The responses that were not deleted.
+/// Returns the responses that are not deleted.
 fn responses(outline: &Outline) -> Vec<Value> {
     let left =
         (outline.responses.iter()).filter(|response| !outline.deleted.contains(&response.id));

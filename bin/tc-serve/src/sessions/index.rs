@@ -1,6 +1,6 @@
-//! Which sessions there are, and whose they are. The folder is the truth; the file `index.ndjson` in
-//! it keeps what the first lines say, so that not every file has to be opened. It may be removed at
-//! any time.
+//! Lists all sessions with their owners. The file `index.ndjson` in the folder caches the first
+//! lines, so that listing need not open every session. The session files are authoritative: the
+//! cache may be removed at any time.
 
 use super::outline::{self, SessionHead};
 use crate::keys::hex;
@@ -11,33 +11,35 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use store::{SessionId, SessionScan};
 
-/// The longest first line of a session, which holds the metadata of a conversation at most.
+/// The most bytes in the first line of a session. The metadata of a conversation is its longest
+/// part.
 pub(super) const HEAD: usize = 64 << 10;
 
-/// The name of the file.
+/// The name of the cache file.
 const FILE: &str = "index.ndjson";
 
-/// How many first lines are read again and again before the file is written anew, at most.
+/// The most sessions in which folder and cache may differ before the cache is rewritten.
 const STALE: usize = 64;
 
-/// A session as the index has it.
+/// A session in the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IndexedSession {
-    /// Its id.
+    /// The id of the session.
     pub id: SessionId,
-    /// The hash of the key of the client that began it.
+    /// The hash of the key of the client that created the session; `None` if no key was required.
     pub key: Option<String>,
-    /// When it began, in milliseconds since 1970.
+    /// The time of creation, in milliseconds since 1970.
     pub created: u64,
 }
 
 impl IndexedSession {
-    /// Whether the client whose key has this hash began it.
+    /// Whether the client whose key has this hash created the session.
     pub(crate) fn is_of(&self, key: Option<&str>) -> bool {
         self.key.as_deref() == key
     }
 
-    /// What the first line of a session says; `None` where the file has no such line, or is gone.
+    /// Reads the first line of a session. Returns `None` if the file is gone, or does not begin
+    /// with a `session` event.
     pub(crate) fn read(scan: &SessionScan, id: SessionId) -> Option<IndexedSession> {
         let line = scan.first_line(id, HEAD).ok()?;
         outline::head(&line).map(|head| IndexedSession::of(id, head))
@@ -52,10 +54,10 @@ impl IndexedSession {
     }
 }
 
-/// All sessions of the folder, in no order. Files that are not sessions are left out.
+/// Returns all sessions of the folder, unordered. Files that are not sessions are omitted.
 ///
 /// # Errors
-/// When the folder cannot be read.
+/// If the folder cannot be read.
 pub(crate) fn sessions(scan: &SessionScan) -> std::io::Result<Vec<IndexedSession>> {
     let mut known = read(scan).unwrap_or_default();
     let count = known.len();
@@ -70,18 +72,18 @@ pub(crate) fn sessions(scan: &SessionScan) -> std::io::Result<Vec<IndexedSession
     }
     changes += known.len();
     if changes > STALE || changes * 4 > count {
-        // Without the file all is the same, but slower.
+        // If this fails, the next listing is only slower.
         let _ = scan.root().write(OsStr::new(FILE), &written(&found));
     }
     Ok(found)
 }
 
-/// Removes the file, which has turned out to be wrong.
+/// Removes the cache, which has turned out to be wrong.
 pub(crate) fn forget(scan: &SessionScan) {
     scan.root().remove(OsStr::new(FILE));
 }
 
-/// The sessions of the file; `None` where it is missing, cut or changed.
+/// Reads the cache. Returns `None` if it is missing, truncated or modified.
 fn read(scan: &SessionScan) -> Option<HashMap<SessionId, IndexedSession>> {
     let bytes = scan.root().read(OsStr::new(FILE))?;
     let feed = bytes.iter().position(|byte| *byte == b'\n')?;
@@ -102,8 +104,8 @@ fn read(scan: &SessionScan) -> Option<HashMap<SessionId, IndexedSession>> {
     Some(all)
 }
 
-/// The file with these sessions: a line with the hash of the rest, and the first line of each
-/// session without what only its own file needs.
+/// Returns the cache for these sessions: a line with the hash of the rest, then the first line of
+/// each session, without the members that only its own file needs.
 fn written(sessions: &[IndexedSession]) -> Vec<u8> {
     let mut lines = Vec::with_capacity(sessions.len() * 160);
     for session in sessions {

@@ -1,12 +1,12 @@
-//! The lines of a session, one after the other.
+//! Splits a session into lines, and lines into events.
 
 use event::payload::{self, Payload};
 use event::{Event, Scanner};
 use std::ops::Range;
 use store::StoreError;
 
-/// Returns the lines of `bytes`, each with its line feed and its place in the session. `bytes` begin
-/// at `offset`.
+/// Returns the lines of `bytes`, each with its line feed and its place in the session. The first
+/// line begins at `offset`.
 pub(crate) fn lines(bytes: &[u8], offset: u64) -> impl Iterator<Item = (&[u8], Range<u64>)> {
     let mut end = offset;
     let lines = bytes.split_inclusive(|byte| *byte == b'\n');
@@ -55,7 +55,7 @@ pub(super) fn first(bytes: &[u8], take: impl FnOnce(&Event<'_>)) {
     }
 }
 
-/// An event as a line.
+/// Returns an event as a line.
 pub(crate) fn line(payload: &Payload<'_>) -> Vec<u8> {
     let mut line = Vec::new();
     payload::line(&mut line, payload, None, 0, None);

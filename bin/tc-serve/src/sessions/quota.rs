@@ -1,4 +1,4 @@
-//! How much of each thing a key may have: sessions, bytes of one, and followers.
+//! The limits of each key: the number of sessions, the bytes of each session, and the followers.
 
 use super::{IndexedSession, RunFile, Sessions};
 use std::cell::{Cell, RefCell};
@@ -7,46 +7,46 @@ use std::rc::Rc;
 use store::{SessionId, Store, StoreError};
 use tokio::sync::Notify;
 
-/// Limits of each key.
+/// The limits of each key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SessionLimits {
-    /// How many sessions.
+    /// The most sessions.
     pub sessions: usize,
-    /// How many bytes each.
+    /// The most bytes in one session.
     pub bytes: u64,
-    /// How many clients that follow, at once.
+    /// The most clients that follow sessions at once.
     pub followers: usize,
 }
 
-/// The hash of a key in hexadecimal; `None` where no key is asked for.
+/// The hash of a key in hexadecimal; `None` if the service requires no key.
 type OwnerHash = Option<String>;
 
-/// What each key has.
+/// What each key currently uses.
 pub(super) struct Quota {
     pub limits: SessionLimits,
-    /// How many sessions, as far as the folder was counted.
+    /// The number of sessions as of the last count of the folder, with later changes.
     counts: RefCell<HashMap<OwnerHash, usize>>,
-    /// The changes since the running count began; `None` while no count runs. The count may have
+    /// The changes since the running count began; `None` if no count is running. The count may have
     /// seen a changed session before or after its change.
     meanwhile: RefCell<Option<Meanwhile>>,
     followers: RefCell<HashMap<OwnerHash, usize>>,
-    /// How many sessions began since the folder was looked at.
+    /// How many sessions began since the last count.
     news: Cell<usize>,
-    /// The folder is to be looked at.
+    /// Wakes the background task, so that it counts the folder.
     pub is_due: Notify,
-    /// Whether anything is to be removed from it. If not, new sessions are counted as they begin, and
-    /// to read the names of all of them again and again would take memory and time for nothing.
+    /// Whether old sessions are removed. If not, counting new sessions as they begin is enough, and
+    /// reading the names of all sessions repeatedly would waste memory and time.
     pub removes: Cell<bool>,
 }
 
-/// The sessions that began or were removed while the folder was counted.
+/// The sessions that began or were removed during a count of the folder.
 #[derive(Default)]
 struct Meanwhile {
     begun: Vec<IndexedSession>,
     removed: Vec<SessionId>,
 }
 
-/// After how many new sessions the folder is looked at, if anything is to be removed from it.
+/// How many new sessions trigger a count, if old sessions are removed.
 const DUE: usize = 256;
 
 impl Quota {
@@ -62,13 +62,13 @@ impl Quota {
         }
     }
 
-    /// A count of the folder begins.
+    /// Starts a count of the folder.
     pub(super) fn begin_count(&self) {
         self.meanwhile.replace(Some(Meanwhile::default()));
         self.news.set(0);
     }
 
-    /// What was counted.
+    /// Takes the sessions that the count found.
     pub(super) fn counted(&self, mut found: Vec<IndexedSession>) {
         let Meanwhile { mut begun, removed } = self.meanwhile.take().unwrap_or_default();
         found.append(&mut begun);
@@ -82,7 +82,7 @@ impl Quota {
         *self.counts.borrow_mut() = counts;
     }
 
-    /// A session of this key has begun.
+    /// Counts a new session of this key.
     fn begun(&self, id: SessionId, key: Option<&str>) {
         let key = key.map(str::to_owned);
         if let Some(meanwhile) = &mut *self.meanwhile.borrow_mut() {
@@ -96,7 +96,7 @@ impl Quota {
         }
     }
 
-    /// A session of this key was removed.
+    /// Subtracts a removed session of this key.
     fn removed(&self, id: SessionId, key: Option<&str>) {
         if let Some(meanwhile) = &mut *self.meanwhile.borrow_mut() {
             meanwhile.removed.push(id);
@@ -108,8 +108,8 @@ impl Quota {
 }
 
 impl Sessions {
-    /// Whether the client whose key has this hash may begin one more session. Where not, the folder
-    /// is counted again: sessions may have been removed by other means.
+    /// Whether the client whose key has this hash may begin another session. If not, starts another
+    /// count of the folder, because sessions may have been removed by other means.
     pub(crate) fn may_begin(&self, key: Option<&str>) -> bool {
         let key = key.map(str::to_owned);
         let count = self.quota.counts.borrow().get(&key).copied();
@@ -120,7 +120,7 @@ impl Sessions {
         may
     }
 
-    /// Notes that a session of this key has begun.
+    /// Counts a new session of this key.
     pub(crate) fn begun(&self, id: SessionId, key: Option<&str>) {
         self.quota.begun(id, key);
     }
@@ -128,7 +128,8 @@ impl Sessions {
     /// Removes a session of this key.
     ///
     /// # Errors
-    /// As [`Store::remove`]; [`StoreError::Busy`] also while a call of it waits for a person.
+    /// As [`Store::remove`], and [`StoreError::Busy`] while one of the session's calls waits for
+    /// approval.
     pub(crate) fn remove(&self, id: SessionId, key: Option<&str>) -> Result<(), StoreError> {
         if RunFile::is_held(&self.store.path_of(id)) {
             return Err(StoreError::Busy);
@@ -139,18 +140,18 @@ impl Sessions {
         Ok(())
     }
 
-    /// Whether a session that ends at `end` may become longer.
+    /// Whether a session that ends at `end` may grow.
     pub(crate) fn may_grow(&self, end: u64) -> bool {
         end < self.quota.limits.bytes
     }
 
-    /// How many clients follow sessions.
+    /// Returns how many clients follow sessions.
     pub(crate) fn followers(&self) -> u64 {
         let all = self.quota.followers.borrow();
         all.values().sum::<usize>() as u64
     }
 
-    /// A place for one more client with this key that follows; `None` where all are taken.
+    /// Returns a place for another follower with this key, or `None` if all places are taken.
     pub(crate) fn follower(sessions: &Rc<Sessions>, key: Option<&str>) -> Option<FollowerPlace> {
         let mut all = sessions.quota.followers.borrow_mut();
         let key = key.map(str::to_owned);
@@ -164,7 +165,7 @@ impl Sessions {
     }
 }
 
-/// The place of a client that follows, which is free again when this is dropped.
+/// The place of a follower. Dropping it frees the place.
 pub(crate) struct FollowerPlace {
     sessions: Rc<Sessions>,
     key: OwnerHash,

@@ -1,4 +1,4 @@
-//! `--retain`: which sessions are removed, and the work in the background that does it.
+//! `--retain`: which old sessions to remove, and the background task that removes them.
 
 use super::{IndexedSession, RunFile, Sessions, index};
 use std::path::Path;
@@ -6,22 +6,23 @@ use std::rc::Rc;
 use std::time::Duration;
 use store::{SessionScan, StoredSession};
 
-/// What is kept.
+/// A rule that says which sessions are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Retain {
-    /// Sessions that were written within this time.
+    /// Sessions written within this time.
     Age(Duration),
-    /// As many of those written last as have this many bytes together.
+    /// The most recently written sessions, up to this many bytes in total.
     Bytes(u64),
-    /// This many of those written last.
+    /// This many of the most recently written sessions.
     Count(usize),
 }
 
 impl Retain {
-    /// What is typed: `30d`, `10G` or `1000`.
+    /// Parses the value of the option, such as `30d`, `10G` or `1000`.
     ///
     /// # Errors
-    /// One line for anything else. `m` is refused, which could be minutes or megabytes.
+    /// A one-line error for any other text. `m` is rejected because it could mean minutes or
+    /// megabytes.
     pub(crate) fn of(text: &str) -> Result<Retain, String> {
         const HOW: &str = "write an age as 12h, 30d or 4w, bytes as 500M, 10G or 1T, or a number of sessions as 1000";
         let digits = text.trim_end_matches(|sign: char| !sign.is_ascii_digit());
@@ -47,7 +48,7 @@ impl Retain {
     }
 }
 
-/// The sessions that these rules remove, the one written least recently first. `now` is in
+/// Returns the sessions that these rules remove, least recently written first. `now` is in
 /// nanoseconds since 1970.
 fn removed(mut all: Vec<StoredSession>, rules: &[Retain], now: i128) -> Vec<StoredSession> {
     all.sort_unstable_by_key(|session| (session.modified, session.id));
@@ -73,17 +74,17 @@ fn removed(mut all: Vec<StoredSession>, rules: &[Retain], now: i128) -> Vec<Stor
     all
 }
 
-/// How often the folder is looked at, if anything is to be removed from it.
+/// How often the rules are applied.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// Removes what these rules remove, and returns the sessions that are left.
+/// Applies these rules to the folder, and returns the remaining sessions.
 fn look(path: &Path, rules: &[Retain]) -> anyhow::Result<Vec<IndexedSession>> {
     let scan = SessionScan::open(path)?;
     if !rules.is_empty() {
         let now = i128::try_from(store::since_1970().as_nanos()).unwrap_or(i128::MAX);
         for session in removed(scan.list()?, rules, now) {
-            // One that is written now is busy; it is not the oldest the next time. One whose call waits
-            // for a person is kept, however long.
+            // Removal fails for a session that is being written; next time it is among the newest.
+            // A session with a call that waits for approval is kept, however old it is.
             if !RunFile::is_held(&path.join(session.id.path())) {
                 let _ = scan.remove(session.id);
             }
@@ -93,8 +94,8 @@ fn look(path: &Path, rules: &[Retain]) -> anyhow::Result<Vec<IndexedSession>> {
 }
 
 impl Sessions {
-    /// Counts the sessions of each key, and removes what these rules remove: now, after each minute,
-    /// and after a number of new sessions.
+    /// Counts the sessions of each key and applies these rules: at once, every minute, and after a
+    /// number of new sessions.
     pub(crate) async fn keep_house(self: Rc<Self>, rules: Vec<Retain>) {
         self.quota.removes.set(!rules.is_empty());
         loop {
@@ -102,7 +103,7 @@ impl Sessions {
             let path = self.store.path().to_owned();
             let known = rules.clone();
             let looked = tokio::task::spawn_blocking(move || look(&path, &known)).await;
-            // A folder that cannot be read now is looked at again.
+            // If the folder cannot be read now, the next round tries again.
             if let Ok(Ok(found)) = looked {
                 self.quota.counted(found);
             }

@@ -1,13 +1,14 @@
-//! The file beside a session whose response is made by a loop over tools. Between two turns nobody
-//! holds the lease of the session, since a person may answer a call in a terminal. The lock of this
-//! file says that the response goes on all the same; it ends with the process that holds it.
+//! The run file: a locked file beside a session while a loop over tools produces its response.
+//! Between two turns the loop releases the lease of the session, so that a user can answer a call
+//! in a terminal. The lock shows that the response is still in progress. The system releases the
+//! lock when the process ends.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use store::StoreError;
 
-/// The file of a response that is made. It is removed when this is dropped.
+/// The run file of a response in progress. Dropping it removes the file.
 #[derive(Debug)]
 pub(crate) struct RunFile {
     _locked: File,
@@ -15,10 +16,10 @@ pub(crate) struct RunFile {
 }
 
 impl RunFile {
-    /// Makes the file of the session in the file `log`, and locks it.
+    /// Creates and locks the run file of the session in the file `log`.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] while another process makes a response of this session;
+    /// [`StoreError::Busy`] while another process produces a response in this session, and
     /// [`StoreError::Io`].
     pub(crate) fn take(log: &Path) -> Result<RunFile, StoreError> {
         let path = RunFile::path_of(log);
@@ -31,7 +32,7 @@ impl RunFile {
             if !store::lock(&file)? {
                 return Err(StoreError::Busy);
             }
-            // The one who had it may have removed it meanwhile.
+            // The previous holder may have removed the file in the meantime.
             let now = std::fs::metadata(&path).map(|now| now.ino()).ok();
             if now == Some(file.metadata()?.ino()) {
                 return Ok(RunFile {
@@ -42,13 +43,13 @@ impl RunFile {
         }
     }
 
-    /// The path of the file of the session in the file `log`.
+    /// Returns the path of the run file of the session in the file `log`.
     pub(crate) fn path_of(log: &Path) -> PathBuf {
         log.with_extension("run")
     }
 
-    /// Whether a response of the session in the file `log` is made now, here or by another process.
-    /// The session counts as in use if that cannot be checked.
+    /// Whether this or another process is producing a response in the session in the file `log`. If
+    /// the lock cannot be checked, the response counts as in progress.
     pub(crate) fn is_held(log: &Path) -> bool {
         store::may_be_locked(File::open(RunFile::path_of(log)))
     }
@@ -56,7 +57,7 @@ impl RunFile {
 
 impl Drop for RunFile {
     fn drop(&mut self) {
-        // What is left of it is not locked, and says nothing.
+        // A file that remains is not locked, and so has no effect.
         let _ = std::fs::remove_file(&self.path);
     }
 }

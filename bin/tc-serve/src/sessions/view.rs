@@ -1,4 +1,4 @@
-//! A response as a client sees it: the lines of the session from the response's own on, as events.
+//! Reads a response from its session for a client: the events from the `response` line on.
 
 use super::producer::{RunningResponse, WaitingClient};
 use super::{ResponseId, SessionReader, lines};
@@ -12,22 +12,23 @@ use std::rc::Rc;
 pub(crate) struct ResponseView {
     /// Reads from the `response` line on.
     pub reader: SessionReader,
-    /// Which response.
+    /// The id of the response.
     pub id: ResponseId,
-    /// The offsets of the calls of earlier responses that it goes on with.
+    /// The offsets of the calls of earlier responses that this one continues.
     pub calls: Vec<u64>,
-    /// The response, if it is made now, and the place of this client among those that wait for it.
+    /// The response if it is in progress, and this client's place among those that wait for it.
     pub running: Option<(Rc<RunningResponse>, WaitingClient)>,
-    /// Gets the seconds since 1970 at which the response ended, before its last event.
+    /// Set to the time at which the response ended, in seconds since 1970, before its last event is
+    /// pushed.
     pub completed: Rc<Cell<u64>>,
 }
 
 impl ResponseView {
-    /// Pushes the events of the response, and waits for those that are still to come.
+    /// Pushes the events of the response, and waits for later ones until the response ends.
     pub(crate) async fn follow(mut self, pipe: &Pipe) {
         let id = self.id.to_string();
         let mut scanner = Scanner::default();
-        // The end of a stream needs the time in the line behind it.
+        // `stream_end` is held back, because its time is in the line after it.
         let mut held = String::new();
         if let Err(error) = self.reader.calls(&self.calls, pipe) {
             return fail(pipe, &error.to_string());
@@ -46,7 +47,8 @@ impl ResponseView {
                     is_own
                 };
                 if is_end && let Some((running, _)) = &self.running {
-                    // Who has the end may ask again at once, and finds a session that nobody writes.
+                    // A client that has the end may send its next request at once, and must not
+                    // find the session busy.
                     running.ended().await;
                 }
                 release(&mut held, pipe);
@@ -57,7 +59,7 @@ impl ResponseView {
                 }
             }
             pipe.room().await;
-            // All of a long answer may be there, and others have requests.
+            // A long response may be complete already; other requests must be able to run.
             tokio::task::yield_now().await;
             if pipe.unread().is_some() {
                 return;
@@ -72,10 +74,10 @@ impl ResponseView {
         pipe.cut();
     }
 
-    /// The next lines; `None` where no more come.
+    /// Returns the next lines, or `None` if no more will come.
     async fn next(&mut self, pipe: &Pipe) -> Option<Vec<u8>> {
         let lines = match &self.running {
-            // Another process may write it.
+            // Another process may be writing the response.
             None => self.reader.next().await,
             Some((running, _)) => {
                 tokio::select! {
@@ -103,7 +105,7 @@ impl ResponseView {
     }
 }
 
-/// Pushes a line that was held.
+/// Pushes the line that was held back, if any.
 fn release(held: &mut String, pipe: &Pipe) {
     if held.is_empty() {
         return;
