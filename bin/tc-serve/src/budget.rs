@@ -62,7 +62,8 @@ impl fmt::Display for NoRoom {
             ),
             NoRoom::Ever { bytes, most } => write!(
                 f,
-                "this takes at least {bytes} bytes of memory, and --max-memory allows {most}; begin another session, send less, ask for a shorter answer, or raise --max-memory"
+                "this takes at least {bytes} bytes of memory, and --max-memory allows {most}; \
+                 begin another session, send less, ask for a shorter answer, or raise --max-memory"
             ),
         }
     }

@@ -163,8 +163,8 @@ impl Sessions {
         }
     }
 
-    /// Returns the folder [`LEFT_FOLDER`], which only saves searching all sessions. Creates it if it
-    /// is missing.
+    /// Returns the folder [`LEFT_FOLDER`], which only saves searching all sessions. Creates it if
+    /// it is missing.
     fn left_folder(&self) -> anyhow::Result<PrivateFolder> {
         self.store.root().inside(OsStr::new(LEFT_FOLDER), true)
     }

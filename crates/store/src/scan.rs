@@ -110,8 +110,8 @@ impl SessionScan {
         read_lines(&self.file(id, OFlags::RDONLY)?, offset, max)
     }
 
-    /// Whether this or another process currently holds the lease of the session. A lease that cannot
-    /// be checked counts as held.
+    /// Whether this or another process currently holds the lease of the session. A lease that
+    /// cannot be checked counts as held.
     pub fn is_leased(&self, id: SessionId) -> bool {
         may_be_leased(self.file(id, OFlags::RDONLY))
     }

@@ -231,8 +231,8 @@ impl FolderStore {
         self.root.path()
     }
 
-    /// Whether this or another process currently holds the lease of the session. A lease that cannot
-    /// be checked counts as held.
+    /// Whether this or another process currently holds the lease of the session. A lease that
+    /// cannot be checked counts as held.
     pub fn is_leased(&self, id: SessionId) -> bool {
         may_be_leased(self.file(id, OFlags::RDONLY))
     }

@@ -215,8 +215,8 @@ impl PersonAsks {
         Ok(words)
     }
 
-    /// Returns the names of the tools of the last response's client. The list is empty if no service
-    /// has produced a response in this session.
+    /// Returns the names of the tools of the last response's client. The list is empty if no
+    /// service has produced a response in this session.
     ///
     /// # Errors
     /// If the session cannot be read. Without the names, `tool-exec` would take calls of the
