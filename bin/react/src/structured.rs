@@ -27,8 +27,8 @@ pub(crate) enum AnswerCheck {
 impl AnswerForm {
     /// Reads the schema.
     ///
+    /// # Errors
     /// Returns one line that names the file and its fault.
-    /// One line that names the file and what is wrong with it.
     pub(crate) fn new(path: &Path) -> anyhow::Result<AnswerForm> {
         let (schema, text) = ::args::file(path, |text| {
             Ok::<_, anyhow::Error>((Schema::new(text)?, text.to_owned()))

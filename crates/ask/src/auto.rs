@@ -326,9 +326,7 @@ pub(crate) enum AllowedForm {
 }
 
 /// Returns the number and the form of the first line whose pattern matches `name` (`API/MODEL`).
-/// Lines are `PATTERN native
-/// tag
-/// none [DIALECT]`; `#` starts a comment.
+/// Lines are `PATTERN native|tag|none [DIALECT]`; `#` starts a comment.
 ///
 /// # Errors
 /// The file and its first invalid line, even if an earlier line matches.

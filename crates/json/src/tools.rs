@@ -44,8 +44,8 @@ impl ToolList {
     /// (`parameter_definitions`). Other entries are the provider's own tools.
     ///
     /// # Errors
-    /// Returns the first mistake. Schemas are not checked here, but when they are needed
-    /// or by [`ToolList::read_and_compile`].
+    /// Returns the first mistake. Schemas are not checked here, but when they are needed or by
+    /// [`ToolList::read_and_compile`].
     pub fn read(text: &str) -> Result<ToolList, ToolsError> {
         ToolList::read_valid(text)?.complete()
     }

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-/// Returns `text` with every line break, tab and hidden character escaped (`
-/// `, `\x1b`, `\u202e`, `\u{e0041}`). Longer text is cut to `limit` characters, the last of which
-/// is `…`.
+/// Returns `text` with every line break, tab and hidden character escaped (`\n`,
+/// `\x1b`, `\u202e`, `\u{e0041}`). Longer text is cut to `limit` characters, the last of which is
+/// `…`.
 ///
 /// People make decisions by the names in a report, so different names must look different: an
 /// invisible character must neither disappear nor reorder its neighbours. An escape is never split.

@@ -513,8 +513,8 @@ pub(crate) fn beginnings(parts: &'static [CallPart]) -> Vec<&'static str> {
     marks
 }
 
-/// Whether a call of this form has an end of its own. Free text may instead continue to
-/// the end of the message.
+/// Whether a call of this form has an end of its own. Free text may instead continue to the end of
+/// the message.
 pub(crate) fn ends_itself(form: &Form) -> bool {
     !form
         .call

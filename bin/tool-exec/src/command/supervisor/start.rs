@@ -53,10 +53,9 @@ pub(crate) struct RunningCommand {
 }
 
 /// Starts the command of `job` under a supervisor, with `stdin` as its standard input, and returns
-/// when it runs. Without a deadline in
-/// the job it runs until it ends or is ended. When the returned value is dropped, when the wait for
-/// it is, or when this process ends in any way, the supervisor ends the command and all that it
-/// started.
+/// when it runs. Without a deadline in the job it runs until it ends or is ended. When the returned
+/// value is dropped, when the wait for it is, or when this process ends in any way, the supervisor
+/// ends the command and all that it started.
 ///
 /// # Errors
 /// [`StartError`].
