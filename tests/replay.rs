@@ -77,6 +77,49 @@ fn a_run_is_played_again_from_its_log_alone() {
     }
 }
 
+/// A question of its own is answered from the recording, with its approvals, and no further question
+/// of the recording is asked: one of the command line, with text on standard input or without, and
+/// one of a request, as the COMMAND of `tc-serve` gets it.
+#[test]
+fn a_question_is_answered_from_the_recording_alone() {
+    let folder = folder();
+    let question = "Is a hut free on Saturday, for four of us? Reserve and pay one by a lake.";
+    let react = "react --tools tools.json --no-time --log run.ndjson --view json";
+    for (name, script) in [
+        (
+            "a question",
+            format!("{react} --replay trip.ndjson '{question}'"),
+        ),
+        (
+            "a question with text",
+            // The text is behind an empty line.
+            format!(
+                "sed 's/of us? Reserve/of us?\\\\n\\\\nReserve/' trip.ndjson >joined.ndjson; \
+                 echo '{}' | {react} --replay joined.ndjson '{}'",
+                &question[43..],
+                &question[..42]
+            ),
+        ),
+        (
+            "a request",
+            "head -1 trip.ndjson | TOOLPIPE_REQUEST_ID=1 \
+             react --tools tools.json --no-time --replay trip.ndjson | tee run.ndjson"
+                .to_owned(),
+        ),
+    ] {
+        let ran = run(&folder, &format!("rm -f run.ndjson; {script}"));
+        assert_eq!(ran.status, 0, "{name}: {}", ran.stderr);
+        let log = folder.read("run.ndjson");
+        let count = |what: &str| log.matches(what).count();
+        let (turns, approvals) = (count(r#""stream_start""#), count(r#"{"type":"approval""#));
+        assert_eq!(
+            (turns, approvals, count("German?")),
+            (3, 1, 0),
+            "{name}: {log}"
+        );
+    }
+}
+
 #[test]
 fn what_has_changed_is_named_and_nothing_runs() {
     let react = "react --tools tools.json --replay trip.ndjson --log run.ndjson";

@@ -189,11 +189,6 @@ impl Args {
         log.into_iter().flat_map(move |log| [option.clone(), log])
     }
 
-    /// Whether the questions also come from the recording.
-    pub(crate) fn replays_all(&self) -> bool {
-        self.own.replay.is_some() && self.question().is_none()
-    }
-
     /// The options of these names, for a stage that takes no others.
     pub(crate) fn of_name(&self, names: &[&str]) -> Vec<OsString> {
         self.typed(|typed| names.contains(&typed.option.name))

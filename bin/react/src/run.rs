@@ -111,11 +111,12 @@ fn with_continued(args: Args) -> anyhow::Result<(Args, Option<KeptConversation>)
 enum Mode {
     /// A request from `tc-serve` on standard input, which contains the whole conversation.
     Served,
-    /// The recording of `--replay`, unless the command line has a question.
+    /// The recording of `--replay`, from which all questions come.
     Replay,
     /// A user at a terminal, who asks one question after another.
     Chat,
-    /// A single question from the command line, the log, or text on standard input.
+    /// A single question from the command line, the log, or text on standard input. With `--replay`
+    /// the recording only answers it.
     Once,
 }
 
@@ -128,9 +129,9 @@ impl Mode {
             return Ok(Mode::Served);
         }
         Ok(match args.own.replay {
-            Some(_) => Mode::Replay,
+            Some(_) if args.question().is_none() => Mode::Replay,
             None if is_chat(args) => Mode::Chat,
-            None => Mode::Once,
+            _ => Mode::Once,
         })
     }
 }
@@ -709,12 +710,12 @@ impl Run<'_> {
             let input = self.log.input()?.into();
             let ended = turn.run(&self.running, input, output()?)?;
             self.note(&ended);
-            let replays = self.args.replays_all();
+            let replays = self.mode == Mode::Replay;
             if replays && ended.first().is_some_and(|ask| ask.code() == 1) {
                 break; // the recording has ended
             }
             status = self.status(&ended);
-            if replays && status == 3 {
+            if status == 3 && self.args.own.replay.is_some() {
                 // The recording may also contain later decisions about these calls.
                 status = self.resume(continued, output)?;
             }
