@@ -129,7 +129,7 @@ pub(crate) struct Own {
         default_value_t,
         hide_short_help = true
     )]
-    pub stages: StagesRun,
+    pub stages: StageKind,
     /// Print the pipeline as a line for bash, and stop
     #[arg(long)]
     pub print_pipeline: bool,
@@ -151,7 +151,7 @@ pub(crate) struct Own {
 
 /// How stages that start no processes run.
 #[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
-pub(crate) enum StagesRun {
+pub(crate) enum StageKind {
     /// As threads, where this program has their commands.
     #[default]
     Threads,

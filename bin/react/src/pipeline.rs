@@ -1,6 +1,6 @@
 //! Pipelines of stages, which are commands joined by pipes.
 
-use crate::signals::{Running, StageRun};
+use crate::signals::{Running, StageHandle};
 use anyhow::{Context, bail};
 use event::shell_word;
 use std::ffi::OsString;
@@ -206,7 +206,7 @@ pub(crate) fn start(
                 .spawn()
                 .with_context(|| format!("{command} cannot be started"))?;
             running.add(&child);
-            StageRun::Process(child)
+            StageHandle::Process(child)
         }
     };
     Ok(StartedStage { command, run })
@@ -216,7 +216,7 @@ pub(crate) fn start(
 #[derive(Debug)]
 pub(crate) struct StartedStage {
     command: &'static str,
-    run: StageRun,
+    run: StageHandle,
 }
 
 impl StartedStage {

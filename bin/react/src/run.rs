@@ -1,6 +1,6 @@
 //! A run: the turns of the loop until the model answers without a call.
 
-use crate::args::{Args, StagesRun};
+use crate::args::{Args, StageKind};
 use crate::chat::{Prompt, Typed};
 use crate::conversations::{self, Conversations, KeptConversation};
 use crate::folder::TemporaryFolder;
@@ -474,8 +474,8 @@ impl Stages<'_> {
     ) -> Stage {
         let stage = Stage::new(command, arguments);
         match self.args.own.stages {
-            StagesRun::Threads => stage.in_thread(),
-            StagesRun::Processes => stage,
+            StageKind::Threads => stage.in_thread(),
+            StageKind::Processes => stage,
         }
     }
 

@@ -12,7 +12,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitCode, ExitStatus};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use stdio::{Failure, ThreadCommand};
@@ -98,7 +98,7 @@ impl Running {
         input: OwnedFd,
         output: Option<OwnedFd>,
         main: fn() -> ExitCode,
-    ) -> Result<StageRun, Failure> {
+    ) -> Result<StageHandle, Failure> {
         let thread = Arc::new(StageThread {
             ignores_interrupts: words.iter().any(|word| word == "--ignore-interrupts"),
             ..StageThread::default()
@@ -113,14 +113,14 @@ impl Running {
             shared.end(i32::from(status));
         })
         .map_err(Failure::limit("a thread cannot be started"))?;
-        Ok(StageRun::Thread(thread))
+        Ok(StageHandle::Thread(thread))
     }
 
     /// Waits until a stage has ended.
-    pub(crate) fn wait(&self, run: &mut StageRun) -> io::Result<ExitStatus> {
+    pub(crate) fn wait(&self, run: &mut StageHandle) -> io::Result<ExitStatus> {
         match run {
-            StageRun::Process(child) => self.wait_for(child),
-            StageRun::Thread(thread) => {
+            StageHandle::Process(child) => self.wait_for(child),
+            StageHandle::Thread(thread) => {
                 let ended = lock(&thread.ended);
                 let ended = thread.has_ended.wait_while(ended, |ended| ended.is_none());
                 let status = ended.unwrap_or_else(PoisonError::into_inner).unwrap_or(0);
@@ -147,21 +147,21 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A running stage.
+/// The process or the thread of a running stage.
 #[derive(Debug)]
-pub(crate) enum StageRun {
-    /// A stage that runs as a process.
+pub(crate) enum StageHandle {
+    /// A child process.
     Process(Child),
-    /// A stage that runs as a thread of this process.
+    /// A thread of this process.
     Thread(Arc<StageThread>),
 }
 
-impl StageRun {
+impl StageHandle {
     /// Whether the stage has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
         match self {
-            StageRun::Process(child) => child.try_wait().is_ok_and(|status| status.is_some()),
-            StageRun::Thread(thread) => lock(&thread.ended).is_some(),
+            StageHandle::Process(child) => child.try_wait().is_ok_and(|status| status.is_some()),
+            StageHandle::Thread(thread) => lock(&thread.ended).is_some(),
         }
     }
 }
@@ -172,8 +172,8 @@ pub(crate) struct StageThread {
     ignores_interrupts: bool,
     /// Whether the stage has installed its own signal handling.
     takes_signals: Arc<AtomicBool>,
-    /// The number of signals received.
-    signals: AtomicU32,
+    /// Whether a signal has arrived.
+    is_signalled: AtomicBool,
     /// The exit status; `None` while the stage runs.
     ended: Mutex<Option<i32>>,
     has_ended: Condvar,
@@ -192,8 +192,8 @@ impl StageThread {
         if self.ignores_interrupts && signal == Signal::INT.as_raw() {
             return;
         }
-        let is_first = self.signals.fetch_add(1, Ordering::SeqCst) == 0;
-        if !is_first || !self.takes_signals.load(Ordering::SeqCst) {
+        let is_second = self.is_signalled.swap(true, Ordering::SeqCst);
+        if is_second || !self.takes_signals.load(Ordering::SeqCst) {
             self.end(128 + signal);
         }
     }
