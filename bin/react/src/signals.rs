@@ -198,3 +198,53 @@ impl StageThread {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+
+    /// Handles signals or not, as its argument says, reports that it runs, and reads to the end of
+    /// its input.
+    fn stage() -> ExitCode {
+        let takes_signals = stdio::arguments()
+            .iter()
+            .any(|word| word == "takes-signals");
+        let _signals = takes_signals.then(|| stdio::StopSignals::new().expect("handlers"));
+        stdio::stdout().write_all(b"!").expect("a reader");
+        let read = stdio::stdin().read_to_end(&mut Vec::new());
+        ExitCode::from(if read.is_ok() { 7 } else { 2 })
+    }
+
+    #[test]
+    fn a_signal_ends_the_wait_for_a_stage_that_does_not_end_itself() {
+        let (int, term) = (Signal::INT.as_raw(), Signal::TERM.as_raw());
+        for (option, signals, status) in [
+            // It closes its stream after the first signal.
+            ("takes-signals", &[term][..], 7),
+            ("takes-signals", &[int, int], 128 + int),
+            ("takes-signals", &[int, term], 128 + term),
+            ("has-no-handlers", &[int], 128 + int),
+            ("--ignore-interrupts", &[int, int], 7),
+            ("--ignore-interrupts", &[int, term], 128 + term),
+        ] {
+            let running = Running::default();
+            let (input, writer) = io::pipe().expect("a pipe");
+            let (mut reader, output) = io::pipe().expect("a pipe");
+            let words = vec!["stage".into(), option.into()];
+            let mut run = running
+                .start_thread(words, input.into(), Some(output.into()), stage)
+                .expect("a thread");
+            reader.read_exact(&mut [0]).expect("the stage runs");
+            for signal in signals {
+                let thread = lock(&running.threads)[0].upgrade().expect("a thread");
+                thread.signal(*signal);
+            }
+            let name = format!("{option} {signals:?}");
+            assert_eq!(run.has_ended(), status != 7, "{name}");
+            drop(writer);
+            let ended = running.wait(&mut run).expect("an exit");
+            assert_eq!(ended.code(), Some(status), "{name}");
+        }
+    }
+}
