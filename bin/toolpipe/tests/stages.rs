@@ -118,25 +118,35 @@ fn a_stage_of_another_program_is_a_process() {
     assert!(ran.stdout.trim_end().ends_with('3'), "{ran:?}");
 }
 
-/// A run in a group of its own, in the middle of its first answer.
-fn in_the_middle(folder: &Scratch, stages: &str) -> (Child, String) {
-    let _ = std::fs::remove_file(folder.path("log"));
+/// A run in a group of its own, once its log contains `place`. `speed` is that of `llm-stream`.
+fn started(folder: &Scratch, stages: &str, place: &str, speed: &str) -> Child {
+    for name in ["log", "reserved"] {
+        let _ = std::fs::remove_file(folder.path(name));
+    }
     let script =
-        format!("exec react --trust --stages {stages} -l log {TAPE} {QUESTION} -- --speed real");
+        format!("exec react --trust --stages {stages} -l log {TAPE} {QUESTION} -- --speed {speed}");
     let mut shell = bash(folder, &script);
     shell
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
-    let mut child = shell.spawn().unwrap();
-    let mut seen = String::new();
-    let mut byte = [0];
-    let out = child.stdout.as_mut().unwrap();
-    while !seen.ends_with("I'll") {
-        assert_eq!(out.read(&mut byte).unwrap(), 1, "{seen}");
-        seen.push(char::from(byte[0]));
+    let child = shell.spawn().unwrap();
+    let log = folder.path("log");
+    while !std::fs::read_to_string(&log).is_ok_and(|log| log.contains(place)) {
+        std::thread::yield_now();
     }
-    (child, seen)
+    child
+}
+
+/// All that a run still writes to its standard output and standard error, which its stages have
+/// too: returns when all of them have ended.
+fn rest(child: &mut Child) -> [String; 2] {
+    let (mut out, mut err) = (String::new(), String::new());
+    let from = child.stdout.as_mut().unwrap();
+    from.read_to_string(&mut out).unwrap();
+    let from = child.stderr.as_mut().unwrap();
+    from.read_to_string(&mut err).unwrap();
+    [out, err]
 }
 
 /// Ctrl-C and `kill` close the log and end the run with their status.
@@ -145,7 +155,7 @@ fn signals_end_threads_as_they_end_processes() {
     let folder = linked();
     for (signal, to_group, status) in [("INT", true, 130), ("TERM", false, 143)] {
         for stages in RUNS {
-            let (mut child, _) = in_the_middle(&folder, stages);
+            let mut child = started(&folder, stages, "I'll", "real");
             let id = child.id();
             assert!(kill(
                 if to_group {
@@ -155,24 +165,11 @@ fn signals_end_threads_as_they_end_processes() {
                 },
                 signal
             ));
-            let mut rest = String::new();
-            child
-                .stdout
-                .take()
-                .unwrap()
-                .read_to_string(&mut rest)
-                .unwrap();
-            let mut err = String::new();
-            child
-                .stderr
-                .take()
-                .unwrap()
-                .read_to_string(&mut err)
-                .unwrap();
+            let [out, err] = rest(&mut child);
             assert_eq!(
                 child.wait().unwrap().code(),
                 Some(status),
-                "{stages}: {rest}{err}"
+                "{stages}: {out}{err}"
             );
             let log = folder.read("log");
             assert!(
@@ -180,6 +177,11 @@ fn signals_end_threads_as_they_end_processes() {
                 "{stages} {signal}: {log}"
             );
             assert!(err.contains("go on with: "), "{stages} {signal}: {err}");
+            // The view has shown the end before the process ended.
+            assert!(
+                out.contains("warning: cancelled"),
+                "{stages} {signal}: {out}"
+            );
         }
     }
 }
@@ -198,5 +200,29 @@ fn signals_end_a_run_whose_view_is_stuck() {
         );
         let ran = sh(&folder, &script);
         assert_eq!(ran.status, 143, "{stages}: {ran:?}");
+    }
+}
+
+/// react killed in an answer, before and after a result, and in the last answer. Its threads end with
+/// it, so the answer is cut. The log has whole lines, and the next run continues from it: no call
+/// that may have an effect runs twice.
+#[test]
+fn a_killed_run_continues_from_its_log() {
+    let folder = linked();
+    for place in ["I'll", r#""tool_use""#, r#""tool_result""#, "sleeping"] {
+        let mut child = started(&folder, "threads", place, "4");
+        assert!(kill(child.id().to_string(), "KILL"));
+        let [_, err] = rest(&mut child);
+        assert_eq!(child.wait().unwrap().code(), None, "{place}: {err}");
+        let log = folder.read("log");
+        assert!(log.ends_with('\n'), "{place}: {log}");
+        // A provider gives each answer an id of its own; the tape gives that of the recorded one.
+        let script =
+            format!("sed -i s/chatcmpl-/chatcmpl-killed-/ log; react --trust -l log {TAPE}");
+        let ran = sh(&folder, &script);
+        assert_eq!(ran.status, 0, "{place}: {ran:?}");
+        assert!(ran.stdout.contains("sleeping bags"), "{place}: {ran:?}");
+        let reserved = folder.read("reserved");
+        assert_eq!(reserved.lines().count(), 1, "{place}: {reserved}");
     }
 }
