@@ -317,7 +317,7 @@ impl Args {
         Ok(self)
     }
 
-    /// Returns the question; `None` if there is none.
+    /// Returns the question; `None` if the command line has none.
     pub(crate) fn question(&self) -> Option<&str> {
         self.own.question.as_deref().or(self.own.text.as_deref())
     }

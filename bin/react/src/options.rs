@@ -18,7 +18,7 @@ pub(crate) const STAGES: [&str; 5] = [ASK, PARSE, MERGE, EXEC, VIEW];
 pub(crate) struct PassedOption {
     /// The long name.
     pub name: &'static str,
-    /// The short option letter; `None` if there is none.
+    /// The short option letter; `None` if the option has only a long name.
     pub letter: Option<char>,
     /// The name of its value; empty for a flag.
     pub value: &'static str,

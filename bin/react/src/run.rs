@@ -516,7 +516,7 @@ struct Run<'a> {
     mode: Mode,
     /// The schema that the answer must match; `None` without `--schema`.
     answer_form: Option<AnswerForm>,
-    /// A description of the stage that a signal killed; `None` if there is none.
+    /// A description of the stage that a signal killed; `None` if none was killed.
     killed: Option<String>,
 }
 
