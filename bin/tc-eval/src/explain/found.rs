@@ -1,4 +1,4 @@
-//! What there is to explain about one stream.
+//! The measurements of one stream that `tc-eval explain` shows.
 
 use super::places::{AskedEvents, EventPlace};
 use crate::corpus::CorpusEntry;
@@ -8,41 +8,41 @@ use crate::recordings::unreadable;
 use anyhow::Result;
 use score::{Answer, Measured, Outcome, Place};
 
-/// What there is to explain about one stream.
+/// The measurements of one stream.
 pub(super) struct Explanation<'e> {
     pub entry: &'e CorpusEntry,
     pub measured: &'e Measured,
-    /// Whether it calls a tool: by the label, or where it has no answer, by the calls that were
-    /// read.
+    /// Whether the stream calls a tool, according to its label. If the label has no answer, this
+    /// depends on the parsed calls.
     pub has_tool_call: bool,
-    /// The checkers, in the order in which they were named.
+    /// The checkers, in the order of the command line.
     pub checkers: Vec<Explained<'e>>,
     /// The first event of a call.
     pub first_call: Option<EventPlace>,
-    /// The calls that were read, as text.
+    /// The parsed calls, as text.
     pub calls: Vec<String>,
     /// The text of choice 0.
     pub text: String,
-    /// How many events the stream has.
+    /// The number of events in the stream.
     pub events: u64,
 }
 
-/// One checker on the stream.
+/// The result of one checker.
 pub(super) struct Explained<'e> {
     pub name: &'e str,
     pub outcome: &'e Outcome,
-    /// Whether the checker answered as the label does; `None` for an undecided checker. A recording
-    /// without a label is judged by its calls.
+    /// Whether the checker's answer equals that of the label; `None` if the checker is undecided.
+    /// For a recording without a label, the parsed calls are the expected answer.
     pub is_right: Option<bool>,
-    /// The deciding event; `None` where the checker does not tell.
+    /// The deciding event; `None` if the checker does not report it.
     pub event: Option<EventPlace>,
 }
 
 impl<'e> Explanation<'e> {
-    /// Reads the recording again for the places that were measured.
+    /// Reads the recording again to find the bytes of the measured events.
     ///
     /// # Errors
-    /// When the recording cannot be read.
+    /// Fails if the recording cannot be read.
     pub(super) fn new(
         entry: &'e CorpusEntry,
         plan: &'e MeasurePlan,
@@ -102,7 +102,7 @@ impl<'e> Explanation<'e> {
         })
     }
 
-    /// The text of choice 0 before a place, and after it.
+    /// Returns the text of choice 0 before and after a place.
     pub(super) fn texts(&self, at: &Place) -> (&str, &str) {
         let end = usize::try_from(at.bytes)
             .unwrap_or(usize::MAX)

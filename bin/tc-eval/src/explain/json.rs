@@ -5,7 +5,7 @@ use super::places::EventPlace;
 use score::{Place, command_line};
 use serde_json::{Value, json};
 
-/// The explanation as one JSON object.
+/// Returns the explanation as one JSON object.
 pub(super) fn object(explanation: &Explanation<'_>) -> Value {
     let Explanation {
         entry, measured, ..

@@ -1,4 +1,4 @@
-//! Where the events of a stream are in the bytes of its recording.
+//! Finds the bytes of a recording that caused each event of a stream.
 
 use crate::diff::lines::LineCounter;
 use crate::read::{self, ReadSettings};
@@ -13,33 +13,33 @@ use std::path::Path;
 /// An event of a stream, and the bytes that caused it.
 #[derive(Clone, Debug)]
 pub(super) struct EventPlace {
-    /// Its number in the stream, from 1 on.
+    /// The number of the event in the stream, from 1 on.
     pub number: u64,
-    /// The event as it is, or would be, written.
+    /// The event as a line of a log.
     pub event: String,
-    /// Its bytes in the recording: its frame, or its line of a log or a tape.
+    /// The range of its bytes in the recording: its frame, or its line of a log or a tape.
     pub range: Range<usize>,
-    /// The lines of the recording that hold them, from 1 on.
+    /// The lines of the recording that contain these bytes, from 1 on.
     pub lines: (u64, u64),
-    /// The bytes as text; what is not UTF-8 is replaced.
+    /// The bytes as text, with invalid UTF-8 replaced.
     pub excerpt: String,
 }
 
-/// The events that were asked for, and the text of choice 0.
+/// The requested events, and the text of choice 0.
 #[derive(Debug, Default)]
 pub(super) struct AskedEvents {
     pub events: BTreeMap<u64, EventPlace>,
     pub text: String,
-    /// How many events the stream has.
+    /// The number of events in the stream.
     pub count: u64,
 }
 
 impl AskedEvents {
-    /// Reads the stream that `settings` choose of `bytes`, and keeps the events with the numbers
-    /// `wanted`. Events are counted as the evaluation counts them.
+    /// Reads the stream of `bytes` that `settings` select, and keeps the events whose numbers are
+    /// in `wanted`. Events are numbered as in an evaluation.
     ///
     /// # Errors
-    /// As [`read::each_event`].
+    /// Fails like [`read::each_event`].
     pub(super) fn read(
         path: &Path,
         bytes: &[u8],

@@ -1,18 +1,18 @@
-//! The explanation in lines of words.
+//! The explanation as lines of text for people.
 
 use super::found::{Explained, Explanation};
 use super::places::EventPlace;
 use score::forms::counted;
 use score::{Answer, Place, command_line, visible};
 
-/// How many characters of the text are shown before the decision, and after it.
+/// Maximum number of characters shown before the decision, and after it.
 const TEXT: usize = 72;
-/// How much of an event, and of each line of its bytes, is shown.
+/// Maximum length shown of an event, and of each line of its bytes.
 const LINE: usize = 400;
-/// How many lines of the bytes of an event are shown.
+/// Maximum number of lines shown of the bytes of an event.
 const LINES: usize = 6;
 
-/// The explanation in lines.
+/// Returns the explanation as lines of text.
 pub(super) fn lines(explanation: &Explanation<'_>) -> String {
     let mut page = ExplainPage {
         out: String::new(),
@@ -169,7 +169,7 @@ impl ExplainPage {
         self.later(explanation, checker);
     }
 
-    /// What came after the decision, or why it was late.
+    /// Writes what followed the decision, or why it was late.
     fn later(&mut self, explanation: &Explanation<'_>, checker: &Explained<'_>) {
         let outcome = checker.outcome;
         let (Some(first), Some(call)) = (&explanation.measured.first_call, &explanation.first_call)
@@ -247,7 +247,7 @@ fn time(at: &Place) -> String {
     at.ms.map(|ms| format!(", {ms:.0} ms")).unwrap_or_default()
 }
 
-/// The end of a text in quotes.
+/// Returns the end of a text, in quotation marks.
 fn shown_end(text: &str) -> String {
     match text.char_indices().rev().nth(TEXT - 1) {
         Some((from, _)) if from > 0 => quoted(&format!("…{}", &text[from..])),
@@ -255,7 +255,7 @@ fn shown_end(text: &str) -> String {
     }
 }
 
-/// The beginning of a text in quotes.
+/// Returns the beginning of a text, in quotation marks.
 fn shown_beginning(text: &str) -> String {
     match text.char_indices().nth(TEXT) {
         Some((to, _)) => quoted(&format!("{}…", &text[..to])),

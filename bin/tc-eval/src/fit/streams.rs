@@ -1,4 +1,4 @@
-//! The streams of corpora, for tables.
+//! Iterates over the streams of corpora, from which tables are learned.
 
 use crate::corpus::{self, CorpusEntry};
 use crate::read::{self, ReadSettings};
@@ -9,8 +9,8 @@ use std::path::PathBuf;
 /// Calls `take` for each stream whose label has an answer.
 ///
 /// # Errors
-/// When an index cannot be read or no label has an answer, and those of `take`, with the name of
-/// the stream.
+/// Fails if an index cannot be read or if no label has an answer. Errors of `take` are returned
+/// with the name of the stream.
 pub(super) fn each(
     corpora: &[PathBuf],
     mut take: impl FnMut(CorpusEntry) -> Result<()>,
@@ -37,7 +37,7 @@ pub(super) fn each(
 /// Observes the text of one stream up to its first call.
 ///
 /// # Errors
-/// When the recording cannot be read or has no events.
+/// Fails if the recording cannot be read or has no events.
 pub(super) fn observe(entry: &CorpusEntry) -> Result<Observation> {
     let settings = ReadSettings::of_label(&entry.label)?;
     let mut observer = None;

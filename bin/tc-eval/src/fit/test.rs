@@ -1,5 +1,5 @@
-//! Tests tables: each part of the corpora is judged with the table that was learned from the other
-//! parts.
+//! Cross-validates tables: each part of the corpora is evaluated with the table that was learned
+//! from the other parts.
 
 use super::folds::Folds;
 use super::streams;
@@ -16,17 +16,17 @@ use stdio::Status;
 pub(super) struct FoldedTest {
     /// The names of the checkers.
     pub checkers: Vec<String>,
-    /// How the sources are split.
+    /// The split of the sources.
     pub folds: Folds,
-    /// Whether checkers see the streams as if the tools of their requests were unknown.
+    /// Whether the tools of the requests are hidden from the checkers.
     pub hide_tools: bool,
 }
 
 impl FoldedTest {
-    /// Prints, for each part and for all together, what the checkers reach.
+    /// Prints the results of the checkers for each part and for all parts together.
     ///
     /// # Errors
-    /// What is wrong with a checker, a corpus or a recording.
+    /// Fails if a checker, a corpus or a recording is invalid.
     pub(super) fn run(&self, corpora: &[PathBuf], common: &args::Common) -> Result<Status> {
         for name in &self.checkers {
             checkers(name, &CallFilter::default()).with_context(|| {
@@ -34,7 +34,7 @@ impl FoldedTest {
             })?;
         }
         let count = usize::try_from(self.folds.count)?;
-        // `None` for parts without a stream, of which there may be many.
+        // `None` for a part without streams; there may be many such parts.
         let mut learned: Vec<Option<AutoTable>> = vec![None; count];
         streams::each(corpora, |entry| {
             let table = learned[self.folds.part(&entry.label)].get_or_insert_default();
@@ -102,7 +102,7 @@ impl FoldedTest {
     }
 }
 
-/// The table of all parts but one.
+/// Returns the table learned from all parts except one.
 fn others(learned: &[Option<AutoTable>], part: usize) -> AutoTable {
     let mut table = AutoTable::default();
     for (_, other) in learned.iter().enumerate().filter(|(at, _)| *at != part) {

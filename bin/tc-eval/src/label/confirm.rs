@@ -1,4 +1,4 @@
-//! Asks a person to confirm proposed labels.
+//! Asks the user to confirm proposed labels.
 
 use super::index::LabelIndex;
 use super::seen::{self, SeenCalls};
@@ -11,14 +11,14 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use tag::lint::Lint;
 
-/// The most characters of a text that are shown.
+/// Maximum number of characters shown of a text.
 const SHOWN: usize = 1500;
 
-/// Asks on the terminal about each label of `index` that is not confirmed. Each answer is written
-/// at once, so that none is lost.
+/// Asks on the terminal about each unconfirmed label of `index`. Each answer is written to the file
+/// immediately, so no answer is lost.
 ///
 /// # Errors
-/// When the process has no terminal, or the index cannot be read or written.
+/// Fails if the process has no terminal, or if the index cannot be read or written.
 pub(super) fn confirm(path: &Path, lint: &Lint) -> Result<()> {
     let mut index = LabelIndex::open(path)?;
     let open: Vec<(usize, Label)> = index
@@ -89,7 +89,7 @@ fn heading(label: &Label) -> String {
     out
 }
 
-/// The stream for people. No character of a model reaches the terminal raw.
+/// Returns the stream as text for people, with hidden characters escaped for the terminal.
 fn shown(seen: &SeenCalls) -> String {
     let mut out = String::new();
     let mut text = |what: &str, text: &str| {
@@ -151,7 +151,7 @@ impl ConfirmTerminal {
                 "n" | "no" => Confirmation::Is(false),
                 "s" | "skip" => Confirmation::Skip,
                 "q" | "quit" => Confirmation::Quit,
-                // An empty line or a word that is pasted by mistake confirms nothing.
+                // An empty line, or a word pasted by mistake, does not confirm the label.
                 _ => continue,
             });
         }

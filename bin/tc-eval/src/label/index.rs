@@ -1,5 +1,5 @@
-//! An index that is read whole, changed and written again. Lines that no change concerns stay byte
-//! for byte.
+//! An index file that is read as a whole, changed, and rewritten. Unchanged lines stay byte for
+//! byte.
 
 use crate::draft;
 use anyhow::{Context, Result, bail};
@@ -10,17 +10,17 @@ use std::path::{Path, PathBuf};
 /// An index file.
 pub(super) struct LabelIndex {
     path: PathBuf,
-    /// The file as it was read; `None` if it did not exist.
+    /// The content when the file was read; `None` if it did not exist.
     read: Option<String>,
-    /// The lines of the file, of which some are new or changed.
+    /// The lines to write: those of the file, with changes and new labels.
     lines: Vec<String>,
 }
 
 impl LabelIndex {
-    /// Reads the index at `path`. An index that does not exist is empty.
+    /// Reads the index at `path`. A missing file is an empty index.
     ///
     /// # Errors
-    /// When the file cannot be read, or a line is not a label.
+    /// Fails if the file cannot be read, or if a line is not a label.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let read = text(path)?;
         let lines = read
@@ -37,10 +37,10 @@ impl LabelIndex {
         Ok(index)
     }
 
-    /// The labels with the numbers of their lines, from 0 on. Blank lines have no label.
+    /// Returns the labels with the numbers of their lines, from 0 on. Blank lines are skipped.
     ///
     /// # Errors
-    /// When a line is not a label.
+    /// Fails if a line is not a label.
     pub(super) fn labels(&self) -> Result<Vec<(usize, Label)>> {
         let mut out = Vec::new();
         for (n, line) in self
@@ -73,7 +73,7 @@ impl LabelIndex {
         self.lines.push(line(label));
     }
 
-    /// Sets members of the label in line `n`; all other members stay, in their order.
+    /// Sets members of the label in line `n`; the other members and their order stay.
     pub(super) fn set(&mut self, n: usize, members: Vec<(&str, Value)>) {
         let Some(line) = self.lines.get_mut(n) else {
             return;
@@ -88,11 +88,11 @@ impl LabelIndex {
         }
     }
 
-    /// Writes the index. A full disk leaves the old one as it was.
+    /// Writes the index. If the disk is full, the old index stays unchanged.
     ///
     /// # Errors
-    /// When the file cannot be written, or another process changed it since it was read: then
-    /// nothing is written, so that no label of the other process is lost.
+    /// Fails if the file cannot be written. Also fails, without writing, if another process changed
+    /// the file since it was read: the labels of that process would be lost.
     pub(super) fn write(&mut self) -> Result<()> {
         let name = self.path.display();
         if self.path.is_file() && text(&self.path)? != self.read {
@@ -108,15 +108,15 @@ impl LabelIndex {
     }
 }
 
-/// A label as a line of an index. Hidden characters are written as escapes.
+/// Returns a label as a line of an index, with hidden characters escaped.
 pub(super) fn line(label: &Label) -> String {
     // A struct of strings and JSON always has a form in JSON.
     let line = serde_json::to_string(label).unwrap_or_default();
     event::safe_json(&line).into_owned()
 }
 
-/// The text of the file; `None` if the file does not exist yet, or is a device or a pipe, to which
-/// the index is only written.
+/// Returns the text of the file; `None` if the file does not exist, or if it is a device or a pipe,
+/// which is only written.
 fn text(path: &Path) -> Result<Option<String>> {
     if path.exists() && !path.is_file() {
         return Ok(None);

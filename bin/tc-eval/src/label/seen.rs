@@ -1,4 +1,4 @@
-//! What a full reading finds in each stream of a recording.
+//! The calls, texts and tags that are found in each stream of a recording.
 
 use crate::read::{self, ReadSettings};
 use crate::reading::{FullReading, arguments, calls_alone, is_taken_back, made_calls};
@@ -15,29 +15,29 @@ use std::fmt::Write;
 use std::path::Path;
 use tag::lint::Lint;
 
-/// What was found in choice 0 of one stream.
+/// The contents of choice 0 of one stream.
 #[derive(Debug)]
 pub(super) struct SeenCalls {
     pub part: u64,
     /// What its `stream_start` tells, and the hash.
     pub label: Label,
-    /// The answer before the first call, refusals included.
+    /// The text of the answer before the first call, including refusals.
     pub before: String,
-    /// The answer after the first call began.
+    /// The text of the answer after the first call began.
     pub after: String,
     talk: Talk,
     flags: Flags,
-    /// The bytes of the recording up to its last event.
+    /// The number of bytes of the recording up to the last event of the stream.
     end: usize,
 }
 
 /// What shows beside text and calls, as tags.
 type Flags = BTreeMap<&'static str, ()>;
 
-/// The streams of the recording at `path`, in order.
+/// Returns the streams of the recording at `path`, in order.
 ///
 /// # Errors
-/// When it cannot be read, or is not a recording.
+/// Fails if the file cannot be read or is not a recording.
 pub(super) fn read(path: &Path, settings: &ReadSettings, lint: &Lint) -> Result<Vec<SeenCalls>> {
     let bytes = recordings::bytes(path)?;
     let mut streams: BTreeMap<u64, SeenCalls> = BTreeMap::new();
@@ -117,22 +117,22 @@ impl SeenCalls {
         }
     }
 
-    /// Whether there is a call, by this reading.
+    /// Whether a call was found.
     pub(super) fn has_call(&self) -> bool {
         !made_calls(&self.talk).is_empty()
     }
 
-    /// The calls, in order.
+    /// Returns the calls, in order.
     pub(super) fn calls(&self) -> Vec<LabelledCall> {
         made_calls(&self.talk).into_iter().map(labelled).collect()
     }
 
-    /// Whether a call has begun, even one that is taken back later.
+    /// Whether a call has begun, even if it was retracted later.
     fn begins_call(&self) -> bool {
         !self.talk.calls().is_empty()
     }
 
-    /// What the stream shows, in the words of docs/evaluation.md.
+    /// Returns the tags of the stream, as defined in docs/evaluation.md.
     pub(super) fn tags(&self) -> Vec<String> {
         self.flags.keys().map(|tag| (*tag).to_owned()).collect()
     }
@@ -145,7 +145,7 @@ impl SeenCalls {
         }
     }
 
-    /// The tags that depend on the whole stream.
+    /// Adds the tags that depend on the whole stream.
     fn judge(&mut self, lint: &Lint) {
         let calls = self.has_call();
         let is_blank = self.before.trim().is_empty();

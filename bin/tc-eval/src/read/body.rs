@@ -1,4 +1,4 @@
-//! The events of a body.
+//! Reads the events of a response body.
 
 use super::settings::{EventOrigin, ReadSettings, Take};
 use anyhow::{Result, bail};
@@ -6,7 +6,7 @@ use api::{Api, End, Stream};
 use event::{Event, Payload};
 use std::io::BufRead;
 
-/// Gives the events of the body of `api` to `take`.
+/// Passes the events of a body of `api` to `take`.
 pub(super) fn read(
     mut source: impl BufRead,
     api: Api,
@@ -41,11 +41,11 @@ pub(super) fn read(
     sink.check(settings)
 }
 
-/// Makes events of what a decoder writes.
+/// Builds events from the payloads that a decoder writes.
 pub(super) struct BodySink<'s> {
     pub take: &'s mut Take<'s>,
     pub origin: EventOrigin,
-    /// Whether a frame was longer than the settings allow, so that the decoder gave up.
+    /// Whether the decoder stopped at a frame longer than the settings allow.
     pub is_too_long: bool,
 }
 
@@ -53,8 +53,7 @@ impl BodySink<'_> {
     /// Whether the whole stream was decoded.
     ///
     /// # Errors
-    /// When a frame was longer than the settings allow: what the decoder gave is not what the
-    /// provider sent.
+    /// Fails if a frame was longer than the settings allow: the events would be incomplete.
     pub(super) fn check(&self, settings: &ReadSettings) -> Result<()> {
         if self.is_too_long {
             let limit = settings
@@ -65,7 +64,7 @@ impl BodySink<'_> {
         Ok(())
     }
 
-    /// Feeds `stream` in the pieces of the settings, if they have any.
+    /// Feeds `stream` in pieces of the sizes in the settings, or at once if they have no sizes.
     pub(super) fn feed_pieces(
         &mut self,
         stream: &mut Stream,

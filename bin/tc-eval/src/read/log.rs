@@ -1,4 +1,4 @@
-//! The events of a log, which commands wrote, one a line.
+//! Reads the events of a log, one per line.
 
 use super::settings::{EventOrigin, ReadSettings, Take};
 use anyhow::{Result, bail};
@@ -7,10 +7,10 @@ use event::{Event, Json, Kind, Payload, Raw, Scanner, Text};
 use std::collections::HashMap;
 use std::io::{BufRead, Read};
 
-/// The longest line, in bytes, where the settings name none.
+/// Maximum length of a line in bytes, if the settings have no limit.
 const MAX_LINE: usize = 64 << 20;
 
-/// Gives the events of all streams to `take`; returns how many streams the log has.
+/// Passes the events of all streams to `take`; returns the number of streams.
 pub(super) fn read(
     mut source: impl BufRead,
     settings: &ReadSettings,
@@ -50,9 +50,9 @@ struct RecordedLog<'l, 't> {
     scanner: Scanner,
     /// The numbers of the open streams, by their names as JSON; "" is the unnamed stream.
     open: HashMap<Box<str>, u64>,
-    /// How many streams have begun.
+    /// The number of streams that have begun.
     parts: u64,
-    /// The number of the line at hand, and where it ends.
+    /// The number of the current line, and the offset at which it ends.
     number: u64,
     offset: u64,
     take: &'l mut Take<'t>,
@@ -103,7 +103,7 @@ impl RecordedLog<'_, '_> {
     }
 }
 
-/// The number of the stream that an event belongs to; 0 between streams.
+/// Returns the number of the stream that an event belongs to; 0 for an event between streams.
 fn part(open: &mut HashMap<Box<str>, u64>, parts: &mut u64, event: &Event<'_>) -> u64 {
     let name = event.stream().map_or("", Raw::text);
     let kind = event.kind();

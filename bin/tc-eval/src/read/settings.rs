@@ -17,11 +17,11 @@ const WORDS: Words = Words {
     max_frame: "--max-line",
 };
 
-/// Where an event came from.
+/// The origin of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct EventOrigin {
-    /// Which stream of the file it belongs to, from 1 on. 0 for an event of a log that lies between
-    /// streams, such as a result.
+    /// The number of its stream in the file, from 1 on; 0 for an event between the streams of a
+    /// log, such as a result.
     pub part: u64,
     /// The bytes of the file that had been read when the event was known: its frame ends there, or
     /// its line of a log or a tape.
@@ -31,7 +31,7 @@ pub(crate) struct EventOrigin {
     pub ms: Option<f64>,
 }
 
-/// Takes the events of a recording.
+/// A callback that receives the events of a recording.
 pub(super) type Take<'t> = dyn FnMut(&Event<'_>, EventOrigin) + 't;
 
 /// How to read a recording.
@@ -39,9 +39,9 @@ pub(super) type Take<'t> = dyn FnMut(&Event<'_>, EventOrigin) + 't;
 pub(crate) struct ReadSettings {
     /// The API of a body; without it the body shows its API.
     pub api: Option<Api>,
-    /// Which stream of the file to read, from 1 on; `None`: all.
+    /// The number of the stream to read, from 1 on; `None` reads all streams.
     pub part: Option<u64>,
-    /// The requested model; used where the recording names none.
+    /// The requested model, used if the recording has no model.
     pub model: Option<String>,
     /// The tools of the request as JSON in any provider's shape, if known; they become `tools` of
     /// `stream_start` where the recording has none. A list that cannot be read counts as unknown.
@@ -50,7 +50,7 @@ pub(crate) struct ReadSettings {
     pub tools_mode: Option<String>,
     /// See `tools_mode`.
     pub dialect: Option<String>,
-    /// The most bytes of one frame of a body or one line of a log; 64 MiB by default.
+    /// Maximum bytes of a frame of a body or a line of a log; 64 MiB by default.
     pub max_line: Option<usize>,
     /// Whether a line of a log that is not an event is an error; by default it is skipped.
     pub strict: bool,
@@ -60,12 +60,12 @@ pub(crate) struct ReadSettings {
 }
 
 impl ReadSettings {
-    /// Whether the stream of this number is read.
+    /// Whether the stream with this number is to be read.
     pub(super) fn reads(&self, part: u64) -> bool {
         self.part.is_none_or(|wanted| wanted == part)
     }
 
-    /// The tools in OpenAI's shape, on one line; `None` where they are unknown.
+    /// Returns the tools in OpenAI's shape, on one line; `None` if they are unknown.
     pub(super) fn tools(&self) -> Option<String> {
         openai_tools(self.tools.as_deref()?)
     }
@@ -89,22 +89,22 @@ impl ReadSettings {
     }
 }
 
-/// A list of tools in any provider's shape as a list in OpenAI's, on one line. `None` if it cannot
-/// be read.
+/// Converts a list of tools from any provider's shape to OpenAI's, on one line. Returns `None` if
+/// the list cannot be read.
 pub(super) fn openai_tools(json: &str) -> Option<String> {
     Some(ToolList::read(json).ok()?.openai(|_| true))
 }
 
-/// The `tools_mode` of a request with these tools.
+/// Returns the `tools_mode` of a request with these tools.
 pub(super) fn native_or_none(tools: &str) -> String {
     if tools == "[]" { "none" } else { "native" }.to_owned()
 }
 
 impl ReadSettings {
-    /// How the recording of `label` is read.
+    /// Returns the settings for the recording of `label`.
     ///
     /// # Errors
-    /// When the label names an unknown API, mode or dialect, or contradicts itself.
+    /// Fails if the label has an unknown API, mode or dialect, or contradicts itself.
     pub(crate) fn of_label(label: &Label) -> Result<Self> {
         check(label)?;
         Ok(ReadSettings {
@@ -127,26 +127,26 @@ impl ReadSettings {
     }
 }
 
-/// The API of this name.
+/// Returns the API with this name.
 ///
 /// # Errors
-/// A line that lists all names.
+/// Returns a line that lists all names.
 pub(crate) fn api(name: &str) -> Result<Api, String> {
     let names = || Api::ALL.map(Api::name).join(", ");
     Api::from_name(name)
         .ok_or_else(|| format!("the API \"{name}\" is unknown; use one of: {}", names()))
 }
 
-/// The value of an option `--dialect`.
+/// Returns the dialect for a value of `--dialect`.
 ///
 /// # Errors
-/// A name that no dialect has.
+/// Fails if no dialect has this name.
 pub(crate) fn dialect(names: &str) -> Result<String, UnknownDialect> {
     Dialects::default().chosen(Some(names))?;
     Ok(names.to_owned())
 }
 
-/// Refuses a label whose fields would be ignored or read as something else.
+/// Rejects a label whose fields would be ignored or misread.
 fn check(label: &Label) -> Result<()> {
     if let Some(mode) = label
         .tools_mode

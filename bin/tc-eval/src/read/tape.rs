@@ -1,4 +1,4 @@
-//! The events of a tape: each exchange is a stream.
+//! Reads the events of a tape, where each exchange is a stream.
 
 use super::body::BodySink;
 use super::settings::{EventOrigin, ReadSettings, Take, native_or_none, openai_tools};
@@ -7,7 +7,7 @@ use api::tape::{Tape, TapeEnding, TapeExchange};
 use api::{Api, End, Stream, StreamOptions};
 use std::time::Duration;
 
-/// Gives the events of each exchange to `take`; returns how many exchanges the tape has.
+/// Passes the events of each exchange to `take`; returns the number of exchanges.
 pub(super) fn read(bytes: &[u8], settings: &ReadSettings, take: &mut Take<'_>) -> Result<u64> {
     let text = std::str::from_utf8(bytes).context("not UTF-8, a tape is text")?;
     let tape = Tape::read(text)?;
@@ -29,12 +29,12 @@ pub(super) fn read(bytes: &[u8], settings: &ReadSettings, take: &mut Take<'_>) -
 struct TapeLines<'t> {
     text: &'t str,
     number: usize,
-    /// Where the line at hand ends, in bytes of the tape.
+    /// The byte offset at which the current line ends.
     end: usize,
 }
 
 impl TapeLines<'_> {
-    /// Goes to the line of this number, from 1 on.
+    /// Advances to the line with this number, from 1 on.
     fn find(&mut self, number: usize) {
         while self.number < number && self.step().is_some() {}
     }
