@@ -1,16 +1,16 @@
-//! The lines in which other programs give their decisions. `docs/evaluation.md` describes them.
+//! Decision lines that other programs write, as described in `docs/evaluation.md`.
 
 use event::{Event, Kind};
 use score::{Answer, Outcome, Place};
 use std::borrow::Cow;
 
-/// How much of a reason is kept, in bytes.
+/// Maximum length of a reason in bytes; the rest is cut.
 const REASON: usize = 500;
 
-/// A line of decision about choice 0 of a stream.
+/// A decision line about choice 0 of a stream.
 #[derive(Debug)]
 pub(super) struct DecisionLine<'a> {
-    /// The stream that it is about.
+    /// The name of the stream.
     pub stream: Option<Cow<'a, str>>,
     /// The answer, as the first and the last one.
     pub answer: GivenAnswer,
@@ -59,22 +59,22 @@ impl<'a> DecisionLine<'a> {
     }
 }
 
-/// What another program decided about a stream.
+/// The decision of another program about a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GivenAnswer {
     /// Its first answer.
     pub first: Answer,
     /// Its last answer.
     pub last: Answer,
-    /// The 1-based number of the event at which it gave the first answer; `None` where it did not
-    /// tell.
+    /// The number of the event of the first answer, from 1 on; `None` if the program did not report
+    /// it.
     pub event: Option<u64>,
-    /// Why.
+    /// The reason of the decision.
     pub reason: String,
 }
 
 impl GivenAnswer {
-    /// An undecided answer, and why.
+    /// Creates an undecided answer with its reason.
     pub(crate) fn undecided(reason: impl Into<String>) -> Self {
         GivenAnswer {
             first: Answer::Undecided,

@@ -1,5 +1,5 @@
-//! `cmd:COMMAND`: a command as a checker. One process reads many streams and answers each with a
-//! line.
+//! `cmd:COMMAND`: a command as a checker. A process reads many streams, and writes an answer line
+//! for each.
 
 use super::answer::{DecisionLine, GivenAnswer};
 use super::lines::StreamLines;
@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How many streams one after the other may stay without an answer before the command is given up.
+/// Number of consecutive streams without an answer after which the command is not restarted.
 const FAILURES_IN_A_ROW: u32 = 3;
-/// How many times a command is started again in all.
+/// Maximum number of restarts of a command.
 const RESTARTS: u32 = 10;
 
 /// `cmd:COMMAND`, with a process for each thread that judges streams.
@@ -107,19 +107,19 @@ impl CheckerJudge for CommandJudge {
     }
 }
 
-/// What the processes of one command share.
+/// The shared state of the processes of one command.
 #[derive(Debug)]
 struct CommandSettings {
     /// The command line, for `sh -c`.
     command: String,
-    /// How long it may take to read or to answer.
+    /// The timeout for reading or answering.
     patience: Duration,
     /// How many streams it left undecided because it failed. The first is reported at once, so that
     /// a long run can be stopped.
     failures: AtomicU64,
-    /// How many streams it answered.
+    /// The number of streams with an answer.
     answers: AtomicU64,
-    /// The processes that no judge uses.
+    /// The idle processes.
     idle: Mutex<Vec<CommandChecker>>,
 }
 
@@ -139,14 +139,14 @@ impl CommandSettings {
     }
 }
 
-/// A command as a checker of one stream after the other.
+/// A process of the command, which checks one stream after the other.
 #[derive(Debug)]
 struct CommandChecker {
     settings: Arc<CommandSettings>,
     lines: StreamLines,
     process: Option<CheckerProcess>,
     answers: CommandAnswers,
-    /// Why this stream has no answer.
+    /// The reason why this stream has no answer.
     failure: Option<String>,
     failures_in_a_row: u32,
     starts: u32,
@@ -196,7 +196,7 @@ impl CommandChecker {
         }
     }
 
-    /// Gives the next line of the stream to the command.
+    /// Writes the next line of the stream to the command.
     fn push(&mut self, line: &[u8]) {
         let Some(process) = &mut self.process else {
             return;
@@ -272,7 +272,7 @@ impl CommandChecker {
         self.fail(why);
     }
 
-    /// Leaves the stream undecided, if it is.
+    /// Counts the stream as undecided if it has no answer.
     fn fail(&mut self, why: String) {
         if self.answers.answer.is_some() {
             return;

@@ -51,7 +51,7 @@ impl Decisions {
         for (number, line) in (1..).zip(bytes.split(|byte| *byte == b'\n')) {
             let text = std::str::from_utf8(line)
                 .map_err(|_| anyhow!("{file}: line {number} is not UTF-8"))?;
-            // Some editors begin a file with a byte order mark.
+            // Some editors write a byte order mark at the beginning of a file.
             let text = text.trim_start_matches('\u{feff}').trim_end_matches('\r');
             if !text.trim().is_empty() {
                 decisions.line(number, text, &mut scanner)?;
@@ -104,7 +104,7 @@ impl Decisions {
         }
     }
 
-    /// A message if the file has decisions that no stream asked for.
+    /// Returns a message if the file has decisions for streams that were not evaluated.
     fn unused(&self) -> Option<String> {
         let unused = self.held.iter().filter(|(_, held)| !held.is_used);
         let (stream, first) = unused.clone().min_by_key(|(_, held)| held.line)?;

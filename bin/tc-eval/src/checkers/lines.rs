@@ -1,4 +1,4 @@
-//! A stream as the lines that a command reads, under a name that no other stream has.
+//! Writes a stream as lines for a command, under a unique name.
 
 use event::payload::{self, FinishReason, StreamEnd};
 use event::{Event, Kind, Object, Raw};
@@ -7,13 +7,13 @@ use score::Place;
 /// Writes streams one after the other. The lines are made once for all commands.
 #[derive(Debug, Default)]
 pub(super) struct StreamLines {
-    /// How many streams have begun.
+    /// The number of streams that have begun.
     count: u64,
     /// The name of this stream.
     name: String,
-    /// The same as JSON.
+    /// The name of this stream as JSON.
     quoted: String,
-    /// Where the event of each line is.
+    /// The place of the event of each line.
     places: Vec<Place>,
     has_ended: bool,
     line: Vec<u8>,

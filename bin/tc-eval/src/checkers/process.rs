@@ -1,5 +1,5 @@
-//! A command that runs beside this process. Threads write its input and read its output, so that
-//! neither side waits for the other.
+//! A child process of a checker. Threads write its input and read its output, so that neither side
+//! blocks the other.
 
 use group::ProcessGroup;
 use rustix::process::Signal;
@@ -12,37 +12,36 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The longest line that is read, in bytes. A longer line is ignored.
+/// Maximum length of a line in bytes; longer lines are ignored.
 const LINE: u64 = 1 << 20;
-/// How much input may wait for the command to read it, in bytes, before this process waits for the
-/// command.
+/// Maximum input in bytes that is buffered before this process waits for the command to read.
 const WAITING: usize = 1 << 16;
 /// How often a silent command is looked at: where a child of it holds its output open, nothing else
 /// shows that it has ended.
 const LOOK: Duration = Duration::from_millis(50);
-/// How many lines of output may wait to be taken.
+/// Maximum number of buffered output lines.
 const LINES: usize = 1 << 10;
-/// How much of the last line of standard error is kept, in bytes.
+/// Maximum bytes kept of the last line of standard error.
 const LAST_WORDS: usize = 300;
 
-/// How far a wait got.
+/// The result of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaitProgress {
-    /// What was waited for is there.
+    /// The awaited condition is met.
     Done,
-    /// The command closed its output, so it gives no more answers.
+    /// The command closed its output, so no further answers can arrive.
     Closed,
-    /// It neither read nor answered for as long as it may take.
+    /// The command neither read nor answered within its timeout.
     Late,
 }
 
-/// What the threads report.
+/// A message from one of the threads.
 enum CheckerReport {
     /// The command wrote a line.
     Line(String),
     /// The command closed its output.
     End,
-    /// So many bytes of input are written, or were given up since the command reads no more.
+    /// This many bytes of input were written, or dropped because the command closed its input.
     Written(usize),
 }
 
@@ -52,16 +51,16 @@ pub(super) struct CheckerProcess {
     group: ProcessGroup,
     /// The command itself.
     command: Child,
-    /// Input that the thread that writes has not got yet.
+    /// Input that was not sent to the writer thread yet.
     input: Vec<u8>,
-    /// To that thread; `None` once the input is to be closed.
+    /// The channel to the writer thread; `None` once the input is to be closed.
     writer: Option<Sender<Vec<u8>>>,
-    /// How many bytes it has got and not written.
+    /// The number of bytes that the writer thread has received but not written.
     unwritten: usize,
     reads_no_more: Arc<AtomicBool>,
     reports: Receiver<CheckerReport>,
     last_words: Arc<Mutex<String>>,
-    /// Ends when the whole of standard error is read.
+    /// A channel that is closed when standard error has been read to its end.
     errors: Receiver<()>,
     patience: Duration,
 }
@@ -70,7 +69,7 @@ impl CheckerProcess {
     /// Starts `command` with `sh -c`. `patience` is how long it may take to read or to answer.
     ///
     /// # Errors
-    /// When the shell or a thread cannot be started.
+    /// Fails if the shell or a thread cannot be started.
     pub(super) fn start(command: &str, patience: Duration) -> io::Result<Self> {
         let group = ProcessGroup::start()?;
         let mut command = Command::new("sh")
@@ -96,7 +95,7 @@ impl CheckerProcess {
                 each_line(stdout, |line| {
                     report.send(CheckerReport::Line(line)).is_ok()
                 });
-                // It fails where nobody waits any more.
+                // Fails if no receiver is left.
                 let _ = report.send(CheckerReport::End);
             })?;
         }
@@ -169,7 +168,7 @@ impl CheckerProcess {
         (ended, std::mem::take(&mut words))
     }
 
-    /// Hands the input to the thread that writes it.
+    /// Sends the buffered input to the writer thread.
     fn send(&mut self) {
         let input = std::mem::take(&mut self.input);
         let length = input.len();
@@ -213,7 +212,7 @@ impl CheckerProcess {
                     false
                 }
                 Ok(CheckerReport::End) | Err(_) => {
-                    // Its last words come as it ends.
+                    // The last lines arrive as the command ends.
                     self.wait_for_errors();
                     return WaitProgress::Closed;
                 }
@@ -227,7 +226,7 @@ impl CheckerProcess {
     /// Waits until standard error is read to its end, for a second at most: a child of the command
     /// may hold it open.
     fn wait_for_errors(&self) {
-        // An error is the end, or that it took too long.
+        // An error means that the channel was closed, or that the timeout expired.
         let _ = self.errors.recv_timeout(Duration::from_secs(1));
     }
 }
@@ -250,7 +249,7 @@ fn write_input(
     }
 }
 
-/// Gives each line to `take`, until that returns `false`.
+/// Passes each line to `take` until it returns `false`.
 fn each_line(from: impl Read, mut take: impl FnMut(String) -> bool) {
     let mut from = BufReader::new(from);
     let mut line = Vec::new();

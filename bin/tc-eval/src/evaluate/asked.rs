@@ -1,4 +1,4 @@
-//! A checker on one reading of one stream, and what it decided.
+//! A checker that reads one stream once, and its decisions.
 
 use super::judge::CheckerJudge;
 use detect::Detect;
@@ -6,11 +6,11 @@ use event::payload::Decision;
 use event::{Emitted, Event, Machine, Payload, SinkOf};
 use score::{Answer, Outcome, Place};
 
-/// A checker on one reading of one stream.
+/// A checker that reads one stream once.
 pub(super) enum AskedChecker {
     /// A checker of `detect`.
     BuiltIn(Box<Detect>, Decided),
-    /// One outside of this process; `None` where it has no answer for this reading.
+    /// An external checker; `None` if it has no answer for this reading.
     Outside(Option<Box<dyn CheckerJudge>>),
 }
 

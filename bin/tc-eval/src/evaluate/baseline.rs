@@ -1,4 +1,4 @@
-//! Compares a run with an earlier one (`--baseline`), and writes what a later run is compared with
+//! Compares a run with an earlier one (`--baseline`), and writes the file for later comparisons
 //! (`--save-baseline`).
 
 use crate::draft::LabelDraft;
@@ -28,25 +28,25 @@ pub(crate) struct Args {
     pub show: usize,
 }
 
-/// The longest line of a baseline, in bytes: a line holds the names of a stream and an answer for
-/// each checker.
+/// Maximum length of a line of a baseline in bytes. A line contains the names of a stream and an
+/// answer for each checker.
 const LONGEST: usize = 1 << 20;
 
-/// The baselines of one run: the one that it is compared with, and the one that it writes.
+/// The baseline with which a run is compared, and the one that the run writes.
 #[derive(Default)]
 pub(crate) struct Baseline {
     earlier: Option<Earlier>,
     writer: Option<BaselineWriter>,
 }
 
-/// An earlier run while it is compared.
+/// An earlier run that is being compared with this one.
 struct Earlier {
     path: PathBuf,
     header: BaselineHeader,
     streams: Vec<Option<BaselineStream>>,
-    /// The places of the streams that have not found their partner, by corpus and id.
+    /// The positions of the streams that are not matched yet, by corpus and id.
     waiting: HashMap<(String, String), VecDeque<usize>>,
-    /// The shared name of the corpora, where both runs have a single one.
+    /// The shared name of the corpora if each run has a single corpus.
     single: Option<String>,
     comparison: Comparison,
 }
@@ -56,7 +56,7 @@ impl Baseline {
     /// once. `checkers` are in the order of the outcomes; `corpora` are as the user typed them.
     ///
     /// # Errors
-    /// When a file cannot be opened, is not a whole baseline, or shares no checker with this run.
+    /// Fails if a file cannot be opened, is not a complete baseline, or has no checker of this run.
     pub(crate) fn open(args: &Args, checkers: &[String], corpora: &[String]) -> Result<Self> {
         let earlier = args.baseline.as_deref();
         let earlier = earlier.map(|path| Earlier::open(path, checkers, corpora, args.show));
@@ -71,7 +71,7 @@ impl Baseline {
     /// Takes one stream. The streams come in the order of the corpora.
     ///
     /// # Errors
-    /// When a file cannot be written.
+    /// Fails if a file cannot be written.
     pub(crate) fn take(&mut self, measured: &Measured) -> Result<()> {
         if self.earlier.is_none() && self.writer.is_none() {
             return Ok(());
@@ -86,7 +86,7 @@ impl Baseline {
         }
     }
 
-    /// Leaves the file of `--save-baseline` as it was.
+    /// Discards the new baseline, so the file of `--save-baseline` stays unchanged.
     pub(crate) fn discard(&mut self) {
         self.writer = None;
     }
@@ -96,7 +96,7 @@ impl Baseline {
     /// change, by running without `--baseline`.
     ///
     /// # Errors
-    /// When the baseline has no stream of this run, or a file cannot be written.
+    /// Fails if the baseline has no stream of this run, or if a file cannot be written.
     pub(crate) fn finish(self) -> Result<Option<BaselineReport>> {
         let report = self.earlier.map(Earlier::finish).transpose()?;
         let is_worse = report.as_ref().is_some_and(BaselineReport::has_regressions);
@@ -183,7 +183,7 @@ impl Earlier {
         )
     }
 
-    /// By what a stream of either run is found.
+    /// Returns the key by which streams of both runs are matched.
     fn key(&self, stream: &BaselineStream) -> (String, String) {
         let corpus = self.single.as_deref().unwrap_or(plain(&stream.corpus));
         (corpus.to_owned(), stream.id.clone())
@@ -250,7 +250,7 @@ fn plain(name: &str) -> &str {
     }
 }
 
-/// Writes a baseline.
+/// A writer of a baseline.
 struct BaselineWriter {
     path: PathBuf,
     draft: LabelDraft,
@@ -258,7 +258,7 @@ struct BaselineWriter {
 }
 
 impl BaselineWriter {
-    /// Begins the baseline `path` with its header.
+    /// Creates the baseline `path` and writes its header.
     fn create(path: &Path, checkers: &[String], corpora: &[String]) -> Result<Self> {
         let mut writer = BaselineWriter {
             path: path.to_owned(),

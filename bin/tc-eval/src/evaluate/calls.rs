@@ -1,4 +1,4 @@
-//! The calls of a stream as a pipeline reads them, and how they compare with those of the label.
+//! The calls that a pipeline parses from a stream, compared with those of the label.
 
 use crate::reading::{arguments, calls_alone, each_event, is_taken_back, made_calls, to_calls};
 use accumulate::AccumulateOptions;
@@ -17,14 +17,14 @@ pub(super) struct ChoiceCallReader {
     found: FoundCalls,
 }
 
-/// What was found so far.
+/// The calls found so far.
 struct FoundCalls {
     /// Finds the first event of a call.
     full: Box<dyn Checker>,
     talk: Talk,
     /// The first event of a call.
     first: Option<Place>,
-    /// When the first call was complete, in recorded milliseconds.
+    /// The recorded time at which the first call was complete, in milliseconds.
     ready_ms: Option<f64>,
 }
 
@@ -85,7 +85,7 @@ impl ChoiceCallReader {
         self.found.first
     }
 
-    /// When the first call was complete, in recorded milliseconds.
+    /// The recorded time at which the first call was complete, in milliseconds.
     pub(super) fn ready_ms(&self) -> Option<f64> {
         self.found.ready_ms
     }

@@ -1,5 +1,5 @@
-//! The streams to measure, in the order of the corpora, with what the checkers outside of this
-//! process need of each.
+//! The streams to measure, in the order of the corpora, each with the readings for external
+//! checkers.
 
 use super::judge::Judges;
 use super::measure::Judgings;
@@ -10,23 +10,23 @@ use anyhow::Result;
 use score::Measured;
 use std::path::{Path, PathBuf};
 
-/// What is to be done next.
+/// The next job.
 pub(super) enum FeedJob {
     /// A stream to measure.
     Stream(Box<CorpusEntry>, Judgings),
-    /// What needs no work.
+    /// A result that needs no measurement.
     Done(Done),
 }
 
-/// What became of a stream.
+/// The result for a stream.
 pub(super) enum Done {
-    /// It was measured.
+    /// The stream was measured.
     Measured(Box<Measured>),
-    /// Nobody has labelled it.
+    /// The stream has no label.
     Unlabelled,
-    /// Its recording or its line of the index cannot be used.
+    /// The recording, or its line in the index, is unusable.
     Unreadable(anyhow::Error),
-    /// What ends the run.
+    /// An error that ends the run.
     Failed(anyhow::Error),
 }
 
@@ -36,9 +36,9 @@ pub(super) struct Feed<'f> {
     root: Option<&'f Path>,
     open: Option<Entries>,
     only: &'f [Only],
-    /// The checkers outside of this process, at the places of all checkers.
+    /// The external checkers, by position among all checkers; `None` for a built-in checker.
     judges: Vec<Option<Box<dyn Judges>>>,
-    /// How often each stream is read.
+    /// The number of readings per stream.
     readings: usize,
 }
 
@@ -47,7 +47,7 @@ impl<'f> Feed<'f> {
     /// the folder `root` if there is one.
     ///
     /// # Errors
-    /// When a corpus does not exist: before anything is read.
+    /// Fails if a corpus does not exist, before anything is read.
     pub(super) fn new(
         corpora: &'f [PathBuf],
         root: Option<&'f Path>,
@@ -76,7 +76,7 @@ impl<'f> Feed<'f> {
         })
     }
 
-    /// The next job; `None` at the end.
+    /// Returns the next job; `None` after the last stream.
     pub(super) fn next(&mut self) -> Option<FeedJob> {
         loop {
             let Some(open) = &mut self.open else {
@@ -126,10 +126,10 @@ impl<'f> Feed<'f> {
         (0..self.readings).map(reading).collect()
     }
 
-    /// Ends the checkers outside of this process.
+    /// Ends the external checkers.
     ///
     /// # Errors
-    /// What they report.
+    /// Returns the errors that the checkers report.
     pub(super) fn finish(self) -> Result<()> {
         self.judges
             .into_iter()

@@ -1,4 +1,4 @@
-//! Checkers outside of this process, as the evaluation sees them.
+//! The interface of external checkers.
 
 use crate::corpus::CorpusEntry;
 use anyhow::Result;
@@ -14,7 +14,7 @@ pub(crate) trait Judges: Send {
     /// where no answer is known for this reading; of reading 0 that counts as undecided.
     ///
     /// # Errors
-    /// What ends the whole run: the checker cannot start, or its decisions cannot be read.
+    /// Fails, which ends the run, if the checker cannot start or its decisions cannot be read.
     fn judge(
         &mut self,
         entry: &CorpusEntry,
@@ -24,7 +24,7 @@ pub(crate) trait Judges: Send {
     /// Called after the last stream.
     ///
     /// # Errors
-    /// What is wrong with the whole: the checker failed, or decisions of other streams are left.
+    /// Fails if the checker failed, or if decisions for unknown streams are left over.
     fn finish(&mut self) -> Result<()>;
 }
 

@@ -36,7 +36,8 @@ fn place(at: Option<Place>) -> Value {
     })
 }
 
-/// Milliseconds, whole ones without a fraction; `None` for what is not a number.
+/// Returns milliseconds as JSON, without a fraction if it is zero; `None` if the value is not a
+/// number.
 fn number(ms: Option<f64>) -> Option<Number> {
     ms?.to_string().parse().ok()
 }

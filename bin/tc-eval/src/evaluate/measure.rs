@@ -19,22 +19,22 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tag::{Streams, Tag};
 
-/// What is asked of every stream.
+/// The settings for measuring every stream.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MeasurePlan {
     /// The names of the checkers.
     pub checkers: Vec<String>,
-    /// The readings after the original one.
+    /// The further readings, with other splits.
     pub splits: Vec<Split>,
-    /// Whether checkers see the stream as `tag-parse` passes it.
+    /// Whether checkers get the output of `tag-parse`.
     pub tag_parse: bool,
     /// Whether recorded times are left out.
     pub no_time: bool,
     /// Whether a line of a log that is not an event is an error.
     pub strict: bool,
-    /// The most bytes of one frame or line of a recording.
+    /// Maximum bytes of a frame or a line of a recording.
     pub max_line: usize,
-    /// The table of `auto`, in place of the one that is compiled in.
+    /// The table of `auto` that replaces the compiled one; `None` for the compiled table.
     pub table: Option<AutoTable>,
 }
 
@@ -56,7 +56,7 @@ impl<'p> Meter<'p> {
     /// A meter of one thread.
     ///
     /// # Errors
-    /// When the table of checkers has no `full`.
+    /// Fails if the table of checkers has no `full`.
     pub(crate) fn new(plan: &'p MeasurePlan) -> Result<Self> {
         let calls = CallFilter::default();
         let full = detect::checkers("full", &calls)
@@ -85,7 +85,7 @@ impl<'p> Meter<'p> {
     /// Measures the stream of `entry`.
     ///
     /// # Errors
-    /// When its recording cannot be read or holds another stream than the label says.
+    /// Fails if the recording cannot be read, or does not contain the stream of the label.
     pub(crate) fn measure(&mut self, entry: &CorpusEntry, judgings: Judgings) -> Result<Measured> {
         let label = &entry.label;
         let mut judgings = judgings.into_iter();
@@ -187,7 +187,7 @@ impl<'p> Meter<'p> {
             }
         };
         let mut take = |event: &Event<'_>, origin: EventOrigin| {
-            // Decisions in a log were made by another run.
+            // Decisions in a log come from an earlier run.
             if origin.part == 0 || event.kind() == Kind::Decision {
                 return;
             }
@@ -223,7 +223,7 @@ impl<'p> Meter<'p> {
 /// A stream while it is read.
 struct MeasuredStream {
     asked: Vec<AskedChecker>,
-    /// `tag-parse` before the checkers.
+    /// The `tag-parse` machine that runs before the checkers.
     tag: Option<Tag>,
     calls: Option<ChoiceCallReader>,
     place: Place,
@@ -271,7 +271,7 @@ impl MeasuredStream {
         }
     }
 
-    /// Takes the end of the recording, and gives what each checker decided.
+    /// Handles the end of the recording; returns the decisions of each checker.
     fn end(&mut self) -> Vec<Option<Outcome>> {
         let end = self.place;
         if !self.has_ended {
@@ -291,15 +291,15 @@ impl MeasuredStream {
     }
 }
 
-/// Shows an event to all checkers.
+/// Passes an event to all checkers.
 fn show(asked: &mut [AskedChecker], event: &Event<'_>, place: Place) {
     asked.iter_mut().for_each(|asked| asked.push(event, place));
 }
 
-/// How the recording of a label is read.
+/// Returns the settings for reading the recording of a label.
 ///
 /// # Errors
-/// As [`ReadSettings::of_label`].
+/// Fails like [`ReadSettings::of_label`].
 pub(crate) fn settings(
     entry: &CorpusEntry,
     plan: &MeasurePlan,

@@ -1,4 +1,4 @@
-//! `--only`: a part of a corpus.
+//! `--only`: selects a part of a corpus.
 
 use event::Glob;
 use score::Label;
@@ -13,7 +13,8 @@ pub(crate) struct Only {
     pattern: Glob,
 }
 
-/// The fields, and the values that a label has of each. A field that it lacks is empty.
+/// The fields, each with a function that returns its values in a label. An absent field has an
+/// empty value.
 const FIELDS: [(&str, Values); 6] = [
     ("id", |label| vec![&label.id]),
     ("api", |label| {

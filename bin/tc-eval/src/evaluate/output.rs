@@ -118,7 +118,7 @@ impl ReportOutput {
     /// break.
     ///
     /// # Errors
-    /// When the report cannot be written.
+    /// Fails if the report cannot be written.
     pub(crate) fn write(self, mut report: Report, out: &mut stdio::Output) -> Result<Status> {
         report.verdicts = self
             .requirements
@@ -173,14 +173,14 @@ impl ReportOutput {
                 .map_err(|error| unwritable(&path, &error))?;
             draft.finish().map_err(|error| unwritable(&path, &error))?;
         }
-        // Before standard output, whose reader may have left.
+        // Printed before standard output is written, whose reader may have exited.
         for failure in &failures {
             stdio::message("tc-eval", failure);
         }
         let shown = self.stdout.map(|form| text(form, true)).transpose()?;
         let shown = shown.unwrap_or_default();
         match out.put(shown.as_bytes()).and_then(|()| out.flush()) {
-            // A gate that fails does so whether or not somebody reads the whole report.
+            // A missed requirement counts even if the reader of the report has exited.
             Err(stdio::Failure::Gone) if !failures.is_empty() => {}
             written => written?,
         }
@@ -192,7 +192,7 @@ impl ReportOutput {
     }
 }
 
-/// The endings of files that name a form.
+/// The file extensions that select a form.
 const ENDINGS: [(&str, ReportForm); 7] = [
     ("txt", ReportForm::Table),
     ("json", ReportForm::Json),
@@ -207,7 +207,7 @@ const ENDINGS: [(&str, ReportForm); 7] = [
 /// an ending, such as `/dev/fd/3`, asks for none.
 ///
 /// # Errors
-/// When the ending is unknown and no form was asked for.
+/// Fails if the extension is unknown and no form was requested.
 fn form_of(path: &Path, asked: Option<ReportForm>) -> Result<ReportForm> {
     let Some(ending) = path.extension() else {
         return Ok(asked.unwrap_or(ReportForm::Table));

@@ -1,17 +1,17 @@
-//! Work in several threads, whose results come in the order of the jobs.
+//! Runs jobs in several threads, and returns their results in the order of the jobs.
 
 use std::sync::mpsc::{channel, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// How many jobs of each thread may wait for an earlier one.
+/// Maximum number of finished jobs per thread that wait for an earlier job.
 const AHEAD: usize = 32;
 
 /// Takes jobs from `next` until that returns `None`, works on them in `threads` threads, each with
 /// a state of its own, and gives the results to `consume` in this thread, in the order of the jobs.
 ///
 /// # Errors
-/// The first error of `consume`, which ends the work.
+/// Returns the first error of `consume`, which ends the work.
 pub(super) fn in_order<J: Send, R: Send, S, E>(
     threads: usize,
     next: impl FnMut() -> Option<J> + Send,
@@ -25,7 +25,7 @@ pub(super) fn in_order<J: Send, R: Send, S, E>(
     let next = Mutex::new(next);
     let take = || (next.lock().unwrap_or_else(PoisonError::into_inner))();
     thread::scope(|scope| {
-        // Dropped at the end of this scope, so that the threads end.
+        // Dropping this at the end of the scope ends the threads.
         let results = results;
         let start = |_: &usize| {
             let next = &next;
@@ -41,7 +41,7 @@ pub(super) fn in_order<J: Send, R: Send, S, E>(
                         return;
                     };
                     drop(next);
-                    // It fails where the work has ended.
+                    // Fails if the work has ended.
                     let _ = give.send(work(&mut state, job));
                 }
             };

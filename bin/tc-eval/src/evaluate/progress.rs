@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-/// How long a run takes before its progress shows, and how often the line is written then.
+/// The delay before progress is shown. `PAUSE` is the interval between updates.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -11,7 +11,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// run takes long.
 pub(super) struct ProgressLine {
     begin: Instant,
-    /// When the line is written next; `None` if no line is wanted.
+    /// The time of the next update; `None` if progress is not shown.
     next: Option<Instant>,
     streams: u64,
     is_shown: bool,
@@ -36,7 +36,7 @@ impl ProgressLine {
         let now = Instant::now();
         if self.next.is_some_and(|next| next <= now) {
             let rate = self.streams as f64 / (now - self.begin).as_secs_f64();
-            // A terminal that is gone needs no progress.
+            // Fails if the terminal has closed.
             let _ = write!(
                 stderr(),
                 "\r{} streams, {rate:.0} a second\x1b[K",
