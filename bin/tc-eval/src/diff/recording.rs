@@ -7,12 +7,12 @@ use crate::read::{self, ReadSettings};
 use crate::reading::{FullReading, calls_alone};
 use anyhow::Result;
 use api::RecordingForm;
-use conversation::{Change, Streams, Talk, stream_of};
+use conversation::{Change, Talk, stream_of};
 use event::payload::{
     ContentDelta, Error, Message, RefusalDelta, ServerItem, SessionStats, StreamEnd, StreamStart,
     Thinking, ToolCall,
 };
-use event::{Event, Kind, Raw, Text};
+use event::{Event, Kind, Raw, Streams, Text};
 use score::difference::{
     CallNotes, Passage, RecordedArguments, RecordedCall, RecordedChoice, RecordedConversation,
     RecordedTurn, RecordedWord, Recording,
