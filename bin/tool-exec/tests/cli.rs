@@ -104,7 +104,7 @@ fn mistakes_are_one_line_with_the_remedy() {
         ("[", "not JSON: EOF while parsing"),
         (
             r#"[{"name":"a","exec":{"command":["x","{y}"]}}]"#,
-            r#"tool 1 ("a"): {y} in the command is no declared argument"#,
+            r#"tool 1 ("a"): {y} in the command is not a declared argument"#,
         ),
         (
             r#"{"mcpServers":{"git":{"comand":"x"}}}"#,

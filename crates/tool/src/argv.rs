@@ -76,7 +76,7 @@ impl Template {
                 }
                 if !declared(name) {
                     return Err(format!(
-                        "{{{name}}} in the command is no declared argument, declare it under \
+                        "{{{name}}} in the command is not a declared argument, declare it under \
                          properties, or write {{{{{name}}}}} for the text itself"
                     ));
                 }

@@ -376,7 +376,7 @@ mod tests {
             ),
             (
                 r#"[{"name":"a","exec":{"command":["ls","{x}"]}}]"#,
-                "{x} in the command is no declared argument",
+                "{x} in the command is not a declared argument",
             ),
             (
                 r#"[{"name":"a","parameters":{"properties":{"x":{"type":"string"},"y":{}},"required":["x","y"]},"exec":{"command":["cp","{x}","{y}","{x}"]}}]"#,
