@@ -1,8 +1,8 @@
-//! Processes by their descent, as `/proc/PID/stat` shows it, and what becomes of orphans.
+//! Process ancestry, as `/proc/PID/stat` reports it, and the killing of orphans.
 //!
-//! A process can leave its group, its session and its environment, but not its descent: what it
-//! starts and leaves behind comes to the next process above it that adopts orphans (a subreaper,
-//! prctl(2)).
+//! A process can leave its group and its session and can clear its environment, but it cannot
+//! change its ancestry. When it exits, its children are reparented to the nearest ancestor that is
+//! a subreaper (prctl(2)).
 
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{
@@ -13,31 +13,30 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long killing may take before it is given up: a process in the middle of a device's work
-/// cannot be killed.
+/// How long to keep killing before giving up: a process in uninterruptible sleep cannot be killed.
 pub const GIVE_UP: Duration = Duration::from_secs(2);
-/// How long to wait before killing again what was forked during the last round.
+/// Time between two rounds of killing. The next round finds processes forked during the last one.
 pub const ROUND: Duration = Duration::from_millis(5);
 
 /// A process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
+    /// The process id.
     pub pid: i32,
-    /// The number of its parent.
+    /// The process id of its parent.
     pub parent: i32,
-    /// Its start time, in clock ticks since the system was booted. With the number it names one
-    /// process: numbers are used again.
+    /// Its start time, in clock ticks since boot. Process ids are reused; the id and the start time
+    /// together identify one process.
     pub start: u64,
-    /// Whether it has ended and its parent has not waited for it.
+    /// Whether the process has exited but its parent has not waited for it yet.
     pub is_zombie: bool,
 }
 
 impl Process {
-    /// Reads the process with this number. `None` if no process has it, or if /proc is not mounted.
+    /// Reads the process with this id. Returns `None` if it does not exist or /proc is not mounted.
     pub fn of(pid: i32) -> Option<Process> {
-        // "pid (name) state parent …" (proc_pid_stat(5)); the name may hold anything, even
-        // brackets.
+        // "pid (name) state parent …" (proc_pid_stat(5)). The name may contain any byte, even a
+        // parenthesis.
         let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
         let name_end = stat.iter().rposition(|b| *b == b')')?;
         let rest = std::str::from_utf8(&stat[name_end + 1..]).ok()?;
@@ -51,14 +50,14 @@ impl Process {
     }
 }
 
-/// All processes that this one sees; none without /proc.
+/// Returns all processes visible to this one, or none without /proc.
 fn processes() -> Vec<Process> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     numbers.filter_map(Process::of).collect()
 }
 
-/// The processes below `root`, each after its parent.
+/// Returns all descendants of `root`, each after its parent.
 pub fn descendants(root: i32) -> Vec<Process> {
     let all = processes();
     let mut found: Vec<Process> = all.iter().filter(|p| p.parent == root).copied().collect();
@@ -71,38 +70,39 @@ pub fn descendants(root: i32) -> Vec<Process> {
     found
 }
 
-/// The processes below this one.
+/// Returns all descendants of this process.
 pub fn below() -> Vec<Process> {
     descendants(getpid().as_raw_nonzero().get())
 }
 
-/// Sends `signal` to each of these processes.
+/// Sends `signal` to each of these processes that is not a zombie.
 pub fn signal_all(processes: &[Process], signal: Signal) {
     for pid in processes
         .iter()
         .filter(|p| !p.is_zombie)
         .filter_map(|p| Pid::from_raw(p.pid))
     {
-        let _ = kill_process(pid, signal); // fails where it has ended already
+        let _ = kill_process(pid, signal); // fails if the process has already exited
     }
 }
 
-/// Has this process adopt the orphans below it, or leave them to the next process above it. Fails
-/// nowhere on Linux since 3.4.
+/// Makes this process a subreaper, which adopts the orphans among its descendants, or ends that.
+/// Never fails on Linux 3.4 or later.
 pub fn adopt_orphans(is_on: bool) {
     let _ = set_child_subreaper(is_on.then(getpid));
 }
 
-/// The children of this process that are not orphans.
+/// The ids of this process's children that [`kill_orphans`] does not kill.
 static SPARED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
-/// Keeps the child of that number, and all below it, from being ended as an orphan.
+/// Excludes the child with this process id, and its descendants, from [`kill_orphans`].
 pub fn spare(child: u32) {
     let mut spared = SPARED.lock().unwrap_or_else(PoisonError::into_inner);
     spared.extend(i32::try_from(child));
 }
 
-/// The time now, as [`Process::start`]: a process that starts later has this time or a later one.
+/// Returns the current time in the unit of [`Process::start`]. A process started later has a start
+/// time equal to or greater than this.
 pub fn now() -> u64 {
     let now = clock_gettime(ClockId::Boottime);
     let part = |n: i64| u64::try_from(n).unwrap_or(0);
@@ -110,13 +110,14 @@ pub fn now() -> u64 {
     part(now.tv_sec) * ticks + part(now.tv_nsec) * ticks / 1_000_000_000
 }
 
-/// Kills the children of this process that are not spared and started at `since` or later, and all
-/// below them. Returns those that are left; ask again after a [`ROUND`] until there are none.
+/// Kills the children of this process that started at `since` or later and were not passed to
+/// [`spare`], with all their descendants. Returns the processes that were still alive; call again
+/// after a [`ROUND`] until it returns none.
 pub fn kill_orphans(since: u64) -> Vec<Process> {
     let all = orphans(since);
     let zombies = all.iter().filter(|p| p.is_zombie);
     for zombie in zombies.filter_map(|p| Pid::from_raw(p.pid)) {
-        // Fails for those that are not this process's own children yet.
+        // Fails for zombies that are not children of this process yet.
         let _ = waitpid(Some(zombie), WaitOptions::NOHANG);
     }
     let left: Vec<Process> = all.into_iter().filter(|p| !p.is_zombie).collect();
@@ -130,7 +131,7 @@ fn orphans(since: u64) -> Vec<Process> {
     let mut spared = SPARED.lock().unwrap_or_else(PoisonError::into_inner);
     spared.retain(|pid| below.iter().any(|p| p.pid == *pid && p.parent == own));
     let mut found: Vec<Process> = Vec::new();
-    // Each process comes after its parent.
+    // `below` lists each process after its parent.
     for process in below {
         let is_orphan =
             process.parent == own && process.start >= since && !spared.contains(&process.pid);

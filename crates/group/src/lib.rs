@@ -1,9 +1,9 @@
-//! Processes that end together.
+//! Process groups whose members end together.
 //!
-//! The processes are a process group, so that a signal of the terminal reaches only the owner of
-//! the group. The first member is a guard: a shell that waits on a pipe from this process, and
-//! kills the group when the pipe closes. So the group ends even if this process is killed. No other
-//! group can get the number of this group until this process has waited for the guard.
+//! A signal from the terminal reaches only the owner of the process group, because the members are
+//! in a group of their own. The first member is a guard: a shell that blocks on a pipe from this
+//! process and kills the group when the pipe closes. So the group ends even if this process is
+//! killed. The kernel does not reuse the group's id until this process has waited for the guard.
 
 pub mod descent;
 
@@ -15,11 +15,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// The script of the guard. The guard survives the signals that ask the group to end, and writes a
-/// line as soon as it ignores them.
+/// The script of the guard. It ignores the signals that ask the group to end, and prints an empty
+/// line once it does.
 const GUARD: &str = "trap '' HUP INT TERM; echo; read -r line; kill -9 0";
 
-/// A process group with a guard. Dropping it kills its processes.
+/// A process group with a guard. All its processes are killed on drop.
 #[derive(Debug)]
 pub struct ProcessGroup {
     guard: Child,
@@ -27,10 +27,10 @@ pub struct ProcessGroup {
 }
 
 impl ProcessGroup {
-    /// Starts a group that has no member but its guard.
+    /// Starts a group whose only member is its guard.
     ///
     /// # Errors
-    /// When the shell of the guard cannot be started.
+    /// If the shell of the guard cannot be started.
     pub fn start() -> io::Result<ProcessGroup> {
         let guard = Command::new("sh")
             .args(["-c", GUARD])
@@ -46,20 +46,20 @@ impl ProcessGroup {
         })
     }
 
-    /// The number of the group, for `process_group` of a command that is to be a member.
+    /// Returns the group's id, to pass to `Command::process_group` when starting a member.
     pub fn number(&self) -> i32 {
         self.number.as_raw_nonzero().get()
     }
 
-    /// Sends a signal to all members. The guard ends by SIGKILL alone.
+    /// Sends `signal` to all members. The guard ignores every signal that it can, except SIGKILL.
     pub fn signal(&mut self, signal: Signal) {
         if signal != Signal::KILL
             && let Some(mut line) = self.guard.stdout.take()
         {
-            // Without this wait a signal that comes too early would end the guard.
+            // A signal that arrived before the guard set its traps would end the guard.
             let _ = line.read(&mut [0]);
         }
-        // Fails where all members have ended already.
+        // Fails if all members have already exited.
         let _ = kill_process_group(self.number, signal);
     }
 }
@@ -71,29 +71,29 @@ impl Drop for ProcessGroup {
     }
 }
 
-/// A process group of which nothing is left when it is dropped, not even a member that has left the
-/// group, or what a member has started and left behind: while it is there, this process adopts the
-/// orphans below it, and starts no child but the members.
+/// A process group that leaves no process behind when dropped, not even members that left the group
+/// or children that a member left running. While the group exists, this process is a subreaper and
+/// must not start any child other than the members.
 #[derive(Debug)]
 pub struct StrictGroup {
-    /// Dropped first.
+    /// Dropped before the orphans are killed. `None` only while dropping.
     group: Option<ProcessGroup>,
     /// When it began, in ticks of the system.
     since: u64,
     /// Whether this process adopted orphans before.
     adopted: bool,
-    /// Two groups would end each other's members.
+    /// Held because two strict groups would kill each other's members.
     _alone: MutexGuard<'static, ()>,
 }
 
-/// Held by the one strict group of this process.
+/// Locked by the only strict group of this process.
 static ALONE: Mutex<()> = Mutex::new(());
 
 impl StrictGroup {
-    /// Starts a group, when no other one of this process is there.
+    /// Starts a group. Blocks while this process has another strict group.
     ///
     /// # Errors
-    /// As [`ProcessGroup::start`].
+    /// Same as [`ProcessGroup::start`].
     pub fn start() -> io::Result<StrictGroup> {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let own = getpid().as_raw_nonzero().get();
@@ -112,7 +112,7 @@ impl StrictGroup {
         })
     }
 
-    /// As [`ProcessGroup::number`].
+    /// Same as [`ProcessGroup::number`].
     pub fn number(&self) -> i32 {
         self.group.as_ref().map_or(0, ProcessGroup::number)
     }
@@ -122,7 +122,7 @@ impl Drop for StrictGroup {
     fn drop(&mut self) {
         drop(self.group.take());
         let until = Instant::now() + GIVE_UP;
-        // What one of them has just started is found in the next round.
+        // Processes started during one round are found in the next.
         while !descent::kill_orphans(self.since).is_empty() && Instant::now() < until {
             std::thread::sleep(ROUND);
         }
@@ -137,7 +137,7 @@ mod tests {
     use std::io::BufReader;
     use std::os::unix::process::ExitStatusExt;
 
-    /// A member that writes a line when it is ready.
+    /// Starts a member and waits until it has written a line.
     fn member(group: &ProcessGroup, script: &str) -> Child {
         let mut child = Command::new("sh")
             .args(["-c", script])
@@ -163,7 +163,7 @@ mod tests {
             "the guard has ended"
         );
         assert!(stubborn.try_wait().unwrap().is_none());
-        // As if this process had been killed: its end of the pipe closes.
+        // Closing the guard's stdin has the same effect as killing this process.
         drop(group.guard.stdin.take());
         assert_eq!(stubborn.wait().unwrap().signal(), Some(9));
     }
