@@ -1,4 +1,4 @@
-//! Who runs a call: a command, a request, or a server.
+//! Dispatches a call to its runner: a command, an HTTP request, or an MCP server.
 
 use super::command::Commands;
 use super::http::{self, Sender};
@@ -10,26 +10,27 @@ use std::time::{Duration, Instant};
 use tool::{ReadyCall, RequestedCall, RunnerKind, Status, ToolAnswer, Work};
 use trace::TraceContext;
 
-/// What runs the calls of one tools file.
+/// The runners of all calls of one tools file.
 #[derive(Debug)]
 pub(crate) struct Runners {
-    /// How long a call may take, unless its tool has a limit of its own.
+    /// How long a call may take, unless its tool sets its own limit.
     pub timeout: Duration,
-    /// How much it may write to each of its outputs in bytes, likewise.
+    /// How much a call may write to each of its outputs, in bytes, unless its tool sets its own
+    /// limit.
     pub max_output: usize,
-    /// Makes outputs readable, and takes the secrets of this process out of every answer.
+    /// Converts outputs to text and redacts the secrets of this process in every answer.
     pub outputs: Outputs,
     /// Runs commands.
     pub commands: Commands,
     /// Sends requests.
     pub sender: Sender,
-    /// Where the servers are that have tools.
+    /// Where the MCP servers run.
     pub backend: Backend,
 }
 
 impl Runners {
-    /// Runs a call to its end and returns its answer; `handle` ends it early. With `progress` its
-    /// output is reported as it appears.
+    /// Runs a call to its end and returns its answer. `handle` ends the call early. If `progress`
+    /// is given, output is reported as it arrives.
     pub(crate) async fn run(
         &self,
         call: &RequestedCall,

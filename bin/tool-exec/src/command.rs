@@ -1,4 +1,4 @@
-//! A call as a command: one process for each call, under a supervisor of its own.
+//! Calls that run a command: one process per call, each under its own supervisor.
 
 mod answer;
 pub(crate) mod confine;
@@ -22,25 +22,25 @@ use supervisor::{Job, ProcessLimits, RunningCommand, StartError};
 use tokio::time::Instant;
 use tool::{CallFailure, CommandLimits, CommandRun, Status, ToolAnswer};
 
-/// How long a command may take to end by itself after SIGTERM, before it is killed. With the
-/// killing that is less than a second.
+/// How long a command may take to exit after SIGTERM before it is killed. Together with the kill
+/// this stays below a second.
 pub(crate) const GRACE: Duration = Duration::from_millis(500);
-/// How long a supervisor may take to end its command before it is given up: the grace, the time in
-/// which the supervisor itself gives up, and a part of a second.
+/// How long a supervisor may take to end its command before this process gives up on it: the grace
+/// period, the supervisor's own time for giving up, and a fraction of a second.
 const BACKSTOP: Duration = Duration::from_secs(3);
-/// How long the outputs of a command that has ended may stay open.
+/// How long the outputs of a command may stay open after it has exited.
 const REST: Duration = Duration::from_secs(1);
-/// How much private memory a process may have, in bytes, unless its tool has a limit of its own.
+/// Default limit of a process's private memory, in bytes.
 const MEMORY: u64 = 4 << 30;
-/// How many files a process may have open, likewise.
+/// Default limit of the number of files that a process may have open.
 const FILES: u64 = 1024;
-/// How large a file may grow that it writes, in bytes, likewise.
+/// Default limit of the size of a file that a process writes, in bytes.
 const FILE_SIZE: u64 = 1 << 30;
-/// How much its home may hold, in bytes, likewise.
+/// Default size of a command's home folder, in bytes.
 const HOME: u64 = 1 << 30;
-/// How many processes and threads may be added to those that the machine has already, likewise.
+/// Default number of processes and threads allowed beyond those already running on the machine.
 const PROCESSES: u64 = 1024;
-/// How many processors this process may use, once it was asked for: that reads many files.
+/// How many processors this process may use. Cached because finding out reads many files.
 static CORES: OnceLock<u32> = OnceLock::new();
 
 /// Runs the commands of one tools file.
@@ -48,17 +48,17 @@ static CORES: OnceLock<u32> = OnceLock::new();
 pub(crate) struct Commands {
     /// The folder of the tools file.
     folder: PathBuf,
-    /// What confines them.
+    /// The sandboxes of the commands.
     sandboxes: Sandboxes,
 }
 
 impl Commands {
-    /// The commands of a tools file in `folder`, which `sandboxes` confine.
+    /// Returns a runner for the commands of a tools file in `folder`, confined by `sandboxes`.
     pub(crate) fn new(folder: PathBuf, sandboxes: Sandboxes) -> Self {
         Commands { folder, sandboxes }
     }
 
-    /// The folder that a tool's commands run in.
+    /// Returns the folder that a tool's commands run in.
     fn cwd(&self, command: &CommandRun) -> PathBuf {
         match &command.cwd {
             Some(cwd) => self.folder.join(cwd),
@@ -66,8 +66,8 @@ impl Commands {
         }
     }
 
-    /// What the command line `argv` of a tool runs, and all around it that could change its result,
-    /// for the cache; `None`: nothing can run.
+    /// Returns the cache identity of the command line `argv`: the program and everything around it
+    /// that could change its result. Returns `None` if the program cannot be run.
     pub(crate) fn identity(&self, command: &CommandRun, argv: &[String]) -> Option<Vec<Vec<u8>>> {
         let name = argv.first()?;
         let program = program::find(name, &self.folder).ok()?;
@@ -92,7 +92,7 @@ impl Commands {
             Ok(job) => job,
             Err(why) => return not_started(&why),
         };
-        // Complete before the command runs, whatever becomes of this process meanwhile.
+        // Written completely before the command starts, so it is whole even if this process dies.
         let input = match whole_input(&format!("{}\n", task.arguments)) {
             Ok(input) => input,
             Err(e) => return not_started(&format!("its input cannot be kept: {e}")),
@@ -100,7 +100,7 @@ impl Commands {
         let start = supervisor::start(&job, input);
         tokio::pin!(start);
         let mut is_stopped = false;
-        // A start that is under way is waited for: nothing else shows that its command is ended.
+        // A start in progress is not cancelled: only its result gives control of the command.
         let started = loop {
             tokio::select! {
                 started = &mut start => break started,
@@ -134,7 +134,7 @@ impl Commands {
         let mut environment = program::environment(&command.env, &home, task.arguments);
         environment.push(("TOOL_CALL_ID".into(), task.call.idempotency_key().into()));
         if let Some(trace) = &task.trace {
-            // A tool that names these variables gets those of its own span.
+            // A tool that passes these variables on gets the values of its own span.
             environment.retain(|(name, _)| !trace::VARIABLES.iter().any(|own| *name == **own));
             let variables = trace.variables();
             environment.extend(variables.map(|(name, value)| (name.into(), value.into())));
@@ -160,16 +160,15 @@ impl Commands {
     }
 }
 
-/// The limits of each process of a command that may take `timeout`, and whose tool has `given`.
+/// Returns the limits of each process of a command with this `timeout`; `given` are the tool's own.
 fn process_limits(timeout: Duration, given: CommandLimits) -> ProcessLimits {
     let cores = *CORES.get_or_init(|| {
         std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1))
     });
-    // All cores at once for as long as the call may take: a process that outlives the timeout
-    // ends by this limit.
+    // All cores, busy for the whole timeout. The limit ends a process that outlives the timeout.
     let cpu = given.cpu.or_else(|| timeout.checked_mul(cores));
     ProcessLimits {
-        // A limit of seconds: what is less than one counts as one.
+        // The limit is in whole seconds; a fraction is rounded up.
         cpu: cpu.map(|time| time.as_secs() + u64::from(time.subsec_nanos() > 0)),
         memory: given.memory.or(Some(MEMORY)),
         files: given.files.or(Some(FILES)),
@@ -178,7 +177,7 @@ fn process_limits(timeout: Duration, given: CommandLimits) -> ProcessLimits {
     }
 }
 
-/// Reads a command until it has ended.
+/// Reads the outputs of a command until it has ended, and returns its answer.
 async fn attend(task: &Task<'_>, running: RunningCommand) -> ToolAnswer {
     let RunningCommand {
         stdout,
@@ -190,8 +189,8 @@ async fn attend(task: &Task<'_>, running: RunningCommand) -> ToolAnswer {
     let mut err = Capture::with_reports(stderr, task.terms.max_output);
     let mut shown = ProgressMark::default();
     let control = supervisor.control();
-    // The supervisor keeps the deadline. This one is for a supervisor that a command has
-    // stopped, which only some systems allow.
+    // The supervisor enforces the deadline. The backstop is for a supervisor that the command has
+    // stopped with a signal, which only some systems allow.
     let backstop = tokio::time::sleep(task.terms.timeout.saturating_add(BACKSTOP));
     tokio::pin!(backstop);
     let mut cause = None::<EndCause>;
@@ -210,8 +209,8 @@ async fn attend(task: &Task<'_>, running: RunningCommand) -> ToolAnswer {
             }
             how = supervisor.ended(), if ended.is_none() => {
                 ended = Some(how);
-                // What it wrote is read to its end. This is for processes that could not be
-                // ended, and hold its outputs.
+                // The remaining output is read to its end. The time limit is for processes that
+                // could not be killed and hold the outputs open.
                 backstop.as_mut().reset(Instant::now() + REST);
                 None
             }
@@ -235,14 +234,14 @@ async fn attend(task: &Task<'_>, running: RunningCommand) -> ToolAnswer {
         }
     }
     let ended = ended.unwrap_or_default();
-    // A command that was ended may have been in the middle of a secret.
+    // The output of a command that was ended may stop in the middle of a secret.
     let is_whole = cause.is_none() && !ended.is_timeout && !out.was_cut();
     task.show(&mut shown, &out.bytes, !is_whole);
     answer(&task.terms, &ended, cause, &out, &err)
 }
 
-/// How many threads the machine runs for all its users; the limit counts those of this user, which
-/// are at most as many.
+/// Returns the number of threads on the machine, of all users. The limit counts only this user's
+/// threads, which are at most as many.
 fn threads() -> Option<u64> {
     let load = std::fs::read_to_string("/proc/loadavg").ok()?;
     load.split_whitespace()
@@ -253,7 +252,7 @@ fn threads() -> Option<u64> {
         .ok()
 }
 
-/// Lets this process open as many files as the system allows it: each call needs a few.
+/// Raises the limit of open files to the maximum: each call needs several.
 pub(crate) fn raise_limits() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let now = getrlimit(Resource::Nofile);

@@ -1,4 +1,4 @@
-//! Tools that send a request: how one call is sent, and what its answer is.
+//! Tools that send an HTTP request: sending one call and turning the response into its answer.
 
 mod sender;
 
@@ -14,10 +14,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tool::{CallFailure, HttpRequest, HttpRun, MayHaveRun, Status, ToolAnswer};
 
-/// The document at an address that `--tools` names.
+/// Returns the document at a URL given with `--tools`.
 ///
 /// # Errors
-/// Why it cannot be had.
+/// If the document cannot be fetched.
 pub(crate) fn document(url: &str) -> anyhow::Result<String> {
     let found = super::stream::block_on(async { Ok(client::document(url).await?) })?;
     found.context(NO_DOCUMENT)
@@ -26,8 +26,8 @@ pub(crate) fn document(url: &str) -> anyhow::Result<String> {
 const NO_DOCUMENT: &str =
     "the server has no document there, check the address (redirects are not followed)";
 
-/// Sends the request of a call, reads the answer and returns it. A call that is ended early closes
-/// its connection.
+/// Sends the request of a call, reads the response and returns the answer. Ending the call early
+/// closes its connection.
 pub(crate) async fn run(
     task: &Task<'_>,
     sender: &Sender,
@@ -63,20 +63,20 @@ pub(crate) async fn run(
     }
 }
 
-/// The body of an answer, as much of it as came and is kept.
+/// A response body, as far as it was received and kept.
 #[derive(Debug, Default)]
 struct Received {
-    /// The bytes that are kept, decompressed.
+    /// The bytes kept, decompressed.
     bytes: Vec<u8>,
-    /// How many came; reading ends soon after the limit.
+    /// The number of bytes received. Reading stops soon after the limit.
     seen: u64,
-    /// Why the rest did not come.
+    /// The error that ended the body early, or `None`.
     lost: Option<Error>,
 }
 
 impl Received {
-    /// Reads a body to its end, or until it is longer than `max` bytes. The rest of one that is
-    /// longer is not read. What comes is reported without secrets.
+    /// Reads a body to its end, or until it is longer than `max` bytes; the rest of a longer body
+    /// is not read. The bytes are reported as progress, with secrets redacted.
     async fn read(mut body: Body, max: usize, task: &Task<'_>) -> Received {
         let mut received = Received::default();
         let mut shown = ProgressMark::default();
@@ -101,12 +101,12 @@ impl Received {
         received
     }
 
-    /// Whether all of the body came, and is kept.
+    /// Whether the whole body was received and kept.
     fn is_whole(&self) -> bool {
         !self.was_cut() && self.lost.is_none()
     }
 
-    /// The bytes without a character at their end that is not whole because the rest did not come.
+    /// Returns the bytes without an incomplete character at the end of a truncated body.
     fn whole(&self) -> &[u8] {
         match std::str::from_utf8(&self.bytes) {
             Err(e) if e.error_len().is_none() && !self.is_whole() => &self.bytes[..e.valid_up_to()],
@@ -114,7 +114,7 @@ impl Received {
         }
     }
 
-    /// Whether more came than is kept.
+    /// Whether more bytes were received than kept.
     fn was_cut(&self) -> bool {
         self.seen > self.bytes.len() as u64
     }
@@ -122,13 +122,13 @@ impl Received {
 
 // The answer to a call whose request has ended.
 
-/// How much of the body of an error the model gets to read, in bytes.
+/// How much of an error response's body the model gets, in bytes.
 const TAIL: usize = 8 * 1024;
 
-/// How much of a header of the answer a sentence repeats, in bytes.
+/// The longest part of a response header that a message quotes, in bytes.
 const LONGEST: usize = 500;
 
-/// The answer where none came, under this time-out.
+/// Returns the answer to a call that got no response; `timeout` is the call's time limit.
 fn no_answer(error: &SendError, timeout: Duration) -> ToolAnswer {
     let (status, failure) = match error {
         SendError::Variable(error) => {
@@ -144,7 +144,7 @@ fn no_answer(error: &SendError, timeout: Duration) -> ToolAnswer {
             is_sent,
             server,
         } => {
-            // The remedy comes first, since a screen may show no more than the beginning.
+            // The remedy comes first because a screen may show only the start of the message.
             let error_text = match error.kind {
                 ErrorKind::Forbidden => {
                     format!("write \"allow\": [{server:?}] in exec.http to permit it ({error})")
@@ -173,13 +173,13 @@ fn no_answer(error: &SendError, timeout: Duration) -> ToolAnswer {
     failure.answer(status)
 }
 
-/// How much of the body of an answer with this head is read, in bytes, where a success may have
-/// `max`.
+/// Returns how many bytes to read of the body of a response with this head. `max` is the limit of a
+/// successful response.
 fn limit(head: &Head, max: usize) -> usize {
     if is_success(head) { max } else { max.min(TAIL) }
 }
 
-/// The answer from what came.
+/// Returns the answer for a response.
 fn answer(head: &Head, received: &Received, terms: &Terms<'_>) -> ToolAnswer {
     let seen = received.seen;
     let whole = received.whole();
@@ -218,8 +218,8 @@ fn answer(head: &Head, received: &Received, terms: &Terms<'_>) -> ToolAnswer {
         )),
         None => None,
     };
-    // A server that accepts a request (2xx) or finds a mistake in it (4xx) has said what it did.
-    // Behind every other answer the work may be done or not.
+    // A server that accepts a request (2xx) or rejects it (4xx) has reported what it did. After any
+    // other response the work may have been done or not.
     let is_answered = matches!(head.status, 200..300 | 400..500) && received.lost.is_none();
     let told = |(status, why)| {
         let ran = if is_answered {
@@ -254,7 +254,7 @@ fn is_success(head: &Head) -> bool {
     (200..300).contains(&head.status)
 }
 
-/// A sentence about an answer that is not a success.
+/// Returns a sentence about a response that is not a success.
 fn refused(head: &Head, outputs: &Outputs) -> String {
     let status = head.status;
     match (client::redirect(head), head.header("retry-after")) {

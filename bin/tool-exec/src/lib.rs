@@ -1,6 +1,6 @@
-//! `tool-exec`: run the tool calls of a stream, and answer them.
+//! `tool-exec`: run the tool calls of a stream and write their answers.
 
-// Without servers that it starts, what confines them is not used.
+// Without the `mcp` feature no servers are started, so the code that confines them is unused.
 #![cfg_attr(not(feature = "mcp"), allow(dead_code, unused_imports))]
 
 mod approve;
@@ -34,20 +34,20 @@ use store::Cache;
 use tool::{Judge, SandboxKind, Tools};
 use toolbox::{Access, Toolbox, trust};
 
-/// What the command is for, on one line.
+/// One line on what the command does.
 pub const ABOUT: &str = env!("CARGO_PKG_DESCRIPTION");
 
-/// A variable of the environment, if it is text.
+/// Returns the value of an environment variable, or `None` if it is unset or not valid UTF-8.
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Writes a message to standard error, under the name of this command.
+/// Writes a message to standard error, prefixed with the name of this command.
 fn say(text: &str) {
     stdio::message("tool-exec", text);
 }
 
-/// Runs the command with the arguments of this process; returns the status to end with.
+/// Runs the command with the arguments of this process and returns its exit status.
 pub fn main() -> ExitCode {
     supervisor::run_if_asked()
         .or_else(stage::run_if_asked)
@@ -57,7 +57,7 @@ pub fn main() -> ExitCode {
         })
 }
 
-/// Reads the tools, then lists them, shows what would run, or runs it.
+/// Reads the tools, then lists them, shows which calls would run, or runs the calls.
 fn exec(mut args: Args) -> anyhow::Result<Status> {
     ::args::warn_of_old_name("tool-exec", "--approve", "--ask");
     args.permissions.add_answers()?;
@@ -71,8 +71,8 @@ fn exec(mut args: Args) -> anyhow::Result<Status> {
         return cache_stats(&args);
     }
     if !args.servers.hub {
-        // A supervisor may outlive this process, and with it what this one was handed, such as the
-        // lock of `react`.
+        // A supervisor may outlive this process. It must not keep inherited descriptors open, such
+        // as the lock of `react`.
         close_fds::set_fds_cloexec(3, &[]);
     }
     args.toolbox = Toolbox::read(&args.tools, &access(&args))?;
@@ -85,7 +85,7 @@ fn exec(mut args: Args) -> anyhow::Result<Status> {
     let replay = args.replay.as_deref();
     let replay = replay.map(|log| replay::read(log, &args)).transpose()?;
     let setup = match &replay {
-        // The log is all that there is.
+        // Without `--tools` the recording is the only source of tools.
         Some(replay) if args.tools.is_empty() => Setup::of_text(&replay.tools_file())?,
         _ => Setup::read(
             &args.toolbox,
@@ -94,7 +94,7 @@ fn exec(mut args: Args) -> anyhow::Result<Status> {
             run::confines(&args),
         )?,
     };
-    // What never runs need not be trusted.
+    // A replay runs nothing, so the files need not be trusted.
     if !args.permissions.trust && replay.is_none() {
         trust::toolbox(&args.toolbox, &setup.tools)?;
         args.permissions
@@ -129,7 +129,7 @@ fn exec(mut args: Args) -> anyhow::Result<Status> {
     run(&args, judge, backend, (redactor, replay)).map_err(|error| secrets::without(error, &clean))
 }
 
-/// How sources of tools may be read.
+/// Returns the terms under which sources of tools may be read.
 fn access(args: &Args) -> Access<'_> {
     let is_confined = args.confining.sandbox != SandboxKind::None;
     Access {
@@ -141,7 +141,7 @@ fn access(args: &Args) -> Access<'_> {
     }
 }
 
-/// Prints the tools file that the sources make.
+/// Prints the tools file merged from the sources of `--describe`.
 fn describe(args: &Args) -> anyhow::Result<Status> {
     let toolbox = Toolbox::merged(&args.describe, &access(args))?;
     let (tools, _) = toolbox.parse(Tools::read_beside_servers)?;
@@ -154,7 +154,7 @@ fn describe(args: &Args) -> anyhow::Result<Status> {
     print(&event::safe_json(&toolbox.pretty()?))
 }
 
-/// Prints what the cache holds.
+/// Prints the statistics of the cache.
 fn cache_stats(args: &Args) -> anyhow::Result<Status> {
     let folder = args.keeping.cache.clone().or_else(Cache::default_folder);
     let folder = folder
@@ -168,9 +168,9 @@ fn cache_stats(args: &Args) -> anyhow::Result<Status> {
     print(&serde_json::to_string(&stats)?)
 }
 
-/// Prints the tools for a request.
+/// Prints the tools in the form that a request to a model takes.
 fn list(judge: &Judge) -> anyhow::Result<Status> {
-    // Servers describe some of the tools, and a terminal may be what this goes to.
+    // Some descriptions come from servers, and the output may be a terminal.
     let list = judge.tools.list(|name| judge.lets_through(name));
     print(&event::safe_json(&list))
 }

@@ -1,4 +1,4 @@
-//! `tool-exec`: run the tool calls of a stream, and answer them.
+//! `tool-exec`: run the tool calls of a stream and write their answers.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,4 @@
-//! Tools of servers that speak the Model Context Protocol: the servers' processes and connections,
-//! their sessions, and the calls.
+//! Tools of Model Context Protocol servers: server processes and connections, sessions, and calls.
 
 mod answer;
 mod hub;
@@ -22,20 +21,20 @@ use std::rc::Rc;
 use tool::{CallFailure, CallStep, McpRun, SandboxKind, Status, ToolAnswer};
 use trace::TraceContext;
 
-/// What confines the programs at the least, and the files that none of them may write.
+/// The minimum confinement of server programs, and the files that none of them may write.
 #[derive(Debug)]
 pub(crate) struct Confines {
-    /// The least that confines each.
+    /// The minimum sandbox of each server.
     pub least: SandboxKind,
-    /// The files of this program.
+    /// tool-exec's own files, which no server may write.
     pub protected: Vec<ProtectedFile>,
 }
 
-/// What comes of a call.
+/// What a call reported next: progress or its result.
 pub(crate) enum CallOutcome {
-    /// It goes on.
+    /// The call reported progress.
     Step(CallStep),
-    /// Its result as JSON, or why it failed, for the model.
+    /// The call ended, with its result as JSON, or with the reason for the failure, for the model.
     Done(Result<Value, CallFailure>),
 }
 
@@ -54,7 +53,7 @@ pub(crate) async fn run(task: &Task<'_>, backend: &Backend, tool: &McpRun) -> To
             "The call was stopped before it was sent to its server.",
         )
     };
-    // The server's start counts by its own limit.
+    // The start of the server has a time limit of its own.
     let ready = tokio::select! {
         ready = backend.ready(tool) => ready,
         () = handle.stop.notified() => return unsent(),
@@ -106,11 +105,10 @@ pub(crate) async fn run(task: &Task<'_>, backend: &Backend, tool: &McpRun) -> To
     }
 }
 
-/// How much of what a server says about a step is shown, in bytes.
+/// The longest part of a server's progress message that is shown, in bytes.
 const LONGEST_STEP: usize = 4096;
 
-/// Whether the message of a step may be the beginning of a longer one. A character has at most four
-/// bytes.
+/// Whether the message of a step may have been truncated. A character has at most four bytes.
 fn may_be_cut(message: &str) -> bool {
     message.len() + 4 > LONGEST_STEP
 }
@@ -124,30 +122,30 @@ fn settled(mut step: CallStep, terms: &Terms<'_>) -> CallStep {
     step
 }
 
-// Where the servers of a run are: started by it, or by a hub that runs already.
+// Where the servers of a run live: in this process, or in a running hub.
 
-/// Where the servers are.
+/// The owner of the servers.
 #[derive(Clone, Debug)]
 pub(crate) enum Backend {
-    /// This process starts them.
+    /// Servers that this process starts.
     Own(Rc<Pool>),
-    /// A hub has started them.
+    /// Servers that a hub has started.
     Hub(HubClient),
 }
 
-/// A call that a server has taken.
+/// A call that was sent to a server.
 pub(crate) enum TakenCall {
-    /// By a server of this process.
+    /// A call to a server of this process.
     Own(Rc<McpSession>, Box<SessionCall>),
-    /// By a server of a hub.
+    /// A call to a server of a hub.
     Hub(HubCall),
 }
 
 impl Backend {
-    /// Starts the server of a tool, unless it runs; a hub does that by itself.
+    /// Starts the server of a tool unless it is running. A hub starts its servers itself.
     ///
     /// # Errors
-    /// Why it does not run, for the model.
+    /// The reason why the server is not running, for the model.
     pub(crate) async fn ready(&self, tool: &McpRun) -> Result<(), String> {
         match self {
             Backend::Own(pool) => pool.ready(&tool.server).await,
@@ -155,11 +153,12 @@ impl Backend {
         }
     }
 
-    /// Sends a call with arguments, a JSON object, and its trace context to its server, which is
-    /// started first if necessary. If the future is dropped before it is done, nothing was sent.
+    /// Sends a call to the server of its tool, which is started first if necessary. `arguments` is
+    /// a JSON object; `trace` is the trace context to send along. If the future is dropped before
+    /// it completes, nothing was sent.
     ///
     /// # Errors
-    /// Why nothing of it was sent, for the model.
+    /// The reason why nothing was sent, for the model.
     pub(crate) async fn call(
         &self,
         tool: &McpRun,
@@ -176,7 +175,7 @@ impl Backend {
         }
     }
 
-    /// Whether a server was found whose tools are not as they were locked.
+    /// Whether the tools of any server differ from the lock file.
     pub(crate) fn is_blocked(&self) -> bool {
         match self {
             Backend::Own(pool) => pool.is_blocked(),
@@ -193,7 +192,7 @@ impl Backend {
 }
 
 impl TakenCall {
-    /// Waits for the next news of the call. May be dropped while it waits, and called again.
+    /// Waits for the next report of the call. Cancel-safe.
     pub(crate) async fn next(&mut self) -> CallOutcome {
         match self {
             TakenCall::Own(session, call) => session.next(call).await,
@@ -201,11 +200,11 @@ impl TakenCall {
         }
     }
 
-    /// Tells the server that nobody waits for the call any more.
+    /// Tells the server that the call is cancelled.
     pub(crate) async fn cancel(&self, why: &str) {
         match self {
             TakenCall::Own(session, call) => session.cancel(call, why).await,
-            TakenCall::Hub(_) => {} // the hub cancels it when its connection is closed
+            TakenCall::Hub(_) => {} // the hub cancels the call when its connection closes
         }
     }
 }

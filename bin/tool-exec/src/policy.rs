@@ -1,5 +1,5 @@
-//! The policy file, and what it and the options mean together: the stricter of both, where both say
-//! something.
+//! The policy file, combined with the command-line options. Where both set a value, the stricter
+//! one applies.
 
 use super::args::{Args, Permissions};
 use super::{approve, trust};
@@ -11,10 +11,10 @@ use tool::{
     ApprovalLevel, CallAnswer, CallReference, Glob, Judge, PlanSettings, Policy, Rules, Tools,
 };
 
-/// Reads the policy for these tools; without one, an empty policy.
+/// Reads the policy for these tools. Returns an empty policy if no file is given.
 ///
 /// # Errors
-/// When the file cannot be read, or holds a mistake.
+/// If the file cannot be read or is invalid.
 pub(crate) fn read(args: &Args, tools: &Tools) -> anyhow::Result<Policy> {
     let Some(path) = &args.permissions.policy else {
         return Ok(Policy::default());
@@ -34,12 +34,12 @@ pub(crate) fn read(args: &Args, tools: &Tools) -> anyhow::Result<Policy> {
     Ok(policy)
 }
 
-/// The least class that needs approval. What is typed and what the policy says both hold.
+/// Returns the lowest class that needs approval: the stricter of the option and the policy.
 pub(crate) fn level(permissions: &Permissions, policy: &Policy) -> ApprovalLevel {
     permissions.ask.max(policy.approve).unwrap_or_default()
 }
 
-/// The settings under a policy, which lowers numbers and never raises them.
+/// Returns the settings limited by a policy, which can lower numbers but never raise them.
 pub(crate) fn narrowed(settings: PlanSettings, policy: &Policy) -> PlanSettings {
     let lower = |here: usize, there: Option<usize>| there.map_or(here, |there| here.min(there));
     // 0 turns the guard off.
@@ -55,18 +55,18 @@ pub(crate) fn narrowed(settings: PlanSettings, policy: &Policy) -> PlanSettings 
     }
 }
 
-/// The texts that a person gave for calls.
+/// Returns the text that the user gave for each call.
 fn texts(answers: &[CallAnswer]) -> HashMap<CallReference, String> {
     let texts = answers.iter().cloned();
     texts.map(|answer| (answer.call, answer.text)).collect()
 }
 
-// The rules about what may run, made of what was typed and of the policy.
+// The rules about which calls may run, from the command line and the policy.
 
-/// The tools, and the rules about which of them may run.
+/// Returns the tools and the rules about which of them may run.
 ///
 /// # Errors
-/// A mistake in the policy.
+/// If the policy is invalid.
 pub(crate) fn judge(args: &Args, tools: Tools) -> anyhow::Result<Judge> {
     let policy = read(args, &tools)?;
     let globs = |patterns: &[String]| patterns.iter().map(|p| Glob::new(p)).collect();

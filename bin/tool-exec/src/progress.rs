@@ -1,4 +1,4 @@
-//! What a running call reports: its output as it appears, how far it has come, and its answer.
+//! Reports of a running call: output as it arrives, progress steps, and the answer.
 
 use redact::Redactor;
 use std::cell::RefCell;
@@ -10,46 +10,46 @@ use tool::{CallStep, ToolAnswer};
 /// left out.
 const MOST: usize = 1 << 20;
 
-/// How many steps of one call wait for a reader.
+/// How many steps of one call may be queued for a reader.
 const MOST_STEPS: usize = 64;
 
-/// What a running call reports, under the key that the plan gave it.
+/// A report of a running call, with the key that the plan gave to the call.
 #[derive(Debug)]
 pub(crate) enum CallReport {
-    /// It goes on.
+    /// Progress of the call.
     Progress(u64, CallProgress),
-    /// Its answer: the call has ended.
+    /// The answer of the call, which has ended.
     Done(u64, ToolAnswer),
 }
 
-/// What a running call has to show.
+/// Progress of a running call.
 #[derive(Debug)]
 pub(crate) enum CallProgress {
-    /// More output: all pieces that were not removed yet, as one text.
+    /// New output: all queued pieces, joined into one text.
     Output(Rc<RefCell<String>>),
-    /// How far the call has come. The references to the second value count the steps that wait.
+    /// A progress step. The second value is never read: its reference count is the number of queued
+    /// steps.
     Step(
         CallStep,
         #[allow(dead_code, reason = "counted by its references")] Rc<()>,
     ),
 }
 
-/// Where a running call reports its progress to, under `--progress`.
+/// Reports the progress of a running call under `--progress`.
 ///
-/// A report never waits: a reader who takes nothing must not keep a call from being read, or from
-/// ending. Pieces that nobody has taken become one piece, and at most one report of a call is under
-/// way.
+/// A report never blocks: a reader that does not read must not keep a call from being read or from
+/// ending. Queued pieces of output are merged, so at most one output report of a call is queued.
 #[derive(Clone, Debug)]
 pub(crate) struct ProgressReporter {
     key: u64,
     reports: mpsc::UnboundedSender<CallReport>,
     waiting: Rc<RefCell<String>>,
-    /// Counts the steps that wait.
+    /// Its reference count is the number of queued steps.
     steps: Rc<()>,
 }
 
 impl ProgressReporter {
-    /// Reports the progress of the call that the plan gave `key`.
+    /// Returns a reporter for the call with this key, which the plan assigned.
     pub(crate) fn new(key: u64, reports: mpsc::UnboundedSender<CallReport>) -> Self {
         ProgressReporter {
             key,
@@ -59,7 +59,7 @@ impl ProgressReporter {
         }
     }
 
-    /// Reports the next piece of its output.
+    /// Reports the next piece of output.
     pub(crate) fn text(&self, text: &str) {
         let mut waiting = self.waiting.borrow_mut();
         if waiting.len() + text.len() > MOST {
@@ -71,8 +71,8 @@ impl ProgressReporter {
         waiting.push_str(text);
     }
 
-    /// Reports how far it has come, and what it does now. Where many such reports wait to be
-    /// written, this one is left out: the next replaces it.
+    /// Reports a progress step. If too many steps are queued, this step is dropped, since the next
+    /// one replaces it.
     pub(crate) fn step(&self, step: CallStep) {
         if Rc::strong_count(&self.steps) <= MOST_STEPS {
             self.report(CallProgress::Step(step, Rc::clone(&self.steps)));
@@ -80,7 +80,7 @@ impl ProgressReporter {
     }
 
     fn report(&self, progress: CallProgress) {
-        // Nobody listens when the run has failed.
+        // The receiver is gone if the run has failed.
         let _ = self.reports.send(CallReport::Progress(self.key, progress));
     }
 }
@@ -90,8 +90,9 @@ impl ProgressReporter {
 pub(crate) struct ProgressMark(usize);
 
 impl ProgressMark {
-    /// The whole characters of `output` that have come since the last call, without secrets. While
-    /// more may come (`is_open`), what may be the beginning of a secret waits for the rest of it.
+    /// Returns the complete characters added to `output` since the last call, with secrets
+    /// redacted, or `None` if there are none. While more may follow (`is_open`), text that may be
+    /// the start of a secret is held back.
     pub(crate) fn more(
         &mut self,
         output: &[u8],
@@ -100,7 +101,7 @@ impl ProgressMark {
     ) -> Option<String> {
         let rest = output.get(self.0..)?;
         let whole = match std::str::from_utf8(rest) {
-            // A character that is not yet whole waits for its end.
+            // An incomplete character is held back.
             Err(e) if e.error_len().is_none() => e.valid_up_to(),
             _ => rest.len(),
         };

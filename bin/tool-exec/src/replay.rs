@@ -1,4 +1,4 @@
-//! `--replay`: results, and what persons answered, come from a log.
+//! `--replay`: takes results and user answers from a log instead of running calls.
 
 use super::args::Args;
 use super::store::{look, look_at};
@@ -6,10 +6,10 @@ use anyhow::bail;
 use std::path::Path;
 use tool::CallReplay;
 
-/// Reads the recording, and the log that this run goes on with.
+/// Reads the recording, and the log that this run continues.
 ///
 /// # Errors
-/// A file that cannot be read; a recording that is not a log.
+/// If a file cannot be read, or if the recording is not a log.
 pub(crate) fn read(log: &Path, args: &Args) -> anyhow::Result<CallReplay> {
     let mut replay = CallReplay::default();
     look_at([log].into_iter(), &mut replay.recorded)?;

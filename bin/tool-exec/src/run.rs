@@ -1,4 +1,4 @@
-//! A run: the calls of the input run, or what would run is shown.
+//! One run: executes the calls of the input, or shows which calls would run.
 
 use super::approve::{Asker, QuestionTerminal};
 use super::args::Args;
@@ -24,11 +24,11 @@ use tokio::sync::mpsc;
 use tool::{CallReplay, Judge, Log, Plan, PlanSettings, Tool, Tools};
 use toolbox::LockFile;
 
-/// Shows what would run, or runs it; `redactor` takes the secrets out of all that it writes.
+/// Shows which calls would run, or runs them. `redactor` removes the secrets from all output.
 ///
 /// # Errors
-/// When the input, the output, a file or the sandbox that was asked for cannot be had. Whatever
-/// still runs is ended.
+/// If the input, the output, a file or the requested sandbox is unavailable. Calls that are still
+/// running are ended.
 pub(crate) fn run(
     args: &Args,
     judge: Judge,
@@ -55,11 +55,11 @@ pub(crate) fn run(
     };
     let is_confined = sandboxes.confine_all(&judge.tools);
     let mut settings = policy::narrowed(settings(args), &judge.policy);
-    // The recording answers.
+    // In a replay the recording answers the questions.
     settings.can_ask |= replay.is_some();
     let mut plan = Plan::new(judge, settings, log);
     plan.at(stream::now());
-    // With --resume alone, typed at a terminal, the log is all the input.
+    // If a user types `--resume` at a terminal and names no files, the log is the whole input.
     if !(keeping.resume.is_empty() && keeping.log.is_none())
         && args.files.is_empty()
         && std::io::stdin().is_terminal()
@@ -126,8 +126,8 @@ pub(crate) fn run(
     stream::block_on(session.run(input))
 }
 
-/// The cache: the folder that the user names, which must be usable, else the default one where a
-/// tool has a `cache` time.
+/// Opens the cache. A folder given with `--cache` must be usable; otherwise the default folder is
+/// used if any tool has a `cache` time. Returns `None` if nothing is cached.
 fn cache(args: &Args, judge: &Judge) -> anyhow::Result<Option<Cache>> {
     let has_time = |tool: &Rc<Tool>| tool.exec.as_ref().is_some_and(|exec| exec.cache.is_some());
     match &args.keeping.cache {
@@ -147,15 +147,15 @@ fn cache(args: &Args, judge: &Judge) -> anyhow::Result<Option<Cache>> {
     }
 }
 
-/// The settings of the plan.
+/// Returns the settings of the plan.
 fn settings(args: &Args) -> PlanSettings {
-    // In a dry run no call waits for another one.
+    // In a dry run calls do not wait for each other.
     let jobs = if args.dry_run || args.list_pending {
         usize::MAX
     } else {
         args.jobs
     };
-    // What only looks asks nobody.
+    // A dry run asks no questions.
     let can_ask = !args.dry_run && !args.list_pending && QuestionTerminal::is_there();
     PlanSettings {
         jobs,
@@ -168,12 +168,12 @@ fn settings(args: &Args) -> PlanSettings {
     }
 }
 
-// The sandboxes of a run, from what was typed.
+// The sandboxes of a run, from the command line.
 
-/// What confines the commands of these tools.
+/// Returns the sandboxes for the commands of these tools.
 ///
 /// # Errors
-/// A sandbox that cannot be had, or a list that opens a file of this program.
+/// If a sandbox is unavailable, or if an allow-list would expose one of tool-exec's own files.
 pub(crate) fn sandboxes(args: &Args, tools: &Tools) -> anyhow::Result<Sandboxes> {
     Sandboxes::check(
         args.confining.sandbox,
@@ -183,7 +183,7 @@ pub(crate) fn sandboxes(args: &Args, tools: &Tools) -> anyhow::Result<Sandboxes>
     )
 }
 
-/// What confines the servers of tools that are programs.
+/// Returns the confinement of MCP servers that run as programs.
 pub(crate) fn confines(args: &Args) -> Confines {
     Confines {
         least: args.confining.sandbox,
@@ -191,7 +191,7 @@ pub(crate) fn confines(args: &Args) -> Confines {
     }
 }
 
-/// The files of this program, which no command may write. Some of them need not exist yet.
+/// Returns tool-exec's own files, which no command may write. Some of them may not exist yet.
 fn own_files(args: &Args) -> Vec<ProtectedFile> {
     let keeping = &args.keeping;
     let mut all = Vec::new();

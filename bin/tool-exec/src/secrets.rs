@@ -10,11 +10,13 @@ use std::rc::Rc;
 use tool::mcp::{Endpoint, Program, ServerLink, Servers};
 use tool::{CALL_ID, HttpRun, RunnerKind, Tools, VariableError, fill};
 
-/// The redactor of everything that leaves this process: events, results, files and messages. It
-/// knows the variables that have the name of a credential or that a tool sends in a header or a
-/// query, those that the `env` or a header of a server is filled from, the passwords in URLs that
-/// commands and servers are given in variables, and the credentials that the tools file itself
-/// holds.
+/// Returns the redactor for everything that leaves this process: events, results, files and
+/// messages. It redacts:
+///
+/// - variables that have the name of a credential, or that a tool sends in a header or a query;
+/// - variables that the `env` or a header of a server is filled from;
+/// - passwords in URLs in the variables that commands and servers get;
+/// - credentials in the tools file itself.
 pub(crate) fn redactor(tools: &Tools, servers: &Servers) -> Redactor {
     let ours = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
@@ -49,8 +51,8 @@ pub(crate) fn redactor(tools: &Tools, servers: &Servers) -> Redactor {
     )
 }
 
-/// The secrets of a request beyond the variables that it names: what the tools file holds, and what
-/// a header is made of.
+/// Returns the secrets of a request other than the variables it names: those in the tools file, and
+/// the filled values of its headers.
 fn in_request(http: &HttpRun) -> Vec<String> {
     let mut secrets = secrets_in_url(&http.fixed_url());
     secrets.extend(http.proxy.iter().flat_map(|url| secrets_in_url(url)));
@@ -64,8 +66,8 @@ fn in_request(http: &HttpRun) -> Vec<String> {
     secrets
 }
 
-/// The secrets of a header with this value: its credential, if the header has the name of one or is
-/// filled from a variable.
+/// Returns the secrets of a header with this value: its credential, if the header has the name of a
+/// credential or is filled from a variable.
 fn in_header(name: &str, value: &str, is_filled: bool) -> Vec<String> {
     if !is_filled && !is_secret_header(name) {
         return Vec::new();
@@ -82,8 +84,8 @@ fn in_header(name: &str, value: &str, is_filled: bool) -> Vec<String> {
     secrets
 }
 
-/// The secrets in URLs among the variables that a command is given. Other values may be settings:
-/// they count by their names alone.
+/// Returns the secrets in URLs among the variables that a command gets. Other values may be
+/// settings; they count as secrets only by their names.
 fn in_command(tool: &Rc<tool::Tool>) -> Vec<String> {
     let Some(RunnerKind::Command(command)) = tool.exec.as_ref().map(|exec| &exec.run) else {
         return Vec::new();
@@ -96,8 +98,8 @@ fn in_command(tool: &Rc<tool::Tool>) -> Vec<String> {
         .collect()
 }
 
-/// An error whose text holds no secret. One without any stays as it is, because its type may matter
-/// to the caller.
+/// Returns the error with all secrets redacted. An error without secrets is returned unchanged,
+/// because its type may matter to the caller.
 pub(crate) fn without(error: anyhow::Error, redactor: &Redactor) -> anyhow::Error {
     let text = format!("{error:#}");
     match redactor.text(&text) {
@@ -106,7 +108,7 @@ pub(crate) fn without(error: anyhow::Error, redactor: &Redactor) -> anyhow::Erro
     }
 }
 
-/// The variables of the environment of a server of tools.
+/// Returns the environment variables that an MCP server program gets.
 fn of_program(program: &Program) -> Vec<(String, String)> {
     program
         .env
@@ -115,8 +117,8 @@ fn of_program(program: &Program) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The secrets that a server of tools is given in its environment: values that are filled from
-/// variables, the variables' own, and those in URLs.
+/// Returns the secrets in the environment of an MCP server program: values filled from variables,
+/// the values of those variables, and secrets in URLs.
 fn in_program(program: &Program) -> Vec<String> {
     let mut secrets = vec![];
     for (_, text) in &program.env {
@@ -136,7 +138,7 @@ fn in_program(program: &Program) -> Vec<String> {
     secrets
 }
 
-/// The secrets in what an HTTP server of tools is sent.
+/// Returns the secrets sent to an MCP server over HTTP.
 fn in_endpoint(endpoint: &Endpoint) -> Vec<String> {
     let mut secrets = secrets_in_url(&endpoint.url);
     for (name, value) in &endpoint.headers {
@@ -151,7 +153,7 @@ fn filled(value: &str) -> Option<(String, bool)> {
     fill(value, variable).ok()
 }
 
-/// The tools whose requests need a variable that is not set, and the first such variable of each.
+/// Returns the tools whose requests need an unset variable, each with its first such variable.
 pub(crate) fn missing(tools: &Tools) -> Vec<(String, String)> {
     let value = |name: &str| variable(name).or((name == CALL_ID).then(|| name.into()));
     let missing = |tool: &tool::Tool| match &tool.exec.as_ref()?.run {

@@ -1,5 +1,5 @@
-//! What outlives a run: results in the cache, whole outputs in the spill folder, `tool_use` events
-//! and results in the log and the journal.
+//! State that outlives a run: results in the cache, whole outputs in the spill folder, `tool_use`
+//! events and results in the log and the journal.
 
 mod cache;
 mod outputs;

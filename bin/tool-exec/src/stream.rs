@@ -1,5 +1,5 @@
-//! The two ends of the pipe, and the signals, beside child processes; the rules of lines and
-//! flushing are those of `stdio`.
+//! Input and output of the pipe, and signals, alongside child processes. Lines and flushing follow
+//! the rules of `stdio`.
 
 mod output;
 
@@ -15,11 +15,10 @@ use stdio::Failure;
 pub(crate) use store::{now, since_1970};
 use tokio::sync::watch;
 
-// Reading the input ahead, so that the answers that it holds already count before a call is looked
-// at.
+// Reading ahead in the input, so that answers in it already count when a call is judged.
 
-/// Hands `look` every line of the inputs before they are read, if all of them are files on disk:
-/// those can be read twice. Returns whether they are.
+/// Passes every line of the inputs to `look` before the run reads them, if all inputs are regular
+/// files, since those can be read twice. Returns whether they are.
 pub(crate) fn read_ahead(files: &[PathBuf], mut look: impl FnMut(&str)) -> bool {
     let stdin = [PathBuf::from("-")];
     let files = if files.is_empty() { &stdin[..] } else { files };
@@ -31,8 +30,8 @@ pub(crate) fn read_ahead(files: &[PathBuf], mut look: impl FnMut(&str)) -> bool 
                 None => return false,
             }
         } else {
-            // Looked at before it is opened: a pipe that is opened and closed again costs its
-            // writer its reader.
+            // Checked before opening: opening and closing a pipe would take the reader away from
+            // its writer.
             match path
                 .metadata()
                 .ok()
@@ -46,12 +45,12 @@ pub(crate) fn read_ahead(files: &[PathBuf], mut look: impl FnMut(&str)) -> bool 
         all.push(reader);
     }
     for reader in all {
-        let _ = lines(reader, &mut look); // the run meets the same error, and reports it
+        let _ = lines(reader, &mut look); // the run meets the same error and reports it
     }
     true
 }
 
-/// Standard input that is a file on disk, read from its current offset without moving that.
+/// Standard input that is a regular file, read from its current offset without moving the offset.
 struct Stdin {
     file: OwnedFd,
     at: u64,
@@ -80,24 +79,24 @@ impl Read for Stdin {
     }
 }
 
-// SIGINT and SIGTERM: how many have come, and the latest.
+// SIGINT and SIGTERM: how many have arrived, and the last one.
 
-/// How long the command gets to end by itself after the second signal: twice what it needs where it
-/// waits.
+/// How long the command may take to end by itself after the second signal. This is twice the time
+/// it needs when it is waiting.
 const BUSY: Duration = Duration::from_secs(2);
 
-/// The signals that have come; each clone sees all that its original has not seen.
+/// The signals that have arrived. Each clone sees every signal that its original has not seen.
 #[derive(Clone, Debug)]
 pub(crate) struct SignalsSeen {
-    /// How many have come, and the latest.
+    /// The number of signals that have arrived, and the last one.
     received: watch::Receiver<(u32, i32)>,
     seen: u32,
 }
 
 impl SignalsSeen {
-    /// Takes over both signals. Some time after the second one the process ends, even in the middle
-    /// of its work: the runtime sees a signal only where it waits, and the validation of arguments
-    /// computes for seconds at worst. Supervisors end what still runs.
+    /// Takes over both signals. After the second signal the process exits after [`BUSY`], even in
+    /// the middle of its work: the runtime notices a signal only while it waits, and validating
+    /// arguments can take seconds. Supervisors end the commands that are still running.
     ///
     /// # Errors
     /// [`Failure::Limit`].
@@ -130,17 +129,17 @@ impl SignalsSeen {
                 self.seen += 1;
                 signal
             }
-            Err(_) => std::future::pending().await, // the thread never ends
+            Err(_) => std::future::pending().await, // unreachable: the signal thread never ends
         }
     }
 }
 
-/// Runs a future to its end, with the tasks that it starts on this thread.
+/// Runs a future to its end, together with the local tasks that it spawns.
 ///
 /// # Errors
-/// Those of the future, and [`Failure::Limit`].
+/// The error of the future, or [`Failure::Limit`].
 pub(crate) fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    // Tokio panics where it has no files for its signals.
+    // Tokio panics if no file descriptors are left for its signal handling.
     stdio::check_descriptors(12)?;
     let limit = |error| Failure::Limit {
         what: "the runtime cannot be started",
@@ -151,7 +150,7 @@ pub(crate) fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyh
         .build()
         .map_err(limit)?;
     let result = runtime.block_on(tokio::task::LocalSet::new().run_until(work));
-    // The thread that watches the reader of the output, and a write that blocks, end with the
+    // The thread that watches the reader of the output, and any blocked write, end with the
     // process.
     runtime.shutdown_background();
     result

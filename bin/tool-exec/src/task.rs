@@ -1,4 +1,4 @@
-//! A call while it runs, however its tool is run: what it may use, and what ends it.
+//! A running call, regardless of its runner: its limits, and the handle that ends it.
 
 use crate::command::supervisor::Control;
 use crate::progress::{ProgressMark, ProgressReporter};
@@ -9,16 +9,16 @@ use tokio::sync::Notify;
 use tool::{RequestedCall, ToolAnswer};
 use trace::TraceContext;
 
-/// What a call may use, and what makes its output readable.
+/// The limits of a call, and the converter for its output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms<'a> {
-    /// How long it may take.
+    /// How long the call may take.
     pub timeout: Duration,
-    /// How much it may write to each of its outputs, in bytes.
+    /// How much the call may write to each of its outputs, in bytes.
     pub max_output: usize,
-    /// How much of an output the model reads, in bytes; `None`: the default of `outputs`.
+    /// How much of an output the model gets, in bytes. `None` means the default of `outputs`.
     pub max_result: Option<usize>,
-    /// Makes outputs readable.
+    /// Converts outputs to text.
     pub outputs: &'a Outputs,
 }
 
@@ -29,24 +29,24 @@ impl Terms<'_> {
     }
 }
 
-/// One call while it runs.
+/// A running call.
 pub(crate) struct Task<'a> {
     /// The call.
     pub call: &'a RequestedCall,
-    /// Its arguments, as JSON.
+    /// The arguments of the call, as JSON.
     pub arguments: &'a str,
-    /// What it may use.
+    /// The limits of the call.
     pub terms: Terms<'a>,
-    /// Ends it early.
+    /// Ends the call early.
     pub handle: &'a Handle,
-    /// The span of the call, if it is traced.
+    /// The span of the call, or `None` if the call is not traced.
     pub trace: Option<TraceContext>,
-    /// Where its output is reported as it appears.
+    /// Reports output as it arrives. `None` without `--progress`.
     pub progress: Option<ProgressReporter>,
 }
 
 impl Task<'_> {
-    /// Reports what has come of an output; see [`ProgressMark::more`].
+    /// Reports the new part of an output; see [`ProgressMark::more`].
     pub(crate) fn show(&self, shown: &mut ProgressMark, output: &[u8], is_open: bool) {
         if let Some(progress) = &self.progress
             && let Some(text) = shown.more(output, is_open, self.terms.outputs.redactor())
@@ -56,26 +56,26 @@ impl Task<'_> {
     }
 }
 
-/// The means to end a running call.
+/// Ends a running call.
 #[derive(Debug, Default)]
 pub(crate) struct Handle {
-    /// Notified when the call is to end.
+    /// Notified when the call must end.
     pub stop: Notify,
-    /// Whether it is to end without a grace.
+    /// Whether the call must end without a grace period.
     pub at_once: Cell<bool>,
-    /// Ends its command, while that runs.
+    /// Ends the command of the call, while one is running.
     pub control: RefCell<Option<Control>>,
 }
 
 impl Handle {
-    /// Ends the call, at once or after a grace; [`CallReport::Done`] still comes. A second call
-    /// may leave out the grace.
+    /// Ends the call, at once or after a grace period. [`CallReport::Done`] is still sent. A second
+    /// call of `stop` may skip the grace period.
     pub(crate) fn stop(&self, at_once: bool) {
         self.at_once.set(at_once);
         self.stop.notify_one();
     }
 
-    /// Asks the supervisor of the call to end it, at once or after a grace, and waits for nothing.
+    /// Asks the supervisor of the call to end it, at once or after a grace period, without waiting.
     pub(crate) fn abandon(&self, at_once: bool) {
         if let Some(control) = &*self.control.borrow() {
             control.end(at_once);

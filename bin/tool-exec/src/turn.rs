@@ -1,4 +1,4 @@
-//! A turn as it is read: its calls run, or what would run is shown.
+//! One turn of the input: runs its calls, or shows which calls would run.
 
 mod calls;
 pub(crate) mod dry;
