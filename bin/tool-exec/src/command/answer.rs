@@ -6,21 +6,22 @@ use std::pin::Pin;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tool::{CallStep, ProgressLines, Status, ToolAnswer};
 
-/// How much of the standard error of a command that failed the model gets to read, in bytes.
+/// How much of a failed command's standard error the model gets, in bytes.
 const TAIL: usize = 8 * 1024;
 
-/// Why a command was ended from here.
+/// Why tool-exec ended a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EndCause {
-    /// Its time was up.
+    /// The command exceeded its time limit.
     Timeout,
-    /// It wrote more than it may.
+    /// The command exceeded its output limit.
     Output,
-    /// Its call was cancelled.
+    /// The call was cancelled.
     Stopped,
 }
 
-/// The answer of a command that has ended. `cause` is why it was ended from here.
+/// Returns the answer for a command that has ended. `cause` is why tool-exec ended it, or `None` if
+/// it ended by itself.
 pub(super) fn answer(
     terms: &Terms<'_>,
     ended: &Ended,
@@ -35,13 +36,14 @@ pub(super) fn answer(
         ..
     } = *terms;
     let code = ended.status;
-    // What ended it first; the supervisor keeps the time.
+    // The first cause counts. The supervisor reports a timeout.
     let cause = cause.or(ended.is_timeout.then_some(EndCause::Timeout));
     let unread = [("output", out), ("standard error", err)]
         .into_iter()
         .find_map(|(name, capture)| Some((name, capture.failure.as_ref()?)));
     let was_ended = cause.is_some();
-    // What came of an output. A command that was ended may have been in the middle of a secret.
+    // How much of an output is used. A command that was ended may have been in the middle of a
+    // secret.
     let settled = |capture: &'_ Capture| {
         if capture.was_cut() || was_ended {
             outputs.settled(&capture.bytes).len()
@@ -118,7 +120,7 @@ pub(super) fn answer(
     }
 }
 
-/// The last lines of an output.
+/// Returns the last lines of an output.
 fn tail(bytes: &[u8]) -> &[u8] {
     let Some(from) = bytes.len().checked_sub(TAIL) else {
         return bytes;
@@ -128,7 +130,7 @@ fn tail(bytes: &[u8]) -> &[u8] {
     if line < end.len() { &end[line..] } else { end }
 }
 
-/// The name of the signal that a status above 128 means, in brackets.
+/// Returns the name of the signal that a status above 128 stands for, in parentheses.
 fn signal(code: i32) -> String {
     match signal_hook::low_level::signal_name(code - 128) {
         Some(name) if code > 128 => format!(" ({name})"),
@@ -136,20 +138,20 @@ fn signal(code: i32) -> String {
     }
 }
 
-// The output of a command while it is read.
+// The output of a command while it is being read.
 
 /// One output of a command.
 pub(super) struct Capture {
     pipe: Option<Pin<Box<dyn AsyncRead>>>,
-    /// What of it is kept.
+    /// The bytes kept.
     pub bytes: Vec<u8>,
-    /// How much came, in bytes.
+    /// How many bytes were received.
     pub seen: u64,
-    /// Why it could not be read to its end.
+    /// The error that ended reading early, or `None`.
     pub failure: Option<std::io::Error>,
-    /// The latest report of how far it has come, until it is taken.
+    /// The latest progress report, until it is taken.
     pub report: Option<CallStep>,
-    /// Takes reports out, if it may hold some.
+    /// Extracts progress reports. `None` if the output cannot contain any.
     reports: Option<ProgressLines>,
     max: usize,
 }
@@ -168,7 +170,7 @@ impl Capture {
         }
     }
 
-    /// As [`Capture::new`], without the lines that report how far the command has come.
+    /// Like [`Capture::new`], but extracts the lines that report progress.
     pub(super) fn with_reports(pipe: impl AsyncRead + 'static, max: usize) -> Self {
         Capture {
             reports: Some(ProgressLines::default()),
@@ -176,13 +178,13 @@ impl Capture {
         }
     }
 
-    /// Whether more may come.
+    /// Whether more output may follow.
     pub(super) fn is_open(&self) -> bool {
         self.pipe.is_some()
     }
 
-    /// Reads once. `true`: the command has written more than it may, and its output is not read any
-    /// more.
+    /// Reads once. Returns true if the command has exceeded its output limit; its output is then no
+    /// longer read.
     pub(super) async fn read(&mut self) -> bool {
         let Some(pipe) = &mut self.pipe else {
             return false;
@@ -205,7 +207,7 @@ impl Capture {
         is_over
     }
 
-    /// Whether more came than is kept.
+    /// Whether more bytes were received than kept.
     pub(super) fn was_cut(&self) -> bool {
         self.seen > self.bytes.len() as u64
     }
@@ -218,7 +220,7 @@ mod tests {
     use std::task::{Context, Poll};
     use tokio::io::{AsyncRead, ReadBuf};
 
-    /// An output of which some can be read.
+    /// An output that fails to be read. The flag is whether its only bytes were already read.
     struct Broken(bool);
 
     impl AsyncRead for Broken {

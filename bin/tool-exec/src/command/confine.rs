@@ -1,8 +1,8 @@
-//! What confines a command: which files, ports and processes it may reach.
+//! The confinement of a command: which files, ports and processes it may access.
 //!
-//! A [`Confinement`] is made where the tools are known ([`Sandboxes`]), travels with its job, and
-//! is put into force in the launch stage of the command ([`enter()`]). A sandbox that cannot be had
-//! is an error before anything runs.
+//! A [`Confinement`] is created by [`Sandboxes`], is sent along with the job, and is applied in the
+//! launch stage of the command ([`enter()`]). An unavailable sandbox is an error before anything
+//! runs.
 
 mod bwrap;
 mod filter;
@@ -23,39 +23,39 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tool::{CommandNetwork, SandboxKind};
 
-/// What confines one command.
+/// The confinement of one command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Confinement {
-    /// What confines it.
+    /// The kind of sandbox.
     pub kind: SandboxKind,
-    /// The program of bubblewrap, for [`SandboxKind::Bwrap`].
+    /// The path of bubblewrap's executable, for [`SandboxKind::Bwrap`].
     pub bwrap: PathBuf,
-    /// What it may read and execute.
+    /// What the command may read and execute.
     pub read: Vec<HostPath>,
-    /// What it may read, execute, write, make and remove, besides its home.
+    /// What the command may read, execute, write, create and remove, in addition to its home.
     pub write: Vec<HostPath>,
-    /// What it may reach of the network.
+    /// Which parts of the network the command may use.
     pub network: CommandNetwork,
 }
 
-/// The command that a confinement holds.
+/// The command to be confined.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Confined<'a> {
-    /// Its program.
+    /// The path of the program.
     pub program: &'a Path,
-    /// Its arguments; the first is the name that the program gets.
+    /// The arguments. The first is the name passed to the program.
     pub argv: &'a [OsString],
-    /// Its home, which exists.
+    /// The home of the command, which exists.
     pub home: &'a Path,
-    /// How much each of its folders in memory may hold, in bytes.
+    /// The size limit of each in-memory folder of the command, in bytes.
     pub room: u64,
-    /// Its working folder.
+    /// The working folder.
     pub cwd: &'a Path,
 }
 
 impl Confinement {
-    /// How many processes between the supervisor and the command belong to its group: the launch
-    /// stage, and those of bubblewrap.
+    /// Returns how many processes between the supervisor and the command are in the command's
+    /// control group: the launch stage, and those of bubblewrap.
     pub(crate) fn own_processes(&self) -> u64 {
         if self.kind == SandboxKind::Bwrap {
             3
@@ -68,17 +68,17 @@ impl Confinement {
 /// A file or folder that exists.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HostPath {
-    /// Its absolute path as the command knows it, maybe with symbolic links.
+    /// The absolute path as the command uses it, possibly with symbolic links.
     pub name: PathBuf,
-    /// Its path without symbolic links.
+    /// The path with all symbolic links resolved.
     pub real: PathBuf,
 }
 
 impl HostPath {
-    /// The place of this absolute path.
+    /// Returns the path with its resolved form. `name` is absolute.
     ///
     /// # Errors
-    /// When there is nothing, or its path is not UTF-8.
+    /// If the path does not exist or is not UTF-8.
     pub(crate) fn find(name: &Path) -> Result<Self, String> {
         let real = name.canonicalize().map_err(|e| e.to_string())?;
         match (name.to_str(), real.to_str()) {
@@ -90,27 +90,27 @@ impl HostPath {
         }
     }
 
-    /// Whether no part of its path has become a symbolic link since it was found.
+    /// Whether no part of the path has become a symbolic link since the path was resolved.
     pub(crate) fn is_unchanged(&self) -> bool {
         self.real.canonicalize().is_ok_and(|now| now == self.real)
     }
 }
 
-/// The path without `.`, which `Path::join` keeps. `..` stays: what it leads to depends on the
-/// links before it.
+/// Returns the path without `.`, which `Path::join` keeps. `..` stays, because its meaning depends
+/// on the links before it.
 fn normal(path: &Path) -> PathBuf {
     path.components()
         .filter(|part| !matches!(part, std::path::Component::CurDir))
         .collect()
 }
 
-// Puts a confinement into force.
+// Applies a confinement.
 
-/// Confines this process, and returns the command to execute in it. What is started next cannot
-/// undo it.
+/// Confines this process, and returns the command to execute in it. The command cannot undo the
+/// confinement.
 ///
 /// # Errors
-/// A part of the confinement that cannot be had, in words. Nothing may be started then.
+/// If a part of the confinement is unavailable. Nothing may be started then.
 pub(crate) fn enter(confinement: &Confinement, confined: &Confined<'_>) -> Result<Command, String> {
     let (name, rest) = confined
         .argv
@@ -141,8 +141,8 @@ pub(crate) fn enter(confinement: &Confinement, confined: &Confined<'_>) -> Resul
             filter::install(&confinement.network)?;
         }
         SandboxKind::Bwrap => {
-            // bubblewrap closes it before it starts the command. This process has it to its end,
-            // and starts nothing else.
+            // bubblewrap closes the file before it starts the command. This process keeps the file
+            // open until it ends, and starts nothing else.
             let filter = filter::file(&confinement.network)?.into_raw_fd();
             command = Command::new(&confinement.bwrap);
             command
@@ -154,7 +154,7 @@ pub(crate) fn enter(confinement: &Confinement, confined: &Confined<'_>) -> Resul
     Ok(command)
 }
 
-/// Why the command of [`enter`] could not be executed, with what to do about it.
+/// Returns why the command of [`enter`] could not be executed, with the remedy.
 pub(crate) fn explain(confinement: &Confinement, e: Error) -> Error {
     if e.kind() == ErrorKind::PermissionDenied && confinement.kind == SandboxKind::Landlock {
         let what =

@@ -1,4 +1,4 @@
-//! The standard input of a command: a file in memory that holds all of it.
+//! The standard input of a command: an in-memory file with the complete input.
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::Errno;
@@ -6,17 +6,18 @@ use std::fs::File;
 use std::io::{Seek, Write};
 use std::os::fd::OwnedFd;
 
-/// A file that holds `text` and cannot be changed, to be read from its beginning.
+/// Returns a sealed in-memory file that contains `text`, positioned at its start.
 ///
-/// A pipe would have to be fed while the command runs: if `tool-exec` is killed meanwhile, the
-/// command reads the end of its input too early and takes a part of the arguments for all of them.
+/// A pipe would have to be written while the command runs. If `tool-exec` were killed in the
+/// meantime, the command would read a premature end of input and take part of the arguments for all
+/// of them.
 ///
 /// # Errors
-/// When the system refuses: no memory, or a limit of the size of files (`ulimit -f`).
+/// If the system refuses: no memory, or a limit on file sizes (`ulimit -f`).
 pub(super) fn whole_input(text: &str) -> std::io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let made = match memfd_create("arguments", flags | MemfdFlags::NOEXEC_SEAL) {
-        // Linux before 6.3 does not know this flag.
+        // Linux before 6.3 does not support this flag.
         Err(Errno::INVAL) => memfd_create("arguments", flags),
         made => made,
     };

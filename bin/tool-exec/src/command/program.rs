@@ -1,19 +1,19 @@
-//! Where the program of a command is, and what it gets of the environment.
+//! Finds the program of a command, and builds its environment.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
-/// The variable that names the socket of a hub of servers of tools. No command gets it: who reaches
-/// the hub can call every tool.
+/// The variable that names the socket of a hub of MCP servers. Commands never get it, because a
+/// process that can connect to the hub can call every tool.
 pub(crate) const HUB: &str = "TOOLPIPE_HUB";
 
-/// The search path where the environment has none.
+/// The search path if the environment has none.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Finds the program of a command: a plain name is looked up in `PATH`, and a relative path with a
-/// slash starts at the folder of the tools file.
+/// Finds the program of a command. A name without a slash is looked up in `PATH`; a relative path
+/// with a slash is relative to the folder of the tools file.
 ///
 /// # Errors
 /// What is missing, for the result of the call.
@@ -44,11 +44,11 @@ fn search_path() -> OsString {
         .unwrap_or_else(|| PATH.into())
 }
 
-/// The environment of a command, but for `TOOL_CALL_ID` and the variables of a trace, which differ for
-/// each call: five variables, and those that its tool names, which replace `PATH`, `HOME`, `TMPDIR` and `LANG`
-/// where they have the same name. `home` is the command's own folder, for `HOME` and `TMPDIR`.
-/// `TOOL_ARGUMENTS` is left out where it would be longer than Linux takes (128 KiB, execve(2)); the
-/// command has the arguments on its standard input too.
+/// Returns the environment of a command, without `TOOL_CALL_ID` and the trace variables, which
+/// differ for each call. It has five variables, and those that the tool names, which replace
+/// `PATH`, `HOME`, `TMPDIR` and `LANG` if they have the same name. `home` is the command's own
+/// folder, for `HOME` and `TMPDIR`. `TOOL_ARGUMENTS` is omitted if it would be longer than Linux
+/// accepts (128 KiB, execve(2)); the command also gets the arguments on its standard input.
 pub(crate) fn environment(
     names: &[String],
     home: &Path,
@@ -73,7 +73,7 @@ pub(crate) fn environment(
     env
 }
 
-/// The variables of these names that are set.
+/// Returns the variables with these names that are set.
 pub(crate) fn named(names: &[String]) -> impl Iterator<Item = (&str, OsString)> {
     names
         .iter()
@@ -81,14 +81,14 @@ pub(crate) fn named(names: &[String]) -> impl Iterator<Item = (&str, OsString)> 
         .filter_map(|name| Some((name.as_str(), std::env::var_os(name)?)))
 }
 
-// The folders that commands and servers run in.
+// The working folders of commands and servers.
 
-/// Where the working folder `cwd` of a tools file in `folder` really is, as it is found once,
-/// before anything runs: the rules of a policy are about that place. Of a folder that does not
-/// exist yet the part that exists is found, and the rest is as it is written.
+/// Resolves the working folder `cwd` of a tools file in `folder`. Done once before anything runs,
+/// so that the rules of a policy apply to the resolved path. If the folder does not exist yet, the
+/// part that exists is resolved and the rest is kept as written.
 ///
 /// # Errors
-/// It is not UTF-8.
+/// If the path is not UTF-8.
 pub(crate) fn settled(folder: &Path, cwd: &str) -> Result<String, String> {
     let whole = folder.join(cwd);
     let found = whole
@@ -109,11 +109,11 @@ pub(crate) fn settled(folder: &Path, cwd: &str) -> Result<String, String> {
         .map_err(|real| format!("{} is not UTF-8", real.display()))
 }
 
-/// Checks that a folder which [`settled`] has found is there, and still the same: that no link has
-/// taken the place of a part of its path since.
+/// Checks that a folder returned by [`settled`] exists and that no part of its path has been
+/// replaced by a link since.
 ///
 /// # Errors
-/// What is wrong with it, for the result of a call.
+/// What is wrong with the folder, for the result of a call.
 pub(crate) fn check(folder: &Path) -> Result<(), String> {
     if !folder.is_dir() {
         return Err(format!("the folder {} does not exist", folder.display()));
@@ -127,15 +127,16 @@ pub(crate) fn check(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-// What a command is, for the key of its result: the files that really run and what they find
-// around them. A result counts only where all of it is the same.
+// The identity of a command, for the cache key of its result: the files that actually run, and
+// their environment. A cached result is used only if all of this is unchanged.
 
-/// The content of a program counts up to this length, in bytes; of a longer one its size and times
-/// do.
+/// A program up to this size, in bytes, is identified by its content; a larger one only by its
+/// metadata, such as its size and times.
 const HASHED: u64 = 1 << 20;
 
-/// The program, the files that its command line names, the folder it runs in, and its environment
-/// but for what differs from call to call. `names` are the variables that its tool lets through.
+/// Returns the identity of a command: the program, the files on its command line, its working
+/// folder, and its environment without the variables that differ from call to call. `names` are the
+/// variables that its tool passes on.
 pub(crate) fn identity(
     program: &Path,
     argv: &[String],
@@ -151,7 +152,7 @@ pub(crate) fn identity(
             .to_vec(),
     ];
     all.push(file(program, HASHED).unwrap_or_default());
-    // A script that an interpreter is to run, or a file that it is to read.
+    // An item may name a script for an interpreter, or an input file.
     for item in argv.iter().skip(1) {
         let after = item.split_once('=').map(|(_, value)| value); // of `--file=NAME`
         all.extend(
@@ -170,8 +171,8 @@ pub(crate) fn identity(
     all
 }
 
-/// Where a file really is, what tells it from an earlier one, and the digest of its content if it
-/// has at most `hashed` bytes. `None`: it is not a file.
+/// Returns the resolved path of a file, its metadata, and the digest of its content if it has at
+/// most `hashed` bytes. Returns `None` if the path is not a file.
 fn file(path: &Path, hashed: u64) -> Option<Vec<u8>> {
     let real = path.canonicalize().ok()?;
     let meta = real.metadata().ok().filter(std::fs::Metadata::is_file)?;

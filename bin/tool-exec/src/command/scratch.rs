@@ -1,5 +1,5 @@
-//! A folder for one command, empty at its start and removed at its end: its home, and its place for
-//! temporary files.
+//! A folder for one command, empty when the command starts and removed when it ends: its home and
+//! its folder for temporary files.
 
 use crate::stream::since_1970;
 use rustix::fs::{
@@ -12,22 +12,22 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A folder that is removed, with everything in it, when this value is dropped.
+/// A folder that is removed with all its content on drop.
 #[derive(Debug)]
 pub(crate) struct ScratchFolder(PathBuf);
 
 impl ScratchFolder {
-    /// Makes the folder, for this user alone.
+    /// Creates the folder, accessible only to this user.
     ///
     /// # Errors
-    /// When the folder cannot be made, or a file of that name exists, even a link: another user may
+    /// If the folder cannot be created, or if the path exists, even as a link: another user may
     /// have put it there.
     pub(crate) fn make(path: &Path) -> std::io::Result<Self> {
         std::fs::DirBuilder::new().mode(0o700).create(path)?;
         Ok(ScratchFolder(path.to_owned()))
     }
 
-    /// Takes over a folder that [`ScratchFolder::make`] made in a process that is gone.
+    /// Takes over a folder that [`ScratchFolder::make`] created in a process that has ended.
     pub(crate) fn adopt(path: PathBuf) -> Self {
         ScratchFolder(path)
     }
@@ -35,11 +35,11 @@ impl ScratchFolder {
 
 impl Drop for ScratchFolder {
     fn drop(&mut self) {
-        let _ = remove(&self.0); // a command may have made a part of it unremovable
+        let _ = remove(&self.0); // fails if the command left something that cannot be removed
     }
 }
 
-/// A name for a folder that nobody else uses, below the system's folder for temporary files.
+/// Returns an unused path for a folder in the system's folder for temporary files.
 pub(crate) fn unused_name() -> PathBuf {
     static NAMES: AtomicU64 = AtomicU64::new(1);
     let process = std::process::id();
@@ -48,18 +48,19 @@ pub(crate) fn unused_name() -> PathBuf {
     std::env::temp_dir().join(format!("tool-exec-{process}-{now:x}-{number}"))
 }
 
-// Removes a folder that a command has written.
+// Removes a folder that a command has written to.
 //
-// `std::fs::remove_dir_all` keeps a file open for each level, and stops at a folder that it may not
-// read. A command may leave more levels than a process may open files, and folders without any
-// permission. So each level is moved up here: the folders inside of a folder of the root move into
-// the root, until no folder of the root has one. Three files are open at most.
+// `std::fs::remove_dir_all` keeps a descriptor open for each level, and stops at a folder that it
+// may not read. A command may leave more levels than a process may open files, and folders without
+// any permissions. So the tree is flattened: the subfolders of each folder in the root are moved
+// into the root, until no folder in the root has subfolders. At most three files are open at a
+// time.
 
-/// Removes the folder `path` and everything in it; follows no link. No process may write in the
-/// folder any more.
+/// Removes the folder `path` and everything in it, without following links. No process may still be
+/// writing to the folder.
 ///
 /// # Errors
-/// The reason why a file is left: a mount point, a file that the system protects.
+/// The reason why a file is left: a mount point, or a file that the system protects.
 pub(crate) fn remove(path: &Path) -> std::io::Result<()> {
     let root = open(CWD, path)?;
     let mut names = 0_u64;
@@ -75,7 +76,7 @@ pub(crate) fn remove(path: &Path) -> std::io::Result<()> {
         if !has_changed {
             break;
         }
-        // A file that could not be removed is tried again: the obstacle may be gone.
+        // A file that could not be removed is tried again, since the obstacle may be gone.
         failure = None;
     }
     match unlinkat(CWD, path, AtFlags::REMOVEDIR) {
@@ -85,8 +86,8 @@ pub(crate) fn remove(path: &Path) -> std::io::Result<()> {
 }
 
 /// Removes the entry `name` of `folder`. If the entry is a folder with content, its files and empty
-/// folders are removed, and its other folders move into `root` under new names. Returns whether
-/// anything has changed.
+/// folders are removed, and its other folders are moved into `root` under new names. Returns
+/// whether anything changed.
 fn remove_entry(
     folder: &OwnedFd,
     name: &CStr,
@@ -103,8 +104,8 @@ fn remove_entry(
             has_changed = true;
             continue;
         }
-        drop(open(&inner, &name)?); // a folder without the permission to write cannot move
-        // Nobody else gives names here, but the command may have used any of them.
+        drop(open(&inner, &name)?); // a folder without write permission cannot be moved
+        // No other process creates names here, but the command may have used any of them.
         loop {
             *names += 1;
             match renameat_with(
@@ -124,9 +125,9 @@ fn remove_entry(
     Ok(has_changed)
 }
 
-/// Removes a file, a link or an empty folder. `false`: it is a folder that is not empty.
+/// Removes a file, a link or an empty folder. Returns false for a folder that is not empty.
 fn unlink(folder: &OwnedFd, name: &CStr) -> Result<bool, Errno> {
-    // Linux answers EISDIR for a folder, other systems EPERM.
+    // unlink(2) of a folder fails with EISDIR on Linux and with EPERM on other systems.
     match unlinkat(folder, name, AtFlags::empty()) {
         Ok(()) => return Ok(true),
         Err(Errno::ISDIR | Errno::PERM) => {}
@@ -139,16 +140,16 @@ fn unlink(folder: &OwnedFd, name: &CStr) -> Result<bool, Errno> {
     }
 }
 
-/// Opens a folder, and gives this user every permission in it.
+/// Opens a folder and gives this user all permissions on it.
 fn open(at: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let place = openat(at, name, flags | OFlags::PATH, Mode::empty())?;
-    // Fails for another user's folder, as the next line does then.
+    // Fails for another user's folder; then the next line fails too.
     let _ = chmod(format!("/proc/self/fd/{}", place.as_raw_fd()), Mode::RWXU);
     openat(&place, ".", flags | OFlags::RDONLY, Mode::empty())
 }
 
-/// The names in a folder at this moment.
+/// Returns the names currently in a folder.
 fn names_in(folder: &OwnedFd) -> Result<Vec<CString>, Errno> {
     let mut names = Vec::new();
     for entry in Dir::read_from(folder)? {
@@ -180,7 +181,7 @@ mod removal_tests {
         }
         symlink(&outside, root.join("link")).unwrap();
         symlink(&outside, root.join("closed/link")).unwrap();
-        // Longer than a path may be, and deeper than a command may have files (1,024).
+        // Longer than a path may be, and deeper than a command may open files (1,024).
         let mut level = open(CWD, &root).unwrap();
         for _ in 0..1_500 {
             mkdirat(&level, "d", Mode::RWXU).unwrap();

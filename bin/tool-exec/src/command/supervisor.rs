@@ -1,21 +1,21 @@
-//! The processes above a command: they start it under its limits, end it when its time is up, and
-//! leave nothing of it behind.
+//! The processes above a command. They start it under its limits, end it at its deadline, and leave
+//! no process of it running.
 //!
 //! Each command has two processes of this program above it:
 //!
-//! - the *supervisor* (`watch.rs`) gets one [`Job`] over a socket, and keeps its deadline. It ends
-//!   the command at the deadline, on an order, and when the socket closes: then `tool-exec` itself
-//!   is gone.
-//! - the *launch stage* (`launch.rs`) enters the limits and starts the command. Where the system
-//!   allows it, it is the init of a PID namespace of its own: the command sees no process outside,
-//!   and the end of the init ends everything inside.
+//! - the *supervisor* (`watch.rs`) receives one [`Job`] over a socket and enforces its deadline. It
+//!   ends the command at the deadline, on request, and when the socket closes because `tool-exec`
+//!   itself has ended.
+//! - the *launch stage* (`launch.rs`) applies the limits and starts the command. Where the system
+//!   allows it, the launch stage is the init of its own PID namespace: the command sees no process
+//!   outside, and the end of the init ends every process inside.
 //!
-//! Both are forks, which cost less than the start of a program: the supervisors those of a *zygote*
-//! (`tool-exec --supervise`), which the first call starts, and the launch stages those of
-//! their supervisors. `tool-exec` itself has threads, and cannot be forked.
+//! Both are forked, which is cheaper than starting a program: supervisors are forked from a
+//! *zygote* (`tool-exec --supervise`), which the first call starts, and launch stages are forked
+//! from their supervisors. `tool-exec` itself has threads and cannot be forked.
 //!
-//! What a library would do between fork and exec, with `unsafe`, is done in whole processes here.
-//! [`start()`] is the one way in.
+//! A library would do this work between fork and exec, with `unsafe`. Here separate processes do
+//! it. [`start()`] is the only entry point.
 
 mod isolation;
 mod launch;
@@ -30,11 +30,11 @@ pub(crate) use start::{Control, RunningCommand, StartError, Supervisor, start};
 
 use std::process::ExitCode;
 
-/// How many processes that could not be ended are listed.
+/// The maximum number of listed processes that could not be ended.
 const LISTED: usize = 20;
 
-/// Does the work of a zygote, and of the supervisors that it forks, if this process was started for
-/// that, and returns the status to end with; else `None`.
+/// Runs as a zygote, or as a supervisor forked from it, if this process was started for that, and
+/// returns the exit status. Otherwise returns `None`.
 pub(crate) fn run_if_asked() -> Option<ExitCode> {
     (std::env::args_os().nth(1)? == messages::SUPERVISE).then(watch::serve)
 }

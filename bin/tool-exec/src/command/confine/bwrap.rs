@@ -1,5 +1,5 @@
-//! The command line of bubblewrap (bwrap(1)): a root folder that holds nothing but what a command
-//! may reach.
+//! The command line of bubblewrap (bwrap(1)), which gives a command a root folder with only what it
+//! may access.
 
 use super::{Confined, Confinement, HostPath};
 use std::ffi::OsString;
@@ -7,9 +7,9 @@ use std::os::fd::RawFd;
 use std::path::Path;
 use tool::CommandNetwork;
 
-/// The options that confine `confined`; its command line follows them. Standard files, environment
-/// and limits are passed on as they are. `filter` is the number of an open file with the filter of
-/// system calls.
+/// Returns the options that confine `confined`; its command line follows them. Standard streams,
+/// environment and limits are inherited unchanged. `filter` is the descriptor of an open file with
+/// the system call filter.
 pub(super) fn arguments(
     confinement: &Confinement,
     confined: &Confined<'_>,
@@ -27,8 +27,8 @@ pub(super) fn arguments(
     if confinement.network == CommandNetwork::On {
         line.words(&["--share-net"]);
     }
-    // Later mounts cover earlier ones: the folders in memory come before the paths of the lists,
-    // which may be below them.
+    // Later mounts cover earlier ones: the in-memory folders come before the listed paths, which
+    // may be inside them.
     line.words(&["--proc", "/proc", "--dev", "/dev"]);
     for folder in ["/dev/shm", "/tmp"] {
         line.words(&["--size", &confined.room.to_string(), "--tmpfs", folder]);
@@ -46,7 +46,7 @@ pub(super) fn arguments(
             line.path(name);
         }
     }
-    // A working folder that it may not read is there, and empty.
+    // A working folder that the command may not read exists, but is empty.
     let cwd = confined
         .cwd
         .canonicalize()
@@ -55,8 +55,8 @@ pub(super) fn arguments(
     line.path(&cwd);
     line.words(&["--chdir"]);
     line.path(&cwd);
-    // The root and /dev are in memory, too, and would be room without a limit. A command of root
-    // could write the system's settings in /proc/sys: bubblewrap covers a part of /proc alone.
+    // The root and /dev are in memory too, without a size limit. A command run by root could write
+    // to the system's settings in /proc/sys, because bubblewrap covers only a part of /proc.
     line.words(&[
         "--remount-ro",
         "/dev",
@@ -69,9 +69,9 @@ pub(super) fn arguments(
     line.0
 }
 
-/// What to show of these places, and under which paths: each under its own path, and under the name
-/// by which the command knows it, unless that is a link in a folder which is shown anyway. Each
-/// folder comes before what is below it: bubblewrap mounts in the given order.
+/// Returns what to mount and where: each place at its own path, and at the name by which the
+/// command knows it, unless that name is a link in a folder that is mounted anyway. Each folder
+/// precedes its content, because bubblewrap mounts in the given order.
 fn mounts<'a>(places: &'a [HostPath], confinement: &Confinement) -> Vec<(&'a Path, &'a Path)> {
     let all = || confinement.read.iter().chain(&confinement.write);
     let is_shown = |path: &Path| {
@@ -95,7 +95,7 @@ fn mounts<'a>(places: &'a [HostPath], confinement: &Confinement) -> Vec<(&'a Pat
     found
 }
 
-/// A command line while it grows.
+/// A command line under construction.
 struct CommandLine(Vec<OsString>);
 
 impl CommandLine {

@@ -1,8 +1,8 @@
-//! The filter of system calls of every sandbox (seccomp(2)). It closes what files, ports and
-//! namespaces leave open: other families of sockets, of which AF_VSOCK leads out of any network
-//! namespace, and parts of the kernel that commands of tools do not need.
+//! The system call filter of every sandbox (seccomp(2)). It closes what the rules about files,
+//! ports and namespaces leave open: other socket families, of which AF_VSOCK leads out of any
+//! network namespace, and parts of the kernel that tool commands do not need.
 //!
-//! It is a list of what is denied: a list of what is allowed would break programs with each new
+//! The filter lists what is denied. A list of what is allowed would break programs with each new
 //! version of a C library.
 
 use nix::libc;
@@ -17,16 +17,16 @@ use std::io::{Seek, Write};
 use std::os::fd::OwnedFd;
 use tool::CommandNetwork;
 
-/// The `libc` crate lacks this one for musl on aarch64; the number is that of the kernel's
+/// Missing from the `libc` crate for musl on aarch64; the number is from the kernel's
 /// `include/uapi/asm-generic/unistd.h`.
 #[cfg(all(target_arch = "aarch64", target_env = "musl"))]
 const KEXEC_FILE_LOAD: i64 = 294;
 #[cfg(not(all(target_arch = "aarch64", target_env = "musl")))]
 const KEXEC_FILE_LOAD: i64 = libc::SYS_kexec_file_load;
 
-/// Denied whatever their arguments are.
+/// Calls that are denied regardless of their arguments.
 const CALLS: [i64; 46] = [
-    // Keyrings of the user, which no namespace separates.
+    // The user's keyrings, which no namespace separates.
     libc::SYS_add_key,
     libc::SYS_keyctl,
     libc::SYS_request_key,
@@ -37,7 +37,7 @@ const CALLS: [i64; 46] = [
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
-    // The memory and the files of other processes.
+    // The memory and descriptors of other processes.
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
     libc::SYS_process_madvise,
@@ -56,7 +56,7 @@ const CALLS: [i64; 46] = [
     libc::SYS_pivot_root,
     libc::SYS_chroot,
     libc::SYS_setns,
-    // The machine.
+    // The machine as a whole.
     libc::SYS_kexec_load,
     KEXEC_FILE_LOAD,
     libc::SYS_init_module,
@@ -74,21 +74,22 @@ const CALLS: [i64; 46] = [
     libc::SYS_clock_adjtime,
     libc::SYS_sethostname,
     libc::SYS_setdomainname,
-    // Files by their handles, past all paths, and the notices of a whole file system.
+    // Opening files by handle, which bypasses all paths, and notifications about a whole file
+    // system.
     libc::SYS_name_to_handle_at,
     libc::SYS_open_by_handle_at,
     libc::SYS_fanotify_init,
 ];
 
-/// ioctl(2) that types into a terminal, or pastes into a console.
+/// ioctl(2) requests that type into a terminal or paste into a console.
 #[allow(
     clippy::unnecessary_cast,
     reason = "C libraries have different types for them"
 )]
 const TYPING: [u64; 2] = [libc::TIOCSTI as u64, libc::TIOCLINUX as u64];
 
-/// Protocols of AF_INET and AF_INET6: the usual one of the type, ICMP, TCP, UDP and ICMPv6. MPTCP,
-/// SCTP and others are not TCP for Landlock's rules about ports.
+/// The allowed protocols of AF_INET and AF_INET6: the type's default, ICMP, TCP, UDP and ICMPv6.
+/// Landlock's rules about TCP ports do not cover MPTCP, SCTP and others.
 const PROTOCOLS: [i32; 5] = [
     libc::IPPROTO_IP,
     libc::IPPROTO_ICMP,
@@ -97,23 +98,23 @@ const PROTOCOLS: [i32; 5] = [
     libc::IPPROTO_ICMPV6,
 ];
 
-/// The first number of the x32 ABI, whose calls have the architecture of x86-64 and other numbers
-/// (`__X32_SYSCALL_BIT`).
+/// The first call number of the x32 ABI, which shares the architecture of x86-64 but uses other
+/// numbers (`__X32_SYSCALL_BIT`).
 const X32: u32 = 0x4000_0000;
 
-/// Installs the filter in this process. What it starts has the filter, too, and nothing removes it.
+/// Installs the filter in this process. Its children inherit the filter, and it cannot be removed.
 ///
 /// # Errors
-/// Why it cannot be had.
+/// If the filter is unavailable.
 pub(super) fn install(network: &CommandNetwork) -> Result<(), String> {
     apply_filter(&program(network)?).map_err(|e| format!("the filter of system calls: {e}"))
 }
 
-/// A file that holds the filter, as `bwrap --seccomp` reads it. A program that this process
-/// executes inherits it.
+/// Returns a file with the filter, in the format of `bwrap --seccomp`. A program that this process
+/// executes inherits the descriptor.
 ///
 /// # Errors
-/// Why it cannot be had.
+/// If the filter is unavailable.
 pub(super) fn file(network: &CommandNetwork) -> Result<OwnedFd, String> {
     let bytes: Vec<u8> = program(network)?.iter().flat_map(bytes).collect();
     let write = || {
@@ -125,15 +126,15 @@ pub(super) fn file(network: &CommandNetwork) -> Result<OwnedFd, String> {
     write().map_err(|e: std::io::Error| format!("the filter of system calls: {e}"))
 }
 
-/// An instruction as the kernel reads it (`struct sock_filter`).
+/// Encodes an instruction in the kernel's format (`struct sock_filter`).
 fn bytes(instruction: &sock_filter) -> [u8; 8] {
     let sock_filter { code, jt, jf, k } = instruction;
     let ([a, b], [c, d, e, f]) = (code.to_ne_bytes(), k.to_ne_bytes());
     [a, b, *jt, *jf, c, d, e, f]
 }
 
-/// The filter for a command that may reach `network`. A program of another architecture, such as
-/// one of 32 bits, is killed at its first system call: its calls have other numbers.
+/// Returns the filter for a command with access to `network`. A program of another architecture,
+/// such as a 32-bit one, is killed at its first system call, because its call numbers differ.
 fn program(network: &CommandNetwork) -> Result<BpfProgram, String> {
     let machine = std::env::consts::ARCH;
     let target = machine
@@ -147,8 +148,9 @@ fn program(network: &CommandNetwork) -> Result<BpfProgram, String> {
     Ok(missing().into_iter().chain(filter).collect())
 }
 
-/// Calls that are answered as by a kernel that does not have them: those of the x32 ABI, and
-/// clone3(2), whose flags no filter sees. C libraries use clone(2) then.
+/// Returns instructions that fail with ENOSYS, as if the kernel lacked the call, for all calls of
+/// the x32 ABI and for clone3(2), whose flags a filter cannot inspect. C libraries then fall back
+/// to clone(2).
 fn missing() -> [sock_filter; 4] {
     let statement = |code: u32, k: u32| sock_filter {
         code: code as u16,
@@ -163,7 +165,7 @@ fn missing() -> [sock_filter; 4] {
         k,
     };
     [
-        // The number of the call is the first field.
+        // The call number is the first field.
         statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0),
         jump(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, X32, 1, 0),
         jump(
@@ -181,7 +183,8 @@ fn missing() -> [sock_filter; 4] {
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// What is denied: each call with the conditions of which one must hold.
+/// Returns the denied calls, each with its rules. A call is denied if any of its rules matches, or
+/// if it has none.
 fn rules(network: &CommandNetwork) -> Result<Rules, seccompiler::BackendError> {
     let mut rules: Rules = CALLS.into_iter().map(|call| (call, Vec::new())).collect();
     let mut deny = |calls: &[i64], conditions: &[(u8, SeccompCmpOp, u64)]| {
@@ -195,7 +198,7 @@ fn rules(network: &CommandNetwork) -> Result<Rules, seccompiler::BackendError> {
         Ok(())
     };
     use SeccompCmpOp::{Eq, MaskedEq, Ne};
-    // Processes that are traced from their start go on being traced; no other process is.
+    // Tracing a process from its start is still allowed, but not attaching to another process.
     for request in [libc::PTRACE_ATTACH, libc::PTRACE_SEIZE] {
         deny(&[libc::SYS_ptrace], &[(0, Eq, request as u64)])?;
     }
@@ -208,7 +211,7 @@ fn rules(network: &CommandNetwork) -> Result<Rules, seccompiler::BackendError> {
     for request in TYPING {
         deny(&[libc::SYS_ioctl], &[(1, Eq, request)])?;
     }
-    // The namespace of a command without a network has no interface but its own loopback, which
+    // Without a network, the command's namespace has only its own loopback interface, which
     // programs use among themselves.
     let mut families = vec![libc::AF_UNIX, libc::AF_INET, libc::AF_INET6];
     if *network != CommandNetwork::Off {
@@ -229,7 +232,7 @@ fn rules(network: &CommandNetwork) -> Result<Rules, seccompiler::BackendError> {
                 .collect::<Vec<_>>(),
         )?;
     }
-    // Of netlink addresses and routes alone.
+    // Of netlink, only addresses and routes are allowed.
     deny(
         &[libc::SYS_socket],
         &[
@@ -237,8 +240,8 @@ fn rules(network: &CommandNetwork) -> Result<Rules, seccompiler::BackendError> {
             (2, Ne, libc::NETLINK_ROUTE as u64),
         ],
     )?;
-    // Data with the first packet connects without connect(2), which is what Landlock's rules about
-    // ports look at.
+    // Data in the first packet (TCP Fast Open) connects without connect(2), which Landlock's rules
+    // about ports check.
     let fast_open = libc::MSG_FASTOPEN as u64;
     deny(
         &[libc::SYS_sendto, libc::SYS_sendmmsg],

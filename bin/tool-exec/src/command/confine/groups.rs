@@ -1,42 +1,42 @@
-//! A control group for one call: limits for all of its processes together. The system counts in it
-//! what no limit of a single process counts: shared mappings, files in memory (memfd, tmpfs), and
-//! processes that the command's children start.
+//! A control group for one call: limits on all of its processes together. It counts what no limit
+//! on a single process counts: shared mappings, in-memory files (memfd, tmpfs), and processes that
+//! the command's children start.
 //!
-//! To move a process into a group takes the system about ten milliseconds, so a call has one only
-//! if its tool asks for a limit.
+//! Moving a process into a group takes about ten milliseconds, so a call has a group only if its
+//! tool asks for a limit.
 
 use group::descent::Process;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The beginning of the names of all groups. The namespace, the number and the start of the process
-/// that owns it follow.
+/// The prefix of all group names. The PID namespace, the process id and the start time of the owner
+/// follow.
 const PREFIX: &str = "tool-exec-";
-/// How long to try to remove a group whose processes were killed.
+/// How long to keep trying to remove a group whose processes were killed.
 const REMOVAL: Duration = Duration::from_secs(1);
-/// How long to wait before trying again.
+/// Time between two attempts.
 const ROUND: Duration = Duration::from_millis(2);
 
-/// Limits for all processes of a call together. `None`: no limit.
+/// Limits on all processes of a call together. `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct GroupLimits {
-    /// Memory, in bytes; swapped memory counts.
+    /// Memory in bytes, including swap.
     pub memory: Option<u64>,
-    /// Processes and threads.
+    /// Number of processes and threads.
     pub processes: Option<u64>,
 }
 
-/// A control group of this process, empty at first. It is removed, with what runs in it, when this
-/// is dropped.
+/// A control group of this process, initially empty. On drop, its processes are killed and the
+/// group is removed.
 #[derive(Debug)]
 pub(crate) struct CallGroup {
     folders: Vec<(Controller, GroupsVersion, PathBuf)>,
 }
 
 impl CallGroup {
-    /// Makes a group under these limits. A limit that no group can have here is left out; `None`:
-    /// all of them are.
+    /// Creates a group with these limits. A limit that the system does not support is omitted.
+    /// Returns `None` if all are omitted.
     pub(crate) fn make(limits: &GroupLimits) -> Option<Self> {
         let mut group = CallGroup {
             folders: Vec::new(),
@@ -59,29 +59,29 @@ impl CallGroup {
         (!group.folders.is_empty()).then_some(group)
     }
 
-    /// Puts a process into the group; what it starts is in it, too. Returns whether each part of
-    /// the group has it.
+    /// Adds a process to the group; its children join it too. Returns whether every part of the
+    /// group accepted the process.
     pub(crate) fn add(&self, pid: u32) -> bool {
         self.folders
             .iter()
             .all(|(_, _, folder)| write(&folder.join("cgroup.procs"), &pid.to_string()))
     }
 
-    /// Whether the group has a limit of this.
+    /// Whether the group limits this resource.
     pub(crate) fn limits(&self, controller: Controller) -> bool {
         self.folders
             .iter()
             .any(|(limited, _, _)| *limited == controller)
     }
 
-    /// Kills what is in the group.
+    /// Kills all processes of the group.
     pub(crate) fn kill(&self) {
         self.folders
             .iter()
             .for_each(|(_, _, folder)| kill_all(folder));
     }
 
-    /// Whether the system has killed a process of the group because its memory was used up.
+    /// Whether the system has killed a process of the group because the group ran out of memory.
     pub(crate) fn ran_out_of_memory(&self) -> bool {
         let counts = self
             .folders
@@ -110,18 +110,18 @@ impl Drop for CallGroup {
     }
 }
 
-/// Makes the folder of a group with one limit.
+/// Creates the folder of a group with one limit. Returns whether the limit is in force.
 fn make(controller: Controller, version: GroupsVersion, folder: &Path, limit: u64) -> bool {
-    // Both limits of one call may be in one folder.
+    // Both limits of a call may be in the same folder.
     if !folder.is_dir() && std::fs::create_dir(folder).is_err() {
         return false;
     }
     if !write(&folder.join(controller.file(version)), &limit.to_string()) {
-        let _ = std::fs::remove_dir(folder); // fails where the other limit is in it
+        let _ = std::fs::remove_dir(folder); // fails if the folder holds the other limit
         return false;
     }
     if controller == Controller::Memory {
-        // Without these the rest would go to the swap space. Systems without one do not have the
+        // Without these, excess memory would go to swap. Systems without swap do not have these
         // files.
         match version {
             GroupsVersion::One => write(
@@ -144,8 +144,8 @@ fn write(file: &Path, text: &str) -> bool {
         .is_ok_and(|mut f| std::io::Write::write_all(&mut f, text.as_bytes()).is_ok())
 }
 
-/// Kills every process of a group: all at once where the system can (Linux 5.14), else those that
-/// are there now.
+/// Kills every process of a group: all at once if the system supports it (Linux 5.14), otherwise
+/// the processes present now.
 fn kill_all(folder: &Path) {
     if write(&folder.join("cgroup.kill"), "1") {
         return;
@@ -155,13 +155,13 @@ fn kill_all(folder: &Path) {
         .lines()
     {
         if let Some(pid) = pid.parse().ok().and_then(rustix::process::Pid::from_raw) {
-            // Fails where it has ended.
+            // Fails if the process has already exited.
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         }
     }
 }
 
-/// Removes a group, and ends what is in it.
+/// Removes a group after killing its processes.
 fn remove(folder: &Path) {
     let until = Instant::now() + REMOVAL;
     while std::fs::remove_dir(folder).is_err_and(|e| e.kind() != std::io::ErrorKind::NotFound)
@@ -172,14 +172,14 @@ fn remove(folder: &Path) {
     }
 }
 
-/// What tells this process from all others while the system runs: its PID namespace, its number
-/// there, and when it started.
+/// Returns an identifier of this process that stays unique while the system runs: PID namespace,
+/// process id and start time.
 fn owner() -> Option<String> {
     let pid = rustix::process::getpid().as_raw_nonzero().get();
     Some(format!("{}-{pid}-{}", namespace()?, start(pid)?))
 }
 
-/// The number of the PID namespace of this process.
+/// Returns the number of this process's PID namespace.
 fn namespace() -> Option<String> {
     let link = std::fs::read_link("/proc/self/ns/pid").ok()?;
     Some(
@@ -190,13 +190,13 @@ fn namespace() -> Option<String> {
     )
 }
 
-/// The start time of a process, see [`Process::start`].
+/// Returns the start time of a process, see [`Process::start`].
 fn start(pid: i32) -> Option<u64> {
     Process::of(pid).map(|process| process.start)
 }
 
-/// Removes the groups of owners that were killed before they could: those of this PID namespace
-/// alone, since the numbers of others mean nothing here.
+/// Removes groups whose owners were killed before they could. Only groups of this PID namespace are
+/// considered, since process ids of other namespaces mean nothing here.
 pub(crate) fn sweep() {
     let Some(namespace) = namespace() else { return };
     for controller in [Controller::Memory, Controller::Processes] {
@@ -214,7 +214,7 @@ pub(crate) fn sweep() {
     }
 }
 
-/// Whether this is the name of a group whose owner has ended.
+/// Whether `name` is that of a group whose owner has ended.
 fn is_left(name: &str, namespace: &str) -> bool {
     let Some(owner) = name.strip_prefix(PREFIX) else {
         return false;
@@ -229,30 +229,30 @@ fn is_left(name: &str, namespace: &str) -> bool {
     theirs == namespace && start(pid) != Some(began)
 }
 
-// Where control groups can be made: the folders of /sys/fs/cgroup that belong to this process
+// The places for control groups: the folders in /sys/fs/cgroup that belong to this process
 // (cgroups(7)).
 
-/// What a group limits.
+/// A resource that a group limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Controller {
-    /// Memory of all processes together, with shared mappings, files in memory and the system's
-    /// caches of files.
+    /// Memory of all processes together, including shared mappings, in-memory files and file
+    /// caches.
     Memory,
-    /// How many processes and threads there are.
+    /// Number of processes and threads.
     Processes,
 }
 
-/// The version of control groups: its files differ.
+/// The version of control groups. The versions use different files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GroupsVersion {
-    /// A hierarchy for each controller.
+    /// One hierarchy per controller.
     One,
-    /// One hierarchy for all.
+    /// One hierarchy for all controllers.
     Two,
 }
 
 impl Controller {
-    /// Its name in the system.
+    /// Returns the kernel's name for the controller.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Controller::Memory => "memory",
@@ -260,7 +260,7 @@ impl Controller {
         }
     }
 
-    /// The file in which a group of that version has the limit.
+    /// Returns the name of the file that holds the limit in this version.
     pub(crate) fn file(self, version: GroupsVersion) -> &'static str {
         match (self, version) {
             (Controller::Memory, GroupsVersion::One) => "memory.limit_in_bytes",
@@ -270,8 +270,8 @@ impl Controller {
     }
 }
 
-/// Folders in which a group of this process may be made, the best first. Whether one can be made
-/// there is known once it is tried.
+/// Returns folders in which this process may be able to create a group, best first. Only an attempt
+/// shows whether it can.
 pub(crate) fn folders(controller: Controller) -> Vec<(GroupsVersion, PathBuf)> {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     parse(
@@ -281,7 +281,7 @@ pub(crate) fn folders(controller: Controller) -> Vec<(GroupsVersion, PathBuf)> {
     )
 }
 
-/// As [`folders`], from the texts of `/proc/self/mountinfo` (proc_pid_mountinfo(5)) and
+/// Like [`folders`], from the contents of `/proc/self/mountinfo` (proc_pid_mountinfo(5)) and
 /// `/proc/self/cgroup` (cgroups(7)).
 fn parse(controller: Controller, mounts: &str, groups: &str) -> Vec<(GroupsVersion, PathBuf)> {
     let own = |wanted: &dyn Fn(&str) -> bool| {
@@ -317,8 +317,8 @@ fn parse(controller: Controller, mounts: &str, groups: &str) -> Vec<(GroupsVersi
         let folder = Path::new(point).join(path);
         match version {
             GroupsVersion::One => found.insert(0, (version, folder)),
-            // A group with processes cannot give its controllers to groups below it; a group beside
-            // it can have them.
+            // A group that contains processes cannot pass its controllers on to child groups; its
+            // siblings and ancestors can have them.
             GroupsVersion::Two => found.extend(
                 folder
                     .ancestors()

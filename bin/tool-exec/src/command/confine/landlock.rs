@@ -1,9 +1,8 @@
-//! Landlock: rules of the kernel about what a process and all that it starts may reach
-//! (landlock(7)).
+//! Landlock: kernel rules about what a process and its descendants may access (landlock(7)).
 //!
-//! What each version of it ("ABI") covers: 1 files, 2 renaming between folders, 3 truncation, 4
-//! TCP, 5 device ioctls, 6 signals and abstract UNIX sockets, 9 UNIX sockets with a path. It knows
-//! ports, not hosts. UDP is covered by 10, which is not used: a network namespace covers all
+//! Coverage by version ("ABI"): 1 files, 2 renaming between folders, 3 truncation, 4 TCP, 5 device
+//! ioctls, 6 signals and abstract UNIX sockets, 9 UNIX sockets with a path. Network rules are about
+//! ports, not hosts. Version 10 covers UDP but is not used: a network namespace covers all
 //! protocols.
 
 use super::Confinement;
@@ -24,16 +23,16 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use tool::CommandNetwork;
 
-/// What every sandbox needs: before it a command could truncate any file.
+/// The minimum for every sandbox. Before this version a command could truncate any file.
 const FILES: ABI = ABI::V3;
-/// What rules about TCP need.
+/// The minimum for rules about TCP.
 const TCP: ABI = ABI::V4;
-/// What is used where the kernel has it.
+/// The version used where the kernel supports it.
 const MOST: ABI = ABI::V9;
 
-/// The version of Landlock in this kernel, as far as this program knows it; 0 without.
+/// Returns the kernel's Landlock version, as far as known to this program, or 0 if unavailable.
 pub(crate) fn version() -> i32 {
-    // Without a flag this asks for the version and restricts nothing.
+    // Without flags this queries the version and restricts nothing.
     let status = RestrictSelf::default().no_new_privs(false).apply();
     match status.map(|status| status.landlock) {
         Ok(LandlockStatus::Available {
@@ -44,7 +43,7 @@ pub(crate) fn version() -> i32 {
     }
 }
 
-/// Why Landlock cannot confine a command that may use `network`; `None`: it can.
+/// Returns why Landlock cannot confine a command with access to `network`, or `None` if it can.
 pub(super) fn lacks(network: &CommandNetwork) -> Option<String> {
     let (needed, what) = match network {
         CommandNetwork::NoTcp | CommandNetwork::Ports(_) => (TCP, "rules about TCP"),
@@ -60,11 +59,11 @@ pub(super) fn lacks(network: &CommandNetwork) -> Option<String> {
     }
 }
 
-/// Confines this process, and all that it starts, to the files of `confinement`, `home` and what
-/// belongs to the process itself.
+/// Confines this process and its descendants to the files of `confinement`, to `home`, and to the
+/// process's own entries in /proc.
 ///
 /// # Errors
-/// A rule that cannot be had, in words. None is left out.
+/// If any rule is unavailable. No rule is silently omitted.
 pub(super) fn restrict(confinement: &Confinement, home: &Path) -> Result<(), String> {
     let mut allowed = Vec::new();
     for place in &confinement.read {
@@ -84,7 +83,7 @@ pub(super) fn restrict(confinement: &Confinement, home: &Path) -> Result<(), Str
     Ok(())
 }
 
-/// Puts the rules into force: what is `allowed` of files, and what `network` allows.
+/// Applies the rules: the files `allowed` and the allowed parts of `network`.
 fn enforce(
     network: &CommandNetwork,
     allowed: Vec<PathBeneath<OwnedFd>>,
@@ -96,8 +95,8 @@ fn enforce(
     match network {
         CommandNetwork::On => {}
         CommandNetwork::NoTcp | CommandNetwork::Ports(_) => rules = rules.handle_access(tcp)?,
-        // The network namespace has no way out; with this rule a connection fails as one that is
-        // not allowed.
+        // The network namespace has no way out. With this rule, connecting fails with a permission
+        // error.
         CommandNetwork::Off => {
             rules = rules
                 .set_compatibility(CompatLevel::BestEffort)
@@ -110,7 +109,7 @@ fn enforce(
     };
     let connect = |port: &u16| Ok::<_, RulesetError>(NetPort::new(*port, AccessNet::ConnectTcp));
     rules
-        // These hold where the kernel has them.
+        // These apply where the kernel supports them.
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(MOST))?
         .scope(Scope::Signal | Scope::AbstractUnixSocket)?
@@ -120,7 +119,7 @@ fn enforce(
         .restrict_self()
 }
 
-/// A rule that allows `access` to a file, or to a folder and all below it.
+/// Returns a rule that allows `access` to a file, or to a folder and everything below it.
 fn beneath(path: &Path, access: BitFlags<AccessFs>) -> Result<PathBeneath<OwnedFd>, String> {
     let error = |e: Errno| format!("{}: {e}", path.display());
     let fd = open(path).map_err(error)?;
@@ -135,8 +134,8 @@ fn beneath(path: &Path, access: BitFlags<AccessFs>) -> Result<PathBeneath<OwnedF
     Ok(PathBeneath::new(fd, access).set_compatibility(CompatLevel::BestEffort))
 }
 
-/// Opens a place as it was when it was checked: a symbolic link that was put there since is an
-/// error. `/proc/self` is one by nature.
+/// Opens a path that was checked before; a symbolic link put there since is an error. `/proc/self`
+/// is always a link.
 fn open(path: &Path) -> Result<OwnedFd, Errno> {
     let links = if path.starts_with("/proc") {
         ResolveFlags::empty()
@@ -152,8 +151,8 @@ fn open(path: &Path) -> Result<OwnedFd, Errno> {
     )
 }
 
-/// What a command may read of /proc: all of one that shows only its own processes; else its own
-/// folder, and what describes the machine.
+/// Returns what a command may read in /proc: everything if its /proc shows only its own processes,
+/// otherwise its own folder and the files that describe the machine.
 fn own_proc() -> &'static [&'static str] {
     match std::fs::read_link("/proc/self") {
         Ok(number) if number == Path::new("1") => &["/proc"],
@@ -169,16 +168,16 @@ fn own_proc() -> &'static [&'static str] {
     }
 }
 
-// What a process gives up before Landlock's rules apply: the network, and the powers of root.
+// What a process gives up before Landlock's rules apply: the network and root's capabilities.
 
-/// Puts this process into a network namespace without any interface but an idle loopback: no
-/// protocol leads out of it. Abstract UNIX sockets belong to it, too. Where the command may use a
-/// part of the network, it keeps that of this process; where it may use no TCP, a namespace is
-/// tried. System V shared memory and message queues get a namespace of their own where one can be
-/// had: they would outlive the command.
+/// Moves this process into a network namespace with only an unused loopback interface, which no
+/// protocol can leave. Abstract UNIX sockets are separated too. A command that may use part of the
+/// network keeps the network of this process; for one that may use no TCP, a namespace is tried.
+/// System V shared memory and message queues would outlive the command, so they get their own
+/// namespace where possible.
 ///
 /// # Errors
-/// The network is to be off, and no such namespace can be had.
+/// If the network must be off and a network namespace is unavailable.
 pub(super) fn leave(network: &CommandNetwork) -> Result<(), String> {
     let (both, ipc) = (
         CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWIPC,
@@ -188,13 +187,13 @@ pub(super) fn leave(network: &CommandNetwork) -> Result<(), String> {
         CommandNetwork::Off => {
             enter(both).map_err(|e| format!("network namespaces are unavailable: {e}"))
         }
-        // The rules about TCP hold without it.
+        // The rules about TCP apply even without the namespace.
         CommandNetwork::NoTcp => enter(both).or(Ok(())),
         CommandNetwork::On | CommandNetwork::Ports(_) => enter(ipc).or(Ok(())),
     }
 }
 
-/// Enters new namespaces; an ordinary user needs a user namespace around them.
+/// Enters new namespaces, inside a new user namespace if this user lacks the privilege.
 fn enter(namespaces: CloneFlags) -> Result<(), String> {
     match unshare(namespaces) {
         Ok(()) => return Ok(()),
@@ -207,14 +206,14 @@ fn enter(namespaces: CloneFlags) -> Result<(), String> {
     map_user(user, group)
 }
 
-/// Gives up every capability of root. What is executed next gains none, because
-/// [`restrict`] sets `no_new_privs`.
+/// Drops all capabilities. A program executed next gains none, because [`restrict`] sets
+/// `no_new_privs`.
 ///
 /// # Errors
-/// When the system refuses.
+/// If the system refuses.
 pub(super) fn drop_capabilities() -> Result<(), String> {
     let none = CapabilitySet::empty();
-    // Empty with the permitted ones, where the system knows no ambient ones.
+    // Without support for ambient capabilities, clearing the permitted ones is enough.
     let _ = clear_ambient_capability_set();
     set_capabilities(
         None,

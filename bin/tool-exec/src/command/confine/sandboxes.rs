@@ -1,4 +1,4 @@
-//! The sandboxes of a tools file: checked once before anything runs, and made for each call.
+//! The sandboxes of a tools file: checked once before anything runs, and created for each call.
 
 use super::{Confinement, HostPath, stage};
 use crate::command::program;
@@ -8,20 +8,21 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use tool::{CommandNetwork, CommandRun, RunnerKind, Sandbox, SandboxKind, Tools};
 
-/// What confines the commands of one tools file.
+/// The sandboxes of all commands of one tools file.
 #[derive(Debug, Default)]
 pub(crate) struct Sandboxes {
-    /// What confines each command, but for what depends on the call: by what its tool asks for.
+    /// The confinement of each command, without the parts that depend on the call, by the sandbox
+    /// that its tool requests.
     confinements: HashMap<Option<Sandbox>, Confinement>,
 }
 
 impl Sandboxes {
-    /// Checks that all commands of `tools` can be confined as they ask for, and at least by
-    /// `least`. Paths are relative to `folder`, the folder of the tools file. No command may write
-    /// one of the files `protected`.
+    /// Checks that all commands of `tools` can be confined as they request, and by `least` as a
+    /// minimum. Paths are relative to `folder`, the folder of the tools file. No command may write
+    /// to one of the files `protected`.
     ///
     /// # Errors
-    /// What cannot be had, and what to do.
+    /// What is unavailable, and the remedy.
     pub(crate) fn check(
         least: SandboxKind,
         tools: &Tools,
@@ -61,11 +62,12 @@ impl Sandboxes {
         Ok(all)
     }
 
-    /// What confines a program that is not a tool's command: at least `least`, and what it asks
-    /// for. It is the file `program`, which the tools file names as `name`, and it runs in `cwd`.
+    /// Returns the confinement of a program that is not a tool's command: `asked`, or `least` if
+    /// that is stricter. `program` is the path of the executable, which the tools file calls
+    /// `name`; it runs in `cwd`.
     ///
     /// # Errors
-    /// What cannot be had, and what to do.
+    /// What is unavailable, and the remedy.
     pub(crate) fn of_program(
         least: SandboxKind,
         asked: Option<&Sandbox>,
@@ -86,16 +88,17 @@ impl Sandboxes {
         Ok(confinement)
     }
 
-    /// Checks that this kind of sandbox can be had here.
+    /// Checks that this kind of sandbox is available.
     ///
     /// # Errors
-    /// Why not, and what to do.
+    /// Why the sandbox is unavailable, and the remedy.
     pub(crate) fn require(kind: SandboxKind) -> anyhow::Result<()> {
         let confinement = confinement(kind, None, Path::new("/"), &[]).map_err(|e| anyhow!(e))?;
         probe(&format!("--sandbox {}", kind.name()), &confinement)
     }
 
-    /// Why this kind of sandbox cannot be had here for commands without a network; `None`: it can.
+    /// Returns why this kind of sandbox is unavailable for commands without a network, or `None` if
+    /// it is available.
     pub(crate) fn lacks(kind: SandboxKind) -> Option<String> {
         let confinement = confinement(kind, None, Path::new("/"), &[]);
         confinement
@@ -103,7 +106,7 @@ impl Sandboxes {
             .err()
     }
 
-    /// Whether each command of `tools` is confined by something.
+    /// Whether every command of `tools` is confined.
     pub(crate) fn confine_all(&self, tools: &Tools) -> bool {
         tools
             .iter()
@@ -115,8 +118,8 @@ impl Sandboxes {
             })
     }
 
-    /// What confines a call of `command`, whose tool names its program as `name`. That is the file
-    /// `program`, and it runs in `cwd`.
+    /// Returns the confinement for a call of `command`. `program` is the path of the executable,
+    /// which the tool calls `name`; it runs in `cwd`.
     pub(crate) fn of(
         &self,
         command: &CommandRun,
@@ -135,7 +138,7 @@ impl Sandboxes {
     }
 }
 
-/// Checks that `confinement` can be had, which `by` asks for.
+/// Checks that `confinement` is available. `by` names what requests it.
 fn probe(by: &str, confinement: &Confinement) -> anyhow::Result<()> {
     if let Err(e) = stage::probe(confinement) {
         bail!(
@@ -145,10 +148,10 @@ fn probe(by: &str, confinement: &Confinement) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What confines a command that asks for `asked`, without its own surroundings.
+/// Returns the confinement for the request `asked`, without the surroundings of the command.
 ///
 /// # Errors
-/// What is wrong with a member of `exec.sandbox`, which the message begins with.
+/// What is wrong with `exec.sandbox`. The message starts with the name of the member.
 fn confinement(
     kind: SandboxKind,
     asked: Option<&Sandbox>,
@@ -201,14 +204,14 @@ fn find(member: &str, path: &str, folder: &Path) -> Result<HostPath, String> {
     })
 }
 
-// What a command may read besides its lists: what programs need to run at all, the program itself
-// and its working folder.
+// What a command may read in addition to its lists: what every program needs to run, the program
+// itself and its working folder.
 
-/// Programs, libraries and their settings.
+/// Programs, libraries and their configuration.
 const SYSTEM: [&str; 10] = [
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix",
 ];
-/// Devices without a state. Under bubblewrap a command has its own.
+/// Stateless devices. Under bubblewrap a command has its own.
 const DEVICES: [&str; 5] = [
     "/dev/null",
     "/dev/zero",
@@ -217,10 +220,10 @@ const DEVICES: [&str; 5] = [
     "/dev/urandom",
 ];
 
-/// What every command may read and execute under this kind of sandbox.
+/// Returns what every command may read and execute in this kind of sandbox.
 pub(crate) fn system(kind: SandboxKind, network: &CommandNetwork) -> Vec<HostPath> {
     let devices = DEVICES.iter().filter(|_| kind == SandboxKind::Landlock);
-    // The file with the name servers, which is often a link to a file of a service.
+    // The list of name servers is often a link to a file maintained by a service.
     let servers = ["/etc/resolv.conf"]
         .into_iter()
         .filter(|_| matches!(network, CommandNetwork::On | CommandNetwork::Ports(_)));
@@ -229,9 +232,9 @@ pub(crate) fn system(kind: SandboxKind, network: &CommandNetwork) -> Vec<HostPat
         .collect()
 }
 
-/// What a command may read of where it is: its program, the folder of a program that its tool names
-/// by a path, and its working folder. A folder that holds a person's home is not among them: a
-/// command that needs one names what it reads.
+/// Returns what a command may read around it: its program, the program's folder if the tool names
+/// the program by path, and its working folder. A folder that contains a user's home is excluded; a
+/// command that needs such a folder must list it.
 pub(crate) fn surroundings(program: &Path, is_path: bool, cwd: &Path) -> Vec<HostPath> {
     let folder = program.parent().filter(|_| is_path);
     let folders = folder
@@ -245,7 +248,7 @@ pub(crate) fn surroundings(program: &Path, is_path: bool, cwd: &Path) -> Vec<Hos
         .collect()
 }
 
-/// Whether the home of this user is in `folder`, or is it.
+/// Whether `folder` is this user's home or contains it.
 fn holds_home(folder: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let home = std::env::var_os("HOME")
@@ -257,19 +260,20 @@ fn holds_home(folder: &Path) -> bool {
         || home.is_some_and(|home| real(&home).starts_with(&folder))
 }
 
-// The files of `tool-exec` itself, which no command may write: a command that could change its
-// log, its tools or what is approved could choose what runs next.
+// Files of `tool-exec` itself, which no command may write. A command that could change the log, the
+// tools or the approvals could choose what runs next.
 
-/// A file or folder of `tool-exec`, with the words for it in a message. It need not exist yet.
+/// A file or folder of `tool-exec`, and its name for messages. It need not exist yet.
 #[derive(Clone, Debug)]
 pub(crate) struct ProtectedFile {
-    /// What it is: "the log".
+    /// The name in messages, such as "the log".
     pub what: &'static str,
-    /// Where it is.
+    /// The path of the file.
     pub path: PathBuf,
 }
 
-/// The first of `files` that a command which may write `place` could change, remove or replace.
+/// Returns the first of `files` that a command with write access to `place` could change, remove or
+/// replace.
 pub(crate) fn covered<'a>(
     place: &HostPath,
     files: &'a [ProtectedFile],
@@ -277,8 +281,8 @@ pub(crate) fn covered<'a>(
     let written = identity(&place.real)?;
     files.iter().find(|file| {
         let path = std::path::absolute(&file.path).unwrap_or_else(|_| file.path.clone());
-        // Where a part of the path is a link, both the folder of the link and what it leads to must
-        // stay as they are.
+        // If a part of the path is a link, neither the link's folder nor its target may be
+        // writable.
         let real = path.canonicalize().ok();
         let above = |path: &Path| {
             path.ancestors()
@@ -288,14 +292,13 @@ pub(crate) fn covered<'a>(
     })
 }
 
-/// What tells a file from all others, whatever the path by which it is reached; `None` where there
-/// is nothing.
+/// Returns the device and inode of a file, which identify it under any path, or `None` if it does
+/// not exist.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     path.metadata().ok().map(|data| (data.dev(), data.ino()))
 }
 
-/// The regular files that this process reads from or writes to as its standard files: a log is
-/// often one of them.
+/// Returns the regular files that are this process's standard streams; a log is often one of them.
 pub(crate) fn standard_files() -> impl Iterator<Item = ProtectedFile> {
     let names = [
         (0, "standard input"),
@@ -306,7 +309,7 @@ pub(crate) fn standard_files() -> impl Iterator<Item = ProtectedFile> {
         let path = PathBuf::from(format!("/proc/self/fd/{number}"));
         let file = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
         let path = std::fs::read_link(path).ok()?;
-        // The path of a file that was removed ends in " (deleted)".
+        // The path of a removed file ends in " (deleted)".
         (identity(&path) == Some((file.dev(), file.ino()))).then_some(ProtectedFile { what, path })
     })
 }

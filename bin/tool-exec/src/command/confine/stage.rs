@@ -1,5 +1,5 @@
-//! Tries a sandbox out: `tool-exec --confine CONFINEMENT HOME` confines itself and runs this program
-//! again.
+//! Tests a sandbox: `tool-exec --confine CONFINEMENT HOME` confines itself and executes this
+//! program again.
 
 use super::{Confined, Confinement, enter, explain};
 use crate::command::scratch::{ScratchFolder, unused_name};
@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use tool::{CommandNetwork, SandboxKind};
 
-/// The first argument of this stage.
+/// The first argument that selects this stage.
 const FLAG: &str = "--confine";
-/// The status where nothing was started.
+/// The exit status if nothing was started.
 const REFUSED: u8 = 126;
 
-/// Confines itself and prints its version if this process was started for that, and returns the
-/// status to end with if that fails; else `None`.
+/// Confines this process and prints the version, if it was started for that; returns the exit
+/// status if that fails. Otherwise returns `None`.
 pub(crate) fn run_if_asked() -> Option<ExitCode> {
     let mut args = std::env::args_os().skip(1);
     if args.next()? != FLAG {
@@ -42,10 +42,10 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
     Some(ExitCode::from(REFUSED))
 }
 
-/// Checks that `confinement` can be had here, by running this program in it.
+/// Checks that `confinement` is available, by running this program in it.
 ///
 /// # Errors
-/// Why not.
+/// Why the confinement is unavailable.
 pub(crate) fn probe(confinement: &Confinement) -> Result<(), String> {
     match confinement.kind {
         SandboxKind::None => return Ok(()),
