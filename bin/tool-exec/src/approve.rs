@@ -1,5 +1,5 @@
-//! A person's answers: the questions on the terminal, who answered, and the command that continues
-//! a run.
+//! User approval: the questions on the terminal, the user name of approvals, and the command that
+//! continues a run.
 
 mod question;
 mod terminal;
@@ -16,21 +16,21 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use tool::{CallHash, Continuation, PersonAnswer, Question};
 
-// Asks a person about calls on the terminal, beside everything else that goes on.
+// Asks the user about calls on the terminal, while the rest of the run continues.
 
-/// How long a question is shown before an answer is taken. What was typed or pasted until then was
-/// not an answer to it.
+/// How long a question is shown before input is accepted. Input typed or pasted earlier was not
+/// meant as an answer to it.
 const SETTLE: Duration = Duration::from_millis(250);
 
-/// How long the reader of the output gets to show what came before a question.
+/// How long the reader of the output gets to display earlier output before a question is shown.
 const LEAD: Duration = Duration::from_millis(150);
 
-/// How long no output must be written before a question is shown again, and how long it may at most
-/// be drawn over.
+/// How long the output must be quiet before a question is shown again, and the longest wait for
+/// such a pause.
 const QUIET: Duration = Duration::from_millis(300);
 const LONGEST: Duration = Duration::from_secs(3);
 
-/// Why asking on a terminal is not safe without a sandbox.
+/// The warning about asking on a terminal without a sandbox.
 const UNCONFINED: &str = "without a sandbox, a tool that runs as this user could type into this \
      terminal and answer for you; \
      use --sandbox bwrap or landlock";
@@ -38,9 +38,9 @@ const UNCONFINED: &str = "without a sandbox, a tool that runs as this user could
 /// The answer to a question.
 #[derive(Debug)]
 pub(crate) struct Answered {
-    /// The key of the call.
+    /// The plan's key of the call.
     pub key: u64,
-    /// The hash of the call as it was shown.
+    /// The hash of the call as shown in the question.
     pub shown: CallHash,
     /// The answer.
     pub answer: PersonAnswer,
@@ -50,15 +50,15 @@ pub(crate) struct Answered {
 #[derive(Debug)]
 pub(crate) struct Asker {
     answers: mpsc::Sender<Answered>,
-    /// The question that waits for [`Asker::open`].
+    /// The question to be shown by the next [`Asker::open`].
     next: Option<Question>,
-    /// The question that is open.
+    /// The key of the call that is being asked about, and the task that asks.
     open: Option<(u64, JoinHandle<()>)>,
-    /// Takes secrets out of what is shown.
+    /// Redacts secrets in questions.
     redactor: Redactor,
-    /// Notified when the output may have drawn over the question.
+    /// Notified when other output may have overwritten the question.
     disturbed: Rc<Notify>,
-    /// Whether the warning that tools are not confined is still to be given.
+    /// Whether the warning about unconfined tools still has to be shown.
     warns: bool,
 }
 
@@ -69,8 +69,8 @@ impl Drop for Asker {
 }
 
 impl Asker {
-    /// An asker, and where the answers arrive. `is_confined`: tools run in a sandbox. `redactor`
-    /// takes secrets out of what is shown.
+    /// Returns an asker and the receiver of its answers. `is_confined` means that tools run in a
+    /// sandbox; `redactor` redacts secrets in questions.
     pub(crate) fn new(is_confined: bool, redactor: Redactor) -> (Self, mpsc::Receiver<Answered>) {
         let (answers, received) = mpsc::channel(1);
         (
@@ -86,13 +86,13 @@ impl Asker {
         )
     }
 
-    /// Takes the next question.
+    /// Sets the next question and withdraws the open one.
     pub(crate) fn ask(&mut self, question: Question) {
         self.close();
         self.next = Some(question);
     }
 
-    /// Takes the question about this call back.
+    /// Withdraws the question about the call with this key.
     pub(crate) fn withdraw(&mut self, key: u64) {
         self.next.take_if(|question| question.key == key);
         if self.open.as_ref().is_some_and(|(open, _)| *open == key) {
@@ -100,13 +100,13 @@ impl Asker {
         }
     }
 
-    /// Whether a question waits for [`Asker::open`].
+    /// Whether a question is waiting for [`Asker::open`].
     pub(crate) fn has_next(&self) -> bool {
         self.next.is_some()
     }
 
-    /// Shows the question that waits. The caller has flushed the output: what comes before the
-    /// question is shown before it.
+    /// Shows the next question. The caller must have flushed the output, so that earlier output
+    /// appears first.
     pub(crate) fn open(&mut self) {
         let Some(question) = self.next.take() else {
             return;
@@ -117,7 +117,7 @@ impl Asker {
         let redactor = self.redactor.clone();
         let disturbed = Rc::clone(&self.disturbed);
         let task = tokio::task::spawn_local(async move {
-            // A terminal that is gone gives no answer.
+            // A terminal that has closed gives no answer.
             let answer = put(&question, warns, &redactor, &disturbed)
                 .await
                 .unwrap_or(PersonAnswer::Nothing);
@@ -126,14 +126,14 @@ impl Asker {
                 shown: question.ready.hash,
                 answer,
             };
-            // The receiver is gone when the command has failed.
+            // The receiver is gone if the run has failed.
             let _ = answers.send(answered).await;
         });
         self.open = Some((key, task));
     }
 
-    /// Notes that output was written: where it goes to the same terminal, whoever shows it may have
-    /// drawn over the open question.
+    /// Notes that output was written. If it goes to the same terminal, it may have overwritten the
+    /// open question.
     pub(crate) fn disturb(&self) {
         if self.open.is_some() {
             self.disturbed.notify_one();
@@ -147,8 +147,8 @@ impl Asker {
     }
 }
 
-/// Shows a question, and reads the answer. A question that was drawn over is shown again, whole. If it
-/// `warns`, the warning that tools are not confined comes first.
+/// Shows a question and reads the answer. The whole question is shown again if it may have been
+/// overwritten. With `warns`, the warning about unconfined tools is shown first.
 async fn put(
     question: &Question,
     warns: bool,
@@ -161,7 +161,7 @@ async fn put(
     tokio::time::sleep(LEAD).await;
     let _marked = terminal.mark_pastes();
     if warns {
-        // A view may have left the cursor in the middle of a line.
+        // The cursor may be in the middle of a line.
         let warning = format!("\ntool-exec: warning: {UNCONFINED}\n");
         terminal.write(&warning).await?;
     }
@@ -182,7 +182,7 @@ async fn put(
     }
 }
 
-/// Waits for a disturbance, and until a moment has passed without another; but not for ever.
+/// Waits for a disturbance and then for [`QUIET`] without another, but not longer than [`LONGEST`].
 async fn until_quiet(disturbed: &Notify) {
     disturbed.notified().await;
     let quiet = async {
@@ -194,7 +194,7 @@ async fn until_quiet(disturbed: &Notify) {
     let _ = tokio::time::timeout(LONGEST, quiet).await;
 }
 
-/// The answer that a line is.
+/// Parses an input line as an answer.
 fn answer(line: &[u8], allows_always: bool) -> PersonAnswer {
     match line.to_ascii_lowercase().as_slice() {
         b"y" | b"yes" => PersonAnswer::Yes,
@@ -203,9 +203,9 @@ fn answer(line: &[u8], allows_always: bool) -> PersonAnswer {
     }
 }
 
-// Who answers.
+// The user who answers.
 
-/// The user_name of the user who runs this process, or the user's number where the system knows no user_name.
+/// Returns the name of the user who runs this process, or the user id if the user has no name.
 pub(crate) fn user_name() -> String {
     let user = Uid::current();
     User::from_uid(user)
@@ -214,9 +214,9 @@ pub(crate) fn user_name() -> String {
         .map_or_else(|| user.to_string(), |user| user.name)
 }
 
-// The command that continues this run, made of the words that started it.
+// The command that continues this run, built from its own arguments.
 
-/// The options that belong to one run: answers of a person.
+/// The options that apply to one run only: the answers of a user.
 const ANSWERS: [&str; 5] = [
     "--approve-call",
     "--deny-call",
@@ -225,7 +225,7 @@ const ANSWERS: [&str; 5] = [
     "--answered-by",
 ];
 
-/// The command that continues a run of these arguments after a person's answer.
+/// Returns the command that continues this run after a user has answered.
 pub(crate) fn continuation(args: &Args) -> Continuation {
     if let Some(command) = &args.permissions.continue_with {
         return Continuation {
@@ -260,7 +260,7 @@ pub(crate) fn continuation(args: &Args) -> Continuation {
             redirections: input.to_owned(),
         };
     }
-    // The user replaces LOG with the file that holds this output: tool-exec does not know its name.
+    // The user replaces LOG with the file that holds this output; tool-exec does not know its name.
     if args.keeping.resume.is_empty() {
         command.push_str(" --resume LOG");
     }

@@ -1,4 +1,4 @@
-//! What was typed.
+//! The command-line arguments.
 
 use clap::Parser;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -30,7 +30,7 @@ pub(crate) struct Args {
         required_unless_present_any = ["doctor", "describe", "replay"]
     )]
     pub tools: Vec<PathBuf>,
-    /// What the tools are made of, once it has been read.
+    /// The merged tools sources, once they have been read.
     #[arg(skip)]
     pub toolbox: Toolbox,
     /// How many calls run at once
@@ -101,7 +101,7 @@ A tools file:
       \"properties\": {\"city\": {\"type\": \"string\"}}},
     \"exec\": {\"command\": [\"./weather.sh\", \"--city={city}\"], \"class\": \"read\"}}]";
 
-/// The orders by their words, with the texts of `--help`.
+/// Returns the parser of the order names, with their `--help` texts.
 fn order() -> impl TypedValueParser<Value = Order> {
     let word = |name: &'static str, help: &'static str| PossibleValue::new(name).help(help);
     PossibleValuesParser::new([
@@ -130,7 +130,7 @@ fn at_least_one(text: &str) -> Result<usize, String> {
         .ok_or_else(|| "not a number above 0".to_owned())
 }
 
-// What may run, as it was typed.
+// Which calls may run, from the command line.
 
 /// What may run.
 #[derive(clap::Args, Clone, Debug)]
@@ -187,15 +187,15 @@ pub(crate) struct Permissions {
     pub continue_with: Option<String>,
 }
 
-/// The variable in which `tc-serve` gives a person's answers: other users can read a command line, and
-/// a reason or a result is for the conversation alone.
+/// The variable in which `tc-serve` passes a user's answers. Other users can read a command line,
+/// but a reason or a result belongs to the conversation only.
 const ANSWERS: &str = "TOOLPIPE_ANSWERS";
 
 impl Permissions {
-    /// Adds the answers of [`ANSWERS`]: a JSON list of options, each before its value.
+    /// Adds the answers in [`ANSWERS`]: a JSON array that alternates options and their values.
     ///
     /// # Errors
-    /// When the variable holds something else.
+    /// If the variable has any other content.
     pub(crate) fn add_answers(&mut self) -> anyhow::Result<()> {
         let Some(text) = std::env::var_os(ANSWERS) else {
             return Ok(());
@@ -224,7 +224,7 @@ fn approve(text: &str) -> Result<ApprovalLevel, String> {
     ApprovalLevel::of(text).ok_or_else(|| "not one of danger, write, all, none".to_owned())
 }
 
-// What confines commands, as it was typed.
+// The confinement of commands, from the command line.
 
 /// What confines commands.
 #[derive(clap::Args, Clone, Debug)]
@@ -281,7 +281,7 @@ pub(crate) struct Keeping {
     pub resume: Vec<PathBuf>,
 }
 
-// Servers of tools, as it was typed.
+// The options about MCP servers.
 
 /// Servers of tools.
 #[derive(clap::Args, Clone, Debug)]

@@ -1,5 +1,5 @@
-//! `--doctor`: the limits and sandboxes that are in force on this machine for the commands of this
-//! user, found by trials.
+//! `--doctor`: finds out by trial which limits and sandboxes work on this machine for this user's
+//! commands.
 
 use super::approve::QuestionTerminal;
 use super::command::confine::groups::GroupLimits;
@@ -15,14 +15,14 @@ use std::time::Duration;
 use stdio::Status;
 use tool::SandboxKind;
 
-/// How long each trial may take.
+/// The time limit of each trial.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Prints the limits and sandboxes that are in force, one a line.
+/// Prints the limits and sandboxes that are in force, one per line.
 ///
 /// # Errors
-/// When no command can be started here, or the sandbox `wanted` cannot be had; the findings are
-/// printed all the same.
+/// If no command can be started; or, after the findings are printed, if the sandbox `wanted` is
+/// unavailable.
 pub(crate) fn report(wanted: SandboxKind) -> anyhow::Result<Status> {
     let in_force = stream::block_on(try_command())?;
     let landlock = Sandboxes::lacks(SandboxKind::Landlock);
@@ -43,7 +43,7 @@ pub(crate) fn report(wanted: SandboxKind) -> anyhow::Result<Status> {
     }
 }
 
-/// Runs this program as a command, with all limits, and returns which of them were in force for it.
+/// Runs this program as a command, with all limits, and returns which limits were in force.
 async fn try_command() -> anyhow::Result<InForce> {
     let program = std::env::current_exe().context("the file of this program is not known")?;
     let job = Job {
@@ -74,7 +74,7 @@ async fn try_command() -> anyhow::Result<InForce> {
     Ok(running.in_force)
 }
 
-/// A line for each part: what it is, and its state here.
+/// Returns a line for each part: its name and its state.
 fn lines(
     in_force: InForce,
     landlock: Option<&str>,
@@ -171,7 +171,8 @@ fn lines(
     ]
 }
 
-/// What Landlock covers here; `lacks` is why it cannot be used.
+/// Returns the line about Landlock: what it covers here. `lacks` is why it is unavailable, or
+/// `None`.
 fn landlock_line(lacks: Option<&str>) -> String {
     let version = landlock_version();
     let parts = [

@@ -113,7 +113,8 @@ fn may_be_cut(message: &str) -> bool {
     message.len() + 4 > LONGEST_STEP
 }
 
-/// A step without what may be the beginning of a secret where its message was cut.
+/// Returns the step without a trailing part that may be the start of a secret, if its message may
+/// have been truncated.
 fn settled(mut step: CallStep, terms: &Terms<'_>) -> CallStep {
     if may_be_cut(&step.message) {
         let message = terms.outputs.settled(step.message.as_bytes());

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use tokio::sync::mpsc;
 use tool::{CallStep, ToolAnswer};
 
-/// How much progress of one call waits for a reader, in bytes. What comes when so much waits is
-/// left out.
+/// How many bytes of one call's output may be queued for a reader. Further output is dropped while
+/// the queue is full.
 const MOST: usize = 1 << 20;
 
 /// How many steps of one call may be queued for a reader.

@@ -78,9 +78,9 @@ impl Drop for ProcessGroup {
 pub struct StrictGroup {
     /// Dropped before the orphans are killed. `None` only while dropping.
     group: Option<ProcessGroup>,
-    /// When it began, in ticks of the system.
+    /// When the group was started, in clock ticks since boot.
     since: u64,
-    /// Whether this process adopted orphans before.
+    /// Whether this process was already a subreaper before.
     adopted: bool,
     /// Held because two strict groups would kill each other's members.
     _alone: MutexGuard<'static, ()>,

@@ -1,4 +1,5 @@
-//! The text of a question: everything that an answer binds to, with every character visible.
+//! The text of a question. It shows everything that an answer is bound to, with every character
+//! visible.
 
 use redact::Redactor;
 use tool::{Class, Question, Work, pretty, visible_json};
@@ -6,15 +7,15 @@ use tool::{Class, Question, Work, pretty, visible_json};
 /// How a terminal shows a question.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QuestionStyle {
-    /// How wide the terminal is.
+    /// The width of the terminal, in columns.
     pub columns: usize,
     /// Whether colours may be used.
     pub is_coloured: bool,
 }
 
-/// What is shown of a call before the prompt: the tool, why it needs approval, what will run, the
-/// whole arguments, and the hash. `redactor` takes the keys that the tools file holds out of what
-/// will run; the arguments are shown as they are, since the answer binds to them.
+/// Returns the part of a question before the prompt: the tool, the reason for asking, what will
+/// run, the complete arguments, and the hash. `redactor` redacts the tools file's credentials in
+/// what will run. The arguments are shown unchanged because the answer is bound to them.
 pub(super) fn details(question: &Question, style: QuestionStyle, redactor: &Redactor) -> String {
     let Question { call, ready, .. } = question;
     let [strong, plain] = if style.is_coloured {
@@ -58,7 +59,7 @@ pub(super) fn details(question: &Question, style: QuestionStyle, redactor: &Reda
     out
 }
 
-/// The prompt after the details. Any answer but those that it names refuses the call.
+/// Returns the prompt after the details. Any answer that it does not name refuses the call.
 pub(super) fn prompt(question: &Question, style: QuestionStyle) -> String {
     let [danger, plain] = match question.ready.class {
         Class::Danger if style.is_coloured => ["\x1b[1;31m", "\x1b[0m"],
@@ -76,7 +77,7 @@ pub(super) fn prompt(question: &Question, style: QuestionStyle) -> String {
     )
 }
 
-/// What a call starts: what it is called, and a line for each of its parts.
+/// Returns a label for what a call starts, and one line for each of its parts.
 fn shown(work: &Work, redactor: &Redactor) -> (&'static str, String) {
     match work {
         Work::Command(argv) => (
@@ -108,7 +109,7 @@ fn shown(work: &Work, redactor: &Redactor) -> (&'static str, String) {
     }
 }
 
-/// A text as a JSON string in which every character shows.
+/// Returns the text as a JSON string in which every character is visible.
 fn json_text(text: &str) -> String {
     visible_json(&event::quoted(text)).into_owned()
 }
@@ -119,17 +120,17 @@ fn labelled(out: &mut String, label: &str, text: &str, style: QuestionStyle) {
     push(out, text, style.columns);
 }
 
-// Text in rows of a terminal, with a mark before each, so that no text can look like a row of
-// ours.
+// Text in terminal rows. A mark before each row keeps the text from imitating rows written by
+// tool-exec.
 
-/// The mark before a line, and before the rest of a line that is longer than a row.
+/// The mark before the first row of a line, and before its further rows.
 const MARKS: [&str; 2] = ["  | ", "  : "];
 
-/// The fewest columns for text, on however narrow a terminal.
+/// The minimum number of columns for text, even on a narrower terminal.
 const LEAST: usize = 16;
 
-/// Writes the lines of `text` in rows of `columns`. A character outside of ASCII counts as two
-/// columns: none is wider.
+/// Appends the lines of `text` in rows of at most `columns`. A character outside ASCII counts as
+/// two columns, which is the maximum width.
 pub(super) fn push(out: &mut String, text: &str, columns: usize) {
     let room = columns.saturating_sub(MARKS[0].len()).max(LEAST);
     for line in text.split('\n') {

@@ -1,4 +1,4 @@
-//! The terminal that controls this process, apart from the standard files.
+//! The controlling terminal of this process, independent of the standard streams.
 
 use super::question::QuestionStyle;
 use rustix::fs::{Mode, OFlags};
@@ -8,23 +8,23 @@ use std::fs::File;
 use std::io;
 use tokio::net::unix::pipe::{Receiver, Sender};
 
-/// The longest answer that is read, in bytes.
+/// The maximum length of an answer, in bytes.
 const LONGEST: usize = 4096;
 
-/// Asks a terminal to mark what is pasted, and to stop that.
+/// Turns bracketed paste on, and off.
 const MARK_PASTES: [&str; 2] = ["\x1b[?2004h", "\x1b[?2004l"];
 
 /// The controlling terminal.
 #[derive(Debug)]
 pub(crate) struct QuestionTerminal {
-    // The runtime's own wrappers of pipes wait for a terminal, too.
+    // tokio's pipe types can wait for a terminal too.
     input: Receiver,
     output: Sender,
 }
 
 impl QuestionTerminal {
-    /// Opens the terminal. Must be called inside of the runtime. `None` if this process has no
-    /// terminal, or is in the background of it, where reading would stop the process.
+    /// Opens the terminal. Must be called inside the tokio runtime. Returns `None` if this process
+    /// has no terminal, or if it is in the background, where reading would stop it.
     pub(crate) fn open() -> Option<QuestionTerminal> {
         let [input, output] = [open_in_foreground()?, open_in_foreground()?];
         let input = Receiver::from_file_unchecked(input).ok()?;
@@ -39,7 +39,7 @@ impl QuestionTerminal {
         open_in_foreground().is_some()
     }
 
-    /// How questions are to look.
+    /// Returns the style for questions on this terminal.
     pub(crate) fn style(&self) -> QuestionStyle {
         let columns = tcgetwinsize(&self.output).map_or(0, |size| usize::from(size.ws_col));
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
@@ -53,7 +53,7 @@ impl QuestionTerminal {
     /// Writes all of `text`.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal has closed.
     pub(crate) async fn write(&self, text: &str) -> io::Result<()> {
         let mut rest = text.as_bytes();
         while !rest.is_empty() {
@@ -66,18 +66,18 @@ impl QuestionTerminal {
         Ok(())
     }
 
-    /// Drops everything that was typed and not read.
+    /// Discards all unread input.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal has closed.
     pub(crate) fn drop_input(&self) -> io::Result<()> {
         Ok(tcflush(&self.input, QueueSelector::IFlush)?)
     }
 
-    /// Reads the next line, without its end. `None` at the end of the input (Ctrl-D).
+    /// Reads the next line, without its line end. Returns `None` at the end of the input (Ctrl-D).
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal has closed.
     pub(crate) async fn line(&self) -> io::Result<Option<Vec<u8>>> {
         let mut line = Vec::new();
         loop {
@@ -95,16 +95,16 @@ impl QuestionTerminal {
         }
     }
 
-    /// Has pastes marked until the guard is dropped.
+    /// Turns bracketed paste on until the guard is dropped.
     pub(crate) fn mark_pastes(&self) -> MarkedPastes<'_> {
-        // Without an effect where the terminal cannot take it now.
+        // Has no effect if the terminal cannot accept output now.
         let _ = self.output.try_write(MARK_PASTES[0].as_bytes());
         MarkedPastes(self)
     }
 }
 
-/// While it lives, what is pasted begins with an escape sequence, and so is never one of the
-/// answers.
+/// Keeps bracketed paste on until dropped. Pasted text then starts with an escape sequence, so it
+/// is never taken for an answer.
 pub(crate) struct MarkedPastes<'t>(&'t QuestionTerminal);
 
 impl Drop for MarkedPastes<'_> {

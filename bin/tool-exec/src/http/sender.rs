@@ -1,4 +1,4 @@
-//! Sends one request to the server that its tool names, and follows its redirects.
+//! Sends a request to the server that its tool names, and follows redirects.
 
 use client::{
     Error, Guard, Network, Proxy, RedirectError, Request, Response, Route, TimeLimits, follow,
@@ -11,36 +11,36 @@ use std::time::Duration;
 use tool::{AllowedAddresses, CALL_ID, HttpRequest, HttpRun, VariableError};
 use trace::TraceContext;
 
-/// How long a connection may take.
+/// The time limit for connecting.
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// Sends requests.
 #[derive(Debug, Default)]
 pub(crate) struct Sender {
-    /// The ways to the servers that tools name, by what decides on them: preparing one reads the
-    /// system's certificates.
+    /// The networks for the tools' servers, by the settings that determine them. Kept because
+    /// creating one reads the system's certificates.
     networks: RefCell<HashMap<String, Network>>,
 }
 
-/// Why no answer came.
+/// Why a request got no response.
 #[derive(Debug)]
 pub(crate) enum SendError {
-    /// A variable that a header needs.
+    /// A variable that the query or a header needs is missing or invalid.
     Variable(VariableError),
-    /// The network. `is_sent`: a byte of the request, or of an earlier one that was redirected, may
-    /// have reached a server. `server` is the host and the port that it was for.
+    /// The network failed. `is_sent` means that a byte of the request, or of an earlier redirected
+    /// request, may have reached a server. `server` is the host and port that the request was for.
     Network {
         error: Error,
         is_sent: bool,
         server: String,
     },
-    /// The place that the server redirects to.
+    /// The server redirected to an address that is not followed.
     Redirect(RedirectError),
 }
 
 impl Sender {
-    /// Sends the request of a call, whose key is `id` and whose span is `trace`, and waits for the head
-    /// of the answer. The answer to a redirect too many is returned as it is.
+    /// Sends the request of a call and waits for the head of the response. `id` is the call's
+    /// idempotency key, `trace` its span. A redirect beyond the limit is returned as the response.
     ///
     /// # Errors
     /// See [`SendError`].
@@ -55,7 +55,7 @@ impl Sender {
         let (mut request, named) =
             with_variables(http, request, id).map_err(SendError::Variable)?;
         for (name, value) in trace.into_iter().flat_map(TraceContext::headers) {
-            // A header in the tools file takes precedence.
+            // A header set in the tools file takes precedence.
             if !request
                 .headers
                 .iter()
@@ -92,7 +92,7 @@ impl Sender {
         }
     }
 
-    /// The way to the server of `url`.
+    /// Returns the network for the server of `url`.
     fn network(
         &self,
         http: &HttpRun,
@@ -119,12 +119,12 @@ impl Sender {
     }
 }
 
-/// The way to the server of `url`, over which only addresses of the public internet are connected
-/// to, and those that the tools file allows. `is_own`: the tools file names `url`, so an address of
-/// this machine there is meant. `only_loopback`: what is sent may not leave this machine.
+/// Returns a network that connects only to public internet addresses and to addresses that the
+/// tools file allows. With `is_own`, the tools file itself names `url`, so a loopback address in it
+/// is intended. With `only_loopback`, connections must stay on this machine.
 ///
 /// # Errors
-/// What is wrong with the address.
+/// If the address is invalid.
 pub(crate) fn guarded(
     url: &str,
     is_own: bool,
@@ -143,7 +143,7 @@ pub(crate) fn guarded(
     Network::guarded(url, guard, CONNECT, proxy)
 }
 
-/// The host and the port of an address, as `allow` has them.
+/// Returns the host and port of a URL, in the form used in `allow`.
 fn server_of(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let place = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -155,8 +155,7 @@ fn server_of(url: &str) -> String {
     }
 }
 
-/// The request with what comes from the environment, and the names of the headers that hold some of
-/// it.
+/// Returns the request with variables filled in, and the names of the headers that contain them.
 fn with_variables(
     http: &HttpRun,
     request: &HttpRequest,

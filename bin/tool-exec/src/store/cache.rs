@@ -1,4 +1,4 @@
-//! Results on disk: a file for each, named by its key, that this user alone can read.
+//! Cached results on disk: one file per result, named by its key and readable only by this user.
 
 use crate::stream::since_1970;
 use ::store::PrivateFolder;
@@ -9,32 +9,33 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tool::{Hash, Status, ToolAnswer};
 
-/// The folder of results.
+/// The folder of cached results.
 #[derive(Debug)]
 pub(crate) struct Cache {
     folder: PrivateFolder,
 }
 
 impl Cache {
-    /// Where the folder is unless the user names another: `$XDG_CACHE_HOME/toolpipe/results`, else
-    /// under `~/.cache`; `None` where neither variable is set.
+    /// Returns the default folder: `$XDG_CACHE_HOME/toolpipe/results`, or
+    /// `~/.cache/toolpipe/results`. Returns `None` if neither XDG_CACHE_HOME nor HOME is set.
     pub(crate) fn default_folder() -> Option<PathBuf> {
         PrivateFolder::default_path("results")
     }
 
-    /// Opens the folder, and makes it if it is missing; with `parents` also those above it.
+    /// Opens the folder, creating it if it is missing; with `parents`, its parent folders too.
     ///
     /// # Errors
-    /// When it is a link, belongs to another user, others may write into it, or it cannot be made.
+    /// If the folder is a symbolic link, belongs to another user, is writable by others, or cannot
+    /// be created.
     pub(crate) fn open(folder: &Path, parents: bool) -> anyhow::Result<Self> {
         Ok(Cache {
             folder: PrivateFolder::open(folder, parents)?,
         })
     }
 
-    /// The result kept under `key`, if it is not older than `life`, and its whole output is still
-    /// there; otherwise its file is removed. A file that is incomplete or that another user may
-    /// have written does not count.
+    /// Returns the result stored under `key` if it is not older than `life` and its whole output
+    /// still exists; otherwise removes its file. Files that are incomplete or may have been written
+    /// by another user are ignored.
     pub(crate) fn get(&self, key: &Hash, life: Duration) -> Option<ToolAnswer> {
         let name = name(key);
         let answer = self
@@ -47,12 +48,12 @@ impl Cache {
         answer
     }
 
-    /// The file of that name; `None`: it is missing or incomplete.
+    /// Reads the file with this name. Returns `None` if it is missing or incomplete.
     fn kept(&self, name: &OsStr) -> Option<KeptResult> {
         serde_json::from_slice(&self.folder.read(name)?).ok()
     }
 
-    /// What the folder holds; changes nothing.
+    /// Returns statistics of the folder without changing it.
     pub(crate) fn stats(&self) -> CacheStats {
         let mut all = CacheStats::default();
         for entry in self.folder.entries() {
@@ -69,11 +70,11 @@ impl Cache {
         all
     }
 
-    /// Keeps a successful result; any other one is passed over. The file gets its name when it is
-    /// complete.
+    /// Stores a successful result; any other result is ignored. The file gets its name only once it
+    /// is complete.
     ///
     /// # Errors
-    /// When the disk is full or broken; nothing is left of the file.
+    /// If writing fails, for example because the disk is full. No partial file is left.
     pub(crate) fn put(
         &self,
         key: &Hash,
@@ -101,21 +102,21 @@ impl Cache {
     }
 }
 
-/// What a cache holds, in all or of one tool.
+/// Statistics of a whole cache or of one tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct CacheCounts {
-    /// How many results.
+    /// The number of results.
     pub entries: u64,
-    /// Their files' lengths together.
+    /// The total size of their files, in bytes.
     pub bytes: u64,
-    /// How many of them are too old to be used; each is removed when its call comes again.
+    /// The number of expired results. Each is removed when its call is made again.
     pub expired: u64,
 }
 
-/// What a cache holds.
+/// Statistics of a cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct CacheStats {
-    /// All of it.
+    /// The totals.
     #[serde(flatten)]
     pub all: CacheCounts,
     /// The results of each tool, by its name.
@@ -130,12 +131,12 @@ impl CacheCounts {
     }
 }
 
-/// A file of the cache. Times are milliseconds.
+/// A file of the cache. Times are in milliseconds.
 #[derive(Debug, Deserialize, Serialize)]
 struct KeptResult {
-    /// When it was written, since 1970.
+    /// When the result was written, since 1970.
     made: u64,
-    /// How long it was good for when it was written.
+    /// How long the result was valid when it was written.
     #[serde(default)]
     life: u64,
     #[serde(default)]
@@ -150,7 +151,7 @@ struct KeptResult {
 }
 
 impl KeptResult {
-    /// The answer that was kept.
+    /// Returns the stored answer.
     fn answer(self) -> ToolAnswer {
         ToolAnswer {
             output_bytes: self.output_bytes,
@@ -164,8 +165,8 @@ impl KeptResult {
         }
     }
 
-    /// Whether it is not older than `life`, nor from the future (a clock that was set back), and
-    /// the file that it names is there.
+    /// Whether the result is not older than `life`, is not from the future (the clock may have been
+    /// set back), and its output file, if any, exists.
     fn is_valid(&self, life: Duration) -> bool {
         let file = self.output_file.as_ref();
         let age = since_1970().checked_sub(Duration::from_millis(self.made));
@@ -210,8 +211,8 @@ mod tests {
             .put(&[3; 32], "t", life, &ToolAnswer::new(Status::Error, "x"))
             .unwrap();
         assert_eq!(cache.folder.entries().len(), 1, "errors are not kept");
-        // The time of the file, not the wait of a test, decides: one from the future is too old, as
-        // after a clock that was set back.
+        // The recorded time decides, so the test need not wait. A time in the future counts as
+        // expired, as after setting the clock back.
         let old = std::fs::read_to_string(path.join("c").join(name(&[1; 32]))).unwrap();
         for made in ["1", "99999999999999"] {
             let at = old.find("\"made\":").unwrap() + 7;

@@ -1,5 +1,5 @@
-//! What the model reads of an output: no secret, no binary data, and of a long one the head and the
-//! tail. The whole goes into a file.
+//! Converts outputs to what the model reads: text with secrets redacted, no binary data, and only
+//! the head and tail of a long output. The whole output goes to a file.
 
 use ::store::PrivateFolder;
 use redact::Redactor;
@@ -9,21 +9,22 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use tool::{Status, ToolAnswer};
 
-/// Makes outputs readable. Every way to run a tool hands its outputs to it.
+/// Converts outputs to text. All kinds of tools use it.
 #[derive(Debug)]
 pub(crate) struct Outputs {
     redactor: Redactor,
-    /// How many bytes of an output the model reads, unless its tool has a limit of its own.
+    /// How many bytes of an output the model gets, unless its tool sets its own limit.
     max: usize,
-    /// How many bytes the folder of whole outputs may hold; 0: there is no folder.
+    /// How many bytes the folder of whole outputs may hold. 0 means no folder.
     limit: u64,
-    /// Opened for the first output that needs it; `None` where it cannot be used.
+    /// Opened for the first output that needs it. `None` if the folder cannot be used.
     spill: OnceCell<Option<Spill>>,
 }
 
 impl Outputs {
-    /// `redactor` takes the secrets of this process out of every output. The model reads at most
-    /// `max` bytes of an output; whole outputs take up at most `limit` bytes of disk, 0 keeps none.
+    /// Returns a converter. `redactor` redacts the secrets of this process in every output. The
+    /// model gets at most `max` bytes of an output. Whole outputs take up at most `limit` bytes on
+    /// disk; 0 keeps none.
     pub(crate) fn new(redactor: Redactor, max: usize, limit: u64) -> Self {
         Outputs {
             redactor,
@@ -33,31 +34,31 @@ impl Outputs {
         }
     }
 
-    /// Replaces the secrets of this process in texts.
+    /// Returns the redactor of this process's secrets.
     pub(crate) fn redactor(&self) -> &Redactor {
         &self.redactor
     }
 
-    /// How many bytes of an output the model reads, unless its tool has a limit of its own.
+    /// Returns how many bytes of an output the model gets, unless its tool sets its own limit.
     pub(crate) fn max(&self) -> usize {
         self.max
     }
 
-    /// `bytes` without secrets.
+    /// Returns `bytes` with secrets redacted.
     pub(crate) fn redacted(&self, bytes: &[u8]) -> Vec<u8> {
         let mut clean = bytes.to_vec();
         self.redactor.pieces(&mut [&mut clean]);
         clean
     }
 
-    /// The beginning of an output that was cut, without what may be the beginning of a secret at
-    /// its end.
+    /// Returns the start of a truncated output, without a trailing part that may be the start of a
+    /// secret.
     pub(crate) fn settled<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
         &bytes[..self.redactor.settled(bytes)]
     }
 
-    /// The answer that is the output `bytes` as the model reads it: at most `max` bytes of it, the
-    /// limit of its tool.
+    /// Returns the answer for the output `bytes`. The model gets at most `max` bytes, the limit of
+    /// the tool; `None` means the default.
     pub(crate) fn readable(&self, bytes: &[u8], max: Option<usize>) -> ToolAnswer {
         let length = bytes.len() as u64;
         let bytes = self.redacted(bytes);
@@ -94,11 +95,11 @@ impl Outputs {
         }
     }
 
-    /// Keeps an output whole, without its secrets, in a file that ends in `extension`; returns the
+    /// Writes a whole output, with secrets redacted, to a file with this extension; returns its
     /// path.
     ///
     /// # Errors
-    /// Why it is not kept, for the model.
+    /// The reason why the output is not kept, for the model.
     pub(crate) fn keep(&self, bytes: &[u8], extension: &str) -> Result<String, String> {
         self.keep_redacted(&self.redacted(bytes), extension)
     }
@@ -132,8 +133,8 @@ impl Outputs {
     }
 }
 
-/// Where the whole output is. Its digest is a part of the path, or is in the text: a command that
-/// writes such a line itself cannot know the digest of what it writes.
+/// Returns the note about where the whole output is. Its digest is in the path or in the text. A
+/// command that prints a forged note cannot include the digest of its own output.
 fn place(kept: Result<&str, &String>, bytes: &[u8]) -> String {
     match kept {
         Ok(path) => format!("; the whole output is in {path}"),
@@ -144,35 +145,35 @@ fn place(kept: Result<&str, &String>, bytes: &[u8]) -> String {
     }
 }
 
-// Whole outputs on disk, of which the model reads only a part: each file is named by the SHA-256
-// digest of what it holds.
+// Whole outputs on disk, of which the model gets only a part. Each file is named by the SHA-256
+// digest of its content.
 
-/// The extension of a file where the caller's own cannot be one.
+/// The extension used if the caller's is invalid.
 const ANY: &str = "bin";
 
-/// The folder of whole outputs. When it holds more than its limit, the files that were written
-/// first are removed.
+/// The folder of whole outputs. When it exceeds its limit, the oldest files are removed.
 #[derive(Debug)]
 pub(crate) struct Spill {
     folder: PrivateFolder,
     /// How many bytes the folder may hold.
     limit: u64,
-    /// How many it held when it was last looked at, and what was written since.
+    /// How many bytes the folder holds: its size when last measured, plus what was written since.
     held: Cell<u64>,
 }
 
 impl Spill {
-    /// Where the folder is: `$XDG_CACHE_HOME/toolpipe/outputs`, else under `~/.cache`; `None` where
-    /// neither variable is set.
+    /// Returns the folder: `$XDG_CACHE_HOME/toolpipe/outputs`, or `~/.cache/toolpipe/outputs`.
+    /// Returns `None` if neither XDG_CACHE_HOME nor HOME is set.
     pub(crate) fn default_folder() -> Option<PathBuf> {
         PrivateFolder::default_path("outputs")
     }
 
-    /// Opens the folder, and makes it with those above it if it is missing. `limit` is how many
-    /// bytes it may hold.
+    /// Opens the folder, creating it and its parents if missing. `limit` is the maximum size in
+    /// bytes.
     ///
     /// # Errors
-    /// When it is a link, belongs to another user, others may write into it, or it cannot be made.
+    /// If the folder is a symbolic link, belongs to another user, is writable by others, or cannot
+    /// be created.
     pub(crate) fn open(folder: &Path, limit: u64) -> anyhow::Result<Self> {
         let folder = PrivateFolder::open(folder, true)?;
         let spill = Spill {
@@ -184,12 +185,12 @@ impl Spill {
         Ok(spill)
     }
 
-    /// Keeps `bytes` and returns the path of their file, which ends in `extension` (letters and
-    /// digits). The caller has taken secrets out of the bytes.
+    /// Writes `bytes` to a file and returns its path, which ends in `extension` (letters and
+    /// digits). The caller must have redacted secrets.
     ///
     /// # Errors
-    /// When the disk is full or broken, or the bytes are more than the folder may hold; nothing is
-    /// left of the file.
+    /// If writing fails, for example because the disk is full, or if the bytes exceed the folder's
+    /// limit. No partial file is left.
     pub(crate) fn keep(&self, bytes: &[u8], extension: &str) -> std::io::Result<PathBuf> {
         let length = bytes.len() as u64;
         if length > self.limit {
@@ -207,10 +208,10 @@ impl Spill {
         );
         let name = OsStr::new(&name);
         if self.folder.size(name) == Some(length) {
-            return Ok(self.folder.path().join(name)); // the same output was kept before
+            return Ok(self.folder.path().join(name)); // the same output was stored before
         }
         if self.held.get() + length > self.limit {
-            // More than is needed, so that the folder is not looked through for each output.
+            // Frees more than needed, so that not every output causes a scan of the folder.
             self.held
                 .set(self.prune((self.limit - length).min(self.limit / 4 * 3)));
         }
@@ -219,8 +220,8 @@ impl Spill {
         Ok(path)
     }
 
-    /// Removes the oldest files until the folder holds at most `most` bytes; returns how many it
-    /// holds.
+    /// Removes the oldest files until the folder holds at most `most` bytes. Returns its remaining
+    /// size.
     fn prune(&self, most: u64) -> u64 {
         let mut entries = self.folder.entries();
         entries.sort();
@@ -261,7 +262,7 @@ mod spill_tests {
                 "{extension}"
             );
         }
-        // A file that was cut is written again.
+        // A truncated file is written again.
         std::fs::write(&kept, b"ab").unwrap();
         assert_eq!(
             std::fs::read(spill.keep(b"abc", "txt").unwrap()).unwrap(),

@@ -1,4 +1,4 @@
-//! What a run writes down of its calls, so that no call runs twice after a crash.
+//! The log and the journal of a run, which prevent a call from running twice after a crash.
 
 use crate::args::Keeping;
 use ::store::{AppendedFile, FileId, Locks, lines};
@@ -17,12 +17,12 @@ use tool::{LogReader, RequestedCall};
 /// The log and the journal of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
-    /// Holds all that goes to standard output.
+    /// Receives everything that is written to standard output.
     pub log: Option<CallLog>,
-    /// Holds starts and results alone: each is on disk before anything else happens, so that no call
-    /// runs twice after a crash.
+    /// Receives only starts and results. Each is synced to disk before the run continues, so that
+    /// no call runs twice after a crash.
     journal: Option<CallLog>,
-    /// Held until the run has ended.
+    /// Held until the run ends.
     #[expect(dead_code, reason = "it is there to be dropped")]
     locks: Locks,
 }
@@ -31,16 +31,17 @@ impl Records {
     /// Opens and locks the log, the journal, and the logs to resume from, and reads them into
     /// `history`.
     ///
-    /// A file is what it is, whatever the names by which options and standard output have it:
-    /// - what any of the three options names is read, once, before anything is written;
-    /// - what `--log` names gets all that goes to standard output, and so does the file that
-    ///   standard output goes to if any of the three options names it: it is written here and not
-    ///   by way of standard output, so that it is synced and holds whole lines;
-    /// - any other file of `--journal` gets the starts and results.
+    /// Files are identified by device and inode, not by the names used in the options and for
+    /// standard output:
+    /// - A file that any of the three options names is read once, before anything is written.
+    /// - The file of `--log` receives all of standard output. So does the file that standard output
+    ///   is redirected to, if any of the three options names it. That file is written here instead
+    ///   of through standard output, so that it is synced and contains whole lines.
+    /// - Any other file of `--journal` receives starts and results.
     ///
     /// # Errors
-    /// When one of them cannot be used, another run uses it, or a file that is written is also the
-    /// input, whose lines would come again without end.
+    /// If a file cannot be used, is in use by another run, or is both written and part of the
+    /// input, whose lines would then repeat without end.
     pub(crate) fn open(
         keeping: &Keeping,
         options: &Filter,
@@ -52,8 +53,7 @@ impl Records {
         };
         let mut locks = Locks::default();
         let stdout = FileId::of(io::stdout());
-        // The logs to resume from are locked first, so that none of them changes while they are
-        // read.
+        // The logs to resume from are locked first, so that none changes while they are read.
         let resumed = keeping.resume.iter().map(|path| {
             let file = File::open(path).with_context(|| unreadable(path))?;
             locks.take(&file, path).map(|()| (file, path.as_path()))
@@ -79,7 +79,8 @@ impl Records {
             if journal.as_ref().is_some_and(|journal| journal.is_stdout) {
                 logs.extend(journal.take());
             } else if let Some((_, path)) = continued {
-                // Whoever opened standard output has followed a link already.
+                // Opening standard output has already followed any link to this file, so a link is
+                // allowed here.
                 let log = AppendedFile::open(path, "log", true, &mut locks, &options)?;
                 logs.push(log);
             }
@@ -92,12 +93,12 @@ impl Records {
         })
     }
 
-    /// Whether results are recorded when their calls end.
+    /// Whether results are recorded as soon as their calls end.
     pub(crate) fn any(&self) -> bool {
         self.log.is_some() || self.journal.is_some()
     }
 
-    /// Records in the journal that a call starts; the log has the event by way of standard output.
+    /// Records the start of a call in the journal; the log gets the event through standard output.
     /// Returns whether the call may start.
     pub(crate) fn start(&self, intent: ToolUse<'_>, call: &RequestedCall) -> bool {
         let journal = self.journal.as_ref();
@@ -107,7 +108,7 @@ impl Records {
             })
     }
 
-    /// Records the result of a call. Returns whether it is in the log.
+    /// Records the result of a call. Returns whether it was written to the log.
     pub(crate) fn result(&self, result: ToolResult<'_>, call: &RequestedCall) -> bool {
         let result = result.into();
         let record = |log: &CallLog| log.record(&result, call);
@@ -117,7 +118,7 @@ impl Records {
         self.log.as_ref().is_some_and(record)
     }
 
-    /// Why a file could not be written, as a message: then no call may start.
+    /// Returns a message if a file could not be written; then no more calls may start.
     pub(crate) fn failure(&self) -> Option<String> {
         self.log
             .iter()
@@ -126,11 +127,11 @@ impl Records {
     }
 }
 
-/// Reads what [`Records::open`] reads into `calls`, without a lock: for a run that starts nothing. A
-/// log or a journal that is missing is empty.
+/// Reads the same files as [`Records::open`] into `calls`, without locks, for a run that starts
+/// nothing. A missing log or journal counts as empty.
 ///
 /// # Errors
-/// When one of them cannot be read.
+/// If a file cannot be read.
 pub(crate) fn look(keeping: &Keeping, calls: &mut impl LogReader) -> anyhow::Result<()> {
     let written = keeping.log.iter().chain(&keeping.journal);
     let written = written.filter(|path| path.symlink_metadata().is_ok());
@@ -141,7 +142,7 @@ pub(crate) fn look(keeping: &Keeping, calls: &mut impl LogReader) -> anyhow::Res
 /// Reads these logs into `calls`, without a lock.
 ///
 /// # Errors
-/// When one of them cannot be read.
+/// If a file cannot be read.
 pub(crate) fn look_at<'p>(
     paths: impl Iterator<Item = &'p Path>,
     calls: &mut impl LogReader,
@@ -154,7 +155,7 @@ pub(crate) fn look_at<'p>(
     read(files.iter().map(|(file, path)| (file, *path)), calls)
 }
 
-/// Reads files into `calls`, each once, however many names it has.
+/// Reads files into `calls`. A file with several names is read once.
 fn read<'f>(
     files: impl Iterator<Item = (&'f File, &'f Path)>,
     calls: &mut impl LogReader,
@@ -174,7 +175,7 @@ fn read<'f>(
     Ok(())
 }
 
-/// Refuses to write to a file that is also the input.
+/// Fails if a file to be written is also part of the input.
 fn refuse_input(options: &Filter, written: impl Iterator<Item = FileId>) -> anyhow::Result<()> {
     let stdin = [PathBuf::from("-")];
     let operands = if options.files.is_empty() {
@@ -203,8 +204,8 @@ fn unreadable(path: &Path) -> String {
     format!("{}: the log cannot be read, check the path", path.display())
 }
 
-// The log, all that goes to standard output, and the journal, in files that the next run continues
-// from.
+// The log, which receives all of standard output, and the journal. The next run continues from
+// them.
 
 /// A log or a journal, shared with the thread that writes standard output.
 #[derive(Clone, Debug)]
@@ -212,21 +213,21 @@ pub(crate) struct CallLog(Arc<Mutex<CallLogInner>>);
 
 #[derive(Debug)]
 struct CallLogInner {
-    /// The word for it in messages.
+    /// What messages call this file.
     what: &'static str,
-    /// Almost always one. Two where `--log` names one and standard output goes to another one that
-    /// an option names.
+    /// Almost always one file. Two if `--log` names one file and standard output goes to another
+    /// file that an option names.
     files: Vec<AppendedFile>,
-    /// Which file could not be written, and why. Then no further lines that passed follow: the log
-    /// ends where it was whole, and the next run continues from there.
+    /// The file that could not be written, and the error. After it no more forwarded lines are
+    /// appended, so that the log ends with complete data and the next run can continue from there.
     failure: Option<(String, io::Error)>,
-    /// The ids of the calls whose `tool_use` stays in each file, of the lines that did not fit
-    /// together.
+    /// The ids of the calls whose `tool_use` was kept in every file, out of the lines whose append
+    /// failed.
     starts: HashSet<String>,
 }
 
 impl CallLogInner {
-    /// Appends to each file, also where another one fails. Returns whether none has failed.
+    /// Appends to every file, even if one fails. Returns whether all succeeded.
     fn append(&mut self, pieces: &[&[u8]], sync: bool) -> bool {
         let mut failed = None;
         let mut kept = u64::MAX;
@@ -249,7 +250,7 @@ impl CallLogInner {
     }
 }
 
-/// The ids of the calls that the first `kept` bytes of `lines` announce.
+/// Returns the ids of the calls announced in the first `kept` bytes of `lines`.
 fn starts(lines: &[u8], kept: u64) -> HashSet<String> {
     let mut scanner = Scanner::default();
     let kept = usize::try_from(kept).map_or(lines, |kept| &lines[..kept.min(lines.len())]);
@@ -268,7 +269,7 @@ fn starts(lines: &[u8], kept: u64) -> HashSet<String> {
 }
 
 impl CallLog {
-    /// The log in these files; `None` without any.
+    /// Returns the log in these files, or `None` if there are none.
     fn new(what: &'static str, files: Vec<AppendedFile>) -> Option<Self> {
         let inner = CallLogInner {
             what,
@@ -279,13 +280,13 @@ impl CallLog {
         (!inner.files.is_empty()).then(|| CallLog(Arc::new(Mutex::new(inner))))
     }
 
-    /// Whether standard output is one of these files: then the log alone writes to it.
+    /// Whether standard output is one of these files. If so, only the log writes to it.
     pub(crate) fn is_stdout(&self) -> bool {
         self.inner().files.iter().any(|file| file.is_stdout)
     }
 
-    /// Appends lines as they go to standard output; with `sync` waits until they are on disk. After
-    /// an error it does nothing.
+    /// Appends lines as written to standard output. With `sync`, waits until they are on disk. Does
+    /// nothing after an error.
     pub(crate) fn append<'p>(&self, pieces: impl Iterator<Item = &'p [u8]>, sync: bool) {
         let mut inner = self.inner();
         if inner.failure.is_none() {
@@ -293,9 +294,9 @@ impl CallLog {
         }
     }
 
-    /// Appends an event of a call and waits until it is on disk. It is tried after an error too:
-    /// the result of a call that is known to have started is of use in every log. Returns whether
-    /// it is written; [`CallLog::failure`] has why not.
+    /// Appends an event of a call and waits until it is on disk. Also tried after an error, because
+    /// the result of a call that is known to have started is useful in any log. Returns whether the
+    /// event was written; if not, [`CallLog::failure`] has the reason.
     fn record(&self, payload: &Payload<'_>, call: &RequestedCall) -> bool {
         let mut line = Vec::new();
         payload::line(
@@ -309,14 +310,14 @@ impl CallLog {
         self.inner().append(&[&line], true)
     }
 
-    /// Whether the start of a call whose `tool_use` was appended is in the log. Behind an error that
-    /// is asked once.
+    /// Whether the log contains the start of a call whose `tool_use` was appended. After an error,
+    /// each call can be asked about only once.
     fn has_start(&self, call: &RequestedCall) -> bool {
         let mut inner = self.inner();
         inner.failure.is_none() || inner.starts.remove(call.id.as_ref())
     }
 
-    /// The message for a file that could not be written, with what to do.
+    /// Returns the message about a file that could not be written, with the remedy.
     fn failure(&self) -> Option<String> {
         let inner = self.inner();
         let (name, e) = inner.failure.as_ref()?;

@@ -1,4 +1,4 @@
-//! Standard output and the log, written by a thread while commands run.
+//! Standard output and the log, written by a thread while calls run.
 
 use crate::store::CallLog;
 use rustix::fs::FileType;
@@ -7,25 +7,25 @@ use std::sync::mpsc::Sender;
 use stdio::{Failure, Output};
 use tokio::sync::mpsc::Receiver;
 
-/// The output. While it is written the commands run on: a slow reader stops neither their timeouts
+/// The output. Calls keep running while it is written: a slow reader delays neither their timeouts
 /// nor their pipes.
 ///
-/// A thread of its own writes: tokio would panic where the system allows no more threads.
+/// A dedicated thread does the writing, because tokio panics if the system allows no more threads.
 #[derive(Debug)]
 pub(crate) struct OutputThread {
-    /// What waits for [`OutputThread::flush`].
+    /// The output to be written by the next [`OutputThread::flush`].
     pub output: Output,
     work: Sender<(Output, bool)>,
     done: Receiver<(Output, Result<(), Failure>)>,
     has_log: bool,
     /// Whether standard output is a pipe, a socket or a terminal.
     may_be_shown: bool,
-    /// Why standard output ended, while the log goes on.
+    /// Why writing to standard output ended, while the log continues.
     failure: Option<Failure>,
 }
 
 impl OutputThread {
-    /// Starts the thread. All that is flushed goes to `log` first.
+    /// Starts the thread. All flushed output is written to `log` first.
     ///
     /// # Errors
     /// [`Failure::Limit`].
@@ -61,14 +61,14 @@ impl OutputThread {
         })
     }
 
-    /// Whether what is written may be shown on a terminal, by the reader of a pipe or directly.
+    /// Whether the output may be shown on a terminal, directly or by the reader of a pipe.
     pub(crate) fn may_be_shown(&self) -> bool {
         self.may_be_shown
     }
 
-    /// Writes out what waits, to the log and to standard output; with `sync` waits until the log is
-    /// on disk. With a log, a failure of standard output is kept in [`OutputThread::failure`], and one of
-    /// the log in [`CallLog::failure`].
+    /// Writes the waiting output to the log and to standard output. With `sync`, waits until the
+    /// log is on disk. If there is a log, a failure of standard output is kept in
+    /// [`OutputThread::failure`] and a failure of the log in [`CallLog::failure`].
     ///
     /// # Errors
     /// [`Failure::Gone`] and [`Failure::Write`].
@@ -88,10 +88,10 @@ impl OutputThread {
         Ok(())
     }
 
-    /// Standard output has failed, so the log alone goes on.
+    /// Records that standard output failed, so that only the log continues.
     ///
     /// # Errors
-    /// The failure, where there is no log.
+    /// The failure, if there is no log.
     pub(crate) fn end(&mut self, failure: Failure) -> Result<(), Failure> {
         if !self.has_log {
             return Err(failure);
@@ -100,7 +100,7 @@ impl OutputThread {
         Ok(())
     }
 
-    /// Why standard output was not written to its end although the log was.
+    /// Returns why standard output could not be written completely while the log continued.
     pub(crate) fn failure(&self) -> Option<&Failure> {
         self.failure.as_ref()
     }

@@ -1,11 +1,12 @@
-//! The calls of the input: each line goes into the plan, and the plan's steps become events and
+//! The calls of the input: each line is given to the plan, and the plan's steps become events and
 //! running calls.
 //!
-//! The way of a call: [`Plan::event`] takes its line, and queues the call once it may run;
-//! `Schedule::settle` (in `tool`) starts queued calls while there are free places;
-//! [`Calls::settle`] writes the `tool_use`; `Session::launch` flushes the output; [`Calls::launch`]
-//! records the start, and hands the call to [`Runners`]. The answer comes back as a [`CallReport`]
-//! ([`Calls::take`]), goes into [`Plan::done`], and leaves by [`Calls::settle`] as `tool_result`.
+//! The stages of a call: [`Plan::event`] reads its line and queues the call once it may run.
+//! `Schedule::settle` (in `tool`) starts queued calls while job slots are free. [`Calls::settle`]
+//! writes the `tool_use`, `Session::launch` flushes the output, and [`Calls::launch`] records the
+//! start and passes the call to [`Runners`]. The answer returns as a [`CallReport`]
+//! ([`Calls::take`]), is given to [`Plan::done`], and is written by [`Calls::settle`] as a
+//! `tool_result`.
 
 use crate::approve::Asker;
 use crate::call::Runners;
@@ -31,83 +32,83 @@ use tool::{
 };
 use trace::{IdSeed, TraceContext};
 
-/// Why a call does not start after the log or the journal has failed.
+/// Why no call starts after the log or the journal has failed.
 const NO_RECORD: &str = "its start could not be recorded in the log";
 
-/// Why no call starts after one that the recording lacks.
+/// Why no call starts after a call that is missing from the recording.
 const NOT_RECORDED: &str =
     "the recording that is replayed has no result of it, or of a call before it";
 
-/// The type of the line after which no more calls come, though the input stays open for `retract`
+/// The type of the line that announces the end of the calls. The input stays open for `retract`
 /// lines.
 const INPUT_END: &str = "input_end";
 
-/// What a run does with its calls, as it was asked for.
+/// The options of a run.
 pub(crate) struct CallOptions {
     /// `--no-time`.
     pub no_time: bool,
     /// `--progress`.
     pub progress: bool,
-    /// The command that continues the run, to be printed when calls wait; `None`: whoever runs this
-    /// prints it.
+    /// The command that continues the run, printed if calls need approval. `None` if the caller
+    /// prints its own.
     pub continuation: Option<Continuation>,
     /// `--answered-by`.
     pub answered_by: Option<String>,
-    /// The span of this run, if it is traced.
+    /// The span of this run, or `None` if it is not traced.
     pub trace: Option<TraceContext>,
-    /// Whether running calls are ended without a grace; the session sets it.
+    /// Whether running calls are ended without a grace period. Set by the session.
     pub at_once: Rc<Cell<bool>>,
-    /// What answers in the place of tools and persons, under `--replay`.
+    /// The source of results and approvals under `--replay`.
     pub replay: Option<CallReplay>,
 }
 
 /// The calls of a run.
 pub(crate) struct Calls {
-    /// Which call runs when.
+    /// Decides which call runs when.
     pub plan: Plan,
     /// Runs the calls.
     pub runners: Rc<Runners>,
-    /// Keeps results, under `--cache`.
+    /// Stores results, unless caching is off.
     cache: Option<Cache>,
     /// Records starts and results, under `--log` and `--journal`.
     pub records: Records,
     options: CallOptions,
     asker: Asker,
-    /// The calls that wait for a person.
+    /// The calls that need approval.
     waiting: Vec<CallReference>,
-    /// The calls that were announced and have no result, by their keys.
+    /// The calls that were announced but have no result yet, by their keys.
     active: HashMap<u64, ActiveCall>,
-    /// Those of them whose `tool_use` waits to be written; see [`Calls::launch`].
+    /// The keys of the active calls whose `tool_use` is not flushed yet; see [`Calls::launch`].
     announced: Vec<u64>,
-    /// The results that are recorded and not written yet, by the keys of their calls.
+    /// The results that are recorded but not yet written, by the keys of their calls.
     recorded: HashMap<u64, RecordedResult>,
-    /// The progress that was reported while the output was written.
+    /// Progress reported but not yet written to the output.
     held: Vec<(Rc<RequestedCall>, CallProgress)>,
     reports: mpsc::UnboundedSender<CallReport>,
     counts: RunCounts,
-    /// Whether a call is not in the recording of `--replay`.
+    /// Whether a call was missing from the recording of `--replay`.
     pub has_missed: bool,
-    /// The calls that were stopped.
+    /// The keys of the calls that were stopped.
     stopped: Vec<u64>,
-    /// Whether the input has ended, or a line says that no more calls come.
+    /// Whether the input has ended, or a line announced that no more calls come.
     pub is_finished: bool,
 }
 
-/// What the run counts for its `session_stats`.
+/// The counters for the run's `session_stats`.
 struct RunCounts {
     answered: u64,
     cache_hits: u64,
     start: Instant,
 }
 
-/// A result that is recorded and not written yet.
+/// A result that is recorded but not yet written.
 struct RecordedResult {
     answer: Rc<ToolAnswer>,
-    /// The time of the record, which is also that of the event.
+    /// The time in the record, which the event repeats.
     timestamp: Option<u64>,
 }
 
-/// A run that ends in any way ends the calls that still run.
+/// Ends the running calls, however the run ends.
 impl Drop for Calls {
     fn drop(&mut self) {
         self.active
@@ -117,8 +118,8 @@ impl Drop for Calls {
 }
 
 impl Calls {
-    /// The calls of `plan`, which `runners` run; `asker` asks a person about them. Running calls send
-    /// their reports to the receiver.
+    /// Returns the calls of `plan`, run by `runners` and approved through `asker`, and the receiver
+    /// of their reports.
     pub(crate) fn new(
         plan: Plan,
         runners: Runners,
@@ -152,8 +153,8 @@ impl Calls {
         (calls, received)
     }
 
-    /// Takes the plan's steps: announces calls, stops them, and writes results and messages. `t` is
-    /// the time of the current line, if there is one.
+    /// Executes the plan's steps: announces and stops calls, and writes results and messages. `t`
+    /// is the `t` of the current line, if any.
     pub(crate) fn settle(&mut self, out: &mut LineWriter<'_>, t: Option<&str>) {
         loop {
             let steps = self.plan.steps();
@@ -223,7 +224,7 @@ impl Calls {
         }
     }
 
-    /// Announces a call, or takes its result from the cache.
+    /// Announces a call, or takes its result from the cache or the recording.
     fn begin(
         &mut self,
         key: u64,
@@ -282,9 +283,9 @@ impl Calls {
         self.wrote();
     }
 
-    /// Answers one call of `--replay` whose result is due; returns whether there was one. A result
-    /// comes as many events after the beginning of its response as in the recording, whatever time
-    /// that took. When the input has ended or the call is stopped it is due at once.
+    /// Delivers one due result of `--replay`; returns whether there was one. A result is due after
+    /// as many events of its response as in the recording, regardless of elapsed time. It is due at
+    /// once when the input has ended or the call is stopped.
     fn deliver(&mut self) -> bool {
         let Some(replay) = &self.options.replay else {
             return false;
@@ -307,14 +308,14 @@ impl Calls {
         true
     }
 
-    /// Notes that an event was written.
+    /// Counts an event that was written, for `--replay`.
     fn wrote(&mut self) {
         if let Some(replay) = &mut self.options.replay {
             replay.run.wrote();
         }
     }
 
-    /// Answers a call that the recording lacks, and starts no further one.
+    /// Fails a call that is missing from the recording, and starts no more calls.
     fn miss(&mut self, key: u64, call: &RequestedCall, why: &str, out: &mut LineWriter<'_>) {
         let message = self.clean(&format!("no result of this call is recorded: {why}"));
         write(out, Error::new("tool-exec", "tape_miss", &message), call);
@@ -324,8 +325,8 @@ impl Calls {
         self.plan.done(key, ToolAnswer::new(Status::Error, output));
     }
 
-    /// The answer that the recording has in the place of one of this run that names the command and
-    /// the log of this run.
+    /// Returns the recorded answer in place of a pending or denied answer, whose text names the
+    /// command and the log of this run.
     fn recorded_words(&self, call: &RequestedCall, answer: Rc<ToolAnswer>) -> Rc<ToolAnswer> {
         let has_words = matches!(answer.status, Status::Pending | Status::Denied);
         let replay = self.options.replay.as_ref().filter(|_| has_words);
@@ -333,15 +334,15 @@ impl Calls {
         recorded.map_or(answer, |recorded| Rc::new(recorded.clone()))
     }
 
-    /// Whether calls, or a question, wait for [`Calls::launch`].
+    /// Whether announced calls, or a question, wait for [`Calls::launch`].
     pub(crate) fn has_announced(&self) -> bool {
         !self.announced.is_empty() || self.asker.has_next()
     }
 
-    /// Starts the calls that were announced, and asks the question that waits. The caller has
-    /// flushed the output: its reader gets a `tool_use` before the call runs, and the log has it on
-    /// disk. A call whose start cannot be recorded is not started; returns whether there was one,
-    /// which is answered.
+    /// Starts the announced calls and shows the waiting question. The caller must have flushed the
+    /// output, so that a reader gets a `tool_use` before the call runs and the log has it on disk.
+    /// A call whose start cannot be recorded is not started but answered with an error; returns
+    /// whether there was one.
     pub(crate) fn launch(&mut self) -> bool {
         self.asker.open();
         let mut is_refused = false;
@@ -371,15 +372,15 @@ impl Calls {
                 .then(|| ProgressReporter::new(key, reports.clone()));
             tokio::task::spawn_local(async move {
                 let answer = runners.run(&call, &ready, &handle, trace, progress).await;
-                // The receiver is gone when the command has failed.
+                // The receiver is gone if the run has failed.
                 let _ = reports.send(CallReport::Done(key, answer));
             });
         }
         is_refused
     }
 
-    /// Takes a report. A result is recorded at once, and written by the plan's steps; progress
-    /// waits for [`Calls::write_held`].
+    /// Handles a report. A result is recorded at once and written by a later step of the plan.
+    /// Progress is held for [`Calls::write_held`].
     pub(crate) fn take(&mut self, report: CallReport) {
         match report {
             CallReport::Progress(key, progress) => {
@@ -404,7 +405,8 @@ impl Calls {
             self.cache = None;
         }
         let answer = self.plan.done(key, answer);
-        // A replayed result has its place among the events, and nothing is lost with it.
+        // A replayed result is written at its place among the events. It is not recorded early,
+        // since a replay can be repeated.
         if self.records.any() && self.options.replay.is_none() {
             let call = &active.call;
             let timestamp = self.now();
@@ -418,14 +420,14 @@ impl Calls {
         }
     }
 
-    /// Starts no further call if what was done cannot be recorded.
+    /// Stops starting calls if the log or the journal has failed.
     pub(crate) fn check_records(&mut self) {
         if self.records.failure().is_some() {
             self.plan.stop_because(NO_RECORD);
         }
     }
 
-    /// Writes the progress that was taken before.
+    /// Writes the progress held by [`Calls::take`].
     pub(crate) fn write_held(&mut self, out: &mut LineWriter<'_>) {
         for (call, held) in self.held.drain(..) {
             let (progress, text) = match held {
@@ -447,7 +449,7 @@ impl Calls {
         }
     }
 
-    /// Writes the counts of the run, if any call was answered.
+    /// Writes the counters of the run, if any call was answered.
     pub(crate) fn write_stats(&self, out: &mut LineWriter<'_>) {
         if self.counts.answered > 0 {
             let time = || Millis {
@@ -463,12 +465,12 @@ impl Calls {
         }
     }
 
-    /// Notes that output is written that somebody may show on the terminal of an open question.
+    /// Notes that output is being written which may overwrite an open question on the terminal.
     pub(crate) fn disturb_question(&self) {
         self.asker.disturb();
     }
 
-    /// Reports the calls that wait for a person, with the commands that approve and refuse them.
+    /// Reports the calls that need approval, with the commands that approve and refuse them.
     pub(crate) fn report_pending(&self) {
         let Some(continuation) = self
             .options
@@ -490,14 +492,14 @@ impl Calls {
         ));
     }
 
-    /// Reports the answers of a person that fit no call of the run.
+    /// Reports the user's answers that match no call of the run.
     pub(crate) fn report_unused(&self) {
         for answer in self.plan.unused_answers() {
             crate::say(&answer.to_string());
         }
     }
 
-    /// Reports which calls a first interrupt waits for, and how to stop them now.
+    /// Reports which calls the run waits for after a first interrupt, and how to stop them now.
     pub(crate) fn report_waiting(&self) {
         let mut names: Vec<&str> = self
             .active
@@ -515,12 +517,12 @@ impl Calls {
         crate::say(&text);
     }
 
-    /// A text without secrets.
+    /// Returns the text with secrets redacted.
     fn clean(&self, text: &str) -> String {
         self.runners.outputs.redactor().text(text).into_owned()
     }
 
-    /// An answer of an earlier run, which may not have known the secrets of this one.
+    /// Redacts an answer of an earlier run, which may not have known this run's secrets.
     fn without_secrets(&self, answer: ToolAnswer) -> ToolAnswer {
         ToolAnswer {
             output: self.clean(&answer.output),
@@ -528,7 +530,7 @@ impl Calls {
         }
     }
 
-    /// An answer as it is written: one that an earlier run wrote is cleaned again.
+    /// Returns an answer as it is written. An answer of an earlier run is redacted again.
     fn shown(&self, answer: Rc<ToolAnswer>) -> Rc<ToolAnswer> {
         if answer.resumed {
             Rc::new(self.without_secrets((*answer).clone()))
@@ -612,12 +614,12 @@ impl Calls {
         }
     }
 
-    /// The time for an event, unless `--no-time` leaves it out.
+    /// Returns the time for an event, or `None` with `--no-time`.
     fn now(&self) -> Option<u64> {
         (!self.options.no_time).then(stream::now)
     }
 
-    /// The key under which the result of a call is kept, if it is kept.
+    /// Returns the cache key of a call's result, or `None` if the result is not cached.
     fn cache_key(&self, call: &RequestedCall, ready: &ReadyCall) -> Option<Hash> {
         self.cache.as_ref()?;
         let exec = ready.tool.exec.as_ref()?;
@@ -644,7 +646,7 @@ impl Calls {
 impl LineHandler for Calls {
     fn event(&mut self, event: &Event<'_>, at: (usize, usize), out: &mut LineWriter<'_>) -> bool {
         if self.is_finished {
-            // The conversation has ended here; its calls may still be taken back.
+            // The calls have ended here, but a later line may still retract some.
             if event.kind() == Kind::Retract {
                 self.plan.event(event);
                 self.settle(out, None);
@@ -686,26 +688,26 @@ impl LineHandler for Calls {
 
 // A call that was announced, until its result is known.
 
-/// A call that runs.
+/// An announced call without a result.
 pub(super) struct ActiveCall {
     /// The call.
     pub call: Rc<RequestedCall>,
-    /// What it started.
+    /// The work that the call starts.
     pub ready: Rc<ReadyCall>,
-    /// Ends it.
+    /// Ends the call.
     pub handle: Rc<Handle>,
-    /// The key under which its result is kept, if it is.
+    /// The cache key of the result, or `None` if the result is not cached.
     pub cache: Option<Hash>,
-    /// Its arguments for people, without secrets.
+    /// A readable summary of the arguments, with secrets redacted.
     pub summary: String,
-    /// When it was announced.
+    /// When the call was announced, or `None` with `--no-time`.
     pub timestamp: Option<u64>,
-    /// The span of the call, if it is traced.
+    /// The span of the call, or `None` if the call is not traced.
     pub trace: Option<TraceContext>,
-    /// The `traceparent` of that span.
+    /// The `traceparent` header of that span.
     traceparent: Option<String>,
-    /// Its result, if a recording has it, and how many events of its response come before it; taken
-    /// when it is delivered.
+    /// The recorded result, and how many events of its response precede it. Taken when delivered;
+    /// `None` outside `--replay`.
     replayed: Option<(ToolAnswer, usize)>,
 }
 
@@ -723,7 +725,7 @@ impl ActiveCall {
     }
 }
 
-/// Whether an event says that no more calls come.
+/// Whether an event announces the end of the calls.
 fn is_input_end(event: &Event<'_>) -> bool {
     event.kind() == Kind::Other
         && Raw::parse(&event.raw())

@@ -1,4 +1,4 @@
-//! `--dry-run` and `--list-pending`: prints what would run, and runs nothing.
+//! `--dry-run` and `--list-pending`: prints which calls would run, without running any.
 
 use super::session;
 use event::payload::Warning;
@@ -7,21 +7,21 @@ use redact::Redactor;
 use stdio::{Emit, Filter, LineHandler, LineWriter, Status};
 use tool::{CallReference, Plan, PlanStep, RequestedCall, ToolAnswer, Work};
 
-/// What is printed.
+/// Which calls to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Listing {
-    /// One JSON line for each call of the input: its command line, or why it would not run.
+    /// All calls of the input, one JSON line each: what would run, or why it would not.
     All,
-    /// The calls that wait for a person, as `ID:HASH`.
+    /// The calls that need approval, as `ID:HASH`.
     Pending,
 }
 
-/// Prints the calls of the input that `show` selects. Without an error, the status is
-/// [`Status::Done`] if one of them would run (or waits, for [`Listing::Pending`]), else
-/// [`Status::No`]. `redactor` takes the secrets of the tools file out of it.
+/// Prints the calls of the input that `show` selects. Unless there is an error, the status is
+/// [`Status::Done`] if any of them would run (with [`Listing::Pending`]: needs approval), and
+/// [`Status::No`] otherwise. `redactor` redacts the tools file's secrets.
 ///
 /// # Errors
-/// When the input or the output fails.
+/// If the input or the output fails.
 pub(crate) fn run(
     plan: Plan,
     filter: Filter,
@@ -50,19 +50,19 @@ pub(crate) fn run(
     Ok(outcome.status(if dry.found { Status::Done } else { Status::No }))
 }
 
-/// Handles the lines of the input with the real plan, and starts nothing.
+/// Feeds the input to a real plan but starts nothing.
 struct DryRun<'r> {
     plan: Plan,
     redactor: &'r Redactor,
     show: Listing,
-    /// Whether one of them is of the selected kind: would start, or waits for a person.
+    /// Whether a selected call was found: one that would run, or that needs approval.
     found: bool,
     line: Vec<u8>,
 }
 
 impl DryRun<'_> {
-    /// Prints the plan's steps until none is left. Each call that would start gets an empty result,
-    /// because the plan goes on only after one.
+    /// Prints the plan's steps until none are left. Each call that would start gets an empty
+    /// result, because the plan waits for one.
     fn print_steps(&mut self, out: &mut LineWriter<'_>) {
         let redactor = self.redactor;
         loop {
@@ -94,8 +94,7 @@ impl DryRun<'_> {
                                 }
                             };
                         });
-                        // The exit code marks the result as one of a call that would run; it is not
-                        // printed.
+                        // The exit code marks this placeholder result, so that it is not printed.
                         self.plan.done(
                             key,
                             ToolAnswer {

@@ -1,4 +1,4 @@
-//! The run of the command: it waits for the input, the calls and the signals together.
+//! The main loop of a run: waits for input, calls and signals at the same time.
 
 use super::calls::Calls;
 use crate::approve::Answered;
@@ -14,23 +14,24 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 use tool::PlanTally;
 
-/// After a first signal: how long to wait for the lines that the upstream writes while it ends too.
+/// After the first signal: how long to wait for the last lines of the upstream, which is ending
+/// too.
 const REST: Duration = Duration::from_millis(500);
 
-/// After a second signal: how long to wait for the calls that it ends, and for the output.
+/// After the second signal: how long to wait for the calls that it ends, and for the output.
 const LAST: Duration = Duration::from_secs(1);
 
-/// What a run waits for, once it is there.
+/// What woke the main loop.
 enum Wake {
     /// A signal.
     Signal(i32),
     /// A piece of the input.
     Input(InputPiece),
-    /// A report of a call that runs.
+    /// A report of a running call.
     Report(CallReport),
-    /// The answer of the person who is asked.
+    /// The user's answer to a question.
     Answered(Answered),
-    /// Nothing, and output waits to be written.
+    /// Nothing else happened, and output is waiting to be written.
     Idle,
 }
 
@@ -40,26 +41,27 @@ pub(crate) struct ToolSession<'o> {
     pub reader: LineReader<'o>,
     /// Writes lines.
     pub out: OutputThread,
-    /// Takes the lines that are read.
+    /// Processes the lines read.
     pub calls: Calls,
-    /// The reports of the calls that run.
+    /// The reports of running calls.
     pub reports: mpsc::UnboundedReceiver<CallReport>,
-    /// Whether all of the input was searched for answers before.
+    /// Whether the whole input was searched for answers in advance.
     pub read_ahead: bool,
-    /// The answers of the person who is asked.
+    /// The user's answers to questions.
     pub answers: mpsc::Receiver<Answered>,
-    /// The signals that end it.
+    /// The signals that end the run.
     pub signals: SignalsSeen,
-    /// Whether running calls are ended without a grace; shared with `calls`.
+    /// Whether running calls are ended without a grace period; shared with `calls`.
     pub at_once: Rc<Cell<bool>>,
 }
 
 impl ToolSession<'_> {
-    /// Runs until the input has ended and every call with it, or until a signal or the reader of
-    /// the output ends it.
+    /// Runs until the input and all calls have ended, or until a signal or the reader of the output
+    /// ends the run.
     ///
     /// # Errors
-    /// When the input, the output, the log or the journal fails. Whatever still runs is ended.
+    /// If the input, the output, the log or the journal fails. Calls that are still running are
+    /// ended.
     pub(crate) async fn run(self, input: mpsc::Receiver<InputPiece>) -> anyhow::Result<Status> {
         let mut signals = self.signals.clone();
         let at_once = Rc::clone(&self.at_once);
@@ -74,8 +76,8 @@ impl ToolSession<'_> {
         };
         tokio::select! {
             biased;
-            // The results of calls that the second signal ends are still written, but the run ends
-            // even if standard output is blocked.
+            // Results of calls ended by the second signal are still written, but the run ends even
+            // if standard output is blocked.
             caught = second => {
                 at_once.set(true);
                 Ok(Status::Signal(caught))
@@ -88,13 +90,14 @@ impl ToolSession<'_> {
         let mut signal = None;
         let rest = sleep(Duration::ZERO);
         tokio::pin!(rest);
-        // `is_open`: more calls may come from the input. `is_listening`: the thread that reads it
-        // may still report a failure, or hand over lines that take calls back.
+        // `is_open`: the input may contain more calls. `is_listening`: the input thread may still
+        // report a failure or deliver `retract` lines.
         let mut is_open = true;
         let mut is_listening = true;
         while is_open || !self.calls.plan.is_idle() {
-            tokio::task::yield_now().await; // lets the calls run, however much input waits
-            // Signals first, then input, then reports; output is flushed when none of them waits.
+            tokio::task::yield_now().await; // lets the calls run, however much input is waiting
+            // Signals first, then input, then reports. The output is flushed when none of them is
+            // ready.
             let wake = tokio::select! {
                 biased;
                 number = self.signals.next() => Wake::Signal(number),
@@ -124,7 +127,7 @@ impl ToolSession<'_> {
                         self.piece(piece).await?;
                         is_open &= !self.calls.is_finished;
                     }
-                    // So that endless input does not hold up results.
+                    // Endless input must not delay results.
                     if let Ok(report) = self.reports.try_recv() {
                         self.report(report).await?;
                     }
@@ -143,8 +146,8 @@ impl ToolSession<'_> {
         self.close(signal).await
     }
 
-    /// Starts no further call after a signal. The first interrupt of a person lets those that run
-    /// end by themselves; every other signal ends them.
+    /// Handles a signal: no more calls start. After the first SIGINT, running calls may finish; any
+    /// other signal ends them.
     async fn interrupt(&mut self, caught: i32, is_first: bool) -> anyhow::Result<()> {
         self.at_once.set(!is_first);
         if is_first && caught == SIGINT {
@@ -161,10 +164,10 @@ impl ToolSession<'_> {
         self.settle().await
     }
 
-    /// Takes a piece of the input.
+    /// Processes a piece of the input.
     async fn piece(&mut self, piece: InputPiece) -> anyhow::Result<()> {
         if let (InputPiece::Lines(bytes, _), false) = (&piece, self.read_ahead) {
-            // An answer that has arrived with its call counts before the call could start.
+            // An answer that arrives together with its call is counted before the call could start.
             let lines = bytes
                 .split(|b| *b == b'\n')
                 .filter_map(|line| std::str::from_utf8(line).ok());
@@ -184,7 +187,7 @@ impl ToolSession<'_> {
         self.launch().await
     }
 
-    /// Takes the plan's steps between lines.
+    /// Executes the plan's steps between two lines.
     async fn settle(&mut self) -> anyhow::Result<()> {
         self.write_steps()?;
         self.launch().await
@@ -198,7 +201,7 @@ impl ToolSession<'_> {
         })
     }
 
-    /// Flushes the output if it is full or announces calls, and starts those.
+    /// Flushes the output if it is full or announces calls, then starts those calls.
     async fn launch(&mut self) -> anyhow::Result<()> {
         loop {
             let is_start = self.calls.has_announced();
@@ -213,8 +216,8 @@ impl ToolSession<'_> {
         }
     }
 
-    /// Writes out what waits. Results of calls that end meanwhile are recorded at once, however
-    /// slow the reader of the output is.
+    /// Writes the waiting output. Results of calls that end in the meantime are recorded at once,
+    /// even if the reader of the output is slow.
     async fn flush(&mut self, sync: bool) -> anyhow::Result<()> {
         if !self.out.output.is_empty() && self.out.may_be_shown() {
             self.calls.disturb_question();
@@ -244,7 +247,7 @@ impl ToolSession<'_> {
         Ok(())
     }
 
-    /// Writes the counts, and returns the status.
+    /// Writes the counters and returns the exit status.
     async fn close(mut self, signal: Option<i32>) -> anyhow::Result<Status> {
         let stats = &self.calls;
         self.reader
@@ -258,8 +261,8 @@ impl ToolSession<'_> {
         }
         let tally = self.calls.plan.tally();
         let error = self.reader.has_failed() || self.calls.has_missed;
-        // The input was read no further since the reader of the output has gone: nobody waits for
-        // the rest, or for another turn.
+        // Reading stopped because the reader of the output is gone, so no one waits for the rest or
+        // for another turn.
         let is_left =
             matches!(self.out.failure(), Some(Failure::Gone)) && tally.is_failure() && !error;
         if is_left && signal.is_none() {
@@ -289,10 +292,10 @@ impl ToolSession<'_> {
     }
 }
 
-// The message for a turn that failed.
+// The message for a failed turn.
 
-/// Why a turn failed, if it did. `is_known`: an `error` event or a signal is the reason and is
-/// reported already.
+/// Returns why a turn failed, or `None` if it did not. With `is_known`, an `error` event or a
+/// signal has already reported the reason.
 pub(super) fn why(tally: &PlanTally, is_known: bool) -> Option<String> {
     let PlanTally {
         unconfirmed,
