@@ -1,4 +1,4 @@
-//! A PID namespace for the launch stage, and the command in it.
+//! The PID namespace of the launch stage and its command.
 
 use landlock::{CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetStatus, Scope};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
@@ -12,30 +12,30 @@ use rustix::thread::{
 };
 use std::path::Path;
 
-/// The namespaces of the children of this process.
+/// The namespaces that the children of this process are in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Namespaces {
-    /// Those of this process: the system allows no others.
+    /// The namespaces of this process: the system allows no new ones.
     None,
-    /// A PID namespace.
+    /// A new PID namespace.
     Pid,
-    /// A PID namespace, in a user namespace where this user has the same number as outside.
+    /// A new PID namespace, inside a new user namespace in which this user keeps its user id.
     UserAndPid,
 }
 
-/// This process entered a user namespace in which it has no user: it cannot go back, and must not
-/// go on.
+/// This process entered a user namespace in which its user is not mapped. It cannot leave the
+/// namespace, and must not continue.
 #[derive(Debug)]
 pub(super) struct Unusable;
 
-/// Gives a user and a group the same numbers inside of a new user namespace as outside
-/// (user_namespaces(7)). An ordinary user may map its group only where nobody can leave a group.
-/// Undoes [`keep_private`].
+/// Maps a user and a group to the same ids in a new user namespace (user_namespaces(7)). An
+/// unprivileged process may map its group only after setgroups(2) has been denied. Undoes
+/// [`keep_private`].
 ///
 /// # Errors
-/// The file that cannot be written.
+/// If one of the files cannot be written.
 pub(crate) fn map_user(user: u32, group: u32) -> Result<(), String> {
-    // The files below belong to root in a process that is not dumpable.
+    // In a process that is not dumpable, the files below belong to root.
     set_dumpable_behavior(DumpableBehavior::Dumpable).map_err(|e| e.to_string())?;
     for (file, text) in [
         ("setgroups", "deny".to_owned()),
@@ -48,11 +48,12 @@ pub(crate) fn map_user(user: u32, group: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// Gives the children of this process a PID namespace; the first child is its init. This process
-/// must have one thread only. May undo [`keep_private`].
+/// Gives the children of this process a new PID namespace; the first child is its init. This
+/// process must be single-threaded. May undo [`keep_private`].
 ///
 /// # Errors
-/// [`Unusable`]: a security module lets processes have a user namespace and nothing in it (AppArmor on Ubuntu since 23.10).
+/// [`Unusable`]: a security module allows user namespaces but denies every capability in them
+/// (AppArmor on Ubuntu since 23.10).
 pub(super) fn enter_namespaces() -> Result<Namespaces, Unusable> {
     if unshare(CloneFlags::CLONE_NEWPID).is_ok() {
         return Ok(Namespaces::Pid);
@@ -73,8 +74,8 @@ pub(super) fn enter_namespaces() -> Result<Namespaces, Unusable> {
 
 const NOTHING: Option<&str> = None;
 
-/// Gives this process a mount namespace of its own. Later mounts in it are not seen outside of it;
-/// later mounts outside are still seen in it.
+/// Gives this process its own mount namespace. Later mounts in it are not visible outside; later
+/// mounts outside are still visible in it.
 pub(super) fn enter_mounts() -> nix::Result<()> {
     unshare(CloneFlags::CLONE_NEWNS)?;
     mount(
@@ -86,23 +87,23 @@ pub(super) fn enter_mounts() -> nix::Result<()> {
     )
 }
 
-/// Mounts a `/proc` that shows the processes of this PID namespace alone. Needs [`enter_mounts`].
+/// Mounts a `/proc` that shows only the processes of this PID namespace. Needs [`enter_mounts`].
 pub(super) fn own_proc() -> nix::Result<()> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     let fresh = || mount(Some("proc"), "/proc", Some("proc"), flags, NOTHING);
     fresh()?;
-    // Root could unmount the new `/proc`, and look at the old one below it. Where that is possible
-    // here, it is done now.
+    // Root could unmount the new `/proc` and see the old one beneath. If this process can do so, it
+    // unmounts both now.
     if umount2("/proc", MntFlags::MNT_DETACH).is_ok() {
-        // Refused in a user namespace: then the command may not unmount it either.
+        // Not permitted in a user namespace; then the command cannot unmount the old one either.
         let _ = umount2("/proc", MntFlags::MNT_DETACH);
         fresh()?;
     }
     Ok(())
 }
 
-/// Mounts a `/dev/pts` without any terminal: the command cannot write to the terminals of this
-/// user. `/dev/ptmx` opens new terminals in this `/dev/pts`. Needs [`enter_mounts`].
+/// Mounts a `/dev/pts` without terminals, so that the command cannot write to this user's
+/// terminals. `/dev/ptmx` opens new terminals in it. Needs [`enter_mounts`].
 pub(super) fn own_terminals() -> nix::Result<()> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
     mount(
@@ -114,8 +115,8 @@ pub(super) fn own_terminals() -> nix::Result<()> {
     )
 }
 
-/// Mounts an empty file system of `size` bytes over the folder `home`, for this user alone. It is
-/// removed with the namespace. Needs [`enter_mounts`].
+/// Mounts an empty file system of `size` bytes on the folder `home`, accessible only to this user.
+/// It disappears with the namespace. Needs [`enter_mounts`].
 pub(super) fn own_home(home: &Path, size: u64) -> nix::Result<()> {
     let options = format!("size={size},mode=0700");
     mount(
@@ -127,33 +128,32 @@ pub(super) fn own_home(home: &Path, size: u64) -> nix::Result<()> {
     )
 }
 
-/// Limits the numbers that processes in this PID namespace can get, and so the count of these
-/// processes. This is for root, for whom the system's limit of processes (`RLIMIT_NPROC`) does not
-/// count. Needs [`own_proc`].
+/// Limits the process ids in this PID namespace, and thereby the number of processes. Meant for
+/// root, to whom the limit of processes (`RLIMIT_NPROC`) does not apply. Needs [`own_proc`].
 pub(super) fn limit_processes(most: u64) {
-    // Before Linux 6.14 the file is that of the whole system.
+    // Before Linux 6.14 the file applies to the whole system.
     if kernel() >= Some((6, 14)) {
-        let numbers = most.saturating_add(RESERVED); // the first 300 are given out once
-        // An ordinary user may not write this file.
+        let numbers = most.saturating_add(RESERVED); // the first 300 are used only once
+        // Fails for an ordinary user, who may not write this file.
         let _ = std::fs::write("/proc/sys/kernel/pid_max", numbers.to_string());
     }
 }
 
-/// The first numbers of processes, which the system does not use a second time (`RESERVED_PIDS`).
+/// The first process ids, which the kernel does not reuse (`RESERVED_PIDS`).
 const RESERVED: u64 = 301;
 
-/// The version of the kernel: "6.18.44-x" is (6, 18).
+/// Returns the kernel version: "6.18.44-x" is (6, 18).
 fn kernel() -> Option<(u32, u32)> {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
     let mut parts = release.trim().split(|c: char| !c.is_ascii_digit());
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-// The capabilities of a launch stage, which mounts, and of its command, which has none of an
-// ordinary user's (capabilities(7)).
+// The capabilities of a launch stage, which mounts file systems, and of its command, which gets
+// none if the user is not root (capabilities(7)).
 
-/// Gives up all capabilities in a new user namespace but the one to mount. With the others, files
-/// could give them to a command.
+/// Drops all capabilities of a new user namespace except the one to mount. Otherwise executable
+/// files could pass the others on to a command.
 fn keep_mounting() -> std::io::Result<()> {
     let mounting = CapabilitySet::SYS_ADMIN;
     let sets = CapabilitySets {
@@ -164,15 +164,15 @@ fn keep_mounting() -> std::io::Result<()> {
     Ok(set_capabilities(None, sets)?)
 }
 
-/// The command, and the processes that it starts, get no capability that this process passes on.
+/// Keeps the command and its children from inheriting capabilities of this process.
 pub(super) fn keep_to_itself() {
-    let _ = clear_ambient_capability_set(); // fails only on systems without it
+    let _ = clear_ambient_capability_set(); // fails only on systems without ambient capabilities
 }
 
-// Landlock's signal scope (landlock(7), Linux 6.12): which processes a process may signal.
+// Landlock's signal scope (landlock(7), Linux 6.12), which restricts whom a process may signal.
 
-/// Lets this process, and the processes that it starts, send signals to each other alone. Returns
-/// whether that is in force, which a trial on the parent of this process shows.
+/// Restricts this process and its children to signalling each other. Returns whether the
+/// restriction is in force, verified with a test signal to the parent process.
 pub(super) fn enter_signal_scope() -> bool {
     let restricted = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -183,10 +183,10 @@ pub(super) fn enter_signal_scope() -> bool {
     is_enforced && getppid().is_some_and(|parent| test_kill_process(parent) == Err(Errno::PERM))
 }
 
-// Keeps the memory and the files of this process from other processes of its user.
+// Protects the memory and descriptors of this process from other processes of the same user.
 
 /// Denies other processes of this user access to the files `/proc/PID/{environ,fd,mem,…}` of this
-/// process, and to ptrace(2) on it. Also turns off core dumps. Root still has access.
+/// process, and ptrace(2) on it. Also turns off core dumps. Root still has access.
 pub(crate) fn keep_private() {
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable); // never fails for this value
 }

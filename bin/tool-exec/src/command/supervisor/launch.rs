@@ -1,5 +1,5 @@
-//! The launch stage: the process that starts the command. As the init of a PID namespace it stays
-//! above the command; else it becomes the command.
+//! The launch stage: the process that starts the command. As the init of a PID namespace it remains
+//! the command's parent; otherwise it becomes the command.
 
 use super::messages::{Containment, EndOrder, InForce, Job, Notice, ProcessLimits};
 use super::wire::{ChildSignals, Frames};
@@ -15,12 +15,12 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-/// Starts the command of the job that comes over `supervisor`. `is_init`: this process is the init
-/// of a PID namespace.
+/// Starts the command of the job received over `supervisor`. `is_init` means that this process is
+/// the init of a PID namespace.
 pub(super) fn launch(supervisor: &UnixStream, is_init: bool) {
-    // Ends with its supervisor, and with it everything in the namespace.
+    // This process ends with its supervisor, and the whole namespace with this process.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
-    let _ = rustix::process::setpgid(None, None); // a fresh child leads no session: never refused
+    let _ = rustix::process::setpgid(None, None); // never fails: not a session leader
     if let Err(e) = begin(supervisor, is_init) {
         let _ = wire::report(supervisor, &Notice::NotStarted(reason(&e)));
     }
@@ -37,7 +37,7 @@ fn begin(supervisor: &UnixStream, is_init: bool) -> std::io::Result<()> {
         in_force.own_terminals = has_mounts && isolation::own_terminals().is_ok();
     }
     isolation::keep_private();
-    // What comes before this is done while the job is not there yet.
+    // The work above is done before the job arrives, to save time.
     let (job, files) = wire::receive(supervisor)?;
     let job = Job::read(&job)?;
     if let (true, Some(most)) = (in_force.own_proc, job.limits.processes) {
@@ -45,7 +45,7 @@ fn begin(supervisor: &UnixStream, is_init: bool) -> std::io::Result<()> {
     }
     in_force.home_limit = has_mounts && isolation::own_home(&job.home, job.home_size).is_ok();
     isolation::keep_to_itself();
-    // A program with the rights of another user could not be ended from here.
+    // A program with another user's rights could not be ended from here.
     rustix::thread::set_no_new_privs(true)?;
     if !is_init && isolation::enter_signal_scope() {
         in_force.containment = Containment::SignalScope;
@@ -54,9 +54,9 @@ fn begin(supervisor: &UnixStream, is_init: bool) -> std::io::Result<()> {
     let mut command = command(&job, files)?;
     if is_init {
         let child = command.spawn().map_err(|e| explain(&job.confinement, e))?;
-        drop(command); // with it the last copies of the command's files outside of the command
+        drop(command); // closes the last copies of the command's files outside the command
         if wire::report(supervisor, &Notice::Started(in_force)).is_err() {
-            return Ok(()); // the supervisor is gone: the end of this process ends the command
+            return Ok(()); // the supervisor is gone; the command ends with this process
         }
         attend(supervisor, child.id(), signals);
         return Ok(());
@@ -89,7 +89,7 @@ fn command(job: &Job, files: Vec<OwnedFd>) -> std::io::Result<Command> {
     Ok(command)
 }
 
-/// Why a command could not be started, for its answer.
+/// Returns why a command could not be started, for its answer.
 fn reason(e: &Error) -> String {
     match e.kind() {
         ErrorKind::ArgumentListTooLong => {
@@ -99,8 +99,8 @@ fn reason(e: &Error) -> String {
     }
 }
 
-/// Waits, as the init of a PID namespace, until everything in the namespace has ended, or the
-/// supervisor is gone. The end of this process ends the rest.
+/// Runs as the init of a PID namespace until all other processes in it have ended, or the
+/// supervisor is gone. When this process ends, the kernel kills the rest.
 fn attend(supervisor: &UnixStream, command: u32, mut signals: ChildSignals) {
     let command = i32::try_from(command).ok().and_then(Pid::from_raw);
     let mut orders = Frames::default();
@@ -118,7 +118,7 @@ fn attend(supervisor: &UnixStream, command: u32, mut signals: ChildSignals) {
                 }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) => break,
-                Err(_) => return, // no child is left
+                Err(_) => return, // no children are left
             }
         }
         signals.wait(&[supervisor], None);
@@ -134,10 +134,10 @@ fn attend(supervisor: &UnixStream, command: u32, mut signals: ChildSignals) {
     }
 }
 
-/// Sends SIGTERM to every process of this PID namespace but this one. One call for all of them: a
-/// process that forks cannot outrun it.
+/// Sends SIGTERM to every other process of this PID namespace. A single call, so that a process
+/// cannot escape by forking.
 fn terminate_all() {
-    let _ = kill(NixPid::from_raw(-1), NixSignal::SIGTERM); // fails where none is left
+    let _ = kill(NixPid::from_raw(-1), NixSignal::SIGTERM); // fails if no process is left
 }
 
 fn lower_limits(limits: &ProcessLimits) {
@@ -149,7 +149,7 @@ fn lower_limits(limits: &ProcessLimits) {
     lower(Resource::Core, Some(0));
 }
 
-/// Lowers a limit for this process and what it starts; never raises one.
+/// Lowers a limit of this process and its children. Never raises a limit.
 fn lower(resource: Resource, limit: Option<u64>) {
     let Some(limit) = limit else { return };
     let now = getrlimit(resource);

@@ -1,5 +1,5 @@
-//! What goes over the sockets between `tool-exec`, a supervisor and its launch stage: the job, what
-//! ends it, and what comes of it.
+//! The messages on the sockets between `tool-exec`, a supervisor and its launch stage: the job, the
+//! orders to end it, and the notices about it.
 
 use crate::command::confine::Confinement;
 use crate::command::confine::groups::GroupLimits;
@@ -10,14 +10,14 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// This program, even when its file was replaced while it runs.
+/// This program, even if its file has been replaced since it started.
 pub(super) const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// The first argument of a zygote.
 pub(super) const SUPERVISE: &str = "--supervise";
 
-/// Limits that the system enforces on each process of a command. `None`: as `tool-exec` itself.
-/// None of them is ever raised.
+/// Limits that the system enforces on each process of a command. `None` keeps the limit of
+/// `tool-exec` itself. No limit is ever raised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProcessLimits {
     /// Processor time, in seconds.
@@ -26,48 +26,48 @@ pub(crate) struct ProcessLimits {
     pub memory: Option<u64>,
     /// Open files.
     pub files: Option<u64>,
-    /// Processes and threads of the user.
+    /// Number of processes and threads of the user.
     pub processes: Option<u64>,
-    /// Size of each file that it writes, in bytes.
+    /// Size of each file that the process writes, in bytes.
     pub file_size: Option<u64>,
 }
 
-/// One command, and all that limits it.
+/// One command and its limits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Job {
-    /// The file of the program.
+    /// The path of the program.
     #[serde(skip)]
     pub program: PathBuf,
-    /// The command line; the first item is the name under which the program runs.
+    /// The command line; the first item is passed to the program as its name.
     #[serde(skip)]
     pub argv: Vec<OsString>,
-    /// The whole environment.
+    /// The complete environment.
     #[serde(skip)]
     pub environment: Vec<(OsString, OsString)>,
-    /// The folder that it starts in.
+    /// The working folder.
     #[serde(skip)]
     pub folder: PathBuf,
-    /// The folder that is made for it and removed after it; nothing may have that name yet.
+    /// The folder that is created for the command and removed afterwards. The path must be unused.
     #[serde(skip)]
     pub home: PathBuf,
-    /// How much the home may hold, in bytes, where it can be a file system of its own.
+    /// The size limit of the home in bytes, applied if the home can be its own file system.
     pub home_size: u64,
-    /// What the system limits.
+    /// The limits on each process.
     pub limits: ProcessLimits,
-    /// What its processes may use together, where a control group can be made.
+    /// The limits on all processes together, applied if a control group can be created.
     pub together: GroupLimits,
-    /// How long it may run; `None`: until it is ended.
+    /// How long the command may run. `None` means until it is ended.
     pub deadline: Option<Duration>,
-    /// How long it may take to end by itself after SIGTERM, before it is killed.
+    /// How long the command may take to exit after SIGTERM before it is killed.
     pub grace: Duration,
-    /// What its sandbox allows.
+    /// The sandbox of the command.
     pub confinement: Confinement,
 }
 
 impl Job {
-    /// The job as bytes: a JSON object, then each text of the system (the number of arguments, a
-    /// path, an argument, a variable) as it is and with a NUL before it. Those need not be UTF-8,
-    /// and none of them can hold a NUL.
+    /// Encodes the job: a JSON object, then each system string (the number of arguments, the paths,
+    /// arguments and variables) unchanged, each preceded by a NUL. These strings need not be UTF-8,
+    /// and cannot contain a NUL.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = to_bytes(self);
         let count = OsString::from(self.argv.len().to_string());
@@ -84,10 +84,10 @@ impl Job {
         bytes
     }
 
-    /// Reads the bytes of [`Job::to_bytes`].
+    /// Decodes the bytes of [`Job::to_bytes`].
     ///
     /// # Errors
-    /// When they are something else.
+    /// If the bytes are invalid.
     pub(crate) fn read(bytes: &[u8]) -> std::io::Result<Job> {
         let bad = || Error::from(ErrorKind::InvalidData);
         let mut parts = bytes.split(|b| *b == 0);
@@ -115,10 +115,10 @@ impl Job {
     }
 }
 
-/// What the supervisor receives after its job.
+/// An order to a supervisor, sent after its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum EndOrder {
-    /// End the command: SIGTERM, and SIGKILL after the grace.
+    /// End the command: SIGTERM, and SIGKILL after the grace period.
     End,
     /// Kill the command.
     Kill,
@@ -127,82 +127,83 @@ pub(super) enum EndOrder {
 /// How a command ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ended {
-    /// Its exit status, 128 plus the signal's number if a signal ended it; `None`: unknown, it was
-    /// ended from outside.
+    /// The exit status, or 128 plus the signal number if a signal ended the command. `None` if
+    /// unknown, because the command was ended from outside.
     pub status: Option<i32>,
-    /// Whether its deadline ended it.
+    /// Whether the deadline ended the command.
     pub is_timeout: bool,
-    /// Whether the system killed one of its processes because they used more memory than they may
-    /// together.
+    /// Whether the system killed a process of the command because its processes exceeded their
+    /// shared memory limit.
     pub is_out_of_memory: bool,
-    /// Its processes that could not be ended, by their numbers outside of its namespace; the first
-    /// of them.
+    /// The processes that could not be ended, by their process ids outside the namespace; only the
+    /// first ones.
     pub left: Vec<i32>,
 }
 
-/// What a launch stage reports to its supervisor, and that to `tool-exec`.
+/// A notice from a launch stage to its supervisor, or from a supervisor to `tool-exec`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Notice {
-    /// The supervisor is there; its own process (pidfd_open(2)) is the file that comes with this.
+    /// The supervisor is running. A descriptor of its process (pidfd_open(2)) is sent along.
     Forked,
-    /// The command runs.
+    /// The command is running.
     Started(InForce),
-    /// The command did not run, and why: text for the answer.
+    /// The command did not run. The reason is text for the answer.
     NotStarted(String),
-    /// Namespaces were begun and could not be finished: nothing ran, and a supervisor that tries
-    /// none would do.
+    /// Entering the namespaces failed halfway. Nothing ran; a supervisor without namespaces would
+    /// work.
     Unusable,
-    /// The command has ended with this status; what it started may still run. From the launch stage
-    /// alone.
+    /// The command has exited with this status; processes that it started may still run. Sent only
+    /// by the launch stage.
     Exited(i32),
-    /// The command and all that it started have ended. From the supervisor alone.
+    /// The command and all its descendants have ended. Sent only by the supervisor.
     Ended(Ended),
 }
 
-/// What keeps the processes of a command together. Each value holds all that follows it.
+/// How the processes of a command are kept together, strongest first. Each level includes the ones
+/// after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Containment {
-    /// A PID namespace: the command sees and signals its own processes alone, and all of them end
+    /// A PID namespace. The command sees and signals only its own processes, and all of them end
     /// with their init.
     Namespace,
-    /// Landlock's signal scope (Linux 6.12): the command sees other processes, and signals its own
-    /// alone.
+    /// Landlock's signal scope (Linux 6.12). The command sees other processes, but signals only its
+    /// own.
     SignalScope,
-    /// A subreaper inherits what the command leaves behind. The command may signal every process of
-    /// its user.
+    /// A subreaper adopts the processes that the command leaves behind. The command may signal
+    /// every process of its user.
     #[default]
     Subreaper,
 }
 
-/// What the system enforces for one command. The default is what is in force where the system
-/// allows nothing.
+/// What the system enforces for one command. The default is for a system that supports none of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct InForce {
-    /// What keeps its processes together.
+    /// How the processes are kept together.
     pub containment: Containment,
-    /// Whether it is in a user namespace: it has this user's rights, and no program gives it
-    /// others.
+    /// Whether the command is in a user namespace, so that no program can give it rights beyond
+    /// this user's.
     pub user_namespace: bool,
-    /// Whether it has a `/proc` that shows its own processes alone.
+    /// Whether the command has a `/proc` that shows only its own processes.
     pub own_proc: bool,
-    /// Whether it has a `/dev/pts` without the terminals of this user.
+    /// Whether the command has a `/dev/pts` without this user's terminals.
     pub own_terminals: bool,
-    /// Whether its home is a file system of limited size.
+    /// Whether the home is a file system of limited size.
     pub home_limit: bool,
-    /// Whether a control group limits the memory that its processes use together. False where its
-    /// job asks for no such limit.
+    /// Whether a control group limits the total memory of the processes. False if the job requests
+    /// no such limit.
     pub memory_limit: bool,
-    /// Whether a control group limits its processes. False where its job asks for no such limit.
+    /// Whether a control group limits the number of processes. False if the job requests no such
+    /// limit.
     pub process_limit: bool,
 }
 
-/// The body of the frame of a message.
+/// Encodes a message as the body of a frame.
 pub(super) fn to_bytes(message: &impl Serialize) -> Vec<u8> {
-    // What cannot be written is refused as it is read.
+    // A message that cannot be encoded becomes an empty body, which the reader rejects.
     serde_json::to_vec(message).unwrap_or_default()
 }
 
-/// Reads the body of a frame.
+/// Decodes the body of a frame. Returns `None` if it is invalid.
 pub(super) fn read<'b, M: Deserialize<'b>>(body: &'b [u8]) -> Option<M> {
     serde_json::from_slice(body).ok()
 }

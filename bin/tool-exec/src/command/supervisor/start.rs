@@ -19,54 +19,54 @@ use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe::Receiver;
 
-/// How long a supervisor may take to remove the home of its command before nobody waits for it any
-/// more. It goes on.
+/// How long to wait for a supervisor to remove the home of its command. After that the supervisor
+/// continues alone.
 const TIDY: Duration = Duration::from_secs(1);
 
-/// How long a supervisor may take to report that its command runs, or does not.
+/// How long a supervisor may take to report whether its command runs.
 const START: Duration = Duration::from_secs(5);
 
-/// Whether namespaces can be begun here and not finished. A fact of the system, found by the first
-/// supervisor that tries.
+/// Whether entering namespaces fails halfway on this system. The first supervisor that tries finds
+/// out.
 static NAMESPACES_ARE_UNUSABLE: AtomicBool = AtomicBool::new(false);
 
 /// Why a command could not be started.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum StartError {
-    /// The command did not run, and why.
+    /// The command did not run, for this reason.
     NotStarted(String),
     /// The supervisor ended before it reported: the command may have run.
     Unknown,
 }
 
-/// A command that runs. Its supervisor ends it when this is dropped.
+/// A running command. On drop, its supervisor ends the command.
 #[derive(Debug)]
 pub(crate) struct RunningCommand {
     /// The command's standard output.
     pub stdout: Receiver,
     /// The command's standard error.
     pub stderr: Receiver,
-    /// What is in force for it.
+    /// The limits and isolation in force for the command.
     pub in_force: InForce,
-    /// Its supervisor.
+    /// The supervisor of the command.
     pub supervisor: Supervisor,
 }
 
 /// Starts the command of `job` under a supervisor, with `stdin` as its standard input, and returns
-/// when it runs. Without a deadline in the job it runs until it ends or is ended. When the returned
-/// value is dropped, when the wait for it is, or when this process ends in any way, the supervisor
-/// ends the command and all that it started.
+/// once it is running. Without a deadline in the job, it runs until it exits or is ended. The
+/// supervisor ends the command and all its descendants when the returned value or this future is
+/// dropped, or when this process ends in any way.
 ///
 /// # Errors
 /// [`StartError`].
 pub(crate) async fn start(job: &Job, stdin: OwnedFd) -> Result<RunningCommand, StartError> {
-    // What a supervisor that was killed leaves behind comes to this process.
+    // This process adopts the processes left behind by a supervisor that was killed.
     adopt_orphans(true);
     let failed = |e: std::io::Error| StartError::NotStarted(e.to_string());
     let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|e| failed(e.into()));
     let ((out, stdout), (err, stderr)) = (pipe()?, pipe()?);
     let files = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
-    // All that can fail here does so before the command may run.
+    // Everything that can fail here is done before the command may run.
     let out = Receiver::from_owned_fd(out).map_err(failed)?;
     let err = Receiver::from_owned_fd(err).map_err(failed)?;
     for _ in 0..2 {
@@ -88,17 +88,17 @@ pub(crate) async fn start(job: &Job, stdin: OwnedFd) -> Result<RunningCommand, S
 pub(crate) struct Supervisor {
     socket: Rc<UnixStream>,
     frames: Frames,
-    /// The number of the zygote that was asked to fork it.
+    /// The process id of the zygote that was asked to fork the supervisor.
     zygote: u32,
-    /// Whether it has reported that it is there; it reads its job after that.
+    /// Whether the supervisor has reported that it is running; it reads its job after that.
     is_forked: bool,
-    /// Its process, which comes with that report.
+    /// The supervisor's process, received with that report.
     process: Option<OwnedFd>,
-    /// How the command ended, once that is reported.
+    /// How the command ended, once reported.
     ended: Option<Ended>,
-    /// The home of its command, once it has one.
+    /// The home of the command, or an empty path before the job is sent.
     home: PathBuf,
-    /// When it was asked for, see [`descent::now`].
+    /// When the supervisor was requested, see [`descent::now`].
     since: u64,
 }
 
@@ -122,8 +122,8 @@ impl Supervisor {
         })
     }
 
-    /// Hands the supervisor its job, and returns what is in force for the command that runs;
-    /// `None`: nothing ran, and another supervisor would do.
+    /// Sends the job to the supervisor and returns what is in force for the running command.
+    /// Returns `None` if nothing ran and another supervisor would work.
     async fn begin(
         &mut self,
         job: &Job,
@@ -132,15 +132,16 @@ impl Supervisor {
         self.home.clone_from(&job.home);
         let bytes = wire::frame(&job.to_bytes());
         let started = async {
-            // Fails where it has ended: its notice, or the end of its socket, is still to be read.
+            // Fails if the supervisor has ended; its notice, or the end of its socket, is read
+            // next.
             let _ = self.send(&bytes, &files).await;
             self.notice().await
         };
-        // A command may have stopped its supervisor before that has reported the start.
+        // The command may have stopped its supervisor before the start was reported.
         let mut notice = tokio::time::timeout(START, started).await;
         if !self.is_forked && !matches!(notice, Ok(Some(_))) {
-            // The zygote has ended, or may be stopped, and must not go on with this. A supervisor
-            // that it forked before reports that now.
+            // The zygote has ended or may be stopped, and must not act on this request later. A
+            // supervisor that it has already forked reports now.
             zygote::end(self.zygote);
             notice = tokio::time::timeout(TIDY, self.notice()).await;
         }
@@ -175,8 +176,8 @@ impl Supervisor {
         Ok(())
     }
 
-    /// The next notice but the first one; `None`: the supervisor has ended. May be dropped while it
-    /// waits.
+    /// Returns the next notice after [`Notice::Forked`], or `None` if the supervisor has ended.
+    /// Cancel-safe.
     async fn notice(&mut self) -> Option<Notice> {
         loop {
             if let Some(body) = self.frames.next() {
@@ -200,8 +201,8 @@ impl Supervisor {
         }
     }
 
-    /// Waits until the command and all that it started have ended. May be dropped while it waits,
-    /// and called again.
+    /// Waits until the command and all its descendants have ended. Cancel-safe, and may be called
+    /// again.
     pub(crate) async fn ended(&mut self) -> Ended {
         while self.ended.is_none() {
             match self.notice().await {
@@ -219,7 +220,7 @@ impl Supervisor {
         self.ended.clone().unwrap_or_default()
     }
 
-    /// Kills a supervisor that does not do its work, and all that is below it.
+    /// Kills a supervisor that does not respond, and all its descendants.
     pub(crate) async fn give_up(&mut self) -> Ended {
         Ended {
             left: self.end_orphans().await,
@@ -227,23 +228,24 @@ impl Supervisor {
         }
     }
 
-    /// The means to end the command while somebody else waits for it.
+    /// Returns a handle that can end the command while another task waits for it.
     pub(crate) fn control(&self) -> Control {
         Control(Rc::downgrade(&self.socket))
     }
 
-    /// Waits a moment for the end of the supervisor itself, which removes the home of its command.
+    /// Waits up to [`TIDY`] for the supervisor itself, which removes the home of its command.
     async fn tidy(&mut self) {
         let end = async { while self.notice().await.is_some() {} };
         let _ = tokio::time::timeout(TIDY, end).await;
     }
 
-    /// Ends what a supervisor that was ended from outside has left; returns what cannot be ended.
+    /// Kills the supervisor and its orphans, after the supervisor failed; returns the processes
+    /// that cannot be killed.
     async fn end_orphans(&mut self) -> Vec<i32> {
         if let Some(process) = &self.process {
             let _ = pidfd_send_signal(process, Signal::KILL); // it may be stopped
             let mut end = [PollFd::new(process, PollFlags::IN)];
-            // What is below it comes to this process at its end.
+            // This process adopts the supervisor's children once the supervisor ends.
             while poll(&mut end, Some(&Timespec::default())) == Ok(0) {
                 tokio::time::sleep(ROUND).await;
             }
@@ -256,12 +258,12 @@ impl Supervisor {
     }
 }
 
-/// Ends a command whose [`RunningCommand`] somebody else waits for.
+/// Ends a command while another task waits for its [`RunningCommand`].
 #[derive(Clone, Debug)]
 pub(crate) struct Control(Weak<UnixStream>);
 
 impl Control {
-    /// Has the command ended, at once or after its grace; waits for nothing.
+    /// Requests the end of the command, at once or after a grace period, without waiting.
     pub(crate) fn end(&self, at_once: bool) {
         let order = if at_once {
             EndOrder::Kill
@@ -269,27 +271,27 @@ impl Control {
             EndOrder::End
         };
         if let Some(socket) = self.0.upgrade() {
-            // Nothing but a few orders is ever under way, so the socket has room. It fails where
-            // the supervisor has ended.
+            // At most a few orders are ever pending, so the socket has room. Fails if the
+            // supervisor has ended.
             let _ = socket.try_write(&wire::frame(&to_bytes(&order)));
         }
     }
 }
 
-/// Removes the home of a command whose supervisor does not do it any more. It takes a thread of its
-/// own: a command may have made it large.
+/// Removes the home of a command whose supervisor is gone. Uses a separate thread, because the
+/// command may have filled the home with many files.
 async fn remove(home: PathBuf) {
     let (send, done) = tokio::sync::oneshot::channel();
     let work = move || {
         drop(ScratchFolder::adopt(home));
-        let _ = send.send(()); // nobody waits any more where it took long
+        let _ = send.send(()); // the receiver is gone after a timeout
     };
     if std::thread::Builder::new().spawn(work).is_ok() {
         let _ = tokio::time::timeout(TIDY, done).await;
     }
 }
 
-/// The process that supervisors are forks of. It ends with this one.
+/// The process that supervisors are forked from. It ends with this process.
 mod zygote {
     use super::wire;
     use crate::command::supervisor::messages::{OWN_PROGRAM, SUPERVISE, to_bytes};
@@ -301,12 +303,12 @@ mod zygote {
     use std::process::{Child, Command, Stdio};
 
     thread_local! {
-        // Of the thread with the event loop.
+        // Belongs to the thread of the event loop.
         static RUNNING: RefCell<Option<(Child, UnixStream)>> = const { RefCell::new(None) };
     }
 
-    /// Asks for a fork with this socket, of a new zygote if none runs. Returns the number of the
-    /// zygote. `is_plain`: the supervisor tries no namespaces.
+    /// Requests a fork that uses this socket, starting a new zygote if none runs. Returns the
+    /// zygote's process id. With `is_plain`, the supervisor tries no namespaces.
     pub(super) fn fork(is_plain: bool, socket: BorrowedFd<'_>) -> std::io::Result<u32> {
         let ask = |zygote: &UnixStream| wire::send(zygote, &to_bytes(&is_plain), &[socket]);
         if let Some((number, is_asked)) = RUNNING.with_borrow(|one| {
@@ -316,10 +318,10 @@ mod zygote {
             if is_asked {
                 return Ok(number);
             }
-            end(number); // it was ended from outside
+            end(number); // the zygote was ended from outside
         }
         let (ours, theirs) = UnixStream::pair()?;
-        // A zygote that was stopped must not stop this process.
+        // A stopped zygote must not block this process.
         ours.set_nonblocking(true)?;
         let mut command = Command::new(OWN_PROGRAM);
         command
@@ -338,26 +340,25 @@ mod zygote {
         asked.map(|()| number)
     }
 
-    /// Ends the zygote of this number, if it runs. Its supervisors go on.
+    /// Ends the zygote with this process id, if it is running. Its supervisors continue.
     pub(super) fn end(number: u32) {
         let ended =
             RUNNING.with_borrow_mut(|one| one.take_if(|(process, _)| process.id() == number));
         if let Some((mut process, _)) = ended {
-            let _ = process.kill(); // fails where it has ended
+            let _ = process.kill(); // fails if the zygote has already exited
             let _ = process.wait();
         }
     }
 }
 
-/// Ends what a supervisor leaves behind that was killed from outside, and that has come to
-/// `tool-exec`: the orphans that started at `since` or later. Returns the first of those that could
-/// not be killed.
+/// Kills the orphans that `tool-exec` adopted from a supervisor that was killed from outside: those
+/// that started at `since` or later. Returns the first of those that could not be killed.
 pub(super) async fn end_all(since: u64) -> Vec<i32> {
     let mut until = None;
     loop {
         let left = kill_orphans(since);
         let now = tokio::time::Instant::now();
-        // From the end of the first kill on: this process may have been stopped.
+        // Counted from the end of the first kill, because this process may have been stopped.
         if left.is_empty() || now > *until.get_or_insert(now + GIVE_UP) {
             return left.iter().map(|p| p.pid).take(LISTED).collect();
         }

@@ -1,5 +1,5 @@
-//! The supervisor: the process that keeps the deadline of one command, and ends it and all that it
-//! started.
+//! The supervisor: the process that enforces the deadline of one command, and ends the command with
+//! all its descendants.
 
 use super::LISTED;
 use super::isolation::Namespaces;
@@ -25,20 +25,20 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Forks a supervisor for each socket that comes on standard input, until that is closed. This
-/// process has one thread, so that nothing of it is missing in a fork.
+/// Forks a supervisor for each socket received on standard input, until standard input closes. This
+/// process has a single thread, so that a fork copies all of it.
 pub(super) fn serve() -> ExitCode {
-    // It may be stopped, and would not see then that its socket is closed.
+    // A stopped process would not notice that its socket has closed.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let _ = rustix::process::setsid(); // leaves the terminal, see `supervise`
     isolation::keep_private();
-    // No command gets a file that this process was handed, but its standard ones.
+    // Commands inherit no descriptors of this process except the standard ones.
     close_fds::set_fds_cloexec(3, &[]);
     let Ok(requests) = wire::upstream() else {
         return ExitCode::FAILURE;
     };
     while let Ok((request, sockets)) = wire::receive(&requests) {
-        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {} // supervisors that have ended
+        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {} // reaps supervisors that have ended
         let (Some(is_plain), Some(socket)) = (read(&request), sockets.into_iter().next()) else {
             continue;
         };
@@ -58,11 +58,11 @@ pub(super) fn serve() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Runs the job that comes on standard input, and returns when nothing of it is left. `is_plain`:
-/// without namespaces.
+/// Runs the job received on standard input, and returns once no process of it is left. With
+/// `is_plain`, uses no namespaces.
 fn supervise(is_plain: bool) -> ExitCode {
-    // Leaves the session of the zygote. Fails only for the leader of a process group, which a fresh
-    // child is not.
+    // Leaves the session of the zygote. Fails only for the leader of a process group, and a new
+    // child is not one.
     let _ = rustix::process::setsid();
     adopt_orphans(true);
     if let Err(e) = present() {
@@ -81,36 +81,38 @@ fn supervise(is_plain: bool) -> ExitCode {
     let mut home = None;
     let notice = match begin(namespaces, &mut home) {
         Ok(mut watch) => watch.until_ended(),
-        // `tool-exec` is gone, or did not start this process.
+        // `tool-exec` has ended, or did not start this process.
         Err(e) if e.kind() == ErrorKind::UnexpectedEof => return ExitCode::FAILURE,
         Err(e) => Notice::NotStarted(e.to_string()),
     };
     let _ = report(&notice);
-    drop(home); // no process is left that could use it
+    drop(home); // no process that could use the home is left
     ExitCode::SUCCESS
 }
 
-/// Tells `tool-exec` which process this is: it ends a supervisor that a command has stopped.
+/// Sends a descriptor of this process to `tool-exec`, which kills a supervisor that a command has
+/// stopped.
 fn present() -> std::io::Result<()> {
     let own = pidfd_open(getpid(), PidfdFlags::empty())?;
     let notice = to_bytes(&Notice::Forked);
     wire::send(&wire::upstream()?, &notice, &[own.as_fd()])
 }
 
-/// Reports to `tool-exec`.
+/// Sends a notice to `tool-exec`.
 fn report(notice: &Notice) -> std::io::Result<()> {
     wire::report(&wire::upstream()?, notice)
 }
 
-/// Forks the launch stage, which keeps all files that are open. Returns its number, and the socket to
-/// it.
+/// Forks the launch stage, which inherits all open descriptors. Returns its process id and the
+/// socket to it.
 fn fork_launch(is_init: bool) -> std::io::Result<(u32, UnixStream)> {
     let (socket, theirs) = UnixStream::pair()?;
     match fork()? {
         Fork::Parent(child) => Ok((child.unsigned_abs(), socket)),
         Fork::Child => {
             drop(socket);
-            // This closes the socket of the supervisor, whose end nobody would see otherwise.
+            // Closes the copy of the supervisor's socket; otherwise `tool-exec` would not notice
+            // when the supervisor ends.
             if wire::take_over(&theirs).is_ok() {
                 launch(&theirs, is_init);
             }
@@ -119,7 +121,7 @@ fn fork_launch(is_init: bool) -> std::io::Result<(u32, UnixStream)> {
     }
 }
 
-/// Starts a launch stage, takes a job and passes it on.
+/// Forks a launch stage, receives a job and passes it on.
 fn begin(
     namespaces: Namespaces,
     home: &mut Option<ScratchFolder>,
@@ -128,7 +130,7 @@ fn begin(
     let (child, socket) = fork_launch(namespaces != Namespaces::None)?;
     let signals = ChildSignals::new()?;
     let upstream = wire::upstream()?;
-    // What comes before this is done while the job is not there yet.
+    // The work above is done before the job arrives, to save time.
     let (body, files) = wire::receive(&upstream)?;
     let job = Job::read(&body)?;
     let start = Instant::now();
@@ -139,12 +141,12 @@ fn begin(
         );
         std::io::Error::new(e.kind(), what)
     })?);
-    // Before it gets its job, so that all of the command is in the group.
+    // Added before the launch stage gets its job, so that the whole command is in the group.
     let group = CallGroup::make(&job.together).filter(|group| group.add(child));
     let files: Vec<_> = files.iter().map(OwnedFd::as_fd).collect();
     wire::send(&socket, &body, &files)?;
-    // From here on the command may run. An error that says it does not would be reported as such,
-    // this one ends in silence: `tool-exec` says then that nobody knows.
+    // From here on the command may run. An error that is reported would claim that it does not.
+    // This error ends the supervisor silently, so `tool-exec` reports that the outcome is unknown.
     let unknown = |_| std::io::Error::from(ErrorKind::UnexpectedEof);
     socket.set_nonblocking(true).map_err(unknown)?;
     upstream.set_nonblocking(true).map_err(unknown)?;
@@ -169,40 +171,40 @@ fn begin(
     })
 }
 
-/// A command that runs.
+/// A running command.
 struct CommandWatch {
-    /// The socket to `tool-exec`, while that is there.
+    /// The socket to `tool-exec`, or `None` once that has closed it.
     upstream: Option<(UnixStream, Frames)>,
-    /// The socket to the launch stage: closed when that ends or becomes the command.
+    /// The socket to the launch stage, or `None` once that has ended or become the command.
     launch: Option<(UnixStream, Frames)>,
     signals: ChildSignals,
     namespaces: Namespaces,
-    /// Whether this process and all below it can signal nobody else.
+    /// Whether this process and its descendants can signal only each other.
     is_scoped: bool,
-    /// The control group of the launch stage and of all below it, where there is one.
+    /// The control group of the launch stage and its descendants, or `None` without one.
     group: Option<CallGroup>,
-    /// The launch stage, which may have become the command, until it is waited for: then the system
-    /// may give its number to another.
+    /// The launch stage, which may have become the command. `None` once reaped, since the system
+    /// may then reuse its process id.
     leader: Option<Pid>,
     grace: Duration,
     deadline: Option<Instant>,
     started: Option<InForce>,
-    /// Whether the start of the command was reported to `tool-exec`.
+    /// Whether the start of the command has been reported to `tool-exec`.
     is_reported: bool,
-    /// Why the command did not run.
+    /// Why the command did not run, or `None`.
     refusal: Option<String>,
-    /// How the command ended.
+    /// The exit status of the command, once known.
     status: Option<i32>,
-    /// When whatever is left is killed; `None`: the command may go on.
+    /// When all remaining processes are killed. `None` while the command may continue.
     kill_at: Option<Instant>,
-    /// When killing is given up; `None` before the first kill.
+    /// When to give up killing. `None` before the first kill.
     give_up_at: Option<Instant>,
-    /// Whether SIGTERM was sent.
+    /// Whether SIGTERM has been sent.
     is_warned: bool,
     is_timeout: bool,
 }
 
-/// Takes the messages that have come over a socket, and closes it where its other end is closed.
+/// Returns the messages received over a socket, and drops the socket if its other end has closed.
 fn hear<M: DeserializeOwned>(from: &mut Option<(UnixStream, Frames)>) -> Vec<M> {
     let Some((socket, frames)) = from else {
         return Vec::new();
@@ -216,14 +218,14 @@ fn hear<M: DeserializeOwned>(from: &mut Option<(UnixStream, Frames)>) -> Vec<M> 
 }
 
 impl CommandWatch {
-    /// Waits until nothing is left, and returns how it ended.
+    /// Waits until no process is left or killing is given up, and returns how the command ended.
     fn until_ended(&mut self) -> Notice {
         loop {
             self.hear_launch();
             self.hear_upstream();
             let is_gone = self.reap();
             if is_gone {
-                self.hear_launch(); // what it sent last
+                self.hear_launch(); // reads the last reports
                 return self.ended(vec![]);
             }
             let now = Instant::now();
@@ -242,7 +244,8 @@ impl CommandWatch {
                     }
                     Some(at - now)
                 }
-                // From the first kill on, however late that is: this process may have been stopped.
+                // Counted from the first kill, however late that is, because this process may have
+                // been stopped.
                 Some(_) if now < *self.give_up_at.get_or_insert(now + GIVE_UP) => {
                     self.kill();
                     Some(ROUND)
@@ -266,7 +269,7 @@ impl CommandWatch {
 
     fn ended(&mut self, left: Vec<i32>) -> Notice {
         if let (Some(in_force), None, false) = (self.started, &self.refusal, self.is_reported) {
-            self.report(&Notice::Started(in_force)); // it has ended before its start was seen
+            self.report(&Notice::Started(in_force)); // it ended before its start was noticed
         }
         match self.refusal.take() {
             Some(why) if left.is_empty() => Notice::NotStarted(why),
@@ -285,12 +288,12 @@ impl CommandWatch {
         }
     }
 
-    /// Has everything killed at that time, or earlier if that was said before.
+    /// Schedules the killing of all processes, unless an earlier time is already set.
     fn end_at(&mut self, time: Instant) {
         self.kill_at = Some(self.kill_at.map_or(time, |at| at.min(time)));
     }
 
-    /// Obeys the orders of `tool-exec`.
+    /// Carries out the orders of `tool-exec`.
     fn hear_upstream(&mut self) {
         let now = Instant::now();
         for order in hear(&mut self.upstream) {
@@ -304,7 +307,7 @@ impl CommandWatch {
         }
     }
 
-    /// Reads the reports of the launch stage.
+    /// Reads the notices of the launch stage.
     fn hear_launch(&mut self) {
         for notice in hear(&mut self.launch) {
             match notice {
@@ -329,8 +332,8 @@ impl CommandWatch {
                 Notice::Forked | Notice::Unusable | Notice::Ended(_) => {}
             }
         }
-        // A launch stage that becomes the command reports before that: its socket closes when it
-        // has succeeded.
+        // A launch stage that becomes the command sends its notice before execve(2). Its socket
+        // closes once that has succeeded.
         let runs = self.namespaces != Namespaces::None || self.launch.is_none();
         if let (Some(in_force), true, None, false) =
             (self.started, runs, &self.refusal, self.is_reported)
@@ -342,12 +345,12 @@ impl CommandWatch {
 
     fn report(&self, notice: &Notice) {
         if let Some((socket, _)) = &self.upstream {
-            // Fails where nobody is left to read it.
+            // Fails if `tool-exec` has ended.
             let _ = wire::report(socket, notice);
         }
     }
 
-    /// Reaps the processes that have ended. `true`: no process is left below this one.
+    /// Reaps the processes that have ended. Returns true if no descendants are left.
     fn reap(&mut self) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -366,35 +369,35 @@ impl CommandWatch {
         }
     }
 
-    /// Asks the command, and all that it started, to end.
+    /// Sends SIGTERM to the command and all its descendants.
     fn terminate(&mut self) {
         if self.namespaces != Namespaces::None {
             if let Some((socket, _)) = &self.launch {
-                // Fails where it ends already.
+                // Fails if the launch stage is already ending.
                 let _ = wire::report(socket, &EndOrder::End);
             }
             return;
         }
         if let Some(leader) = self.leader {
-            // One call for the whole group: a process that forks cannot outrun it.
+            // A single call for the whole group, so that a process cannot escape by forking.
             let _ = kill_process_group(leader, Signal::TERM);
         }
         descent::signal_all(&descent::below(), Signal::TERM);
     }
 
-    /// Kills the command, and all that it started.
+    /// Kills the command and all its descendants.
     fn kill(&self) {
         if let Some(group) = &self.group {
             group.kill();
         }
         if self.namespaces != Namespaces::None {
             if let Some(init) = self.leader {
-                // The system kills all others of the namespace with it.
+                // The kernel kills all other processes of the namespace with its init.
                 let _ = kill_process(init, Signal::KILL);
             }
         } else if self.is_scoped {
-            // Every process that this one may signal, which are those below it: none can outrun one
-            // call.
+            // Kills every process that this one may signal, which are its descendants. A single
+            // call, so that a process cannot escape by forking.
             let _ = kill(NixPid::from_raw(-1), NixSignal::SIGKILL);
         } else {
             if let Some(leader) = self.leader {

@@ -1,5 +1,5 @@
-//! Frames on a socket: a length of four bytes, and that many bytes. Files go with a frame as
-//! SCM_RIGHTS (unix(7)).
+//! Frames on a socket: a four-byte length, then that many bytes. Descriptors are sent with a frame
+//! as SCM_RIGHTS (unix(7)).
 
 use super::messages::{read, to_bytes};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -16,22 +16,22 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// How many files one frame takes along at most.
+/// The maximum number of descriptors sent with one frame.
 const FILES: usize = 3;
-/// The longest frame, in bytes. Linux takes a command line and an environment of 6 MiB at most
+/// The maximum size of a frame, in bytes. Linux accepts at most 6 MiB of arguments and environment
 /// (execve(2)).
 const LONGEST: usize = 64 << 20;
 
-/// The frame of `body`. A body that is too long to be a frame makes one that no reader accepts.
+/// Encodes `body` as a frame. If the body is too long, the frame is rejected by its reader.
 pub(super) fn frame(body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
     [&length.to_le_bytes(), body].concat()
 }
 
-/// Sends the beginning of `bytes`, and `files` with it; returns how many bytes were sent.
+/// Sends the start of `bytes`, with `files`; returns how many bytes were sent.
 ///
 /// # Errors
-/// When the system refuses: the other end is closed, or the socket does not wait and is full.
+/// If the other end has closed, or if the socket is nonblocking and full.
 pub(super) fn send_files(
     socket: impl AsFd,
     bytes: &[u8],
@@ -50,10 +50,10 @@ pub(super) fn send_files(
     )?)
 }
 
-/// Sends a frame and `files` with it; waits until the socket takes it.
+/// Sends a frame with `files`, blocking until the socket has accepted it.
 ///
 /// # Errors
-/// When the other end is closed.
+/// If the other end has closed.
 pub(super) fn send(
     mut socket: &UnixStream,
     body: &[u8],
@@ -64,18 +64,18 @@ pub(super) fn send(
     socket.write_all(&frame[sent..])
 }
 
-/// Sends a message without files, as [`send`].
+/// Sends a message without descriptors; see [`send`].
 ///
 /// # Errors
-/// When the other end is closed.
+/// If the other end has closed.
 pub(super) fn report(socket: &UnixStream, message: &impl Serialize) -> std::io::Result<()> {
     send(socket, &to_bytes(message), &[])
 }
 
-/// Waits for one frame, and takes the files that come with it.
+/// Waits for one frame and returns it with its descriptors.
 ///
 /// # Errors
-/// When the other end closes first.
+/// If the other end closes first.
 pub(super) fn receive(mut socket: &UnixStream) -> std::io::Result<(Vec<u8>, Vec<OwnedFd>)> {
     let mut length = [0; 4];
     let (n, files) = read_files(socket, &mut length)?;
@@ -88,10 +88,10 @@ pub(super) fn receive(mut socket: &UnixStream) -> std::io::Result<(Vec<u8>, Vec<
     Ok((body, files))
 }
 
-/// Reads once, and takes the files that come with these bytes; returns how many bytes were read.
+/// Reads once. Returns how many bytes were read, and the descriptors received with them.
 ///
 /// # Errors
-/// When the system refuses: the socket does not wait and has nothing.
+/// If the system refuses, for example because the socket is nonblocking and empty.
 pub(super) fn read_files(
     socket: impl AsFd,
     bytes: &mut [u8],
@@ -113,24 +113,24 @@ pub(super) fn read_files(
     Ok((came.bytes, files))
 }
 
-/// Makes `socket` the standard input of this fork, in place of that of its parent.
+/// Makes `socket` the standard input of this process, replacing the one inherited from its parent.
 ///
 /// # Errors
-/// When the system refuses.
+/// If the system refuses.
 pub(super) fn take_over(socket: impl AsFd) -> std::io::Result<()> {
     Ok(rustix::stdio::dup2_stdin(socket)?)
 }
 
-/// The socket on standard input, to the process above this one.
+/// Returns the socket on standard input, which leads to the process above this one.
 ///
 /// # Errors
-/// When the system allows no more files.
+/// If the system allows no more open files.
 pub(super) fn upstream() -> std::io::Result<UnixStream> {
     let stdin = std::io::stdin().as_fd().try_clone_to_owned()?;
     Ok(UnixStream::from(stdin))
 }
 
-/// The length that a frame begins with.
+/// Decodes the length at the start of a frame.
 fn body_length(length: [u8; 4]) -> std::io::Result<usize> {
     usize::try_from(u32::from_le_bytes(length))
         .ok()
@@ -138,12 +138,12 @@ fn body_length(length: [u8; 4]) -> std::io::Result<usize> {
         .ok_or_else(|| Error::new(ErrorKind::InvalidData, "a frame is too long"))
 }
 
-/// Frames that come in pieces.
+/// A decoder of frames that arrive in pieces.
 #[derive(Debug, Default)]
 pub(super) struct Frames(Vec<u8>);
 
 impl Frames {
-    /// Reads once from a socket that does not wait. `false`: the other end is closed, or its bytes
+    /// Reads once from a nonblocking socket. Returns false if the other end has closed or its bytes
     /// are not frames.
     pub(super) fn read(&mut self, mut socket: &UnixStream) -> bool {
         let mut bytes = [0; 4096];
@@ -154,7 +154,7 @@ impl Frames {
         }
     }
 
-    /// Adds bytes. `false`: they are not frames.
+    /// Appends bytes. Returns false if they are not frames.
     pub(super) fn push(&mut self, bytes: &[u8]) -> bool {
         self.0.extend_from_slice(bytes);
         self.0
@@ -162,14 +162,14 @@ impl Frames {
             .is_none_or(|length| body_length(*length).is_ok())
     }
 
-    /// The messages of all whole frames. What is not such a message is left out.
+    /// Returns the messages of all complete frames. Frames with other content are skipped.
     pub(super) fn messages<M: DeserializeOwned>(&mut self) -> Vec<M> {
         std::iter::from_fn(|| self.next())
             .filter_map(|body| read(&body))
             .collect()
     }
 
-    /// The next whole frame.
+    /// Returns the next complete frame.
     pub(super) fn next(&mut self) -> Option<Vec<u8>> {
         let length = body_length(*self.0.first_chunk()?).ok()?;
         let body = self.0.get(4..4 + length)?.to_vec();
@@ -178,17 +178,17 @@ impl Frames {
     }
 }
 
-// SIGCHLD as something that a wait sees.
+// SIGCHLD as a descriptor that poll(2) can wait for.
 
-/// The ends of children of this process.
+/// Reports when children of this process end.
 #[derive(Debug)]
 pub(super) struct ChildSignals(UnixStream);
 
 impl ChildSignals {
-    /// Takes over SIGCHLD.
+    /// Installs a handler for SIGCHLD.
     ///
     /// # Errors
-    /// When the system allows no more files.
+    /// If the system allows no more open files.
     pub(super) fn new() -> std::io::Result<Self> {
         let (wake, write) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
@@ -197,8 +197,7 @@ impl ChildSignals {
         Ok(ChildSignals(wake))
     }
 
-    /// Waits until a child ends or one of `sockets` has something to read or is closed, for `most`
-    /// at the most.
+    /// Waits until a child ends, or one of `sockets` is readable or closed, but at most for `most`.
     pub(super) fn wait(&mut self, sockets: &[&UnixStream], most: Option<Duration>) {
         let most = most.and_then(|time| Timespec::try_from(time).ok());
         let mut all: Vec<PollFd<'_>> = vec![PollFd::new(&self.0, PollFlags::IN)];
@@ -207,7 +206,7 @@ impl ChildSignals {
                 .iter()
                 .map(|socket| PollFd::new(*socket, PollFlags::IN)),
         );
-        let _ = poll(&mut all, most.as_ref()); // interrupted: the next round looks again
+        let _ = poll(&mut all, most.as_ref()); // if interrupted, the caller's loop checks again
         let mut drop = [0; 64];
         while matches!((&self.0).read(&mut drop), Ok(n) if n > 0) {}
     }
