@@ -1,4 +1,4 @@
-//! The result of a tool of a server as the answer to a call.
+//! Converts the result of a server's tool into the answer of a call.
 
 use crate::store::Outputs;
 use crate::task::Terms;
@@ -8,23 +8,24 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::Value;
 use tool::{Status, ToolAnswer};
 
-/// Base64 with or without its padding.
+/// Base64 with or without padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Why an answer of a server is an error.
+/// The error for a response that is not a tool result.
 pub(super) const NO_RESULT: &str = "its answer is not the result of a tool";
 
-/// Makes the answer of a call from a `tools/call` result. Joins its texts. Writes each image, audio
-/// or resource into a file and describes it in one line. Structured content follows, unless a text
-/// has it already: servers are asked to write it as text, too, and many write a summary there
+/// Converts a `tools/call` result into an answer. Texts are joined. Each image, audio or binary
+/// resource is written to a file and described in one line. Structured content is appended unless a
+/// text already contains it: servers should also serialize it as text, but many write a summary
+/// there instead
 /// (<https://modelcontextprotocol.io/specification/2025-11-25/server/tools#structured-content>).
 ///
 /// # Errors
-/// The value is not a result of a tool: what a server did wrong must not look like a tool that had
-/// nothing to say.
+/// If the value is not a tool result. A server's mistake must not look like a tool with empty
+/// output.
 pub(super) fn answer(result: &Value, terms: &Terms<'_>) -> Result<ToolAnswer, String> {
     if !is_result(result) {
         return Err(NO_RESULT.to_owned());
@@ -60,9 +61,9 @@ pub(super) fn answer(result: &Value, terms: &Terms<'_>) -> Result<ToolAnswer, St
     ))
 }
 
-/// Whether the texts have all of a structured content: one is its JSON, or they are the value of its
-/// only member, or the items of that. The official library for Python wraps values that are not
-/// objects as `result`, and the official server of files has its texts as `content`.
+/// Whether the texts contain the whole structured content: as the JSON of one text, or as the value
+/// of its only member, or as the items of that value. The official Python library wraps values that
+/// are not objects in `result`, and the official file system server repeats its texts in `content`.
 fn is_text(structured: &Value, texts: &[String]) -> bool {
     let is_of = |text: &String, value: &Value| {
         value.as_str() == Some(text)
@@ -84,14 +85,14 @@ fn is_text(structured: &Value, texts: &[String]) -> bool {
         })
 }
 
-/// Whether a value can be read as a `tools/call` result.
+/// Whether a value is a valid `tools/call` result.
 fn is_result(value: &Value) -> bool {
     value.is_object()
         && value.get("content").is_none_or(Value::is_array)
         && value.get("isError").is_none_or(Value::is_boolean)
 }
 
-/// The answer of a text, which may come from the server.
+/// Returns an answer with this text, which may come from the server.
 pub(super) fn of_text(status: Status, text: &str, terms: &Terms<'_>) -> ToolAnswer {
     ToolAnswer {
         status,
@@ -99,7 +100,7 @@ pub(super) fn of_text(status: Status, text: &str, terms: &Terms<'_>) -> ToolAnsw
     }
 }
 
-/// One part of the content as text.
+/// Returns one part of the content as text.
 fn text_of(part: &Value, outputs: &Outputs) -> String {
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     let kind = text(part, "type").unwrap_or_default();
@@ -133,7 +134,7 @@ fn text_of(part: &Value, outputs: &Outputs) -> String {
     }
 }
 
-/// A part that is not text, in one line: what it is, how large, and the file that holds it.
+/// Describes a binary part in one line: what it is, its size, and the file it was written to.
 fn describe(what: &str, part: &Value, key: &str, outputs: &Outputs) -> String {
     let data = part.get(key).and_then(Value::as_str).unwrap_or_default();
     let media = part
@@ -150,8 +151,8 @@ fn describe(what: &str, part: &Value, key: &str, outputs: &Outputs) -> String {
     }
 }
 
-/// The end of the name of a file of this media type: what follows the slash (`image/png`), without
-/// a suffix (`image/svg+xml`).
+/// Returns the file name extension for a media type: the part after the slash (`image/png`),
+/// without a suffix (`image/svg+xml`).
 fn extension(media: &str) -> &str {
     let media = media.split(';').next().unwrap_or_default().trim();
     match media {

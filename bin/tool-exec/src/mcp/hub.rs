@@ -1,5 +1,5 @@
-//! A hub: it starts the servers of a tools file once, and keeps them running for a command and all
-//! that this starts.
+//! A hub: starts the servers of a tools file once, and keeps them running for a command and all its
+//! descendants.
 
 mod client;
 mod connection;
@@ -25,19 +25,20 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::process::Command;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Runs a command with the servers of `pool`, which run already, and returns its status. The
-/// command finds the socket of the hub in its environment. Signals go on to it; the servers are
-/// left running until it has ended.
+/// Runs a command with the servers of `pool`, which are already running, and returns its status.
+/// The command finds the hub's socket in its environment. Signals are forwarded to the command; the
+/// servers keep running until the command has ended.
 ///
 /// # Errors
+/// If the command cannot be started, or if no folder for the socket can be created.
 /// When the command cannot be started, or no folder for the socket can be made.
 pub(super) async fn run(pool: Rc<Pool>, command: &[std::path::PathBuf]) -> anyhow::Result<Status> {
     let (program, arguments) = command
         .split_first()
         .context("--hub needs a command: tool-exec --hub --tools FILE -- COMMAND")?;
     let socket = Socket::open()?;
-    // Before the command runs: a signal that comes at once waits for it. What is ignored here stays
-    // ignored in the command, which a handler would undo.
+    // Handlers are installed before the command starts, so that an early signal is kept for it.
+    // Ignored signals get no handler, so that they stay ignored in the command.
     let signals: Vec<_> = stdio::heeded(&[SIGTERM, SIGHUP, SIGINT, SIGQUIT])
         .map(|number| (number, signal(SignalKind::from_raw(number))))
         .collect();
@@ -71,7 +72,8 @@ pub(super) async fn run(pool: Rc<Pool>, command: &[std::path::PathBuf]) -> anyho
     Ok(Status::Command(u8::try_from(code).unwrap_or(255)))
 }
 
-/// Passes a signal on to the process `to` whenever it comes, unless the terminal has sent it to both.
+/// Forwards a signal to the process `to` whenever it arrives, unless the terminal has sent it to
+/// both.
 fn forward(number: i32, mut taken: Signal, to: u32) -> anyhow::Result<()> {
     let to = i32::try_from(to)
         .ok()
@@ -82,27 +84,27 @@ fn forward(number: i32, mut taken: Signal, to: u32) -> anyhow::Result<()> {
         while taken.recv().await.is_some() {
             let is_typed = matches!(number, SIGINT | SIGQUIT | SIGHUP) && is_in_foreground();
             if !is_typed {
-                let _ = process::kill_process(to, name); // it has ended
+                let _ = process::kill_process(to, name); // fails if it has ended
             }
         }
     });
     Ok(())
 }
 
-/// Whether the terminal sends what is typed to this process, and so to its command, which is in the
-/// same group.
+/// Whether the terminal sends its signals to this process, and so to the command, which is in the
+/// same process group.
 fn is_in_foreground() -> bool {
     let terminal = std::fs::File::open(Path::new("/dev/tty")).ok();
     let group = terminal.and_then(|terminal| rustix::termios::tcgetpgrp(terminal).ok());
     group == Some(process::getpgrp())
 }
 
-// The socket of a hub, in a folder that this user alone can enter.
+// The socket of a hub, in a folder that only this user can enter.
 
-/// The longest path of a socket on Linux, in bytes (unix(7)).
+/// The maximum length of a socket path on Linux, in bytes (unix(7)).
 const LONGEST: usize = 107;
 
-/// The socket of a hub. Its folder is removed when this is dropped.
+/// The socket of a hub. Its folder is removed on drop.
 #[derive(Debug)]
 pub(super) struct Socket {
     folder: PathBuf,
@@ -116,8 +118,8 @@ impl Drop for Socket {
     }
 }
 
-/// How many PID namespaces a process is in, counted from that of /proc. `None` if the process has
-/// ended or /proc is not mounted.
+/// Returns how many PID namespaces a process is in, counted from the namespace of /proc. Returns
+/// `None` if the process has ended or /proc is not mounted.
 fn namespaces(process: &str) -> Option<usize> {
     let status = std::fs::read_to_string(Path::new("/proc").join(process).join("status")).ok()?;
     Some(
@@ -130,10 +132,11 @@ fn namespaces(process: &str) -> Option<usize> {
 }
 
 impl Socket {
-    /// Opens it below `XDG_RUNTIME_DIR`, else below the folder for temporary files.
+    /// Opens a socket in a new folder below `XDG_RUNTIME_DIR`, or else below the folder for
+    /// temporary files.
     ///
     /// # Errors
-    /// When the socket can be created in neither folder.
+    /// If no folder has a short enough path, or if the socket cannot be created.
     pub(super) fn open() -> anyhow::Result<Socket> {
         let now = since_1970();
         let name = format!("toolpipe-hub-{}-{:x}", std::process::id(), now.as_nanos());
@@ -151,8 +154,7 @@ impl Socket {
             .context("no folder for the socket of the hub has a short enough path, set TMPDIR")?;
         let failed =
             |path: &Path| format!("{}: the socket of the hub cannot be made", path.display());
-        // Fails where something has that name already, even a link: another user may have put it
-        // there.
+        // Fails if the path exists, even as a link: another user may have put it there.
         std::fs::DirBuilder::new()
             .mode(0o700)
             .create(&folder)
@@ -171,7 +173,7 @@ impl Socket {
         }
     }
 
-    /// Where it is.
+    /// Returns the path of the socket.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -190,7 +192,8 @@ impl Socket {
                 (is_ours && is_beside()).then_some(stream)
             }
             Err(_) => {
-                // Too many open files, say: the listener stays ready, so do not spin.
+                // For example, too many files are open. The listener stays ready, so wait instead
+                // of spinning.
                 tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                 None
             }

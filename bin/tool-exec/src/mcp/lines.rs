@@ -1,9 +1,9 @@
-//! Lines of a stream, each of which is bounded.
+//! A line reader with a maximum line length.
 
 use std::io::{Error, ErrorKind};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 
-/// Reads lines.
+/// Reads lines of limited length.
 #[derive(Debug)]
 pub(super) struct ServerLines<R> {
     from: BufReader<R>,
@@ -12,7 +12,7 @@ pub(super) struct ServerLines<R> {
 }
 
 impl<R: AsyncRead + Unpin> ServerLines<R> {
-    /// Reads the lines of `from`, each of at most `longest` bytes.
+    /// Returns a reader of the lines of `from`, each of at most `longest` bytes.
     pub(super) fn new(from: R, longest: usize) -> Self {
         ServerLines {
             from: BufReader::with_capacity(1 << 16, from),
@@ -21,11 +21,11 @@ impl<R: AsyncRead + Unpin> ServerLines<R> {
         }
     }
 
-    /// The next line without its line feed; `None` at the end. A last line without a line feed does
-    /// not count. May be dropped while it waits, and called again.
+    /// Returns the next line without its line feed, or `None` at the end of the stream. A last line
+    /// without a line feed is ignored. Cancel-safe.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidData`] for a line that is too long: nothing can be read after that.
+    /// [`ErrorKind::InvalidData`] if a line is too long. Nothing can be read after that.
     pub(super) async fn next(&mut self) -> std::io::Result<Option<Vec<u8>>> {
         loop {
             let piece = self.from.fill_buf().await?;
@@ -48,10 +48,10 @@ impl<R: AsyncRead + Unpin> ServerLines<R> {
         }
     }
 
-    /// Writes bytes to the stream that the lines come from.
+    /// Writes bytes to the same stream.
     ///
     /// # Errors
-    /// When its other end is closed.
+    /// If the other end has closed.
     pub(super) async fn write(&mut self, bytes: &[u8]) -> std::io::Result<()>
     where
         R: AsyncWrite,

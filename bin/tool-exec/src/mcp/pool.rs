@@ -1,4 +1,4 @@
-//! The servers of a tools file: each is started when it is needed, and again after it has ended.
+//! The servers of a tools file. Each is started on first use, and restarted after it has ended.
 
 use super::Confines;
 use super::session::McpSession;
@@ -13,17 +13,17 @@ use tool::Hash;
 use tool::mcp::{Change, Definition, Lock, LockedServer, McpServer, Servers, differences};
 use toolbox::{LockFile, show};
 
-/// How long a server may take until its tools are known. Programs that are downloaded first (npx,
-/// uvx) take their time.
+/// How long a server may take to start and list its tools. Programs that are downloaded first (npx,
+/// uvx) need long.
 const START: Duration = Duration::from_secs(60);
 
-/// How long to wait for a server that is just being started, before it is left to end with this
+/// How long closing waits for a server that is still starting. After that the server ends with this
 /// process.
 const CLOSE: Duration = Duration::from_secs(1);
 
 const UNKNOWN: &str = "the tools file has no such server";
 
-/// The servers of a tools file. Only tools that are as they were locked are called.
+/// The servers of a tools file. Only tools that match the lock file are called.
 #[derive(Debug)]
 pub(crate) struct Pool {
     /// The servers.
@@ -34,33 +34,33 @@ pub(crate) struct Pool {
     /// The folder of the tools file.
     folder: PathBuf,
     confines: Confines,
-    /// Takes the secrets of this process, and those that it gives to servers, out of what is shown.
+    /// Redacts the secrets of this process and those passed to servers in messages.
     pub redactor: Redactor,
     slots: HashMap<String, tokio::sync::Mutex<ServerSlot>>,
-    /// Whether a server was found whose tools are not as they were locked.
+    /// Whether the tools of any server were found to differ from the lock file.
     is_blocked: Cell<bool>,
 }
 
-/// A server's place.
+/// The state of one server.
 #[derive(Debug, Default)]
 struct ServerSlot {
     running: Option<Rc<RunningServer>>,
     was_started: bool,
 }
 
-/// A server that runs.
+/// A running server.
 #[derive(Debug)]
 struct RunningServer {
     session: Rc<McpSession>,
     checked: tokio::sync::Mutex<Checked>,
 }
 
-/// What the last comparison of a server's tools with the lock found.
+/// The result of the last comparison of a server's tools with the lock file.
 #[derive(Debug, Default)]
 struct Checked {
-    /// How many changes the server had reported before its tools were listed for it.
+    /// How many changes the server had reported before that comparison.
     changes: u64,
-    /// Tools that are not as they were locked; no call of them runs any more.
+    /// The tools that differ from the lock file; calls to them are rejected.
     changed: Vec<String>,
 }
 
@@ -77,8 +77,9 @@ impl RunningServer {
 }
 
 impl Pool {
-    /// The servers of the tools file in `folder`, with the tools that were locked. `confines` their
-    /// programs; `redactor` takes secrets out of what is shown.
+    /// Returns the servers of the tools file in `folder`. `lock` holds the accepted tools and
+    /// `file` is the lock file. `confines` applies to server programs; `redactor` redacts secrets
+    /// in messages.
     pub(crate) fn new(
         servers: Servers,
         (lock, file): (Lock, LockFile),
@@ -103,9 +104,9 @@ impl Pool {
         }
     }
 
-    /// A digest of the servers, of what confines them, and of the folders that they run in: that of
-    /// a hub and of its clients must be the same. A client's policy is about the folder that a link
-    /// leads to now.
+    /// Returns a digest of the servers, their minimum sandbox, and their resolved working folders.
+    /// A hub and its clients must have the same digest. The folders are included because a client's
+    /// policy applies to the current targets of links.
     pub(crate) fn hash(&self) -> Hash {
         let folders = self
             .servers
@@ -123,32 +124,33 @@ impl Pool {
         )
     }
 
-    /// Whether a server was found whose tools are not as they were locked.
+    /// Whether the tools of any server were found to differ from the lock file.
     pub(crate) fn is_blocked(&self) -> bool {
         self.is_blocked.get()
     }
 
-    /// Starts the server of this name, unless it runs. Waits for it as long as a start may take.
+    /// Starts the server with this name unless it is running, and waits until it is ready or the
+    /// time for starting is over.
     ///
     /// # Errors
-    /// Why it does not run, for the model.
+    /// The reason why the server is not running, for the model.
     pub(crate) async fn ready(&self, name: &str) -> Result<(), String> {
         let started = tokio::time::timeout(START, self.running(name)).await;
         started.unwrap_or_else(|_| Err(late())).map(drop)
     }
 
-    /// The session with the server of this name, for a call of `tool`. Lists the server's tools
-    /// first if it reported a change since they were last compared with the lock. Whoever drops the
-    /// future leaves the comparison to the next call.
+    /// Returns the session with the server of this name, for a call of `tool`. If the server has
+    /// reported a change since its tools were last compared with the lock file, they are listed and
+    /// compared again first. If this future is dropped, the comparison is left to the next call.
     ///
     /// # Errors
-    /// Why the call cannot be made, for the model.
+    /// The reason why the call cannot be made, for the model.
     pub(crate) async fn session(&self, name: &str, tool: &str) -> Result<Rc<McpSession>, String> {
         let running = self.running(name).await?;
         let server = self.server(name)?;
         let mut checked = running.checked.lock().await;
-        // The count is taken before the list is asked for: a change that is reported meanwhile
-        // makes the next call ask again.
+        // The count is read before the list is requested, so that a change reported in between
+        // makes the next call compare again.
         let changes = running.session.changes();
         if checked.changes != changes {
             let listed = running.session.tools(name).await;
@@ -170,7 +172,7 @@ impl Pool {
         Ok(Rc::clone(&running.session))
     }
 
-    /// The server of this name, which is started unless it runs.
+    /// Returns the server with this name, starting it unless it is running.
     async fn running(&self, name: &str) -> Result<Rc<RunningServer>, String> {
         let server = self.server(name)?;
         let mut slot = self.slots.get(name).ok_or(UNKNOWN)?.lock().await;
@@ -198,10 +200,10 @@ impl Pool {
         self.servers.get(name).ok_or_else(|| UNKNOWN.to_owned())
     }
 
-    /// Starts all servers, and returns their tools in the order of the file.
+    /// Starts all servers and returns their tools, in the order of the file.
     ///
     /// # Errors
-    /// The first that does not start.
+    /// If a server does not start; the first such server is reported.
     pub(crate) async fn start_all(
         self: &Rc<Self>,
     ) -> anyhow::Result<Vec<(&McpServer, Vec<Definition>)>> {
@@ -218,7 +220,7 @@ impl Pool {
             .collect()
     }
 
-    /// Starts the server at this place of the file, and returns its tools.
+    /// Starts the server at this index of the file and returns its tools.
     async fn start_at(&self, index: usize) -> anyhow::Result<Vec<Definition>> {
         let server = &self.servers.list[index];
         let failed = |e: String| {
@@ -234,18 +236,18 @@ impl Pool {
         Ok(tools)
     }
 
-    /// What differs between the tools that were locked and those that the servers have.
+    /// Returns the differences between the locked tools and the given tools of the servers.
     pub(crate) fn changes(&self, all: &[(&McpServer, Vec<Definition>)]) -> Vec<Change> {
         all.iter()
             .flat_map(|(server, tools)| differences(self.locked(server), tools))
             .collect()
     }
 
-    /// What differs between the tools that were locked and those that the servers have now, line by
-    /// line. Starts servers that have ended.
+    /// Returns the differences between the locked tools and the current tools of the servers, one
+    /// per line. Servers that have ended are restarted.
     ///
     /// # Errors
-    /// The first server that does not start or does not answer.
+    /// If a server does not start or does not respond; the first such server is reported.
     pub(crate) async fn check_all(&self) -> anyhow::Result<Vec<String>> {
         let mut lines = Vec::new();
         for server in &self.servers.list {
@@ -269,7 +271,7 @@ impl Pool {
         Ok(lines)
     }
 
-    /// A tool as it was locked.
+    /// Returns a tool's locked definition, or `None` if it is not locked.
     pub(crate) fn definition(&self, server: &str, tool: &str) -> Option<&Definition> {
         self.lock
             .server(server)?
@@ -278,7 +280,7 @@ impl Pool {
             .find(|locked| locked.tool == tool)
     }
 
-    /// The lock over these tools.
+    /// Returns a lock of these tools.
     pub(crate) fn lock_of(all: &[(&McpServer, Vec<Definition>)]) -> Lock {
         let servers = all.iter().map(|(server, tools)| LockedServer {
             name: server.name.clone(),
@@ -299,12 +301,12 @@ impl Pool {
         closing.join_all().await;
     }
 
-    /// Ends the server at this place of the file.
+    /// Ends the server at this index of the file.
     async fn close_at(&self, index: usize) {
         let Some(slot) = self.slots.get(&self.servers.list[index].name) else {
             return;
         };
-        // A server that is just being started holds its place; it ends with this process.
+        // A server that is still starting holds the lock of its slot; it ends with this process.
         let Ok(mut slot) = tokio::time::timeout(CLOSE, slot.lock()).await else {
             return;
         };
@@ -314,8 +316,8 @@ impl Pool {
         }
     }
 
-    /// Shows what differs from the lock, and returns the names of the tools that must not be
-    /// called.
+    /// Reports the differences from the lock file, and returns the names of the tools that must not
+    /// be called.
     fn check(&self, server: &McpServer, tools: &[Definition]) -> Vec<String> {
         let changes = differences(self.locked(server), tools);
         if !changes.is_empty() {
@@ -326,7 +328,7 @@ impl Pool {
                 self.file.update()
             ));
         }
-        // A tool that is new is not offered, so it cannot be called.
+        // New tools are not offered, so the model cannot call them.
         let name = |change| match change {
             Change::New(of) | Change::Removed(of) | Change::Changed { new: of, .. } => of.tool,
         };
@@ -353,12 +355,12 @@ impl Pool {
     }
 }
 
-/// Why a server that takes too long to start is given up.
+/// Returns the message for a server that took too long to start.
 fn late() -> String {
     format!("it did not answer within {START:?}")
 }
 
-/// The tools that the tools file offers.
+/// Returns the tools that the tools file offers.
 fn offered(server: &McpServer, mut tools: Vec<Definition>) -> Vec<Definition> {
     tools.retain(|tool| server.offers(&tool.tool));
     tools

@@ -1,4 +1,4 @@
-//! A session with one server: greeting, the list of tools, calls.
+//! A session with one server: initialization, the list of tools, and calls.
 
 mod http;
 mod program;
@@ -33,28 +33,28 @@ use tool::mcp::{Definition, McpServer, ServerLink};
 use tool::{CallFailure, CallStep, MayHaveRun};
 use trace::TraceContext;
 
-/// The most tools of one server.
+/// The maximum number of tools of one server.
 const MOST_TOOLS: usize = 1024;
-/// How much of the name of a tool is shown, in characters.
+/// The longest part of a tool name that is shown, in characters.
 const NAME: usize = 128;
-/// The most pages of a list of tools.
+/// The maximum number of pages in a list of tools.
 const MOST_PAGES: usize = 256;
-/// How much progress waits for a slow reader.
+/// How many progress notifications of a call are queued for a slow reader.
 const STEPS: usize = 64;
-/// How long the last words to a server may take.
+/// How long closing a session, or collecting the errors of a failed start, may take.
 const CLOSE: Duration = Duration::from_secs(1);
-/// How long a program may take to end by itself when its input has ended.
+/// How long a program may take to exit after its input has closed.
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// Checks that this build can talk with servers.
+/// Checks that this build supports MCP servers.
 ///
 /// # Errors
-/// None here; see `session/absent.rs`.
+/// Never fails here; see `session/absent.rs`.
 pub(super) fn check() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A session with one server. It ends with this value.
+/// A session with one server. It ends on drop.
 #[derive(Debug)]
 pub(crate) struct McpSession {
     service: RunningService<RoleClient, SessionListener>,
@@ -63,7 +63,7 @@ pub(crate) struct McpSession {
     process: Option<RefCell<ServerProcess>>,
 }
 
-/// A call that a server has taken.
+/// A call that was sent to a server.
 pub(crate) struct SessionCall {
     steps: mpsc::Receiver<CallStep>,
     handle: RequestHandle<RoleClient>,
@@ -77,11 +77,11 @@ impl Drop for SessionCall {
 }
 
 impl McpSession {
-    /// Starts a server of the tools file in `folder`, or connects to it, and greets it. `confines`
-    /// its program; `redactor` takes secrets out of what is shown.
+    /// Starts a server of the tools file in `folder`, or connects to it, and initializes the
+    /// session. `confines` applies to server programs; `redactor` redacts secrets in messages.
     ///
     /// # Errors
-    /// The message to the user when the session cannot be opened.
+    /// The message to the user if the session cannot be opened.
     pub(crate) async fn start(
         server: &McpServer,
         folder: &Path,
@@ -102,10 +102,10 @@ impl McpSession {
         }
     }
 
-    /// Greets a server.
+    /// Initializes the session with a server.
     ///
     /// # Errors
-    /// The message to the user when the session cannot be opened.
+    /// The message to the user if the session cannot be opened.
     async fn open<T>(
         transport: T,
         faults: ServerFaults,
@@ -139,7 +139,7 @@ impl McpSession {
                     (None, e) => e.to_string(),
                 };
                 if let Some(process) = &mut process {
-                    // So that all of its errors are here.
+                    // Wait for the exit, so that all of its standard error has been read.
                     let _ = tokio::time::timeout(CLOSE, process.ended()).await;
                 }
                 let errors = process.and_then(|process| process.errors());
@@ -153,16 +153,16 @@ impl McpSession {
         self.service.peer().is_transport_closed() || self.faults.last().is_some()
     }
 
-    /// How often the server has reported that its tools have changed.
+    /// Returns how many times the server has reported that its tools changed.
     pub(crate) fn changes(&self) -> u64 {
         self.listener.changes()
     }
 
-    /// All tools of the server `name`, from all pages of the list. One that cannot be used, such as
-    /// one without `inputSchema`, is reported and left out.
+    /// Returns all tools of the server `name`, from all pages of the list. An unusable tool, such
+    /// as one without `inputSchema`, is reported and omitted.
     ///
     /// # Errors
-    /// What is wrong with the list, for people.
+    /// What is wrong with the list, for the user.
     pub(crate) async fn tools(&self, name: &str) -> Result<Vec<Definition>, String> {
         let mut all: Vec<Definition> = Vec::new();
         let mut cursor = None;
@@ -200,7 +200,8 @@ impl McpSession {
         ))
     }
 
-    /// A page of the list of tools, and the cursor of the next one.
+    /// Returns a page of the list of tools, and the cursor of the next page, or `None` if it is the
+    /// last.
     async fn page(&self, cursor: Option<String>) -> Result<(Vec<Value>, Option<String>), String> {
         let params = PaginatedRequestParams::default().with_cursor(cursor);
         let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
@@ -209,7 +210,7 @@ impl McpSession {
             ServerResult::ListToolsResult(page) => {
                 serde_json::to_value(page).map_err(|e| e.to_string())?
             }
-            // The library reads no page on which one tool lacks a member.
+            // rmcp cannot parse a page if one of its tools lacks a required member.
             ServerResult::CustomResult(page) => page.0,
             _ => Value::Null,
         };
@@ -220,11 +221,11 @@ impl McpSession {
         Ok((tools.clone(), next.map(str::to_owned)))
     }
 
-    /// Hands a call of a tool with arguments, a JSON object, to the connection, with its
-    /// trace context, if any, in `params._meta`.
+    /// Sends a call of a tool to the connection. `arguments` is a JSON object; `trace` is sent in
+    /// `params._meta`.
     ///
     /// # Errors
-    /// Why nothing of it was sent, for the model.
+    /// The reason why nothing was sent, for the model.
     pub(crate) async fn call(
         &self,
         tool: &str,
@@ -248,7 +249,7 @@ impl McpSession {
             .await;
         let handle = sent.map_err(|e| self.why(&e))?;
         let (send, steps) = mpsc::channel(STEPS);
-        // Nothing was awaited since the request was queued, so no progress of it can have come.
+        // No await since the request was queued, so no progress can have been missed.
         self.listener.watch(handle.progress_token.clone(), send);
         Ok(SessionCall {
             steps,
@@ -257,7 +258,7 @@ impl McpSession {
         })
     }
 
-    /// Waits for the next news of a call. May be dropped and begun anew.
+    /// Waits for the next report of a call. Cancel-safe, and may be called again.
     pub(crate) async fn next(&self, call: &mut SessionCall) -> CallOutcome {
         let response = tokio::select! {
             biased;
@@ -268,7 +269,7 @@ impl McpSession {
             Ok(Ok(result)) => match result {
                 ServerResult::CallToolResult(result) => serde_json::to_value(result)
                     .map_err(|e| CallFailure::may_have_run(e.to_string())),
-                // A result whose content has a type that the library does not know.
+                // A result with a content type that rmcp does not know.
                 ServerResult::CustomResult(result) => Ok(result.0),
                 _ => Err(CallFailure::may_have_run(NO_RESULT)),
             },
@@ -277,11 +278,11 @@ impl McpSession {
         })
     }
 
-    /// Tells the server that nobody waits for a call any more.
+    /// Tells the server that a call is cancelled.
     pub(crate) async fn cancel(&self, call: &SessionCall, reason: &str) {
         let told =
             CancelledNotificationParam::new(Some(call.handle.id.clone()), Some(reason.to_owned()));
-        // A server that does not read its input must not hold up the answer.
+        // A server that does not read its input must not delay the answer.
         let _ = tokio::time::timeout(
             Duration::from_millis(200),
             self.service.notify_cancelled(told),
@@ -289,22 +290,22 @@ impl McpSession {
         .await;
     }
 
-    /// Ends the session: the server gets a moment to end by itself.
+    /// Ends the session, giving the server a moment to exit by itself.
     pub(crate) async fn close(mut self) {
         let Some(process) = self.process else {
-            // The last request goes over the network.
+            // Ending the session sends a last request over the network.
             let _ = self.service.close_with_timeout(CLOSE).await;
             return;
         };
         let _ = self.service.close_with_timeout(MOMENT).await;
         let mut process = process.into_inner();
-        // Its input has ended. One that goes on is ended.
+        // The server's input has closed. If it does not exit, it is ended.
         if tokio::time::timeout(MOMENT, process.ended()).await.is_err() {
             process.end().await;
         }
     }
 
-    /// What an error means for a call that was handed to the connection.
+    /// Converts an error into the failure of a call that was passed to the connection.
     fn failure(&self, error: &ServiceError) -> CallFailure {
         let why = self.why(error);
         match error {
@@ -319,7 +320,7 @@ impl McpSession {
         }
     }
 
-    /// What an error means, with the end of the server's standard error.
+    /// Returns the text of an error, with the end of the server's standard error.
     fn why(&self, error: &ServiceError) -> String {
         match error {
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
@@ -356,10 +357,10 @@ fn with_errors(what: String, errors: Option<String>) -> String {
     }
 }
 
-// What a server sends without being asked: progress of calls, and that its tools have changed.
+// Unsolicited server messages: progress of calls, and changes of the tools.
 
-/// What a server sends without being asked. It gets nothing in return: no roots, no samples of a
-/// model, no answers of a person.
+/// Handles unsolicited messages of a server. No client features are offered: no roots, no sampling,
+/// no elicitation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SessionListener {
     calls: Arc<Mutex<HashMap<ProgressToken, mpsc::Sender<CallStep>>>>,
@@ -367,7 +368,7 @@ pub(super) struct SessionListener {
 }
 
 impl SessionListener {
-    /// The progress of the call with this token goes to `steps` from now on.
+    /// Sends the progress of the call with this token to `steps` from now on.
     pub(super) fn watch(&self, token: ProgressToken, steps: mpsc::Sender<CallStep>) {
         self.calls
             .lock()
@@ -375,7 +376,7 @@ impl SessionListener {
             .insert(token, steps);
     }
 
-    /// The call with this token has ended.
+    /// Stops reporting progress of the call with this token.
     pub(super) fn forget(&self, token: &ProgressToken) {
         self.calls
             .lock()
@@ -383,7 +384,7 @@ impl SessionListener {
             .remove(token);
     }
 
-    /// How often the server has reported that its tools have changed.
+    /// Returns how many times the server has reported that its tools changed.
     pub(super) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
     }
@@ -412,7 +413,7 @@ impl ClientHandler for SessionListener {
                 progress: part.filter(|part| part.is_finite()),
                 message: event::cut(&step.message.unwrap_or_default(), LONGEST_STEP).to_owned(),
             };
-            // What a slow reader cannot take is left out: the next step says more.
+            // Dropped if the queue is full: the next step supersedes it.
             let _ = steps.try_send(step);
         }
     }

@@ -1,4 +1,4 @@
-//! What a tools file and its lock file say together, and the commands that only look at servers:
+//! The combination of a tools file and its lock file, and the commands that only inspect servers:
 //! `--list` and `--update-lock`.
 
 use super::hub::HubClient;
@@ -13,29 +13,30 @@ use tool::mcp::{Lock, Servers, differences};
 use tool::{FileError, Tools};
 use toolbox::{LockFile, Toolbox, show};
 
-/// The tools of a tools file, and its servers.
+/// The tools and servers of a tools file.
 pub(crate) struct Setup {
-    /// The tools: those of the file, and those of its servers that are locked.
+    /// The tools of the file, and the locked tools of its servers.
     pub tools: Tools,
-    /// The servers; none has been started.
+    /// The servers, none of them started yet.
     pub pool: Rc<Pool>,
 }
 
-/// What is done about tools that are not locked.
+/// How to treat tools that are not locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unlocked {
-    /// They are an error: no server whose tools nobody has accepted is used.
+    /// Fail: no server is used before the user has accepted its tools.
     Refuse,
-    /// They will be shown.
+    /// Continue, because the tools will be shown to the user.
     Show,
 }
 
 impl Setup {
-    /// Reads a tools file and its lock file. What `confines` the servers is checked when they
-    /// start.
+    /// Reads a tools file and its lock file. Whether the servers can be confined is checked when
+    /// they start.
     ///
     /// # Errors
-    /// The first mistake in one of them; servers without locked tools, unless they are to be shown.
+    /// If either file is invalid, or if a server has no locked tools and `unlocked` is
+    /// [`Unlocked::Refuse`].
     pub(crate) fn read(
         toolbox: &Toolbox,
         lock: Option<&Path>,
@@ -91,10 +92,10 @@ impl Setup {
         Ok(Setup { tools: list, pool })
     }
 
-    /// The tools of a text, which has no servers.
+    /// Returns the tools in `text`, a tools file without servers.
     ///
     /// # Errors
-    /// The first mistake in it.
+    /// If the text is invalid.
     pub(crate) fn of_text(text: &str) -> anyhow::Result<Setup> {
         let tools = Tools::read(text)
             .context("the tools of the log cannot be read, name a tools file with --tools")?;
@@ -112,11 +113,11 @@ impl Setup {
         })
     }
 
-    /// Where the servers are: with a hub if the environment names one, else this process starts
-    /// them when they are needed.
+    /// Returns the owner of the servers: the hub named in the environment, or this process, which
+    /// starts servers on demand.
     ///
     /// # Errors
-    /// When the hub is gone or was started with other servers.
+    /// If the hub has ended or was started with other servers.
     pub(crate) fn backend(&self) -> anyhow::Result<Backend> {
         let servers = &self.pool.servers;
         let hub = if servers.list.is_empty() {
@@ -130,10 +131,12 @@ impl Setup {
         Ok(hub.map_or_else(|| Backend::Own(Rc::clone(&self.pool)), Backend::Hub))
     }
 
-    /// Compares the tools of all servers with the lock. Starts them, unless a hub has done that.
+    /// Compares the tools of all servers with the lock file, starting the servers unless a hub has
+    /// done so.
     ///
     /// # Errors
-    /// A server that does not start, and tools that are not as they were locked, which are shown.
+    /// If a server does not start, or if its tools differ from the lock file; the differences are
+    /// shown.
     pub(crate) fn verify(&self, backend: &Backend) -> anyhow::Result<()> {
         if let Backend::Hub(hub) = backend {
             let changes = stream::block_on(hub.check())?;
@@ -151,11 +154,11 @@ impl Setup {
         })
     }
 
-    /// Starts all servers, and runs a command with them; see [`hub::run`].
+    /// Starts all servers and runs a command with them; see [`hub::run`].
     ///
     /// # Errors
-    /// A server that does not start, tools that are not as they were locked, and a command that
-    /// does not start.
+    /// If a server does not start, if its tools differ from the lock file, or if the command does
+    /// not start.
     pub(crate) fn hub(&self, command: &[PathBuf]) -> anyhow::Result<::stdio::Status> {
         stream::block_on(async {
             if let Err(e) = self.start_verified().await {
@@ -184,17 +187,18 @@ impl Setup {
         )
     }
 
-    /// Starts all servers, shows what has changed of their tools, and locks them as they are.
+    /// Starts all servers, shows how their tools have changed, and locks the current tools.
     ///
     /// # Errors
-    /// A server that does not start, or a lock file that cannot be written.
+    /// If a server does not start, or if the lock file cannot be written.
     pub(crate) fn update_lock(&self, toolbox: &Toolbox) -> anyhow::Result<()> {
         stream::block_on(async {
             let all = self.pool.start_all().await;
             self.pool.close().await;
             let all = all?;
             let mut changes = self.pool.changes(&all);
-            // Overwrites an unreadable lock file, but warns: the accepted tools are not compared.
+            // An unreadable lock file is overwritten, with a warning that the tools could not be
+            // compared.
             let locked = self.pool.file.read().unwrap_or_else(|e| {
                 crate::say(&format!("{e:#}; all tools are shown as new"));
                 None
@@ -234,8 +238,8 @@ impl Setup {
     }
 }
 
-/// Adds the locked tools of the servers to the list. A tool whose schema cannot be used is left
-/// out, with a line for people.
+/// Adds the locked tools of the servers to the list. A tool with an unusable schema is reported and
+/// omitted.
 fn add_tools(list: &mut Tools, servers: &Servers, lock: &Lock) -> Result<(), FileError> {
     for server in &servers.list {
         for definition in lock

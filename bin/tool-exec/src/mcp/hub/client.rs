@@ -1,4 +1,4 @@
-//! The way to a hub that runs already.
+//! The client of a running hub.
 
 use super::protocol::{Connection, HubRequest, Reply, VERSION};
 use crate::command::program::HUB;
@@ -13,24 +13,24 @@ use tokio::time::timeout;
 use tool::{CallFailure, Hash, McpRun, hex};
 use trace::TraceContext;
 
-/// How long a hub may take to answer a greeting.
+/// How long a hub may take to respond to the first message.
 const GREETING: Duration = Duration::from_secs(10);
-/// How long it may take to compare the tools of its servers with the lock.
+/// How long a hub may take to compare the tools of its servers with the lock file.
 const CHECK: Duration = Duration::from_secs(120);
 
-/// Why a call has no result whose hub has ended.
+/// Why a call has no result after its hub has ended.
 const GONE: &str = "its hub has exited";
 
-/// A hub. Cheap to clone; each request has a connection of its own.
+/// A client of a hub. Cheap to clone; each request uses its own connection.
 #[derive(Clone, Debug)]
 pub(crate) struct HubClient {
     path: PathBuf,
-    /// The digest of the servers that are wanted.
+    /// The digest of the servers that the hub must have.
     servers: String,
     is_blocked: Rc<Cell<bool>>,
 }
 
-/// A call that a hub has taken. The hub cancels it when this is dropped.
+/// A call that was sent to a hub. The hub cancels the call on drop.
 #[derive(Debug)]
 pub(crate) struct HubCall {
     hub: Connection,
@@ -38,11 +38,11 @@ pub(crate) struct HubCall {
 }
 
 impl HubClient {
-    /// Greets the hub that the environment names, if it names one. `servers` is the digest of the
-    /// servers that are wanted.
+    /// Connects to the hub named in the environment, to check it. Returns `None` if the environment
+    /// names no hub. `servers` is the digest of the servers that the hub must have.
     ///
     /// # Errors
-    /// When it is gone, belongs to another user, or was started with other servers.
+    /// If the hub has ended, belongs to another user, or was started with other servers.
     pub(crate) async fn find(servers: &Hash) -> anyhow::Result<Option<HubClient>> {
         let Some(path) = std::env::var_os(HUB).filter(|path| !path.is_empty()) else {
             return Ok(None);
@@ -56,7 +56,7 @@ impl HubClient {
         Ok(Some(client))
     }
 
-    /// A connection on which the hub takes a request.
+    /// Returns a connection on which the hub accepts a request.
     async fn connect(&self) -> anyhow::Result<Connection> {
         let name = self.path.display();
         let gone = || {
@@ -87,15 +87,16 @@ impl HubClient {
         timeout(GREETING, greeting).await.with_context(gone)?
     }
 
-    /// Whether a call failed since tools are not as they were locked.
+    /// Whether a call failed while tools differed from the lock file.
     pub(crate) fn is_blocked(&self) -> bool {
         self.is_blocked.get()
     }
 
-    /// What differs between the lock and the tools that the servers have now, line by line.
+    /// Returns the differences between the lock file and the current tools of the servers, one per
+    /// line.
     ///
     /// # Errors
-    /// When the hub is gone.
+    /// If the hub has ended.
     pub(crate) async fn check(&self) -> anyhow::Result<Vec<String>> {
         let mut hub = self.connect().await?;
         let checking = async {
@@ -108,10 +109,10 @@ impl HubClient {
         }
     }
 
-    /// Hands a call with arguments, a JSON object, to the hub.
+    /// Sends a call to the hub. `arguments` is a JSON object.
     ///
     /// # Errors
-    /// Why nothing of it was sent, for the model.
+    /// The reason why nothing was sent, for the model.
     pub(crate) async fn call(
         &self,
         tool: &McpRun,
@@ -127,7 +128,7 @@ impl HubClient {
             tracestate: trace.and_then(|trace| trace.state.clone()),
         };
         let mut hub = self.connect().await.map_err(|_| GONE.to_owned())?;
-        // After an error the line has no end, and the hub does not take it for a request.
+        // If sending fails, the line is incomplete, and the hub does not act on it.
         hub.send(&request).await.map_err(|_| GONE.to_owned())?;
         Ok(HubCall {
             hub,
@@ -137,7 +138,7 @@ impl HubClient {
 }
 
 impl HubCall {
-    /// Waits for the next news of the call. May be dropped while it waits, and called again.
+    /// Waits for the next report of the call. Cancel-safe.
     pub(crate) async fn next(&mut self) -> CallOutcome {
         match self.hub.next().await {
             Some(Reply::Step(step)) => CallOutcome::Step(step),

@@ -8,7 +8,7 @@ use tokio::net::UnixStream;
 use tool::{CallFailure, hex};
 use trace::TraceContext;
 
-/// Answers the request of a client. A client that leaves has its call cancelled.
+/// Serves the request of a client. If the client disconnects, its call is cancelled.
 pub(super) async fn serve(stream: UnixStream, pool: Rc<Pool>) {
     let mut client = Connection::new(stream);
     let Some(HubRequest::Hello { version, servers }) = client.next().await else {
@@ -28,7 +28,7 @@ pub(super) async fn serve(stream: UnixStream, pool: Rc<Pool>) {
         None
     };
     if let Some(why) = refusal {
-        let _ = client.send(&Reply::Refused { why }).await; // the client has left
+        let _ = client.send(&Reply::Refused { why }).await; // fails if the client has left
         return;
     }
     let welcome = Reply::Welcome { version: VERSION };
@@ -64,11 +64,11 @@ pub(super) async fn serve(stream: UnixStream, pool: Rc<Pool>) {
         _ => None,
     };
     if let Some(reply) = reply {
-        let _ = client.send(&reply).await; // the client has left
+        let _ = client.send(&reply).await; // fails if the client has left
     }
 }
 
-/// Runs one call; `None` if the client has left, and the call is cancelled.
+/// Runs one call. Returns `None` if the client disconnected and the call was cancelled.
 async fn call(
     client: &mut Connection,
     pool: &Pool,

@@ -1,23 +1,24 @@
-//! What a hub and its clients say to each other over the socket: one JSON object a line, with one
-//! member that names the message. A client makes a connection for each request.
+//! The protocol between a hub and its clients over the socket: one JSON object per line, whose only
+//! member names the message. A client opens a connection for each request.
 //!
-//! It begins with `{"hello":{"version":2,"servers":"DIGEST"}}`, where `DIGEST` is that of
-//! `mcpServers` in its tools file and of its `--sandbox`. The hub answers
-//! `{"welcome":{"version":2}}`, or `{"refused":{"why":"…"}}` and closes. Then the client may ask:
+//! A client starts with `{"hello":{"version":2,"servers":"DIGEST"}}`, where `DIGEST` covers the
+//! `mcpServers` in its tools file and its `--sandbox`. The hub responds with
+//! `{"welcome":{"version":2}}`, or with `{"refused":{"why":"…"}}` and closes. After the welcome the
+//! client may send a request:
 //!
 //! | from the client | meaning |
 //! | --- | --- |
-//! | `{"call":{"server":"s","tool":"t","definition":"DIGEST","arguments":{}}}` | call a tool; `definition` is the digest of what was locked. A traced call also has `traceparent`, and `tracestate` if the caller sent one |
-//! | `{"check":{}}` | compare the tools of all servers with the lock |
+//! | `{"call":{"server":"s","tool":"t","definition":"DIGEST","arguments":{}}}` | call a tool; `definition` is the digest of its locked definition. A traced call also has `traceparent`, and `tracestate` if the caller sent one |
+//! | `{"check":{}}` | compare the tools of all servers with the lock file |
 //!
 //! | from the hub | meaning |
 //! | --- | --- |
-//! | `{"step":{"progress":0.5,"message":"…"}}` | how far the call has come |
+//! | `{"step":{"progress":0.5,"message":"…"}}` | progress of the call |
 //! | `{"result":{}}` | the `tools/call` result of the call |
-//! | `{"failed":{"why":"…","ran":"no","blocked":false}}` | the call has no result; `ran`: whether its server may have acted on it, `no`, `maybe` or (the server has answered that it failed) `answered`; `blocked`: tools are not as they were locked |
-//! | `{"checked":{"changes":["…"]}}` | what differs from the lock, line by line |
+//! | `{"failed":{"why":"…","ran":"no","blocked":false}}` | the call has no result; `ran` is whether its server may have acted on it: `no`, `maybe`, or `answered` (the server reported the failure); `blocked` is whether tools differ from the lock file |
+//! | `{"checked":{"changes":["…"]}}` | the differences from the lock file, one per line |
 //!
-//! When a client closes its connection, the hub cancels the call of it.
+//! When a client closes its connection, the hub cancels the client's call.
 
 use crate::mcp::lines::ServerLines;
 use serde::de::DeserializeOwned;
@@ -26,19 +27,19 @@ use serde_json::{Map, Value};
 use tokio::net::UnixStream;
 use tool::{CallFailure, CallStep};
 
-/// The version of these messages.
+/// The version of the protocol.
 pub(super) const VERSION: u64 = 2;
 
-/// The longest line, in bytes: a message of a server and what surrounds it, with room for escapes.
+/// The maximum line length, in bytes: a server's message with its envelope, and room for escapes.
 const LONGEST: usize = 64 << 20;
 
-/// From a client.
+/// A message from a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum HubRequest {
-    /// The first message: the digest of its servers, and its version.
+    /// The first message: the protocol version and the digest of the client's servers.
     Hello { version: u64, servers: String },
-    /// A call.
+    /// Call a tool.
     Call {
         server: String,
         tool: String,
@@ -49,29 +50,29 @@ pub(super) enum HubRequest {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tracestate: Option<String>,
     },
-    /// Compare all tools with the lock.
+    /// Compare all tools with the lock file.
     Check {},
 }
 
-/// From the hub.
+/// A message from the hub.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Reply {
-    /// The client may ask.
+    /// The client may send its request.
     Welcome { version: u64 },
-    /// It may not.
+    /// The client is rejected, for this reason.
     Refused { why: String },
-    /// How far the call has come.
+    /// Progress of the call.
     Step(CallStep),
     /// The result of the call.
     Result(Value),
-    /// The call has no result; whether tools are not as they were locked.
+    /// The call has no result; `blocked` is whether tools differ from the lock file.
     Failed {
         #[serde(flatten)]
         failure: CallFailure,
         blocked: bool,
     },
-    /// What differs from the lock.
+    /// The differences from the lock file, one per line.
     Checked { changes: Vec<String> },
 }
 
@@ -80,29 +81,29 @@ pub(super) enum Reply {
 pub(super) struct Connection(ServerLines<UnixStream>);
 
 impl Connection {
-    /// The end that is this socket.
+    /// Returns the end that uses this socket.
     pub(super) fn new(socket: UnixStream) -> Self {
         Connection(ServerLines::new(socket, LONGEST))
     }
 
-    /// Sends a message. Whoever drops the future before it is done has sent a part of a line, which
-    /// the other end does not take for a message.
+    /// Sends a message. If the future is dropped early, a partial line was sent, which the other
+    /// end does not accept as a message.
     ///
     /// # Errors
-    /// When the other end is closed.
+    /// If the other end has closed.
     pub(super) async fn send(&mut self, message: &impl Serialize) -> std::io::Result<()> {
         self.0.write(&line(message)).await
     }
 
-    /// The next message; `None`: the other end is closed, or sends something else. May be dropped
-    /// while it waits, and called again.
+    /// Returns the next message, or `None` if the other end has closed or sent something else.
+    /// Cancel-safe.
     pub(super) async fn next<M: DeserializeOwned>(&mut self) -> Option<M> {
         let line = self.0.next().await.ok()??;
         serde_json::from_slice(&line).ok()
     }
 }
 
-/// A message as a line.
+/// Encodes a message as a line.
 fn line(message: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(message).unwrap_or_default();
     line.push(b'\n');

@@ -1,5 +1,5 @@
-//! Replaces `session.rs` in a build without the feature `mcp`. This build starts no servers, but it
-//! calls those of a hub that another build has started.
+//! Replaces `session.rs` in a build without the feature `mcp`. Such a build starts no servers, but
+//! it can use the servers of a hub started by another build.
 
 use super::{CallOutcome, Confines};
 use redact::Redactor;
@@ -8,29 +8,29 @@ use std::path::Path;
 use tool::mcp::{Definition, McpServer};
 use trace::TraceContext;
 
-/// The message to the user when a server would have to start.
+/// The message to the user if a server would have to be started.
 const ABSENT: &str = "this build has no MCP; build it with the feature \"mcp\" (on by default)";
 
-/// A session with one server, which this build cannot start.
+/// A session with one server. Cannot exist in this build.
 #[derive(Debug)]
 pub(crate) struct McpSession(Infallible);
 
-/// A call that a server has taken.
+/// A call that was sent to a server. Cannot exist in this build.
 pub(crate) enum SessionCall {}
 
-/// Fails.
+/// Reports that this build does not support MCP servers.
 ///
 /// # Errors
-/// One line, always.
+/// Always.
 pub(super) fn check() -> anyhow::Result<()> {
     anyhow::bail!("the servers of mcpServers cannot be used: {ABSENT}")
 }
 
 impl McpSession {
-    /// Fails.
+    /// Reports that this build does not support MCP servers.
     ///
     /// # Errors
-    /// One line, always.
+    /// Always.
     pub(crate) async fn start(
         _: &McpServer,
         _: &Path,

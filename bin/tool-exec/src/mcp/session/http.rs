@@ -1,6 +1,6 @@
-//! Messages to a server that is an HTTP server ("streamable HTTP",
+//! The transport to an HTTP server ("streamable HTTP",
 //! <https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#streamable-http>):
-//! each is a request, and is answered with JSON or with an event stream.
+//! each message is a request, and the response is JSON or an event stream.
 
 use super::stdio::{MOST_ASKED, asks_on, failed_by_server, not_a_message};
 use api::Request;
@@ -25,32 +25,32 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tool::fill;
 use tool::mcp::Endpoint;
 
-/// The longest message, in bytes.
+/// The maximum message size, in bytes.
 const LONGEST: usize = 16 << 20;
-/// How much of an answer that is an error is read, in bytes.
+/// How much of an error response is read, in bytes.
 const LONGEST_ERROR: usize = 4096;
 
-/// The events of an answer.
+/// The events of a response.
 type Events = Pin<Box<dyn Stream<Item = Result<Sse, SseError>> + Send>>;
 
-/// Sends messages to one HTTP server, with the headers of the tools file. No redirect is followed
-/// and no proxy is used.
+/// Sends messages to one HTTP server, with the headers from the tools file. Does not follow
+/// redirects or use a proxy.
 #[derive(Clone, Debug)]
 pub(super) struct HttpClient {
     network: Network,
     headers: Arc<Vec<(String, String)>>,
-    /// How many requests of the server have no answer that it took.
+    /// How many requests from the server it has not yet accepted an answer to.
     asked: Arc<AtomicUsize>,
 }
 
 /// The connection to an HTTP server.
 pub(super) type HttpTransport = StreamableHttpClientTransport<HttpClient>;
 
-/// The connection to the server at an address. Only addresses of the public internet are connected
-/// to, and this machine where the address names it, and those that the tools file allows.
+/// Returns the transport to the server at a URL. It connects only to public internet addresses, to
+/// this machine if the URL names it, and to addresses that the tools file allows.
 ///
 /// # Errors
-/// What is wrong with the address or a header, for people.
+/// What is wrong with the URL or a header, for the user.
 pub(super) fn connect(to: &Endpoint) -> Result<HttpTransport, String> {
     let mut headers = Vec::new();
     let mut has_secret = !client::secrets_in_url(&to.url).is_empty();
@@ -155,7 +155,7 @@ impl StreamableHttpClient for HttpClient {
             .send("POST", &uri, session.as_deref(), headers, text)
             .await;
         if is_answer {
-            // A question outside of a stream was not counted.
+            // A request from the server outside a stream was not counted, so the count may be 0.
             let less = |asked: usize| asked.checked_sub(1);
             let _ = (self.asked).fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
         }
@@ -181,7 +181,7 @@ impl StreamableHttpClient for HttpClient {
             (status, JSON_MIME_TYPE) => {
                 let text = read(response.body, LONGEST).await?;
                 match serde_json::from_slice(&text) {
-                    // Some servers send the error of a call with a status of their own.
+                    // Some servers send the JSON-RPC error of a call with an HTTP error status.
                     Ok(message @ ServerJsonRpcMessage::Error(_)) => {
                         Ok(StreamableHttpPostResponse::Json(message, session_id))
                     }
@@ -232,18 +232,18 @@ impl StreamableHttpClient for HttpClient {
             (200..300, EVENT_STREAM_MIME_TYPE) => {
                 Ok(self.messages(of_body(response.body, LONGEST), None))
             }
-            // Such a stream is an offer that a server need not make.
+            // Servers need not offer this stream.
             _ => Err(Failure::ServerDoesNotSupportSse),
         }
     }
 }
 
-/// Whether an error of this transport came before the first byte of its message was sent.
+/// Whether an error of this transport occurred before the first byte of its message was sent.
 pub(super) fn is_before_sending(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
     matches!(error.downcast_ref::<Failure>(), Some(Failure::Client(error)) if error.kind.is_before_sending())
 }
 
-/// The kind of content, without its parameters, if it is one that the protocol has.
+/// Returns the media type without parameters, or an empty string if the protocol does not use it.
 fn kind(response: &client::Response) -> &'static str {
     let kind = response
         .head
@@ -257,7 +257,7 @@ fn kind(response: &client::Response) -> &'static str {
         .unwrap_or_default()
 }
 
-/// The whole body.
+/// Reads the whole body, of at most `most` bytes.
 async fn read(mut body: Body, most: usize) -> Result<Vec<u8>, Failure> {
     let mut all = Vec::new();
     loop {
@@ -285,9 +285,10 @@ fn refused(status: u16, text: &[u8]) -> Failure {
     )
 }
 
-// The event stream of an answer, as the transport of `rmcp` reads it.
+// The event stream of a response, in the form that `rmcp` expects.
 
-/// The events of a body; one of more than `longest` bytes ends the stream with an error.
+/// Returns the events of a body. An event of more than `longest` bytes ends the stream with an
+/// error.
 fn of_body(body: Body, longest: usize) -> Events {
     let from = Some((body, EventSize::default()));
     let pieces = futures::stream::unfold(from, move |from| async move {
@@ -309,9 +310,10 @@ fn of_body(body: Body, longest: usize) -> Events {
 }
 
 impl HttpClient {
-    /// The events of a stream. In the answer to the request `id`, one whose data is not a message is
-    /// the request's error, so that nobody waits for another answer; so is one question more than the
-    /// server may ask without taking the answers.
+    /// Checks the events of a stream. In the response to the request `id`, an event whose data is
+    /// not a message is replaced by an error of that request, since no other answer will follow. So
+    /// is a request from the server once [`MOST_ASKED`] of its requests have answers that it has
+    /// not accepted.
     fn messages(&self, events: Events, id: Option<RequestId>) -> Events {
         let asked = Arc::clone(&self.asked);
         Box::pin(events.map(move |event| {
@@ -343,7 +345,7 @@ impl HttpClient {
     }
 }
 
-/// How many bytes the event so far has. An event ends at an empty line.
+/// Counts the bytes of the current event. An event ends at an empty line.
 #[derive(Debug, Default)]
 struct EventSize {
     size: usize,
@@ -351,7 +353,7 @@ struct EventSize {
 }
 
 impl EventSize {
-    /// Takes the next bytes, and returns the size of the largest event that they belong to.
+    /// Counts the next bytes and returns the size of the largest event that they belong to.
     fn add(&mut self, bytes: &[u8]) -> usize {
         let mut largest = 0;
         for byte in bytes {

@@ -1,5 +1,5 @@
-//! A server that is a program: its process, with everything that it starts, and the end of its
-//! standard error.
+//! A server that runs as a program: its process, with all descendants, and the end of its standard
+//! error.
 
 use super::stdio::{ServerFaults, StdioTransport};
 use crate::command::confine::Sandboxes;
@@ -16,12 +16,12 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 use tool::fill;
 use tool::mcp::Program;
 
-/// How much of the standard error of a server is kept, in bytes.
+/// How much of a server's standard error is kept, in bytes.
 const TAIL: usize = 4096;
-/// How much the home of a server may hold, in bytes: programs that install themselves use it.
+/// The size limit of a server's home, in bytes. Programs that install themselves use it.
 const HOME: u64 = 1 << 30;
 
-/// A server's process. It ends with this value, and so does everything that it started.
+/// The process of a server. On drop, the process and all its descendants are ended.
 #[derive(Debug)]
 pub(crate) struct ServerProcess {
     supervisor: Supervisor,
@@ -29,12 +29,12 @@ pub(crate) struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// What is started for a program. `folder` is that of the tools file, `home` an unused name for
-    /// a folder. The environment is `PATH`, `LANG`, an empty `HOME` and `TMPDIR`, and what the
-    /// tools file declares.
+    /// Returns the job that runs a program. `folder` is the folder of the tools file; `home` is an
+    /// unused path for the home. The environment is `PATH`, `LANG`, `HOME` and `TMPDIR` (an empty
+    /// folder), and the variables that the tools file declares.
     ///
     /// # Errors
-    /// What is missing, for people.
+    /// What is missing, for the user.
     fn job(of: &Program, folder: &Path, home: &Path, confines: &Confines) -> Result<Job, String> {
         let first = of.command.first().ok_or("its command is empty")?;
         let mut environment = program::environment(&[], home, "");
@@ -78,10 +78,10 @@ impl ServerProcess {
         })
     }
 
-    /// Starts the program, see [`ServerProcess::job`].
+    /// Starts the program; see [`ServerProcess::job`].
     ///
     /// # Errors
-    /// Why it cannot be started, for people.
+    /// Why the program cannot be started, for the user.
     pub(crate) async fn start(
         of: &Program,
         folder: &Path,
@@ -110,7 +110,7 @@ impl ServerProcess {
         Ok((process, StdioTransport::new(feed, stdout, faults)))
     }
 
-    /// The last lines of its standard error, if it wrote any.
+    /// Returns the last lines of standard error, or `None` if it is empty.
     pub(crate) fn errors(&self) -> Option<String> {
         let bytes: Vec<u8> = self
             .errors
@@ -129,14 +129,14 @@ impl ServerProcess {
         self.supervisor.ended().await;
     }
 
-    /// Has the process ended, and waits for that.
+    /// Ends the process and waits until it has ended.
     pub(crate) async fn end(&mut self) {
         self.supervisor.control().end(false);
         self.supervisor.ended().await;
     }
 }
 
-/// Reads standard error, so that the server never waits for that, and keeps the end of it.
+/// Reads standard error, so that the server never blocks on it, and keeps its end.
 async fn keep_tail(mut errors: Receiver, tail: Arc<Mutex<VecDeque<u8>>>) {
     let mut piece = [0; 4096];
     while let Ok(n) = errors.read(&mut piece).await {

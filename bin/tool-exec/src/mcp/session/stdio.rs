@@ -1,4 +1,4 @@
-//! Messages over the standard input and output of a server: one JSON value a line.
+//! The transport over the standard input and output of a server: one JSON value per line.
 
 use crate::mcp::lines::ServerLines;
 use redact::Redactor;
@@ -15,17 +15,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe::{Receiver, Sender};
 
-/// The longest message, in bytes. A longer one ends the session: it may be the answer to any call.
+/// The maximum message size, in bytes. A longer message ends the session, since it may be the
+/// answer to any call.
 const LONGEST: usize = 16 << 20;
 
-/// The most requests of a server whose answers it has not read. A server that asks on and does not read
-/// would have all answers kept in memory.
+/// The maximum number of requests from a server whose answers it has not read. Otherwise the
+/// answers for a server that keeps asking without reading would fill the memory.
 pub(super) const MOST_ASKED: usize = 256;
 
-/// The most mistakes of a server that are shown.
+/// The maximum number of faults reported for one server.
 const SHOWN: usize = 3;
 
-/// What a server does wrong, for people.
+/// The faults of a server, reported to the user.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerFaults(Arc<FaultsInner>);
 
@@ -33,12 +34,12 @@ pub(crate) struct ServerFaults(Arc<FaultsInner>);
 struct FaultsInner {
     server: String,
     redactor: Redactor,
-    /// How many there were, and the one that ended the session.
+    /// The number of faults, and the fault that ended the session.
     seen: Mutex<(usize, Option<String>)>,
 }
 
 impl ServerFaults {
-    /// The mistakes of the server of this name; `redactor` takes secrets out of what is shown.
+    /// Returns a reporter for the server with this name. `redactor` redacts secrets in messages.
     pub(crate) fn new(server: &str, redactor: &Redactor) -> Self {
         let server = server.to_owned();
         let redactor = redactor.clone();
@@ -49,7 +50,7 @@ impl ServerFaults {
         }))
     }
 
-    /// Reports a mistake, if not too many were reported before.
+    /// Reports a fault, unless too many were already reported.
     pub(super) fn report(&self, what: &str) {
         let mut seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.0 += 1;
@@ -64,13 +65,13 @@ impl ServerFaults {
         }
     }
 
-    /// Reports a mistake that ends the session.
+    /// Reports a fault that ends the session.
     fn end(&self, what: &str) {
         self.report(what);
         self.0.seen.lock().unwrap_or_else(PoisonError::into_inner).1 = Some(what.to_owned());
     }
 
-    /// The mistake that ended the session, if one did.
+    /// Returns the fault that ended the session, or `None`.
     pub(crate) fn last(&self) -> Option<String> {
         self.0
             .seen
@@ -81,7 +82,7 @@ impl ServerFaults {
     }
 }
 
-/// The requests that a server has not answered. An answer to none of them is its mistake.
+/// The requests that a server has not answered yet. An answer to any other request is a fault.
 #[derive(Clone, Debug, Default)]
 struct Open(Arc<Mutex<HashSet<RequestId>>>);
 
@@ -91,19 +92,19 @@ impl Open {
     }
 }
 
-/// The connection to a server that is a process.
+/// The transport to a server that runs as a process.
 #[derive(Debug)]
 pub(crate) struct StdioTransport {
     from: ServerLines<Receiver>,
     to: Arc<tokio::sync::Mutex<Option<Sender>>>,
     open: Open,
-    /// How many requests of the server have no answer that was written.
+    /// How many requests from the server have no written answer yet.
     asked: Arc<AtomicUsize>,
     faults: ServerFaults,
 }
 
 impl StdioTransport {
-    /// The connection over the pipes of a server.
+    /// Returns a transport over the pipes of a server.
     pub(crate) fn new(to: Sender, from: Receiver, faults: ServerFaults) -> Self {
         let to = Arc::new(tokio::sync::Mutex::new(Some(to)));
         StdioTransport {
@@ -115,7 +116,7 @@ impl StdioTransport {
         }
     }
 
-    /// The next line; `None` at the end, and after a line that is too long.
+    /// Returns the next line, or `None` at the end and after a line that is too long.
     async fn read_line(&mut self) -> Option<Vec<u8>> {
         self.from.next().await.unwrap_or_else(|e| {
             if e.kind() == ErrorKind::InvalidData {
@@ -126,7 +127,8 @@ impl StdioTransport {
         })
     }
 
-    /// The message of a line, if it is one that belongs here.
+    /// Parses a line as a message. Returns `None` if the line is not a message or answers no open
+    /// request.
     fn message(&self, line: &[u8]) -> Option<ServerJsonRpcMessage> {
         let Ok(mut message) = serde_json::from_slice::<ServerJsonRpcMessage>(line) else {
             let text: String = String::from_utf8_lossy(line).chars().take(80).collect();
@@ -140,7 +142,7 @@ impl StdioTransport {
             id: None, error, ..
         }) = &message
         {
-            // The server could not read a request. Where one is open, it is that one.
+            // The server could not read a request. If only one is open, it must be that one.
             let id = self.open.with(|open| {
                 let id = open.iter().next().filter(|_| open.len() == 1).cloned();
                 id.inspect(|id| _ = open.remove(id))
@@ -166,8 +168,8 @@ impl StdioTransport {
 }
 
 impl StdioTransport {
-    /// The error that a line is which has the id of an open request and is not a message: no other
-    /// answer to that request will come.
+    /// Converts an invalid line with the id of an open request into an error of that request, since
+    /// no other answer to it will follow. Returns `None` for any other line.
     fn failed(&self, line: &[u8]) -> Option<ServerJsonRpcMessage> {
         let value: Value = serde_json::from_slice(line).ok()?;
         let id: RequestId = serde_json::from_value(value.get("id")?.clone()).ok()?;
@@ -177,9 +179,10 @@ impl StdioTransport {
     }
 }
 
-/// The id of a request, of which its answer may have the digits as a text. JSON-RPC wants the same
-/// type, but our ids are all numbers, so none is meant by two texts, and the official clients of
-/// Python (modelcontextprotocol/python-sdk#1720) and TypeScript read such an answer too.
+/// Returns a request id in the form in which it was sent. Some servers return a numeric id as a
+/// string. JSON-RPC requires the same type, but our ids are all numbers, so this is unambiguous,
+/// and the official clients for Python (modelcontextprotocol/python-sdk#1720) and TypeScript accept
+/// such answers too.
 fn as_sent(id: &RequestId) -> RequestId {
     let RequestId::String(text) = id else {
         return id.clone();
@@ -190,17 +193,17 @@ fn as_sent(id: &RequestId) -> RequestId {
     }
 }
 
-/// What a server does wrong that asks on and does not read the answers.
+/// Returns the fault of a server that keeps sending requests without reading the answers.
 pub(super) fn asks_on() -> String {
     format!("asked {MOST_ASKED} times and did not read the answers")
 }
 
-/// The error of a request that the server does not answer as it should.
+/// Returns the error of a request that the server answered incorrectly.
 pub(super) fn failed_by_server(id: RequestId, what: String) -> ServerJsonRpcMessage {
     JsonRpcMessage::error(ErrorData::invalid_request(what, None), Some(id))
 }
 
-/// The error of a request whose answer is not a message.
+/// Returns the error of a request whose answer is not a message.
 pub(super) fn not_a_message(id: RequestId) -> ServerJsonRpcMessage {
     failed_by_server(id, "its answer is not a message of MCP".to_owned())
 }
@@ -253,7 +256,8 @@ impl Transport<RoleClient> for StdioTransport {
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
-        // A server that reads its input sees the end. One that does not is ended by its supervisor.
+        // A server that reads its input notices the end. Any other server is ended by its
+        // supervisor.
         if let Ok(mut to) = self.to.try_lock() {
             *to = None;
         }
