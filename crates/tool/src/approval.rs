@@ -1,8 +1,8 @@
-//! Which calls need approval, and what a person or a rule answered.
+//! Which calls need approval, and the answers that people and policy rules give.
 
 use serde::Deserialize;
 
-/// Makes an enum whose values are words of options and files, each with its word.
+/// Defines an enum of keywords used in options and files, with conversions from and to each word.
 macro_rules! words {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$meta])*
@@ -12,14 +12,14 @@ macro_rules! words {
         }
 
         impl $name {
-            /// Its word.
+            /// Returns the keyword for this value.
             pub fn name(self) -> &'static str {
                 match self {
                     $($name::$variant => $word,)+
                 }
             }
 
-            /// The value of that word.
+            /// Returns the value for a keyword, or `None` if the keyword is unknown.
             pub fn of(word: &str) -> Option<Self> {
                 match word {
                     $($word => Some($name::$variant),)+
@@ -32,24 +32,24 @@ macro_rules! words {
 pub(crate) use words;
 
 words! {
-    /// Which classes need approval, from the least strict to the strictest.
+    /// The tool classes that need approval, from the least strict level to the strictest.
     #[derive(Default, PartialOrd, Ord, Deserialize)]
     #[serde(rename_all = "lowercase")]
     ApprovalLevel {
-        /// None of them.
+        /// No class needs approval.
         None = "none",
-        /// `danger`.
+        /// Only `danger` calls need approval.
         #[default]
         Danger = "danger",
-        /// `write` and `danger`.
+        /// `write` and `danger` calls need approval.
         Write = "write",
-        /// All of them.
+        /// Every call needs approval.
         All = "all",
     }
 }
 
 impl ApprovalLevel {
-    /// Whether calls of that class need approval.
+    /// Whether calls of `class` need approval at this level.
     pub fn covers(self, class: Class) -> bool {
         match class {
             Class::Danger => self >= ApprovalLevel::Danger,
@@ -60,49 +60,48 @@ impl ApprovalLevel {
 }
 
 words! {
-    /// Where an answer came from, as `source` of an `approval` event has it.
+    /// The source of an approval, as the `source` member of an `approval` event records it.
     AnswerSource {
-        /// A person, asked on the terminal.
+        /// A person answered a prompt on the terminal.
         Terminal = "terminal",
-        /// `--approve-call` or `--deny-call`.
+        /// `--approve-call` or `--deny-call` was given.
         Option = "option",
-        /// A rule of the policy.
+        /// A rule of the policy answered.
         Policy = "policy",
-        /// A person, who asked `tc-serve` over HTTP.
+        /// A person answered through the HTTP API of `tc-serve`.
         Http = "http",
     }
 }
 
-/// What a person answers to a question on the terminal.
+/// A person's answer to an approval prompt on the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PersonAnswer {
-    /// The call runs.
+    /// Run the call.
     Yes,
-    /// The call runs, and so do the further calls of the same tool in this run that need approval for
-    /// their class alone.
+    /// Run this call, and in this run also every later call of the same tool that needs approval
+    /// only because of its class.
     Always,
-    /// The call does not run.
+    /// Do not run the call.
     No,
-    /// The person gave no answer: the terminal is gone, or the question was interrupted. The call
-    /// stays pending.
+    /// No answer: the terminal is gone or the prompt was interrupted. The call stays pending.
     Nothing,
 }
 
 /// Why a call needs approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Its class, under `--ask`.
+    /// The tool's class needs approval under `--ask`.
     Class(Class),
-    /// A rule of the policy, with the reason that it gives.
+    /// A policy rule requires approval; holds the rule's reason.
     Rule(String),
-    /// Its arguments were repaired, and its class is `danger`.
+    /// The arguments were repaired and the tool's class is `danger`.
     Repaired,
-    /// An earlier run started it, and its result is not known.
+    /// An earlier run started the call, but its result was never recorded.
     Started,
 }
 
 impl Reason {
-    /// Whether a person may answer for all further calls of the tool at once.
+    /// Whether the prompt may offer to approve all later calls of the same tool.
     pub fn allows_always(&self) -> bool {
         matches!(self, Reason::Class(Class::Read | Class::Write))
     }
@@ -122,16 +121,18 @@ impl std::fmt::Display for Reason {
 }
 
 words! {
-    /// What a call may do to the world, which decides when it may start. Only the tools file grants
-    /// a class: a hint of a server of tools, such as MCP's `readOnlyHint`, comes from a stranger.
+    /// How a call may affect the outside world, which decides when the call may start. Only the
+    /// tools file can set a class: hints from a tool server, such as MCP's `readOnlyHint`, are
+    /// untrusted.
     #[derive(Default, PartialOrd, Ord)]
     Class {
-        /// Reads and changes nothing: may start before the turn is complete, and may run again.
+        /// Only reads: the call may start before the turn is complete and may run again.
         Read = "read",
-        /// Changes something: waits until the assistant's message is complete. The default.
+        /// Changes something: the call waits until the assistant's message is complete. The
+        /// default.
         #[default]
         Write = "write",
-        /// Waits for the message as a write call does, and needs a person's approval.
+        /// Waits for the message like a `write` call, and also needs a person's approval.
         Danger = "danger",
     }
 }

@@ -1,22 +1,23 @@
-//! The arguments of one call: checked once, kept as text.
+//! The arguments of one call, validated once and kept as text.
 
 use super::canonical::{Hash, by_value, canonical, digest};
 use event::Raw;
 use json::Shape;
 use std::borrow::Cow;
 
-/// A JSON object on one line. Digits and the order of keys are the model's.
+/// A JSON object on one line, with the model's own number spellings and key order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arguments {
     text: String,
 }
 
 impl Arguments {
-    /// Checks a text strictly (see [`json::check`]): one object, without U+0000, which no command
-    /// line can hold. An empty text is `{}`: providers write it for a call without arguments.
+    /// Parses and validates `text` strictly (see [`json::check`]): it must be one object without
+    /// U+0000, which a command line cannot contain. An empty text counts as `{}`, since providers
+    /// send it for a call without arguments.
     ///
     /// # Errors
-    /// A [`ArgumentRefusal`], written for the model.
+    /// Returns an [`ArgumentRefusal`] whose message is written for the model.
     pub fn read(text: &str) -> Result<Self, ArgumentRefusal> {
         if text.trim_ascii().is_empty() {
             return Ok(Arguments {
@@ -27,8 +28,8 @@ impl Arguments {
         if checked.shape != Shape::Object {
             return Err(ArgumentRefusal::NotAnObject(checked.shape.name()));
         }
-        // Only the escape can write the character in JSON, but the same text may be an escaped
-        // backslash before `u0000`.
+        // JSON can contain U+0000 only as the escape `\u0000`, but the same characters may also be
+        // an escaped backslash followed by `u0000`.
         if text.contains("\\u0000") && has_nul(checked.value) {
             return Err(ArgumentRefusal::Nul);
         }
@@ -39,39 +40,39 @@ impl Arguments {
         })
     }
 
-    /// The object on one line.
+    /// Returns the object as one line of JSON.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The members in their order.
+    /// Returns the members in their original order.
     pub fn members(&self) -> impl Iterator<Item = (Cow<'_, str>, Raw<'_>)> {
         self.raw().into_iter().flat_map(Raw::entries)
     }
 
-    /// The member `key`; `None` if it is missing or `null`.
+    /// Returns the member `key`, or `None` if it is missing or `null`.
     pub fn get(&self, key: &str) -> Option<Raw<'_>> {
         self.raw()?.get(key)
     }
 
-    /// The canonical text, the same for all spellings of the same arguments.
+    /// Returns the canonical text, which is the same for every spelling of the same arguments.
     pub fn canonical(&self) -> String {
         self.raw().map(canonical).unwrap_or_default()
     }
 
-    /// A digest of the name and the arguments, which differs between calls with the same id.
+    /// Returns a digest of `name` and the arguments, which tells apart calls that share an id.
     pub fn fingerprint(&self, name: &str) -> Hash {
         digest([name.as_bytes(), self.canonical().as_bytes()])
     }
 
-    /// A digest of the name and of what the tool is asked to do: other spellings of the same
-    /// numbers, and members that are `null`, change nothing.
+    /// Returns a digest of `name` and the meaning of the arguments: different spellings of a number
+    /// and `null` members do not change the digest.
     pub fn meaning(&self, name: &str) -> Hash {
         let value = self.raw().map(by_value).unwrap_or_default();
         digest([name.as_bytes(), value.as_bytes()])
     }
 
-    /// The arguments for people, in one line: `city=Paris, days=3`.
+    /// Returns a one-line summary for people, such as `city=Paris, days=3`.
     pub fn summary(&self) -> String {
         let mut out = String::new();
         for (key, value) in self.members() {
@@ -93,7 +94,7 @@ impl Arguments {
     }
 }
 
-/// A value as one item of a command line: the text of a string, the JSON of any other value.
+/// Returns a value as one command-line item: the text of a string, or the JSON of any other value.
 pub(crate) fn plain(value: Raw<'_>) -> String {
     match value.str() {
         Some(text) => text.into_owned(),
@@ -109,59 +110,60 @@ fn has_nul(value: Raw<'_>) -> bool {
             .any(|(key, member)| key.contains('\0') || has_nul(member))
 }
 
-// Why the arguments of a call are refused.
+// Reasons for rejecting the arguments of a call.
 
-/// The longest item of a command line on Linux, in bytes: `MAX_ARG_STRLEN` without the final zero
-/// byte (execve(2)).
+/// Maximum length of one command-line item on Linux, in bytes: `MAX_ARG_STRLEN` without the
+/// terminating zero byte (execve(2)).
 pub const MAX_ITEM: usize = 131_071;
 
-/// The longest address of a request, in bytes. Servers take 8,000 at least (RFC 9110, section 4.1),
-/// and few take more than this.
+/// Maximum length of a request URL, in bytes. RFC 9110, section 4.1, recommends support for at
+/// least 8,000, and few servers accept more than this limit.
 pub const MAX_URL: usize = 16 * 1024;
 
-/// Why arguments are refused. The text is written for the model, which can correct them.
+/// Why arguments were rejected. The message is written for the model, which can correct them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArgumentRefusal {
-    /// The text is not JSON, or two parsers could read it differently.
+    /// The text is not valid JSON, or two parsers could read it differently.
     #[error("{0}")]
     Json(#[from] json::JsonError),
     /// The text is JSON, but not an object.
     #[error("the arguments are a JSON {0}, not an object")]
     NotAnObject(&'static str),
-    /// A string or a key contains U+0000, which ends an item of a command line.
+    /// A string or a key contains U+0000, which would terminate a command-line item.
     #[error("a text holds the character U+0000")]
     Nul,
-    /// A key that the schema does not declare.
+    /// The schema does not declare this key.
     #[error("the key {0} is not declared")]
     Undeclared(String),
-    /// The arguments do not fit the schema.
+    /// The arguments do not match the schema.
     #[error("{0}")]
     Schema(String),
-    /// The command would read a value as an option.
+    /// The command would parse the value of this argument as an option.
     #[error("the value of {0:?} begins with \"-\", which the command would read as an option")]
     Option(String),
-    /// An item of the command line would exceed [`MAX_ITEM`].
+    /// A command-line item would be longer than [`MAX_ITEM`]; holds the argument and the length in
+    /// bytes.
     #[error("with the value of {0:?} an item of the command line has {1} bytes, the system's limit is {limit}", limit = MAX_ITEM)]
     TooLong(String, usize),
-    /// The path of an address needs an argument that is missing.
+    /// The URL's path needs this argument, which is missing.
     #[error("{0:?} is missing, and the address needs it")]
     NoSegment(String),
-    /// A value would change the path of an address.
+    /// The value of this argument would change the structure of the URL's path.
     #[error(
         "the value of {0:?} cannot be a part of an address: it is empty, or leads to another folder (\".\", \"..\")"
     )]
     Segment(String),
-    /// An address would exceed [`MAX_URL`].
+    /// The URL would be longer than [`MAX_URL`]; holds its length in bytes.
     #[error("the address would have {0} bytes, the limit is {limit}", limit = MAX_URL)]
     LongUrl(usize),
-    /// What an earlier stage found wrong with the call.
+    /// The reason why an earlier stage rejected the call.
     #[error("{0}")]
     Earlier(String),
 }
 
-/// The key of a call's result: a digest of the tool's definition, the canonical arguments, and all
-/// of `around` that could change the result: what really runs, its environment, its folder, its
-/// sandbox. Whatever could change the result changes the key.
+/// Returns the cache key of a call's result: a digest of the tool's definition, the canonical
+/// arguments, and `around`. `around` must list everything else that could change the result: the
+/// program, its environment, its working folder and its sandbox.
 pub fn key(definition: &Hash, arguments: &Arguments, around: &[Vec<u8>]) -> Hash {
     let canonical = arguments.canonical();
     let texts: [&[u8]; 2] = [definition, canonical.as_bytes()];

@@ -1,55 +1,55 @@
-//! A command line with places for arguments. There is no shell: each item reaches the command
+//! A command line with placeholders for arguments. There is no shell: each item reaches the command
 //! unchanged.
 //!
-//! - `{name}` alone is an item that holds that argument; text around it is kept
+//! - `{name}` is replaced by the value of that argument; text around it is kept
 //!   (`https://host/{name}`).
-//! - An item that begins with `-` takes an argument only after a `=`: `--unit={name}`.
-//! - A value that begins with `-` is refused where the item would begin with it, unless an item
-//!   `--` precedes it.
-//! - `--tag={tags*}` is one item for each element of a list, and `--force{force?}` is the item
+//! - In an item that begins with `-`, an argument may only follow a `=`: `--unit={name}`.
+//! - If a value would make its item begin with `-`, the call is rejected, unless an item `--` comes
+//!   first.
+//! - `--tag={tags*}` adds one item for each element of a list, and `--force{force?}` adds the item
 //!   `--force` if the argument is `true`.
-//! - An argument that is missing or `null` drops its item, and only that one: write
-//!   `--unit={unit}`, not `--unit`, `{unit}`. No other item may get another meaning by that, see
+//! - A missing or `null` argument drops its own item and no other: write `--unit={unit}`, not
+//!   `--unit`, `{unit}`. Dropping an item must not change the meaning of another item; see
 //!   [`Template::check_places`].
-//! - `{{name}}` is the text `{name}`. Braces that hold anything but a name are text.
-//! - A string gives its text, any other value its JSON.
+//! - `{{name}}` is the literal text `{name}`. Braces around anything but a name are literal.
+//! - A string is inserted as its text, any other value as JSON.
 
 use super::argument::{ArgumentRefusal, Arguments, MAX_ITEM, plain};
 
-/// A command line with places for arguments.
+/// A command line with placeholders for arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     items: Vec<Vec<ItemPart>>,
-    /// How often each item is written.
+    /// For each item, how many times it is added.
     counts: Vec<ItemCount>,
 }
 
-/// How often an item of a command line is written, if its arguments are there.
+/// How many times an item is added to the command line if its arguments are present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ItemCount {
     /// Once.
     Once,
-    /// Once for each element of its argument, a list: `--tag={tags*}`.
+    /// Once per element of a list argument: `--tag={tags*}`.
     Each,
-    /// Once, without a value, if its argument is `true`: `--force{force?}`.
+    /// Once, without a value, if the argument is `true`: `--force{force?}`.
     IfTrue,
 }
 
-/// A part of a text with places for arguments.
+/// A part of a text with placeholders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ItemPart {
-    /// The text itself.
+    /// Literal text.
     Text(String),
-    /// The place of the argument of this name.
+    /// A placeholder for the argument with this name.
     Argument(String),
 }
 
 impl Template {
-    /// Reads the items of a command; the first is the program and has no place for an argument.
-    /// `declared` returns whether the schema declares an argument of that name.
+    /// Parses the items of a command. The first item is the program and must not contain a
+    /// placeholder. `declared` returns whether the schema declares an argument with that name.
     ///
     /// # Errors
-    /// What is wrong, with the remedy, for the author of the tools file.
+    /// Returns what is wrong and how to fix it, for the author of the tools file.
     pub fn read(command: &[String], declared: &dyn Fn(&str) -> bool) -> Result<Self, String> {
         let (mut items, mut counts) = (Vec::new(), Vec::new());
         for (n, item) in command.iter().enumerate() {
@@ -104,7 +104,7 @@ impl Template {
         Ok(Template { items, counts })
     }
 
-    /// The program.
+    /// Returns the program, or `None` if the template has no literal first item.
     pub fn program(&self) -> Option<&str> {
         match self.items.first().map(Vec::as_slice) {
             Some([ItemPart::Text(program)]) => Some(program),
@@ -112,15 +112,15 @@ impl Template {
         }
     }
 
-    /// Checks that no item gets another meaning where one before it is dropped:
-    /// `["cp", "--", "{from}", "{to}"]` without `from` would copy to nowhere what `to` names. An
-    /// item may be dropped if it names what it is (`--unit={unit}`, `of={file}`), or if only
-    /// options with values of their own follow it. `always` returns whether every valid call has an
-    /// argument.
+    /// Checks that no item changes its meaning when an item before it is dropped: `["cp", "--",
+    /// "{from}", "{to}"]` without `from` would leave `cp` with only the destination. An item may be
+    /// dropped if it carries its own name (`--unit={unit}`, `of={file}`), or if only options that
+    /// carry their own values follow it. `always` returns whether every valid call has the argument
+    /// with that name.
     ///
     /// # Errors
-    /// The item that may be dropped and the one that would move, with the remedy, for the author of
-    /// the tools file.
+    /// Returns the item that may be dropped, the item that would move, and how to fix it, for the
+    /// author of the tools file.
     pub fn check_places(&self, always: &dyn Fn(&str) -> bool) -> Result<(), String> {
         let mut only_operands = false;
         for (n, parts) in self.items.iter().enumerate().skip(1) {
@@ -138,7 +138,7 @@ impl Template {
                     .iter()
                     .all(|name| arguments(later).any(|n| n == *name))
             };
-            // The option before it would take what follows for its value.
+            // If this item is dropped, the option before it would take the next item as its value.
             let fills_option = !only_operands && is_bare_option(&self.items[n - 1]);
             let mut after_dashes = only_operands;
             let moves = self
@@ -166,10 +166,10 @@ impl Template {
         Ok(())
     }
 
-    /// The command line with the arguments in their places. The program is the first item.
+    /// Returns the command line with the arguments filled in. The first item is the program.
     ///
     /// # Errors
-    /// [`ArgumentRefusal::Option`] and [`ArgumentRefusal::TooLong`].
+    /// Returns [`ArgumentRefusal::Option`] or [`ArgumentRefusal::TooLong`].
     pub fn fill(&self, arguments: &Arguments) -> Result<Vec<String>, ArgumentRefusal> {
         let mut argv = Vec::with_capacity(self.items.len());
         let mut only_operands = false; // a literal "--" was passed
@@ -228,8 +228,9 @@ impl Template {
     }
 }
 
-/// The parts of an item that is `{name*}`, `--text={name*}` or `--text{name?}`, and how often it is
-/// written. Braces around anything but the name of a declared argument are text.
+/// Parses an item of the form `{name*}`, `--text={name*}` or `--text{name?}` into its parts and its
+/// count. Returns `None` for any other item: braces around anything but the name of a declared
+/// argument are literal.
 fn counted(item: &str, declared: &dyn Fn(&str) -> bool) -> Option<(Vec<ItemPart>, ItemCount)> {
     let (text, rest) = item.split_once('{')?;
     let inner = rest.strip_suffix('}')?;
@@ -244,7 +245,7 @@ fn counted(item: &str, declared: &dyn Fn(&str) -> bool) -> Option<(Vec<ItemPart>
     if !declared(name) {
         return None;
     }
-    // A flag is kept or dropped as an option with a value is, which `check_places` knows.
+    // Stored as an option with a value, so that `check_places` treats the flag like one.
     let text = match count {
         ItemCount::IfTrue => format!("{text}="),
         _ => text.to_owned(),
@@ -257,7 +258,7 @@ fn counted(item: &str, declared: &dyn Fn(&str) -> bool) -> Option<(Vec<ItemPart>
     ))
 }
 
-/// The names of the arguments of an item.
+/// Returns the names of an item's arguments.
 fn arguments(parts: &[ItemPart]) -> impl Iterator<Item = &String> {
     parts.iter().filter_map(|part| {
         if let ItemPart::Argument(name) = part {
@@ -272,8 +273,8 @@ fn is_literal(parts: &[ItemPart], text: &str) -> bool {
     matches!(parts, [ItemPart::Text(only)] if only == text)
 }
 
-/// Whether an item means the same wherever it is: `--name=…`, or `name=…` as dd and make read it.
-/// After `--` only the second.
+/// Whether an item has the same meaning at any position: `--name=…`, or `name=…` as dd and make
+/// parse it. After `--` only the second form does.
 fn names_itself(parts: &[ItemPart], only_operands: bool) -> bool {
     let Some(ItemPart::Text(text)) = parts.first() else {
         return false;
@@ -290,17 +291,17 @@ fn names_itself(parts: &[ItemPart], only_operands: bool) -> bool {
     is_name(name.trim_start_matches('-')) && !(only_operands && name.starts_with('-'))
 }
 
-/// Whether an item is an option: its text begins with `-`.
+/// Whether an item is an option, that is, its literal text begins with `-`.
 fn is_option(parts: &[ItemPart]) -> bool {
     matches!(parts.first(), Some(ItemPart::Text(text)) if text.starts_with('-') && text.len() > 1)
 }
 
-/// Whether an item is an option that may take the next item for its value: `-o`, `--unit`.
+/// Whether an item is an option that may take the next item as its value, such as `-o` or `--unit`.
 fn is_bare_option(parts: &[ItemPart]) -> bool {
     matches!(parts, [ItemPart::Text(text)] if text.starts_with('-') && text.len() > 1 && text != "--" && !text.contains('='))
 }
 
-/// Splits an item at its places for arguments.
+/// Splits an item at its placeholders.
 pub(crate) fn parts(item: &str) -> Vec<ItemPart> {
     let mut parts = Vec::new();
     let mut text = String::new();
@@ -331,7 +332,7 @@ pub(crate) fn parts(item: &str) -> Vec<ItemPart> {
     parts
 }
 
-/// The name that `text` begins with, if a closing brace follows it.
+/// Returns the name at the start of `text` if a closing brace follows it, or `None` otherwise.
 fn named(text: &str) -> Option<&str> {
     let name = &text[..text.find('}')?];
     let plain = |c: char| c.is_alphanumeric() || "_.-".contains(c);

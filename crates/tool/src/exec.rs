@@ -1,5 +1,5 @@
-//! How a tool is run: the member `exec` of its entry. What all tools share is here; each way to run
-//! one has a file below.
+//! How a tool is run: the member `exec` of its entry. This file holds what all tools share; each
+//! way to run a tool has its own file.
 
 mod command;
 mod http;
@@ -14,48 +14,49 @@ use super::members::{BYTES, FLAG, MemberKind, Members, TIME};
 use serde_json::Value;
 use std::time::Duration;
 
-/// What the calls of a tool start. A new way to run a tool is a variant here and one of [`Work`].
+/// How a tool's calls are run. A new way to run tools needs a variant here and one in [`Work`].
 #[derive(Clone, Debug)]
 pub enum RunnerKind {
-    /// A command.
+    /// Runs a command.
     Command(CommandRun),
-    /// A request to a server.
+    /// Sends a request to an HTTP server.
     Http(HttpRun),
-    /// A tool of a server of tools.
+    /// Calls a tool on an MCP server.
     Mcp(McpRun),
 }
 
-/// What one call starts: the [`RunnerKind`] of its tool with the arguments in their places.
+/// The work of one call: the tool's [`RunnerKind`] with the arguments filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// A command line; the program is the first item.
+    /// A command line, whose first item is the program.
     Command(Vec<String>),
-    /// A request.
+    /// An HTTP request.
     Http(HttpRequest),
-    /// A call of a tool of a server; the arguments go there as they are.
+    /// A call to an MCP tool; the arguments are forwarded unchanged.
     Mcp(McpRun),
 }
 
-/// How a tool is run.
+/// The settings for running a tool.
 #[derive(Clone, Debug)]
 pub struct Exec {
-    /// What a call starts.
+    /// How its calls are run.
     pub run: RunnerKind,
-    /// What a call may do to the world.
+    /// How a call may affect the outside world.
     pub class: Class,
-    /// How long a call may take; `None`: the runner's default.
+    /// Maximum run time of a call, or `None` for the runner's default.
     pub timeout: Option<Duration>,
-    /// How long a result is kept in the cache; `None`: not at all.
+    /// How long a result stays in the cache, or `None` if results are not cached.
     pub cache: Option<Duration>,
     /// Whether a successful result is the turn's final answer.
     pub return_directly: bool,
-    /// The most bytes that a call may write to each of its outputs; `None`: the runner's default.
+    /// Maximum bytes that a call may write to each of its outputs, or `None` for the runner's
+    /// default.
     pub max_output: Option<usize>,
-    /// The most bytes of an output that the model reads; `None`: the runner's default.
+    /// Maximum bytes of an output that are passed to the model, or `None` for the runner's default.
     pub max_result: Option<usize>,
 }
 
-/// The members of `exec`.
+/// The known members of `exec`.
 pub(crate) const MEMBERS: [&str; 12] = [
     "command",
     "env",
@@ -72,10 +73,11 @@ pub(crate) const MEMBERS: [&str; 12] = [
 ];
 
 impl Exec {
-    /// Reads the member. `declared` returns whether the schema declares an argument of that name.
+    /// Parses the member `exec`. `declared` returns whether the schema declares an argument with
+    /// that name.
     ///
     /// # Errors
-    /// The first mistake, with the remedy.
+    /// Returns the first mistake and how to fix it.
     pub(crate) fn read(exec: Value, declared: &dyn Fn(&str) -> bool) -> Result<Exec, String> {
         let example = "{\"command\":[\"program\",\"argument\"]}";
         let mut exec = Members::of(exec, "exec", &MEMBERS, example)?;
@@ -107,11 +109,11 @@ impl Exec {
         })
     }
 
-    /// Checks that no part of what a call starts gets another meaning where an argument is missing.
-    /// `always` returns whether every valid call has an argument.
+    /// Checks that leaving out an optional argument cannot change the meaning of the rest of the
+    /// command line. `always` returns whether every valid call has the argument with that name.
     ///
     /// # Errors
-    /// The first mistake, with the remedy.
+    /// Returns the first mistake and how to fix it.
     pub(crate) fn check_places(&self, always: &dyn Fn(&str) -> bool) -> Result<(), String> {
         match &self.run {
             RunnerKind::Command(command) => command.template.check_places(always),
@@ -119,10 +121,10 @@ impl Exec {
         }
     }
 
-    /// What a call with these arguments starts.
+    /// Returns the work of a call with these arguments.
     ///
     /// # Errors
-    /// A [`ArgumentRefusal`], written for the model.
+    /// Returns an [`ArgumentRefusal`] whose message is written for the model.
     pub(crate) fn work(&self, arguments: &Arguments) -> Result<Work, ArgumentRefusal> {
         match &self.run {
             RunnerKind::Command(command) => command.template.fill(arguments).map(Work::Command),
@@ -132,17 +134,17 @@ impl Exec {
     }
 }
 
-/// A tool of a server of tools. No tools file has this member of `exec`: the tools come from the
-/// servers of `mcpServers`.
+/// A tool on an MCP server. No tools file can set this variant under `exec`: these tools come from
+/// the servers listed under `mcpServers`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpRun {
     /// The server's name in the tools file.
     pub server: String,
-    /// The tool's name at the server.
+    /// The tool's name on the server.
     pub tool: String,
-    /// The digest of its definition as it was locked.
+    /// The digest of the tool's definition in the lock file.
     pub definition: Hash,
-    /// The working folder of the server's program, relative to the folder of the tools file;
-    /// `None`: the caller's own.
+    /// The working folder of the server's program, relative to the folder of the tools file, or
+    /// `None` for the caller's own.
     pub cwd: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! What limits need to know of a conversation: what was started, what it used, and which results
-//! came.
+//! The conversation history that limits need: the calls started, the tokens used, and the results
+//! received.
 
 use super::argument::Arguments;
 use super::call::{CallKey, RequestedCall, stream_of};
@@ -13,22 +13,22 @@ use event::{Event, Kind};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-/// What limits need to know of a conversation. It comes from a log, from the input, and from this
+/// The conversation history that limits need. It is built from a log, from the input, and from this
 /// run.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     policy: Rc<Policy>,
     starts: Starts,
-    /// The arguments of the calls that have no tool message yet.
+    /// The arguments of the calls that have no tool message yet, or `None` if they were rejected.
     calls: HashMap<CallKey, Option<Arguments>>,
     counts: UseCounts,
     repeats: Repeats,
-    /// The first answer that each call got. It lets nothing run.
+    /// The first answer recorded for each call. A recorded answer does not approve a call.
     answers: HashMap<CallReference, PastAnswer>,
 }
 
 impl History {
-    /// An empty history, which counts for the rules of this policy.
+    /// Creates an empty history that counts for the rules of `policy`.
     pub(crate) fn new(policy: Rc<Policy>) -> Self {
         History {
             policy,
@@ -36,8 +36,8 @@ impl History {
         }
     }
 
-    /// Takes an event of the log or of the input. Messages go to [`History::assistant`],
-    /// [`History::tool`] and [`History::user`].
+    /// Records an event from the log or the input. Messages are passed to [`History::assistant`],
+    /// [`History::tool`] and [`History::user`] instead.
     pub(crate) fn event(&mut self, event: &Event<'_>) {
         let key = |id: event::Text<'_>| (stream_of(event), id.str().into());
         match event.kind() {
@@ -75,8 +75,8 @@ impl History {
                 }
             }
             Kind::SessionStats => {
-                // Some servers write a total of 0, or leave a part out of it: the largest of the
-                // counts.
+                // Some servers report a total of 0 or leave a part out of the total, so take the
+                // largest of the counts.
                 let stats = SessionStats::read(event);
                 let known = [stats.total(), stats.prompt_tokens, stats.completion_tokens];
                 self.counts
@@ -94,30 +94,30 @@ impl History {
             .insert(call.key(), call.arguments.as_ref().ok().cloned());
     }
 
-    /// Takes the calls of an assistant's message.
+    /// Records the calls listed in an assistant's message.
     pub(crate) fn assistant(&mut self, calls: &[RequestedCall]) {
         self.repeats.turn(calls);
         calls.iter().for_each(|call| self.call(call));
     }
 
-    /// Takes the text of a tool message.
+    /// Records the text of a tool message.
     pub(crate) fn tool(&mut self, call: &CallKey, text: &str) {
         self.calls.remove(call);
         self.repeats.result(call, text);
     }
 
-    /// Takes a message of a user.
+    /// Records a user message.
     pub(crate) fn user(&mut self) {
         self.repeats.user();
     }
 
-    /// Takes the result of a call of this run, whose tool message is written.
+    /// Records the result of a call of this run; its tool message has been written.
     pub(crate) fn result(&mut self, call: &RequestedCall, status: Status, text: &str) {
         self.repeats.status(call.key(), status);
         self.tool(&call.key(), text);
     }
 
-    /// Counts the start of a call of this run at `now`, in milliseconds since 1970.
+    /// Records that a call of this run started at `now`, in milliseconds since 1970.
     pub(crate) fn started(&mut self, call: &RequestedCall, now: u64) {
         self.starts.count(call.key(), None);
         self.counts.start(
@@ -128,18 +128,20 @@ impl History {
         );
     }
 
-    /// The first answer that this call got in an earlier run.
+    /// Returns the first answer recorded for this call in an earlier run, or `None` if there is
+    /// none.
     pub(crate) fn first_answer(&self, call: &CallReference) -> Option<&PastAnswer> {
         self.answers.get(call)
     }
 
-    /// How often a call of this id was started.
+    /// Returns how many times a call with this stream and id was started.
     pub(crate) fn starts(&self, call: &RequestedCall) -> u32 {
         self.starts.of(&call.key())
     }
 
-    /// Why a call may not start now, if it may not; a text for the model. `repeats`: after how many
-    /// turns in a row with the same result it is not run again; 0: never.
+    /// Returns why a call may not start now, as a text for the model, or `None` if it may start. A
+    /// call that had the same result in `repeats` turns in a row is not run again; 0 disables that
+    /// check.
     pub(crate) fn over(&mut self, call: &RequestedCall, repeats: u32, now: u64) -> Option<String> {
         let seen = self.repeats.of(call);
         if repeats > 0 && seen >= repeats {
@@ -155,21 +157,21 @@ impl History {
     }
 }
 
-/// How often calls have been started, by stream and id.
+/// The number of starts of each call, by stream and id.
 #[derive(Debug, Default)]
 pub(crate) struct Starts(HashMap<CallKey, HistoryCount>);
 
 #[derive(Debug, Default)]
 struct HistoryCount {
-    /// The times of those that have one. A log and a journal hold the same start with the same
-    /// time.
+    /// The start times, in milliseconds since 1970. A log and a journal hold the same start with
+    /// the same time, so it counts once.
     times: HashSet<u64>,
-    /// How many have none.
+    /// The number of starts without a time.
     untimed: u32,
 }
 
 impl Starts {
-    /// Takes a `tool_use` event. Returns whether it is a start that was not known.
+    /// Records a `tool_use` event. Returns whether the event is a start that was not yet counted.
     pub(crate) fn event(&mut self, event: &Event<'_>) -> bool {
         let ToolUse {
             tool_id, timestamp, ..
@@ -177,8 +179,8 @@ impl Starts {
         !tool_id.is_empty() && self.count((stream_of(event), tool_id.str().into()), timestamp)
     }
 
-    /// Counts a start at this time, in milliseconds since 1970, if it is known. Returns whether it
-    /// is a new one.
+    /// Counts a start at `time`, in milliseconds since 1970, or `None` if the time is unknown.
+    /// Returns whether the start was not yet counted.
     pub(crate) fn count(&mut self, call: CallKey, time: Option<u64>) -> bool {
         let count = self.0.entry(call).or_default();
         match time {
@@ -190,7 +192,7 @@ impl Starts {
         }
     }
 
-    /// How often this call has been started.
+    /// Returns how many times this call was started.
     pub(crate) fn of(&self, call: &CallKey) -> u32 {
         let count = |count: &HistoryCount| {
             u32::try_from(count.times.len())
@@ -201,30 +203,30 @@ impl Starts {
     }
 }
 
-// The loop guard: the same call again and again, with the same result.
+// The loop guard, which detects the same call repeated with the same result.
 
-/// The calls since the last message of a user, with their results. A turn counts once, however
-/// often it has the call.
+/// The calls since the last user message, with their results. A call counts once per turn, however
+/// many times it appears in the turn.
 #[derive(Debug, Default)]
 pub(crate) struct Repeats {
-    /// How many turns there were.
+    /// The number of turns so far.
     turns: u64,
-    /// The calls whose results are to come: what each asks for, and its turn.
+    /// The calls that still lack a result, each with the digest of its meaning and its turn.
     open: HashMap<CallKey, (Hash, u64)>,
-    /// Calls whose results do not count, since the call did not run.
+    /// The calls that did not run, so their results do not count.
     unrun: HashSet<CallKey>,
-    /// The last result of each call, in how many turns in a row it came, and the last of those
-    /// turns.
+    /// For each call: the digest of its last result, the number of turns in a row with that result,
+    /// and the last of those turns.
     results: HashMap<Hash, (Hash, u32, u64)>,
 }
 
 impl Repeats {
-    /// A user has written: what follows is another task.
+    /// Records a user message. It starts a new task, so all counts are reset.
     pub(crate) fn user(&mut self) {
         *self = Repeats::default();
     }
 
-    /// Takes the calls of an assistant's message.
+    /// Records the calls listed in an assistant's message.
     pub(crate) fn turn(&mut self, calls: &[RequestedCall]) {
         self.turns += 1;
         for call in calls {
@@ -235,14 +237,14 @@ impl Repeats {
         }
     }
 
-    /// Takes the status of a call's result. The tool message with its text follows.
+    /// Records the status of a call's result. The tool message with the text follows.
     pub(crate) fn status(&mut self, call: CallKey, status: Status) {
         if matches!(status, Status::Denied | Status::Cancelled | Status::Pending) {
             self.unrun.insert(call);
         }
     }
 
-    /// Takes the text of a tool message.
+    /// Records the text of a tool message.
     pub(crate) fn result(&mut self, call: &CallKey, text: &str) {
         let Some((meaning, turn)) = self.open.remove(call) else {
             return;
@@ -259,7 +261,7 @@ impl Repeats {
         }
     }
 
-    /// In how many turns in a row the call had the same result.
+    /// Returns in how many turns in a row the call had the same result.
     pub(crate) fn of(&self, call: &RequestedCall) -> u32 {
         let seen = call
             .meaning()

@@ -1,9 +1,9 @@
-//! Tools and what may run: the tools file, the rules for arguments, the plan (order and concurrency
-//! as a state machine), cache keys, and results.
+//! Tools and the rules for running them: the tools file, argument checks, the plan (a state machine
+//! for order and concurrency), cache keys, and results.
 //!
-//! Nothing here starts a process, opens a file or reads a clock. There is no shell, and no path is
-//! made of a model's words: the name of a tool is looked up in a table, and an argument fills a
-//! place in a list.
+//! This crate never spawns a process, opens a file or reads a clock. It uses no shell, and it never
+//! builds a path from a model's text: a tool's name is looked up in a table, and an argument only
+//! fills a placeholder in a fixed command line or address.
 
 mod approval;
 mod argument;

@@ -1,8 +1,9 @@
-//! Servers of tools that speak the Model Context Protocol
-//! (<https://modelcontextprotocol.io/specification>): which ones a tools file names, what their
-//! tools are called here, and whether the tools are still those that a person has seen.
+//! Tool servers that speak the Model Context Protocol
+//! (<https://modelcontextprotocol.io/specification>): the servers named in a tools file, the names
+//! under which their tools are offered, and checks that the tools are still the ones that a person
+//! accepted.
 //!
-//! Nothing here starts a server or asks one.
+//! This module never starts or contacts a server.
 
 mod definition;
 mod lock;

@@ -1,15 +1,15 @@
-//! The members of an object in a tools file. Each is taken out once; one that is `null` counts as
-//! missing, and a mistake is reported with the path of its member and the remedy.
+//! The members of an object in a tools file. Each member is taken once, and a `null` member counts
+//! as missing. A mistake is reported with the path of the member and how to fix it.
 
 use event::unit;
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-/// What a member may be: the words for it in messages, how it is read, and whether a message may
-/// repeat its value. That of a header, of a query or of a variable may be a secret.
+/// The type of a member: its description for messages, its parser, and whether a message may quote
+/// the value. The value of a header, a query parameter or a variable may be a secret.
 pub(crate) struct MemberKind<T>(pub &'static str, pub fn(&Value) -> Option<T>, pub bool);
 
-/// A time, as a number of seconds or as a text with a unit.
+/// A duration: a number of seconds or a text with a unit.
 pub(crate) const TIME: MemberKind<Duration> = MemberKind(
     "a time above 0, such as \"30s\" or 30",
     |value| unit::time(&text(value)).ok().filter(|time| !time.is_zero()),
@@ -23,35 +23,36 @@ pub(crate) const BYTES: MemberKind<u64> = MemberKind(
     true,
 );
 
-/// A number.
+/// A number above 0.
 pub(crate) const COUNT: MemberKind<u64> = MemberKind(
     "a number above 0",
     |value| value.as_u64().filter(|n| *n > 0),
     true,
 );
 
-/// A truth value.
+/// A boolean.
 pub(crate) const FLAG: MemberKind<bool> = MemberKind("true or false", Value::as_bool, true);
 
-/// A text that is not empty.
+/// A string that is not empty.
 pub(crate) const TEXT: MemberKind<String> = MemberKind(
     "a text that is not empty",
     |value| value.as_str().filter(|s| !s.is_empty()).map(str::to_owned),
     false,
 );
 
-/// The members of an object that are left to be read.
+/// The members of an object that were not taken yet.
 pub(crate) struct Members {
-    /// The path of the object; empty where the caller writes it before each message.
+    /// The path of the object, or an empty text if the caller puts the path before each message.
     path: String,
     left: Map<String, Value>,
 }
 
 impl Members {
-    /// The members of `value`, which the file has at `path`. `example` is such an object.
+    /// Reads the members of `value`, which is at `path` in the file. `example` is a valid object
+    /// for messages.
     ///
     /// # Errors
-    /// It is not an object, or has a member that is not among `known`.
+    /// Returns an error if `value` is not an object or has a member that is not in `known`.
     pub(crate) fn of(
         value: Value,
         path: &str,
@@ -78,7 +79,7 @@ impl Members {
         Ok(Members { path, left })
     }
 
-    /// The path of a member.
+    /// Returns the path of a member.
     pub(crate) fn name(&self, key: &str) -> String {
         match &*self.path {
             "" => key.to_owned(),
@@ -86,20 +87,20 @@ impl Members {
         }
     }
 
-    /// Whether the member is left.
+    /// Whether the member is present and was not taken yet.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.left.contains_key(key)
     }
 
-    /// Takes a member as it is.
+    /// Takes a member without parsing it. Returns `None` if it is missing.
     pub(crate) fn value(&mut self, key: &str) -> Option<Value> {
         self.left.remove(key)
     }
 
-    /// Takes a member, if it is there.
+    /// Takes and parses a member. Returns `None` if it is missing.
     ///
     /// # Errors
-    /// What it must be, if it is something else.
+    /// Returns the expected form if the value has another one.
     pub(crate) fn take<T>(&mut self, key: &str, kind: &MemberKind<T>) -> Result<Option<T>, String> {
         let MemberKind(wanted, read, is_shown) = kind;
         let Some(value) = self.value(key) else {
@@ -116,7 +117,7 @@ impl Members {
     }
 }
 
-/// The items of a list of strings; `None` if it is anything else.
+/// Returns the items of a list of strings, or `None` if `value` is anything else.
 pub(crate) fn strings(value: &Value) -> Option<Vec<String>> {
     let text = |item: &Value| item.as_str().map(str::to_owned);
     value.as_array()?.iter().map(text).collect()

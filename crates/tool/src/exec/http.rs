@@ -1,6 +1,6 @@
-//! A tool that sends a request: the member `http` of `exec`. The tools file fixes the whole
-//! request, except for the arguments in its address and its body: a model chooses no server, no
-//! method and no header.
+//! A tool that sends an HTTP request: the member `http` of `exec`. The tools file fixes the whole
+//! request except for the arguments in its URL and body: a model cannot choose the server, the
+//! method or a header.
 
 mod url;
 
@@ -14,7 +14,7 @@ use event::url::percent_encoded;
 use serde_json::Value;
 use url::UrlTemplate;
 
-/// The members of `exec.http`.
+/// The known members of `exec.http`.
 const MEMBERS: [&str; 9] = [
     "method",
     "url",
@@ -27,7 +27,7 @@ const MEMBERS: [&str; 9] = [
     "insecure",
 ];
 
-/// The methods, and whether a request has a body unless `body` is set.
+/// The supported methods, each with whether its request has a body by default.
 const METHODS: [(&str, bool); 5] = [
     ("GET", false),
     ("POST", true),
@@ -36,11 +36,11 @@ const METHODS: [(&str, bool); 5] = [
     ("DELETE", false),
 ];
 
-/// The most redirects that a tool may follow.
+/// Maximum for the number of redirects that a tool may follow.
 const MAX_REDIRECTS: u64 = 10;
 
-/// Headers that the HTTP client writes itself. Another value would lead to another server, or would
-/// end the request at another place than the server expects.
+/// Headers that the HTTP client sets itself. Setting them here could route the request to another
+/// server, or make the server find the end of the request at the wrong place.
 const OWN_HEADERS: [&str; 9] = [
     "host",
     "content-length",
@@ -56,56 +56,55 @@ const OWN_HEADERS: [&str; 9] = [
 /// A request that a tool sends.
 #[derive(Clone, Debug)]
 pub struct HttpRun {
-    /// The method.
+    /// The HTTP method.
     method: &'static str,
-    /// The address, with places for arguments.
+    /// The URL, with placeholders for arguments.
     url: UrlTemplate,
-    /// Parameters of the query that come from the environment: their names, percent-encoded, and
-    /// values.
+    /// Query parameters that come from the environment: percent-encoded names and their values.
     pub query: Vec<(String, VariableText)>,
-    /// The headers, with names in lower case.
+    /// The headers, with lower-case names.
     pub headers: Vec<(String, VariableText)>,
-    /// What the body holds.
+    /// The content of the body.
     body: RequestBody,
-    /// How many redirects are followed.
+    /// Maximum number of redirects to follow.
     pub redirects: u32,
-    /// The proxy that the request goes through.
+    /// The proxy for the request, or `None` if the tools file names none.
     pub proxy: Option<String>,
-    /// The addresses that the request may go to although they are not of the public internet.
+    /// Addresses outside the public internet that the request may still connect to.
     pub allow: AllowedAddresses,
-    /// Whether a secret in the request may go over http to another machine.
+    /// Whether a request with a secret may be sent unencrypted, over http, to another machine.
     pub insecure: bool,
 }
 
-/// What the body of a request holds.
+/// The content of a request's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RequestBody {
-    /// Nothing: there is no body.
+    /// No body.
     None,
-    /// The arguments that have no place in the address, as a JSON object.
+    /// The arguments that are not used in the URL, as a JSON object.
     Json,
-    /// The arguments that have no place in the address, as pairs of a form.
+    /// The arguments that are not used in the URL, as form fields.
     Form,
 }
 
-/// One request, with the arguments of its call. Values from the environment are not in it: see
-/// [`HttpRun::query`] and [`HttpRun::headers`].
+/// One request, with the arguments of its call filled in. It does not include values from the
+/// environment: see [`HttpRun::query`] and [`HttpRun::headers`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpRequest {
-    /// The method, in capitals.
+    /// The method, in upper case.
     pub method: &'static str,
-    /// The address.
+    /// The URL.
     pub url: String,
-    /// The media type of the body, and the body.
+    /// The media type and the body, or `None` if the request has no body.
     pub body: Option<(&'static str, String)>,
 }
 
 impl HttpRun {
-    /// Reads `member`. `declared` returns whether the schema declares an argument of that name.
+    /// Parses `member`. `declared` returns whether the schema declares an argument with that name.
     ///
     /// # Errors
-    /// The first mistake, with the remedy. The message repeats no value of a header or of the
-    /// query, since the value may be a secret.
+    /// Returns the first mistake and how to fix it. The message never quotes a value of a header or
+    /// of the query, since the value may be a secret.
     pub(crate) fn read(member: Value, declared: &dyn Fn(&str) -> bool) -> Result<HttpRun, String> {
         let example = "{\"method\":\"GET\",\"url\":\"https://HOST/PATH\"}";
         let mut http = Members::of(member, "exec.http", &MEMBERS, example)?;
@@ -186,10 +185,10 @@ impl HttpRun {
         Ok(run)
     }
 
-    /// The request of a call with these arguments.
+    /// Returns the request of a call with these arguments.
     ///
     /// # Errors
-    /// A [`ArgumentRefusal`], written for the model.
+    /// Returns an [`ArgumentRefusal`] whose message is written for the model.
     pub(crate) fn fill(&self, arguments: &Arguments) -> Result<HttpRequest, ArgumentRefusal> {
         let url = self.url.fill(arguments)?;
         let rest = || arguments.members().filter(|(name, _)| !self.url.has(name));
@@ -230,17 +229,17 @@ impl HttpRun {
         })
     }
 
-    /// The scheme, host and port of the server.
+    /// Returns the scheme, host and port of the server.
     pub fn origin(&self) -> &str {
         &self.url.origin
     }
 
-    /// The parts of the address that the tools file fixes; a query in them may hold a key.
+    /// Returns the parts of the URL that the tools file fixes. Their query may contain a key.
     pub fn fixed_url(&self) -> String {
         self.url.fixed()
     }
 
-    /// The names of the variables of the environment that the request needs.
+    /// Returns the names of the environment variables that the request needs.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.query
             .iter()
@@ -248,8 +247,8 @@ impl HttpRun {
             .flat_map(|(_, text)| text.variables())
     }
 
-    /// Whether a variable, which is a secret, would go over http to another machine although the
-    /// tools file does not allow that.
+    /// Whether an environment variable, which counts as a secret, would be sent over http to
+    /// another machine although the tools file does not allow that.
     fn is_exposed(&self) -> bool {
         let host = self.url.host();
         let ip = host
@@ -310,18 +309,18 @@ fn headers(http: &mut Members) -> Result<Vec<(String, VariableText)>, String> {
 }
 
 fn has_argument(text: &str) -> bool {
-    // The braces of `${NAME}` are not a place.
+    // The braces of `${NAME}` are not a placeholder.
     parts(&text.replace("${", "$"))
         .iter()
         .any(|part| matches!(part, ItemPart::Argument(_)))
 }
 
-// The addresses that an HTTP tool may connect to although they are not of the public internet:
-// `"127.0.0.1:8080"`, `"10.0.0.0/8"`, `"[::1]:80"`, `"localhost:8080"`, `"registry.internal"`.
+// Addresses outside the public internet that an HTTP tool may connect to: `"127.0.0.1:8080"`,
+// `"10.0.0.0/8"`, `"[::1]:80"`, `"localhost:8080"`, `"registry.internal"`.
 
-// `core::net` has the types of addresses alone; nothing here can open a socket.
+// `core::net` only has address types, so this code cannot open a socket.
 
-/// The addresses that an HTTP tool may connect to although they are not of the public internet.
+/// Addresses outside the public internet that an HTTP tool may connect to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowedAddresses {
     entries: Vec<AllowedAddress>,
@@ -330,23 +329,23 @@ pub struct AllowedAddresses {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct AllowedAddress {
     host: AllowedHost,
-    /// `None`: any port.
+    /// The allowed port, or `None` for any port.
     port: Option<u16>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum AllowedHost {
-    /// A network: an address, and the number of its leading bits that count.
+    /// A network: an address and the length of its prefix in bits.
     Network(IpAddr, u32),
-    /// A host name in lower case, whatever its address.
+    /// A host name in lower case, allowed at any address.
     Name(String),
 }
 
 impl AllowedAddresses {
-    /// Reads the member `allow`.
+    /// Parses the member `allow`.
     ///
     /// # Errors
-    /// The first mistake, with the remedy.
+    /// Returns the first mistake and how to fix it.
     pub(crate) fn take(members: &mut Members) -> Result<Self, String> {
         let list = MemberKind("a list, such as [\"127.0.0.1:8080\"]", strings, true);
         let entries = members.take("allow", &list)?.unwrap_or_default();
@@ -359,10 +358,10 @@ impl AllowedAddresses {
         })
     }
 
-    /// Reads the entries.
+    /// Parses the entries.
     ///
     /// # Errors
-    /// The first entry that is not an address.
+    /// Returns the first entry that is not an address.
     fn read(entries: &[String]) -> Result<AllowedAddresses, String> {
         let read = |text: &String| AllowedAddress::read(text).ok_or_else(|| text.clone());
         Ok(AllowedAddresses {
@@ -371,7 +370,7 @@ impl AllowedAddresses {
     }
 
     /// Whether a connection to `host` (in lower case) at this address and port is allowed. The
-    /// caller turns an IPv4 address that is inside of an IPv6 address into IPv4 first (see
+    /// caller must convert an IPv4-mapped IPv6 address to IPv4 first (see
     /// [`IpAddr::to_canonical`]).
     pub fn allows(&self, host: &str, address: IpAddr, port: u16) -> bool {
         let is_host = |allowed: &AllowedHost| match allowed {
@@ -423,8 +422,8 @@ impl AllowedAddress {
     }
 }
 
-/// Whether `text` is a host name. A name that ends with a digit would be read as a number
-/// (`127.1`).
+/// Whether `text` is a host name. A name that ends in a digit is rejected, since it would be parsed
+/// as a number (`127.1`).
 fn is_host_name(text: &str) -> bool {
     text.bytes()
         .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'))

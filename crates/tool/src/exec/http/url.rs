@@ -1,36 +1,35 @@
-//! An address with places for arguments. Where a request goes is fixed: scheme, host and port are
-//! the tools file's.
+//! A URL with placeholders for arguments. The tools file fixes the scheme, host and port.
 //!
-//! - In the path an argument is a part of one segment, and in the query a part of one value. All of
-//!   it but letters, digits and `-._~` is percent-encoded, so that no value can end its segment or
-//!   its pair.
-//! - A segment that an argument would turn into `.`, `..` or nothing is refused, and so is one that
-//!   a server could read as several segments with such a segment among them (`..%2Fadmin`), however
-//!   often it decodes them.
-//! - An argument that is missing or `null` drops its pair in the query; in the path it is an error.
+//! - An argument fills part of one path segment or part of one query value. Every character except
+//!   letters, digits and `-._~` is percent-encoded, so no value can end its segment or its pair.
+//! - An argument is rejected if it makes its segment `.`, `..` or empty. It is also rejected if a
+//!   server could decode the segment, any number of times, into several segments with such a
+//!   segment among them (`..%2Fadmin`).
+//! - A missing or `null` argument drops its pair from the query; in the path it is an error.
 
 use crate::argument::{ArgumentRefusal, Arguments, MAX_URL, plain};
 use crate::argv::{ItemPart, parts};
 use event::url::{leads_elsewhere, percent_encoded};
 
-/// An address with places for arguments.
+/// A URL with placeholders for arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UrlTemplate {
     /// Scheme, host and port, such as `https://example.com:8443`.
     pub origin: String,
-    /// The segments of the path, each after a `/`.
+    /// The segments of the path, each of which follows a `/`.
     segments: Vec<Vec<ItemPart>>,
     /// The pairs of the query.
     pairs: Vec<Vec<ItemPart>>,
-    /// The places of those pairs that are there once for each element of a list.
+    /// The indices of the pairs that are repeated for each element of a list.
     each: Vec<usize>,
 }
 
 impl UrlTemplate {
-    /// Reads an address. `declared` returns whether the schema declares an argument of that name.
+    /// Parses a URL. `declared` returns whether the schema declares an argument with that name.
     ///
     /// # Errors
-    /// What is wrong, with the remedy. The text of the query is not repeated: it may hold a key.
+    /// Returns what is wrong and how to fix it. The message never quotes the query, which may
+    /// contain a key.
     pub(crate) fn read(url: &str, declared: &dyn Fn(&str) -> bool) -> Result<Self, String> {
         let Some(rest) = url
             .strip_prefix("https://")
@@ -88,10 +87,10 @@ impl UrlTemplate {
         Ok(template)
     }
 
-    /// Adds a pair to the query. `value` may have places for arguments.
+    /// Adds a pair to the query. `value` may contain placeholders.
     ///
     /// # Errors
-    /// As [`UrlTemplate::read`].
+    /// The same errors as [`UrlTemplate::read`].
     pub(crate) fn add_pair(
         &mut self,
         name: &str,
@@ -112,13 +111,13 @@ impl UrlTemplate {
         Ok(())
     }
 
-    /// Whether an argument of this name has a place in it.
+    /// Whether the URL has a placeholder for the argument `name`.
     pub(crate) fn has(&self, name: &str) -> bool {
         let mut all = self.segments.iter().chain(&self.pairs).flatten();
         all.any(|part| matches!(part, ItemPart::Argument(argument) if argument == name))
     }
 
-    /// It without its places for arguments.
+    /// Returns the URL without its placeholders.
     pub(crate) fn fixed(&self) -> String {
         let text = |parts: &Vec<ItemPart>| -> String {
             parts
@@ -137,7 +136,7 @@ impl UrlTemplate {
         format!("{}/{}?{}", self.origin, path.join("/"), query.join("&"))
     }
 
-    /// The host, in lower case, without its port.
+    /// Returns the host in lower case, without the port.
     pub(crate) fn host(&self) -> &str {
         let authority = self
             .origin
@@ -150,10 +149,11 @@ impl UrlTemplate {
             })
     }
 
-    /// The address with the arguments in their places.
+    /// Returns the URL with the arguments filled in.
     ///
     /// # Errors
-    /// [`ArgumentRefusal::NoSegment`], [`ArgumentRefusal::Segment`] and [`ArgumentRefusal::LongUrl`].
+    /// Returns [`ArgumentRefusal::NoSegment`], [`ArgumentRefusal::Segment`] or
+    /// [`ArgumentRefusal::LongUrl`].
     pub(crate) fn fill(&self, arguments: &Arguments) -> Result<String, ArgumentRefusal> {
         let mut url = self.origin.clone();
         for segment in &self.segments {
@@ -194,7 +194,7 @@ impl UrlTemplate {
             ItemPart::Argument(name) if !declared(name) => Err(format!(
                 "{{{name}}} in exec.http.url is not a declared argument, declare it under properties"
             )),
-            // What other programs would escape, or read in another way (a backslash as a slash).
+            // Characters that other programs would escape or interpret (a backslash as a slash).
             ItemPart::Text(text)
                 if !text
                     .bytes()
@@ -218,7 +218,7 @@ fn begins_with_hex(text: &str) -> bool {
     text.len() > 1 && text.bytes().take(2).all(|b| b.is_ascii_hexdigit())
 }
 
-/// Checks the part of an address that says where it leads.
+/// Checks the host and port.
 fn check_authority(authority: &str) -> Result<(), String> {
     if authority.contains('{') {
         return Err(
@@ -259,7 +259,7 @@ fn is_argument(part: &ItemPart) -> bool {
     matches!(part, ItemPart::Argument(_))
 }
 
-/// Adds a part; `false` if its argument is missing.
+/// Appends a part to `url`. Returns `false` if its argument is missing.
 fn push(url: &mut String, part: &ItemPart, arguments: &Arguments) -> bool {
     match part {
         ItemPart::Text(text) => url.push_str(text),
