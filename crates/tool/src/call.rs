@@ -1,45 +1,45 @@
-//! One call of a model, from its event or from the assistant's message.
+//! One tool call of a model, read from its event or from the assistant's message.
 
 use super::argument::{ArgumentRefusal, Arguments};
 use super::canonical::{Hash, digest, hex};
 use event::payload::ToolCall;
 use event::{Event, Raw, Text};
 
-/// A stream's name, as JSON; `None` for the unnamed stream.
+/// A stream's name as JSON, or `None` for the unnamed stream.
 pub(crate) type StreamName = Option<Box<str>>;
 
-/// The name of a call in a log or a run: its stream and its id.
+/// Identifies a call in a log or a run by its stream and its id.
 pub(crate) type CallKey = (StreamName, Box<str>);
 
-/// The stream of an event.
+/// Returns the name of an event's stream.
 pub(crate) fn stream_of(event: &Event<'_>) -> StreamName {
     event.stream().map(|name| name.text().into())
 }
 
-/// A call as the model requested it. Its tool may not exist.
+/// A tool call as the model requested it. The tool it names may not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestedCall {
-    /// The stream it belongs to, as JSON; `None` is the unnamed one.
+    /// The stream of the call, as JSON, or `None` for the unnamed stream.
     pub stream: Option<Box<str>>,
-    /// The choice it belongs to.
+    /// The choice that the call belongs to.
     pub choice: u32,
-    /// The id of the response that it came in, from `stream_start`. Two responses are never the
-    /// same call, whatever ids they use.
+    /// The id of the response that contains the call, from `stream_start`. Calls from two responses
+    /// are always distinct, even if they share an id.
     pub response: Option<Box<str>>,
-    /// How many earlier calls of the log have the same stream and id, and no response id that
-    /// differs from its own.
+    /// The number of earlier calls in the log with the same stream and id whose response id is
+    /// unknown or equal to this call's.
     pub occurrence: usize,
-    /// The time of its event in milliseconds, as JSON.
+    /// The time of the call's event in milliseconds, as JSON.
     pub t: Option<Box<str>>,
-    /// Its position among the calls of the turn, if the event has one.
+    /// The call's index in the turn, or `None` if the event has none.
     pub index: Option<i64>,
-    /// Its id.
+    /// The id of the call.
     pub id: Box<str>,
     /// The name of the tool, as the model wrote it.
     pub name: Box<str>,
     /// Whether an earlier stage repaired the arguments.
     pub repaired: bool,
-    /// The arguments, or why they are not used.
+    /// The arguments, or why they were rejected.
     pub arguments: Result<Arguments, ArgumentRefusal>,
 }
 
@@ -76,8 +76,8 @@ impl RequestedCall {
         }
     }
 
-    /// Reads the calls of an assistant's message, in order. `event` is the line that holds the
-    /// message.
+    /// Reads the calls listed in an assistant's message, in order. `event` is the event that
+    /// contains the message, or `None` for a bare message.
     pub fn of_message(event: Option<&Event<'_>>, message: Raw<'_>) -> Vec<RequestedCall> {
         let calls = message
             .get("tool_calls")
@@ -88,7 +88,8 @@ impl RequestedCall {
             .map(|(n, call)| {
                 let function = call.get("function").unwrap_or(call);
                 let arguments = match function.get("arguments") {
-                    // Some servers write the object itself, not its text (docs/deviations.md).
+                    // Some servers send the object itself instead of its JSON text
+                    // (docs/deviations.md).
                     Some(arguments) if arguments.is_str() => {
                         Arguments::read(&arguments.str().unwrap_or_default())
                     }
@@ -111,20 +112,20 @@ impl RequestedCall {
             .collect()
     }
 
-    /// Its identity among all calls.
+    /// Returns the stream and id that identify the call in a log.
     pub(crate) fn key(&self) -> CallKey {
         (self.stream.clone(), self.id.clone())
     }
 
-    /// Whether it can be the call that `other` is, as far as the responses say. A response without
-    /// an id may be any.
+    /// Whether the call can belong to the response `other`. A response without an id may be any
+    /// response, so `None` on either side counts as a match.
     pub(crate) fn is_in_response(&self, other: Option<&str>) -> bool {
         self.response.is_none() || other.is_none() || self.response.as_deref() == other
     }
 
-    /// A key of 32 hexadecimal digits that is the same whenever this call runs, and another one for
-    /// every other call of a log: a digest of its stream, id, response, occurrence, tool and
-    /// arguments.
+    /// Returns a key of 32 hexadecimal digits, a digest of the call's stream, id, response,
+    /// occurrence, tool and arguments. A rerun of the same call has the same key, and every other
+    /// call of the log has a different one.
     pub fn idempotency_key(&self) -> String {
         let arguments = self
             .arguments
@@ -149,7 +150,7 @@ impl RequestedCall {
         key
     }
 
-    /// See [`Arguments::fingerprint`]; `None` if the arguments are refused.
+    /// Returns [`Arguments::fingerprint`], or `None` if the arguments were rejected.
     pub fn fingerprint(&self) -> Option<Hash> {
         self.arguments
             .as_ref()
@@ -157,7 +158,7 @@ impl RequestedCall {
             .map(|arguments| arguments.fingerprint(&self.name))
     }
 
-    /// See [`Arguments::meaning`]; `None` if the arguments are refused.
+    /// Returns [`Arguments::meaning`], or `None` if the arguments were rejected.
     pub(crate) fn meaning(&self) -> Option<Hash> {
         self.arguments
             .as_ref()
@@ -165,15 +166,15 @@ impl RequestedCall {
             .map(|arguments| arguments.meaning(&self.name))
     }
 
-    /// Whether `other`, which has the same id in the same turn, is another call: its name or its
-    /// arguments differ. Nothing contradicts a call whose arguments were refused, since it does not
+    /// Whether `other`, which has the same id in the same turn, has a different name or different
+    /// arguments. Always `false` if this call's arguments were rejected, since such a call does not
     /// run.
     pub(crate) fn is_contradicted_by(&self, other: &RequestedCall) -> bool {
         self.arguments.is_ok()
             && (self.name != other.name || self.fingerprint() != other.fingerprint())
     }
 
-    /// The arguments for people.
+    /// Returns a one-line summary of the arguments for people.
     pub fn summary(&self) -> String {
         self.arguments
             .as_ref()
@@ -182,8 +183,8 @@ impl RequestedCall {
     }
 }
 
-/// The id of a call; one without an id is named by its position, which its event and the message
-/// share.
+/// Returns the id of a call. A call without an id gets one from its position, which is the same in
+/// its event and in the message.
 fn id(given: Option<&str>, position: i64) -> Box<str> {
     match given {
         Some(id) if !id.is_empty() => id.into(),

@@ -1,4 +1,5 @@
-//! One text for all JSON texts of a value, so that values can be compared and hashed.
+//! Canonical JSON: a single text for all spellings of a value, so that values can be compared and
+//! hashed.
 
 use event::{Raw, push_string};
 use sha2::{Digest, Sha256};
@@ -7,41 +8,44 @@ use std::borrow::Cow;
 /// A SHA-256 digest.
 pub type Hash = [u8; 32];
 
-/// The canonical text of a checked value: no white space, the members of objects sorted by key,
-/// strings escaped in one way. Numbers keep their digits: `1` and `1.0` differ. Keys must not
+/// Returns the canonical text of a validated value: no white space, object members sorted by key,
+/// and one way to escape strings. Numbers keep their digits, so `1` and `1.0` differ. Keys must not
 /// repeat (see [`json::check`]).
 pub(crate) fn canonical(value: Raw<'_>) -> String {
     text(value, Numbers::Digits, None)
 }
 
-/// As [`canonical`], for people: on several lines, two spaces deeper at each level.
+/// Like [`canonical`], but formatted for people: on several lines, indented by two spaces per
+/// level.
 pub fn pretty(value: Raw<'_>) -> String {
     text(value, Numbers::Digits, Some(0))
 }
 
-/// As [`canonical`], for what a tool is asked to do: numbers of one value have one text (see
-/// [`number_text`]), and a member that is `null` counts as missing.
+/// Like [`canonical`], but compares what a tool is asked to do: equal numbers have the same text
+/// (see [`number_text`]), and `null` members are omitted.
 pub(crate) fn by_value(value: Raw<'_>) -> String {
     text(value, Numbers::Value, None)
 }
 
-/// What tells two numbers apart.
+/// How numbers are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Numbers {
-    /// Their digits. Members that are `null` count.
+    /// By their digits; `null` members are kept.
     Digits,
-    /// Their value. Members that are `null` do not count.
+    /// By their value; `null` members are omitted.
     Value,
 }
 
-/// `depth` is how deep the lines are; `None`: all is on one line.
+/// Returns the text of `value`. `depth` is the indentation level, or `None` to write everything on
+/// one line.
 fn text(value: Raw<'_>, numbers: Numbers, depth: Option<usize>) -> String {
     let mut out = Vec::with_capacity(value.text().len());
     push(&mut out, value, numbers, depth);
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// Values nest at most 128 deep ([`event::MAX_DEPTH`]), so the recursion is bounded.
+/// Appends `value`. Values nest at most 128 deep ([`event::MAX_DEPTH`]), so the recursion is
+/// bounded.
 fn push(out: &mut Vec<u8>, value: Raw<'_>, numbers: Numbers, depth: Option<usize>) {
     if value.is_object() {
         let is_left_out = |member: Raw<'_>| numbers == Numbers::Value && member.is_null();
@@ -69,7 +73,7 @@ fn push(out: &mut Vec<u8>, value: Raw<'_>, numbers: Numbers, depth: Option<usize
     }
 }
 
-/// Writes the items between two marks.
+/// Writes the items between the opening and the closing character in `marks`.
 fn block<T>(
     out: &mut Vec<u8>,
     marks: &[u8; 2],
@@ -97,8 +101,8 @@ fn block<T>(
     out.push(marks[1]);
 }
 
-/// The digest of several texts, each with its length before it, so that no two lists of texts read
-/// alike.
+/// Returns the digest of several texts. The length of each text is hashed before the text, so that
+/// two different lists never hash the same bytes.
 pub(crate) fn digest<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> Hash {
     let mut hash = Sha256::new();
     for text in texts {
@@ -108,17 +112,17 @@ pub(crate) fn digest<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> Hash {
     hash.finalize().into()
 }
 
-/// The digest of one text alone, as `sha256sum` prints it.
+/// Returns the plain SHA-256 digest of `bytes`, the same as `sha256sum` prints.
 pub fn sha256(bytes: &[u8]) -> Hash {
     Sha256::digest(bytes).into()
 }
 
-/// A digest as 64 hexadecimal digits.
+/// Returns a digest as 64 hexadecimal digits.
 pub fn hex(hash: &Hash) -> String {
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-// Numbers of JSON by their value: `1000`, `1000.0` and `1e3` are one number.
+// JSON numbers compared by value: `1000`, `1000.0` and `1e3` are the same number.
 
 /// Whether a value is a number.
 pub(crate) fn is_number(value: Raw<'_>) -> bool {
@@ -127,13 +131,13 @@ pub(crate) fn is_number(value: Raw<'_>) -> bool {
         .starts_with(|c: char| c == '-' || c.is_ascii_digit())
 }
 
-/// The most digits of a whole number that is written out. No larger number is accepted as an
-/// argument: it has no double.
+/// Maximum number of digits for which a whole number is written out. A larger number overflows a
+/// double, so it is never accepted as an argument.
 const DIGITS: i64 = 400;
 
-/// A number in the one spelling that all texts of its value share: a whole number, however large,
-/// as its digits, any other one as the double that programs make of it. `-0` is `0`. `text` is a
-/// number of JSON.
+/// Returns the same spelling for every text of a number's value. A whole number is written with all
+/// of its digits, any other number as the nearest double, and `-0` as `0`. `text` must be a valid
+/// JSON number.
 pub(crate) fn number_text(text: &str) -> Cow<'_, str> {
     let is_plain = |digits: &str| {
         digits == "0" || (!digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit()))
@@ -147,15 +151,15 @@ pub(crate) fn number_text(text: &str) -> Cow<'_, str> {
         .map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
-/// A number as the double that many programs make of it, which has 53 bits, written out without an
-/// exponent.
+/// Returns a number as the nearest double (53 bits of precision, as many programs parse it),
+/// written without an exponent. Returns `None` if the number overflows a double.
 pub(crate) fn as_double(text: &str) -> Option<String> {
     let double: f64 = text.parse().ok()?;
-    // The sum makes 0 of -0.
+    // Adding 0.0 turns -0 into 0.
     double.is_finite().then(|| format!("{}", double + 0.0))
 }
 
-/// The digits of a whole number; `None` if it has a fraction, or is too long.
+/// Returns the digits of a whole number, or `None` if the number has a fraction or too many digits.
 fn whole(text: &str) -> Option<String> {
     let (sign, rest) = text
         .strip_prefix('-')
@@ -168,8 +172,8 @@ fn whole(text: &str) -> Option<String> {
         return Some("0".to_owned());
     }
     let leading = digits.len() - digits.trim_start_matches('0').len();
-    // How many digits are before the point. An exponent of more digits than a number of this
-    // machine is either too long or a fraction.
+    // The number of digits before the decimal point. An exponent that overflows `i64` means that
+    // the number is either too long or a fraction.
     let places = i64::try_from(before.len()).ok()? - i64::try_from(leading).ok()?;
     let places = places.checked_add(exponent.parse().ok()?)?;
     let zeros = places.checked_sub(i64::try_from(significant.len()).ok()?)?;
@@ -283,7 +287,7 @@ mod number_tests {
             number_text("9007199254740992")
         );
         assert_eq!(as_double("9007199254740993"), as_double("9007199254740992"));
-        // A number that no program reads stays as it is.
+        // A number that overflows a double stays unchanged.
         for odd in ["1e999", "1e99999999999999999999"] {
             assert_eq!(number_text(odd), odd);
         }

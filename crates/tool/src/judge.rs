@@ -1,4 +1,4 @@
-//! Whether a call may run, and with which command line.
+//! Decides whether a call may run, and with which command line.
 
 use super::approval::{AnswerSource, ApprovalLevel, Class, Reason};
 use super::argument::ArgumentRefusal;
@@ -13,24 +13,24 @@ use event::Glob;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-/// The longest list of names, and the longest schema, in an answer for the model, in bytes.
+/// Maximum length in bytes of a list of names and of a schema in an answer for the model.
 const TOLD: usize = 2000;
 
 /// A call that may run.
 #[derive(Clone, Debug)]
 pub struct ReadyCall {
-    /// Its tool.
+    /// The call's tool.
     pub tool: Rc<Tool>,
     /// The class of the tool, which decides when the call starts.
     pub class: Class,
-    /// What to start.
+    /// The work to start.
     pub work: Work,
-    /// The hash of the call, which a person's answer names.
+    /// The hash of the call, which a person's answer must quote.
     pub hash: CallHash,
 }
 
 impl ReadyCall {
-    /// The name of this call in a person's answer.
+    /// Returns the reference by which a person's answer names this call.
     pub fn reference(&self, call: &RequestedCall) -> CallReference {
         CallReference {
             id: call.id.clone(),
@@ -38,31 +38,31 @@ impl ReadyCall {
         }
     }
 
-    /// The name and the digest of the tool's definition.
+    /// Returns the name of the tool and the digest of its definition.
     pub(crate) fn definition(&self) -> (String, Hash) {
         (self.tool.name.clone(), self.tool.hash)
     }
 }
 
-/// The tools, and the rules over them.
+/// The tools and the rules that apply to them.
 #[derive(Debug, Default)]
 pub struct Judge {
-    /// The tools of the file.
+    /// The tools of the tools file.
     pub tools: Tools,
-    /// The rules over them.
+    /// The rules that apply to the tools.
     pub rules: Rules,
-    /// The rules by argument; the limits are the plan's part.
+    /// The rules on arguments. The plan, not the judge, enforces the policy's limits.
     pub policy: Rc<Policy>,
 }
 
 impl Judge {
-    /// Decides on a call: returns what to run, or the answer if the call must not run. Whether it
-    /// also needs approval is [`Judge::consent`]'s part. `starts` is how often calls of this
-    /// id have been started before.
+    /// Decides on a call: returns the work to run, or the answer to give instead if the call must
+    /// not run. [`Judge::consent`] decides whether the call also needs approval. `starts` is the
+    /// number of times a call with this id was already started.
     ///
     /// # Errors
-    /// The answer for the model: `unknown_tool`, `denied`, `invalid`, or `error` for a tool without
-    /// a command.
+    /// Returns the answer for the model: `unknown_tool`, `denied`, `invalid`, or `error` for a tool
+    /// without `exec`.
     pub fn look(&self, call: &RequestedCall, starts: u32) -> Result<ReadyCall, ToolAnswer> {
         let name = call.name.as_ref();
         let tool = self.tools.get(name).ok_or_else(|| self.unknown(name))?;
@@ -98,18 +98,19 @@ impl Judge {
         })
     }
 
-    /// Whether the calls of that tool are somebody else's, and so get no answer here.
+    /// Whether another process answers the calls of the tool `name`, so that they get no answer
+    /// here.
     pub(crate) fn leaves(&self, name: &str) -> bool {
         self.rules.leave.iter().any(|glob| glob.matches(name))
     }
 
-    /// Whether tools of that name may run, by the rules and by the policy.
+    /// Whether both the rules and the policy allow tools named `name` to run.
     pub fn lets_through(&self, name: &str) -> bool {
         lets_through(&self.rules.allow, &self.rules.deny, name) && self.policy.lets_through(name)
     }
 
-    /// Whether a call has the yes that it needs. `started`: an earlier run started it, and its
-    /// result is not known.
+    /// Returns whether a call is approved, needs approval, or is rejected. `started` is whether an
+    /// earlier run started the call without recording its result.
     pub fn consent(&self, call: &RequestedCall, ready: &ReadyCall, started: bool) -> Consent {
         let reference = ready.reference(call);
         let rules = &self.rules;
@@ -180,7 +181,7 @@ impl Judge {
     }
 }
 
-/// The answer to arguments that are refused, with the schema of the tool.
+/// Returns the answer to a call whose arguments were rejected, with the tool's schema.
 fn invalid(tool: &Tool, why: &ArgumentRefusal) -> ToolAnswer {
     let schema = event::cut(&tool.parameters, TOLD);
     let cut = if schema.len() < tool.parameters.len() {
@@ -198,25 +199,26 @@ fn invalid(tool: &Tool, why: &ArgumentRefusal) -> ToolAnswer {
     )
 }
 
-/// Whether a call has the yes that it needs.
+/// The approval state of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Consent {
-    /// It needs none.
+    /// The call needs no approval.
     NotNeeded,
-    /// It has one.
+    /// The call was approved.
     Given(AnswerSource),
-    /// It got a no; with the answer for the model.
+    /// The call was rejected; holds the answer for the model.
     Refused(AnswerSource, ToolAnswer),
-    /// It ran, a person says, and gives its result.
+    /// A person stated that the call had run, and gave its result.
     Ran(ToolAnswer),
-    /// It needs a person's.
+    /// The call still needs a person's approval, for this reason.
     Needed(Reason),
 }
 
-/// The answer to a call that waits for a person.
+/// Returns the answer to a call that waits for a person's approval.
 pub(crate) fn pending(reason: &Reason, call: &CallReference, rules: &Rules) -> ToolAnswer {
     let text = if let Some(other) = other_approval(rules, call) {
-        // Without the right hash: who answers with a wrong one has not seen this call.
+        // The right hash is withheld: a person who approved with a wrong hash has not seen this
+        // call.
         format!(
             "The call was not run: {reason}. It needs approval. (The approval does not match: \
              the call that was approved under this id has the hash {other}. The arguments or \
@@ -232,7 +234,7 @@ pub(crate) fn pending(reason: &Reason, call: &CallReference, rules: &Rules) -> T
     }
 }
 
-/// How a person answers a call that waits.
+/// Describes how a person can answer a call that waits for approval.
 fn waiting(reason: &Reason, call: &CallReference, rules: &Rules) -> String {
     let yes = rules.continuation.with("--approve-call", [call]);
     let no = rules.continuation.with("--deny-call", [call]);
@@ -250,7 +252,8 @@ fn waiting(reason: &Reason, call: &CallReference, rules: &Rules) -> String {
     }
 }
 
-/// The hash of an approval under the id of `call` for another call.
+/// Returns the hash of an approval that has the id of `call` but is for another call, or `None` if
+/// there is none.
 fn other_approval(rules: &Rules, call: &CallReference) -> Option<CallHash> {
     let mut others: Vec<_> = rules
         .approved
@@ -261,8 +264,8 @@ fn other_approval(rules: &Rules, call: &CallReference) -> Option<CallHash> {
     others.first().map(|other| other.hash)
 }
 
-/// The answer to a call that a person has refused, with the person's reason. `started`: an earlier
-/// run started the call.
+/// Returns the answer to a call that a person rejected, with the person's reason. `started` is
+/// whether an earlier run started the call.
 pub(crate) fn denied(started: bool, reason: Option<&str>) -> ToolAnswer {
     let what = if started {
         "The user refused to run the call again. It was started before, and its result is not known"
@@ -277,7 +280,7 @@ pub(crate) fn denied(started: bool, reason: Option<&str>) -> ToolAnswer {
     ToolAnswer::new(Status::Denied, text)
 }
 
-/// The answer to a call that a rule of the policy refuses, for this reason.
+/// Returns the answer to a call that a policy rule rejects for this reason.
 pub(crate) fn forbidden(reason: &str) -> ToolAnswer {
     let text = format!(
         "The call was not run: the policy does not allow it ({reason}). Do not repeat it; go on \
@@ -286,7 +289,7 @@ pub(crate) fn forbidden(reason: &str) -> ToolAnswer {
     ToolAnswer::new(Status::Denied, text)
 }
 
-/// The answer to a call of a turn in which a person has been asked about `most` calls.
+/// Returns the answer to a call that exceeds the limit of `most` approval prompts per turn.
 pub(crate) fn too_many_questions(most: usize) -> ToolAnswer {
     let text = format!(
         "The call was not run: it needs approval, and the user is asked about at most {most} \
@@ -295,30 +298,29 @@ pub(crate) fn too_many_questions(most: usize) -> ToolAnswer {
     ToolAnswer::new(Status::Denied, text)
 }
 
-/// The rules of what may run, and a person's answers.
+/// The rules about which tools may run, and a person's answers.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
-    /// If there are any, a name must match one of them.
+    /// If the list is not empty, a tool's name must match one of these patterns.
     pub allow: Vec<Glob>,
-    /// A tool whose name matches one of these never runs, even if it matches one in `allow`.
+    /// A tool whose name matches one of these patterns never runs, even if `allow` matches too.
     pub deny: Vec<Glob>,
-    /// The calls of a tool whose name matches one of these are somebody else's.
+    /// Another process answers the calls of a tool whose name matches one of these patterns.
     pub leave: Vec<Glob>,
-    /// Which classes need approval.
+    /// The classes that need approval.
     pub approve: ApprovalLevel,
-    /// The calls that a person has approved. Each approval counts for one start.
+    /// The calls that a person approved. Each approval is valid for one start.
     pub approved: HashSet<CallReference>,
-    /// The calls that a person has refused, even if they are in `approved` too.
+    /// The calls that a person rejected. A rejection overrides an entry in `approved`.
     pub denied: HashSet<CallReference>,
-    /// Why a person approved or refused a call.
+    /// The person's reasons for approving or rejecting calls.
     pub reasons: HashMap<CallReference, String>,
-    /// The results that a person gave for calls that had been started, in place of the results that
-    /// were never recorded.
+    /// The results that a person gave for calls that were started but whose results were never
+    /// recorded.
     pub results: HashMap<CallReference, String>,
-    /// The tools, by name and definition, whose calls a person has approved for the rest of the
-    /// run.
+    /// The tools, by name and definition, whose calls a person approved for the rest of the run.
     pub always: HashSet<(String, Hash)>,
-    /// The command that continues the run, for the texts of pending calls.
+    /// The command that continues the run, quoted in the answers to pending calls.
     pub continuation: Continuation,
 }
 
@@ -433,7 +435,7 @@ mod tests {
 
     const PATH: &str = r#"{"path":"x"}"#;
 
-    /// The consent to a call of `name`, after `change` of the rules.
+    /// Returns the consent to a call of `name` after `change` has modified the rules.
     fn consent(
         name: &str,
         started: bool,

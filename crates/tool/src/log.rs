@@ -1,8 +1,8 @@
-//! The calls of a log, so that no call runs twice.
+//! The calls of a log, read so that no call runs twice.
 //!
-//! An id names a call only within its turn: some servers number the calls of each turn anew. So a
-//! log is read as a history: a call that begins after a call of the same id was answered is another
-//! call.
+//! An id identifies a call only within its turn, since some servers restart their numbering in each
+//! turn. A log is therefore read in order: once a call was answered, a later call with the same id
+//! is a new call.
 
 use super::argument::ArgumentRefusal;
 use super::call::{CallKey, RequestedCall, StreamName, stream_of};
@@ -15,49 +15,51 @@ use event::{Event, Kind, Raw, Scanner};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
-/// Among how many earlier calls of one id a call is looked for by its response.
+/// Maximum number of earlier calls with the same id whose responses are compared with that of a
+/// call.
 const COMPARED: usize = 1000;
 
 /// The calls of a log.
 #[derive(Debug, Default)]
 pub struct Log {
     calls: HashMap<CallKey, VecDeque<LoggedCall>>,
-    /// The id of the last response of each stream.
+    /// The id of each stream's latest response.
     responses: HashMap<StreamName, Option<Box<str>>>,
-    /// The number of the file that is read, of those that hold the log.
+    /// The number of the log file that is being read.
     file: usize,
-    /// The starts of this file that earlier files have: for each id the call of the last one that was
-    /// found, how many starts of that call come up to it, and whether the last start was found.
+    /// The starts in this file that earlier files already contain. For each id: the index of the
+    /// call with the last repeated start, the number of that call's starts up to it, and whether
+    /// the latest start was a repeat.
     repeated: HashMap<CallKey, (usize, usize, bool)>,
-    /// The calls of the last assistant's message, while only tool messages follow it.
+    /// The calls of the last assistant's message, as long as only tool messages follow it.
     open: Vec<RequestedCall>,
-    /// The calls that an earlier stage refused, until a message lists them. In the message their
-    /// arguments look like any other.
+    /// The calls that an earlier stage rejected, until a message lists them. The message does not
+    /// show that their arguments were rejected.
     refused: HashMap<CallKey, ArgumentRefusal>,
-    /// The calls of which a `tool_call` came after the last `stream_start` of their stream.
+    /// The calls with a `tool_call` event after the latest `stream_start` of their stream.
     announced: HashSet<CallKey>,
-    /// The calls whose arguments an earlier stage repaired, likewise.
+    /// The calls whose arguments an earlier stage repaired, until a message lists them.
     repaired: HashSet<CallKey>,
-    /// What limits need to know of all of it.
+    /// The history that limits need, for the whole log.
     pub(crate) history: History,
     /// The choice whose calls are run.
     choice: u32,
     scanner: Scanner,
 }
 
-/// Takes the lines of logs, file by file.
+/// Reads the lines of one or more log files.
 pub trait LogReader {
-    /// The lines that follow come from another file.
+    /// Starts the next file: the lines that follow come from another file than those before.
     fn next_file(&mut self) {}
 
-    /// Takes the next line: an event, or a bare message. Skips any other line, such as a last line
-    /// that was cut.
+    /// Reads the next line, which is an event or a bare message. Any other line, such as a
+    /// truncated last line, is skipped.
     fn line(&mut self, line: &str);
 }
 
 impl LogReader for Log {
-    /// A journal holds again what the log holds, in the same order: a start that an earlier file
-    /// has with the same time, or likewise without one, is that start.
+    /// Files may overlap: a journal repeats the events of the log in the same order. A start with
+    /// the same time as one in an earlier file, or with no time in both files, is the same start.
     fn next_file(&mut self) {
         self.file += 1;
         self.repeated.clear();
@@ -81,7 +83,7 @@ impl LogReader for Log {
 }
 
 impl Log {
-    /// An empty log of the calls of one choice.
+    /// Creates an empty log for the calls of one choice.
     pub fn of_choice(choice: u32) -> Self {
         Log {
             choice,
@@ -89,8 +91,8 @@ impl Log {
         }
     }
 
-    /// As [`Log::of_choice`]; what the log has used of the limits of `policy` counts for the calls
-    /// that follow.
+    /// Like [`Log::of_choice`], but what the log has used of the limits of `policy` counts toward
+    /// them for the calls that follow.
     pub fn under_policy(choice: u32, policy: Rc<Policy>) -> Self {
         Log {
             history: History::new(policy),
@@ -98,7 +100,7 @@ impl Log {
         }
     }
 
-    /// Takes the next event.
+    /// Records the next event.
     pub fn event(&mut self, event: &Event<'_>) {
         if event.choice() != self.choice && event.kind() != Kind::SessionStats {
             return;
@@ -149,8 +151,8 @@ impl Log {
                     let file = self.file;
                     let past = match again {
                         Some(at) => &mut self.entry(key)[at],
-                        // A result without a start in this file, of a call that an earlier file has
-                        // answered.
+                        // The result has no start in this file, and an earlier file already
+                        // contains an answer to the call.
                         None if self
                             .entry(key.clone())
                             .back()
@@ -164,7 +166,7 @@ impl Log {
                             |past| past.sent,
                         ),
                     };
-                    // The journal and the pipe may both have written the result to this log.
+                    // Both the journal and the pipe may have written the result to this log.
                     past.answer.get_or_insert_with(|| Rc::new(answer));
                 }
             }
@@ -231,7 +233,8 @@ impl Log {
         }
     }
 
-    /// The last call of the same id, if it can be the same call.
+    /// Returns the last call with the same stream and id, or `None` if it is certainly another
+    /// call.
     pub(crate) fn last(&self, call: &RequestedCall) -> Option<&LoggedCall> {
         self.calls
             .get(&call.key())?
@@ -239,8 +242,8 @@ impl Log {
             .filter(|past| past.fits(call))
     }
 
-    /// How many earlier calls of the log have the same stream and id, and no response id that
-    /// differs from its own.
+    /// Returns the number of earlier calls in the log with the same stream and id whose response id
+    /// is unknown or equal to that of `call`.
     pub(crate) fn occurrence(&self, call: &RequestedCall) -> usize {
         let Some(past) = self.calls.get(&call.key()) else {
             return 0;
@@ -254,14 +257,14 @@ impl Log {
             .count()
     }
 
-    /// Removes and returns the first call of the same id, for a log that was read ahead from the
-    /// input.
+    /// Removes and returns the first call with the same stream and id. Used for a log that was read
+    /// ahead from the input.
     pub(crate) fn take_first(&mut self, call: &RequestedCall) -> Option<LoggedCall> {
         self.calls.get_mut(&call.key())?.pop_front()
     }
 
-    /// The calls of the turn that the log ends in, in order, if some of them lack their tool
-    /// message.
+    /// Returns the calls of the turn that ends the log, in order, if some of them lack a tool
+    /// message; otherwise an empty slice.
     pub(crate) fn open_turn(&self) -> &[RequestedCall] {
         let lacking = |call: &RequestedCall| {
             self.calls
@@ -276,7 +279,8 @@ impl Log {
         }
     }
 
-    /// Takes the start of a call at `time`. Returns whether no earlier file has it.
+    /// Records a start of a call at `time`. Returns whether the start is new, that is, not in an
+    /// earlier file.
     fn started(&mut self, key: CallKey, time: Option<u64>) -> bool {
         let file = self.file;
         let (call, seen, is_again) = self.repeated.entry(key.clone()).or_default();
@@ -290,8 +294,8 @@ impl Log {
         *is_again = found.is_some();
         (*call, *seen) = found.unwrap_or((*call, *seen));
         if found.is_none() {
-            // A start after a result is another call, even before its message. A call whose result
-            // waits for its message is the same call.
+            // A start after the result of an unlisted call belongs to a new call. A listed call stays
+            // the same call until its tool message.
             let response = self.response_of(&key);
             let past = self.current(key, response, LoggedCall::is_over);
             past.starts.push(time);
@@ -299,9 +303,9 @@ impl Log {
         found.is_none()
     }
 
-    /// The response that a start, a result or a tool message of this call belongs to. A call of the
-    /// last message keeps its response behind the `stream_start` of the next one, until a call of
-    /// the next one comes under its id.
+    /// Returns the response that a start, a result or a tool message of this call belongs to. A
+    /// call of the last message keeps its response after the next `stream_start`, until the next
+    /// response announces a call with the same id.
     fn response_of(&self, key: &CallKey) -> Option<Box<str>> {
         let listed = self.open.iter().find(|call| call.key() == *key);
         match listed {
@@ -310,14 +314,14 @@ impl Log {
         }
     }
 
-    /// The id of the response that the call's stream is in.
+    /// Returns the id of the current response in the call's stream.
     fn response(&self, key: &CallKey) -> Option<Box<str>> {
         self.responses.get(&key.0).cloned().flatten()
     }
 
-    /// The call that a result answers: the last call of that name if it is open, even where the
-    /// next response has begun since, so that its result is not taken for one of the next response;
-    /// else as [`Log::current`].
+    /// Returns the call that a result answers. This is the last call with that stream and id if it
+    /// is open, even if the next response has begun: otherwise the result would be counted for the
+    /// next response. If it is not open, works like [`Log::current`].
     fn answered(
         &mut self,
         key: CallKey,
@@ -333,8 +337,8 @@ impl Log {
         self.current(key, response, is_over)
     }
 
-    /// The last call of that name, or a new one if the last one is over or came in another
-    /// response than this one.
+    /// Returns the last call with that stream and id, or a new one if the last call is over or
+    /// belongs to a response other than `response`.
     fn current(
         &mut self,
         key: CallKey,
@@ -366,40 +370,42 @@ impl Log {
     }
 }
 
-// What a log has of one call.
+// The records that a log holds about one call.
 
 /// One call of a log.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoggedCall {
-    /// The digest of its name and arguments, if an assistant's message lists it.
+    /// The digest of the call's name and arguments, if an assistant's message lists the call.
     pub fingerprint: Option<Hash>,
-    /// An assistant's message lists it.
+    /// Whether an assistant's message lists the call.
     pub listed: bool,
-    /// When it was started, in milliseconds since 1970, if the log has that: a run that was cut may
-    /// have been followed by another one.
+    /// The times when the call was started, in milliseconds since 1970, or `None` for a start
+    /// without a time. There may be several, since an interrupted run may have been followed by
+    /// another.
     pub starts: Vec<Option<u64>>,
-    /// Its result.
+    /// The result of the call.
     pub answer: Option<Rc<ToolAnswer>>,
-    /// A tool message answers it.
+    /// Whether a tool message answers the call.
     pub sent: bool,
-    /// The id of the response that it came in, if the log has it.
+    /// The id of the response that contains the call, if the log has it.
     pub response: Option<Box<str>>,
-    /// The number of the file that has it first.
+    /// The number of the first file that contains the call.
     pub file: usize,
 }
 
 impl LoggedCall {
-    /// Whether its `tool_use` event was written.
+    /// Whether the log contains a `tool_use` event of the call.
     pub(crate) fn was_started(&self) -> bool {
         !self.starts.is_empty()
     }
 
-    /// Whether the log has all that the call needs.
+    /// Whether the call is complete: it has a tool message, or it has a result and no message lists
+    /// it.
     pub(crate) fn is_over(&self) -> bool {
         self.sent || (self.answer.is_some() && !self.listed)
     }
 
-    /// Whether it can be that call.
+    /// Whether this can be the call `call`.
     pub(crate) fn fits(&self, call: &RequestedCall) -> bool {
         let is_same = match (&self.fingerprint, call.fingerprint()) {
             (Some(mine), Some(other)) => *mine == other,
@@ -474,22 +480,22 @@ mod tests {
                 .last(&again)
                 .is_some_and(|past| past.was_started() && past.answer.is_some())
         );
-        // Or for the first time, where the process died before its start.
+        // The call may also start there for the first time, if the process died before starting it.
         let late = log(&[&start("r1"), &asked, &start("r2"), USED, RESULT, SENT]);
         again.response = Some("r1".into());
         assert!(
             late.last(&again)
                 .is_some_and(|past| past.was_started() && past.sent)
         );
-        // Or it was refused there: then its result has no start.
+        // The call may also be rejected there; its result then has no start.
         let refused = log(&[&start("r1"), &asked, &start("r2"), RESULT, SENT]);
         assert!(
             refused
                 .last(&again)
                 .is_some_and(|past| !past.was_started() && past.sent)
         );
-        // What the next response starts under that id is another call, and its result is not one of
-        // the first.
+        // A call that the next response starts under the same id is a new call, and its result does
+        // not belong to the first.
         let call = r#"{"type":"tool_call","tool_id":"a","tool_name":"w","arguments":{"x":1}}"#;
         for announced in [call, &asked] {
             let log = log(&[
@@ -570,7 +576,7 @@ mod tests {
                 );
             }
         }
-        // A start that only the journal has is a start.
+        // A start that only the journal contains counts as a start.
         let mut log = log(&whole[..6]);
         log.next_file();
         log.line(&USED.replace("\"a\"", "\"c\""));
@@ -604,7 +610,7 @@ mod tests {
             log.last(&again).is_some_and(|past| !past.was_started())
                 && log.open_turn()[0].response == again.response
         );
-        // Where no response has an id, the calls before it count.
+        // If no response has an id, all earlier calls count.
         let log = super::tests::log(&[&asked, USED, RESULT, SENT, &asked, USED]);
         assert_eq!(log.occurrence(&call("a", 1)), 1);
     }

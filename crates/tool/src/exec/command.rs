@@ -8,23 +8,24 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
 
-/// The members of `exec` that belong to a command.
+/// The members of `exec` that configure a command.
 pub(super) const MEMBERS: [&str; 5] = ["command", "env", "cwd", "limits", "sandbox"];
 
-/// Limits that the system enforces on every process of a call. `None`: the runner's default.
+/// Limits that the operating system enforces on each process of a call. `None` means the runner's
+/// default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommandLimits {
-    /// Processor time of each process.
+    /// CPU time of each process.
     pub cpu: Option<Duration>,
     /// Private memory of each process, in bytes.
     pub memory: Option<u64>,
     /// Open files of each process.
     pub files: Option<u64>,
-    /// Processes and threads of the user.
+    /// Total number of the user's processes and threads.
     pub processes: Option<u64>,
     /// Size of each file that a process writes, in bytes.
     pub file_size: Option<u64>,
-    /// How much the command's home may hold, in bytes.
+    /// Total size of the command's home folder, in bytes.
     pub home: Option<u64>,
 }
 
@@ -33,22 +34,23 @@ pub struct CommandLimits {
 pub struct CommandRun {
     /// The command line.
     pub template: Template,
-    /// Names of environment variables that the command gets.
+    /// The names of the environment variables that are passed to the command.
     pub env: Vec<String>,
-    /// The folder of the command, relative to the tools file's folder; `None`: the runner's own.
+    /// The working folder of the command, relative to the folder of the tools file, or `None` for
+    /// the runner's own.
     pub cwd: Option<String>,
-    /// Limits that the system enforces.
+    /// The limits that the operating system enforces.
     pub limits: CommandLimits,
-    /// What it asks of its sandbox; `None`: it asks for none.
+    /// The sandbox that the tool requests, or `None` if it requests none.
     pub sandbox: Option<Sandbox>,
 }
 
 impl CommandRun {
-    /// Reads the members of a command and takes them out of `exec`. `declared` returns whether the
-    /// schema declares an argument of that name.
+    /// Takes and parses the members that configure a command from `exec`. `declared` returns
+    /// whether the schema declares an argument with that name.
     ///
     /// # Errors
-    /// The first mistake, with the remedy.
+    /// Returns the first mistake and how to fix it.
     pub(crate) fn read(
         exec: &mut Members,
         declared: &dyn Fn(&str) -> bool,
@@ -100,63 +102,63 @@ impl CommandLimits {
     }
 }
 
-/// Whether a tools file may pass on an environment variable of this name. `TOOL_ARGUMENTS` holds
-/// the arguments.
+/// Whether a tools file may pass an environment variable with this name to a command.
+/// `TOOL_ARGUMENTS` is reserved, since it contains the call's arguments.
 fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
         && name != "TOOL_ARGUMENTS"
 }
 
-// What a command may reach: the member `sandbox` of `exec`.
+// The access of a command to files and the network: the member `sandbox` of `exec`.
 
 words! {
-    /// What confines a command, from the least to the most.
+    /// The kind of sandbox that confines a command, from the weakest to the strongest.
     #[derive(Default, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     SandboxKind {
-        /// Nothing.
+        /// No sandbox.
         #[default]
         None = "none",
-        /// Landlock: rules of the kernel about files, TCP and signals, and a network namespace.
+        /// Landlock: kernel rules for files, TCP and signals, and a network namespace.
         Landlock = "landlock",
-        /// bubblewrap: namespaces of its own for files, processes and the network.
+        /// bubblewrap: separate namespaces for files, processes and the network.
         Bwrap = "bwrap",
     }
 }
 
-/// What a command may reach of the network.
+/// The network access of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum CommandNetwork {
-    /// Nothing, by any protocol.
+    /// No network access by any protocol.
     #[default]
     Off,
-    /// Everything.
+    /// Full network access.
     On,
-    /// Nothing by TCP. Other protocols are cut off where a network namespace can be had, and stay
-    /// open where not.
+    /// No TCP. Other protocols are blocked if a network namespace is available, and stay open
+    /// otherwise.
     NoTcp,
-    /// TCP connections to these ports, and no other TCP. Other protocols stay open.
+    /// TCP connections only to these ports. Other protocols stay open.
     Ports(Vec<u16>),
 }
 
-/// What a command asks of its sandbox. Paths are as they were written.
+/// The sandbox that a command requests. Paths are kept as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Sandbox {
-    /// The least that confines it; never [`SandboxKind::None`] in a tools file.
+    /// The minimum kind of sandbox; never [`SandboxKind::None`] in a tools file.
     pub kind: SandboxKind,
-    /// Files and folders that it may read, besides those that programs need.
+    /// Files and folders that the command may read, in addition to those that programs need.
     pub read: Vec<String>,
-    /// Files and folders that it may read and write, besides its home.
+    /// Files and folders that the command may read and write, in addition to its home folder.
     pub write: Vec<String>,
-    /// What it may reach of the network.
+    /// The network access of the command.
     pub network: CommandNetwork,
 }
 
 impl Sandbox {
-    /// Reads the member.
+    /// Parses the member `sandbox`.
     ///
     /// # Errors
-    /// The first mistake, with the remedy.
+    /// Returns the first mistake and how to fix it.
     pub(crate) fn read(value: Value, path: &str) -> Result<Self, String> {
         if let Value::String(_) = value {
             return Ok(Sandbox {
@@ -176,7 +178,7 @@ impl Sandbox {
     }
 }
 
-/// The kind that a tool asks for: one that confines it.
+/// Parses the kind of sandbox that a tool requests and rejects `none`.
 fn kind(value: &Value) -> Result<SandboxKind, String> {
     match value.as_str().and_then(SandboxKind::of) {
         Some(SandboxKind::None) => Err(
@@ -190,8 +192,8 @@ fn kind(value: &Value) -> Result<SandboxKind, String> {
     }
 }
 
-/// A list of paths. They are those of the tools file alone: no shell reads them, and no argument of
-/// a model fills them.
+/// Parses a list of paths. The paths come only from the tools file: no shell expands them, and they
+/// contain no placeholders for a model's arguments.
 fn paths(members: &mut Members, key: &str) -> Result<Vec<String>, String> {
     let list = MemberKind("a list of paths, such as [\"data\"]", strings, true);
     let paths = members.take(key, &list)?.unwrap_or_default();
@@ -210,7 +212,7 @@ fn paths(members: &mut Members, key: &str) -> Result<Vec<String>, String> {
     Ok(paths)
 }
 
-/// What a command may reach of the network.
+/// The network access of a command.
 const NETWORK: MemberKind<CommandNetwork> = MemberKind(
     "false, true, \"no-tcp\" or a list of TCP ports such as [443] (ports alone can be told apart, not hosts)",
     |value| match value {

@@ -1,4 +1,4 @@
-//! What a server says of one of its tools.
+//! A tool's definition as its MCP server describes it.
 
 use crate::canonical::{Hash, canonical, digest, hex};
 use crate::visible::is_blank;
@@ -7,32 +7,32 @@ use json::ToolEntry;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a server says of one of its tools. All of it is a stranger's: the description and the
-/// schema go to the model, the annotations are hints that grant nothing.
+/// A tool's definition as its MCP server describes it. All of it is untrusted: the description and
+/// the schema are passed to the model, and the annotations are hints that grant nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Definition {
     /// The server's name in the tools file.
     #[serde(skip)]
     pub server: String,
-    /// The tool's name at the server.
+    /// The tool's name on the server.
     #[serde(rename = "name")]
     pub tool: String,
-    /// What it is for, in words for the model.
+    /// The description for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The JSON Schema of its arguments, an object.
+    /// The JSON Schema of the arguments, an object.
     #[serde(rename = "inputSchema")]
     pub schema: Value,
-    /// The server's annotations.
+    /// The annotations that the server sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Value>,
 }
 
 impl Definition {
-    /// Reads a tool of a `tools/list` reply, or of a lock file.
+    /// Parses a tool from a `tools/list` reply or from a lock file.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns what is wrong with the definition.
     pub fn read(server: &str, tool: &Value) -> Result<Definition, String> {
         let name = tool["name"].as_str().filter(|name| !name.is_empty());
         let name = name.ok_or("a tool without a name")?;
@@ -53,15 +53,15 @@ impl Definition {
         })
     }
 
-    /// The digest of all that a person has to have seen: the server, the tool, the description, the
-    /// schema and the annotations.
+    /// Returns the digest of everything that a person must review: the server, the tool, the
+    /// description, the schema and the annotations.
     pub fn hash(&self) -> Hash {
         let json = |part: &Value| {
             Raw::parse(&part.to_string())
                 .map(canonical)
                 .unwrap_or_default()
         };
-        // A missing text and an empty one differ.
+        // A missing text and an empty text must have different digests.
         let optional =
             |text: Option<String>| text.map(|text| format!("={text}")).unwrap_or_default();
         digest([
@@ -73,7 +73,7 @@ impl Definition {
         ])
     }
 
-    /// The entry of a list of tools, under the name `name`.
+    /// Returns the tool as an entry of a tool list, under the name `name`.
     pub fn entry(&self, name: &str) -> ToolEntry {
         ToolEntry {
             name: name.to_owned(),
@@ -84,12 +84,12 @@ impl Definition {
         }
     }
 
-    /// The members of the definition, as MCP names them.
+    /// Returns the definition as JSON, with MCP's member names.
     pub fn to_json(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// Whether a person who reads the definition on a screen would miss a part of it; see
+    /// Whether the definition contains characters that a person would not see on a screen; see
     /// [`hidden`].
     pub fn has_hidden(&self) -> bool {
         let has_hidden = |part: &Value| any_text(part, &hidden);
@@ -100,15 +100,15 @@ impl Definition {
     }
 }
 
-/// Whether a text has characters that a screen does not show: control characters, marks that
-/// reverse or hide text, characters with an empty picture, and Unicode's tag characters (U+E0000),
-/// in which words for a machine can be written that no person sees.
+/// Whether a text contains characters that a screen does not show: control characters, characters
+/// that reverse or hide text, blank characters, and Unicode's tag characters (U+E0000), which can
+/// carry instructions for a model that no person sees.
 pub fn hidden(text: &str) -> bool {
     text.chars()
         .any(|c| (event::is_hidden(c) || is_blank(c)) && c != '\r')
 }
 
-/// Whether any text in the value, or any key, is one that `test` returns true for.
+/// Whether `test` is true for any string or key in the value.
 fn any_text(value: &Value, test: &impl Fn(&str) -> bool) -> bool {
     match value {
         Value::String(text) => test(text),
@@ -120,21 +120,22 @@ fn any_text(value: &Value, test: &impl Fn(&str) -> bool) -> bool {
     }
 }
 
-// The names under which the tools of servers are offered to a model.
+// The names under which MCP tools are offered to a model.
 
-/// The longest name that every provider accepts
+/// Maximum name length that every provider accepts
 /// (<https://platform.openai.com/docs/api-reference/chat/create>).
 const LONGEST: usize = 64;
 
-/// How many digits of a digest a name ends with that could not stay as it is.
+/// The number of digest digits at the end of a name that had to be changed.
 const DIGITS: usize = 8;
 
-/// The name of a tool of a server: `server__tool`.
+/// Returns the name under which a server's tool is offered: `server__tool`.
 ///
-/// Providers accept at most 64 of `A-Z a-z 0-9 _ -`. Where the plain name has other characters or
-/// is longer, `_` replaces those characters, the name is cut, and it ends with `_` and eight digits
-/// of a digest of both names. The same is done where the server's name has `__` in it or ends with
-/// `_`, since another server and another tool could then have the same plain name.
+/// Providers accept at most 64 of the characters `A-Z a-z 0-9 _ -`. If the plain name is longer or
+/// has other characters, they are replaced by `_`, the name is cut, and `_` and eight digits of a
+/// digest of both names are appended. The digest is also appended if either name is empty, or if
+/// the server's name contains `__` or ends with `_`: another server and tool could then have the
+/// same plain name.
 pub fn offered_name(server: &str, tool: &str) -> String {
     let plain = format!("{server}__{tool}");
     let is_accepted = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';

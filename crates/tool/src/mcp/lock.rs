@@ -1,4 +1,4 @@
-//! The lock file: the tools of servers as a person has accepted them.
+//! The lock file: the MCP tools as a person accepted them.
 
 use super::definition::Definition;
 use crate::canonical::hex;
@@ -6,46 +6,46 @@ use crate::visible::visible_text;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// The version of the file's form.
+/// The version of the lock file's format.
 pub const LOCK_VERSION: u64 = 1;
 
-/// The tools that were accepted, server by server.
+/// The accepted tools of all servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lock {
-    /// The servers, in the file's order.
+    /// The servers, in file order.
     pub servers: Vec<LockedServer>,
 }
 
-/// The tools of one server.
+/// The accepted tools of one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockedServer {
-    /// Its name in the tools file.
+    /// The server's name in the tools file.
     pub name: String,
-    /// Its tools, in the order in which the server listed them.
+    /// The tools, in the order in which the server listed them.
     pub tools: Vec<Definition>,
 }
 
-/// The file.
+/// The JSON structure of the lock file.
 #[derive(Deserialize)]
 struct LockForm {
     version: u64,
-    /// In their order, each a [`ServerForm`].
+    /// The servers in file order, each a [`ServerForm`].
     servers: Map<String, Value>,
 }
 
-/// A server in the file: its tools, each a [`Definition`] with its digest.
+/// The JSON structure of a server: its tools, each a [`Definition`] with its digest.
 #[derive(Deserialize)]
 struct ServerForm {
     tools: Vec<Value>,
 }
 
-/// Why a lock file cannot be used. The caller puts the name of the file before it.
+/// Why a lock file cannot be used. The caller prefixes the message with the file's name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LockError {
-    /// It does not have the form of a lock file.
+    /// The file does not have the format of a lock file.
     #[error("not a lock file of this version ({0}), write it anew with --update-lock")]
     Form(String),
-    /// A digest does not belong to its definition.
+    /// A digest does not match its definition.
     #[error(
         "the tool {1:?} of the server {0:?} was edited in the lock file, write the file anew with --update-lock"
     )]
@@ -53,10 +53,10 @@ pub enum LockError {
 }
 
 impl Lock {
-    /// Reads the text of a lock file.
+    /// Parses the text of a lock file.
     ///
     /// # Errors
-    /// See [`LockError`].
+    /// Returns a [`LockError`].
     pub fn read(text: &str) -> Result<Lock, LockError> {
         json::check(text).map_err(|e| LockError::Form(e.to_string()))?;
         let form = |e: serde_json::Error| LockError::Form(e.to_string());
@@ -79,7 +79,7 @@ impl Lock {
         Ok(lock)
     }
 
-    /// The text of the file. Characters that no screen shows are escaped.
+    /// Returns the text of the lock file. Characters that a screen does not show are escaped.
     pub fn text(&self) -> String {
         let mut servers = Map::new();
         for server in &self.servers {
@@ -96,32 +96,32 @@ impl Lock {
         event::safe_json(&text).into_owned() + "\n"
     }
 
-    /// The server of this name.
+    /// Returns the server with this name, or `None` if the file does not list it.
     pub fn server(&self, name: &str) -> Option<&LockedServer> {
         self.servers.iter().find(|server| server.name == name)
     }
 }
 
-// What has changed in the tools of a server since they were locked, in words for a person.
+// Changes to a server's tools since they were locked, described for people.
 
-/// A tool that is not as it was locked.
+/// A difference between a server's current tools and the lock file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant, reason = "there are few at a time")]
 pub enum Change {
-    /// The server has it, and the lock file does not.
+    /// The server offers the tool, but the lock file does not list it.
     New(Definition),
-    /// The lock file has it, and the server does not.
+    /// The lock file lists the tool, but the server no longer offers it.
     Removed(Definition),
-    /// Its definition is another one.
+    /// The tool's definition changed.
     Changed {
-        /// As it was locked.
+        /// The locked definition.
         old: Definition,
-        /// As the server describes it now.
+        /// The server's current definition.
         new: Definition,
     },
 }
 
-/// What differs between the tools that were locked and those that a server has now.
+/// Returns the differences between the locked tools and the tools that the server offers now.
 pub fn differences(locked: &[Definition], now: &[Definition]) -> Vec<Change> {
     let find = |list: &[Definition], tool: &str| list.iter().find(|d| d.tool == tool).cloned();
     let mut changes = Vec::new();
@@ -146,8 +146,8 @@ pub fn differences(locked: &[Definition], now: &[Definition]) -> Vec<Change> {
 }
 
 impl Change {
-    /// The change as lines for a person: what was, after `-`, and what is, after `+`. No line has a
-    /// character that a screen does not show.
+    /// Returns the change as lines for people: old text after `-`, new text after `+`. No line
+    /// contains a character that a screen does not show.
     pub fn lines(&self) -> Vec<String> {
         let (sign, of) = match self {
             Change::New(of) => ("new", of),
@@ -171,8 +171,7 @@ impl Change {
             Change::Changed { old, new } => (old, new),
         };
         let description = |of: &Definition| of.description.clone().unwrap_or_default();
-        // Of a new tool each part is one line; of a changed one, the lines that differ are of
-        // interest.
+        // Show each part of a new tool as one line, but only the differing lines of a changed tool.
         let is_new = matches!(self, Change::New(_));
         let shown = |part: Option<&Value>| match part {
             None | Some(Value::Null) => String::new(),
@@ -204,7 +203,7 @@ impl Change {
     }
 }
 
-/// The lines of `old` and `new` between those that both begin and end with.
+/// Appends the lines of `old` and `new`, without their common first and last lines.
 fn push_difference(out: &mut Vec<String>, old: &str, new: &str) {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let begin = old.iter().zip(&new).take_while(|(a, b)| a == b).count();

@@ -1,5 +1,5 @@
-//! The member `mcpServers` of a tools file, in the form of other clients of MCP, with members of
-//! ours.
+//! The member `mcpServers` of a tools file, in the format of other MCP clients with a few added
+//! members.
 
 use crate::approval::Class;
 use crate::canonical::{Hash, canonical, digest};
@@ -11,71 +11,73 @@ use event::{Glob, Raw};
 use serde_json::Value;
 use std::time::Duration;
 
-/// The servers of a tools file, in its order.
+/// The servers of a tools file, in file order.
 #[derive(Clone, Debug, Default)]
 pub struct Servers {
-    /// The servers.
+    /// The servers that are not disabled.
     pub list: Vec<McpServer>,
     /// The value of `mcpServers`, as JSON.
     pub text: String,
 }
 
-/// A server and what may be done with its tools.
+/// A server and the settings for its tools.
 #[derive(Clone, Debug)]
 pub struct McpServer {
-    /// Its name in the tools file.
+    /// The server's name in the tools file.
     pub name: String,
-    /// How it is reached.
+    /// How to connect to the server.
     pub link: ServerLink,
-    /// The class of each tool.
+    /// The classes of the server's tools.
     pub class: ClassRule,
-    /// How long a call may take; `None`: the runner's default.
+    /// Maximum run time of a call, or `None` for the runner's default.
     pub timeout: Option<Duration>,
-    /// If there are any, a tool's name must match one of them to be offered.
+    /// If the list is not empty, only tools whose names match one of these patterns are offered.
     pub offered: Vec<Glob>,
 }
 
-/// How a server is reached.
+/// How to connect to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerLink {
-    /// It is a program that is started; messages go over its standard input and output.
+    /// Start a program and exchange messages over its standard input and output.
     Stdio(Program),
-    /// It is an HTTP server ("streamable HTTP").
+    /// Connect to an HTTP server ("streamable HTTP").
     Http(Endpoint),
 }
 
-/// A program that is a server.
+/// A program that serves tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// Its command line; the program is the first item.
+    /// The command line, whose first item is the program.
     pub command: Vec<String>,
-    /// The variables of its environment, and their values, which may name variables of ours (see
+    /// Environment variables and their values, which may refer to the caller's own variables (see
     /// [`crate::fill`]).
     pub env: Vec<(String, String)>,
-    /// Its working folder, relative to the folder of the tools file; `None`: the caller's own.
+    /// The working folder, relative to the folder of the tools file, or `None` for the caller's
+    /// own.
     pub cwd: Option<String>,
-    /// What it asks of its sandbox; `None`: what all commands have.
+    /// The sandbox that the program requests, or `None` for the default sandbox of all commands.
     pub sandbox: Option<Sandbox>,
 }
 
 /// An HTTP server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Its address.
+    /// The URL of the server.
     pub url: String,
-    /// Headers of each request, and their values, which may name variables (see [`crate::fill`]).
+    /// Headers of each request, whose values may refer to environment variables (see
+    /// [`crate::fill`]).
     pub headers: Vec<(String, String)>,
-    /// The addresses that may be connected to although they are not of the public internet.
+    /// Addresses outside the public internet that the client may still connect to.
     pub allow: AllowedAddresses,
 }
 
-/// The class of the tools of a server: the first pattern that matches a tool's name counts. Without
-/// one a tool is `danger`, whatever the server says of it.
+/// The classes of a server's tools: the first pattern that matches a tool's name decides. A tool
+/// that no pattern matches is `danger`, whatever the server says about it.
 #[derive(Clone, Debug, Default)]
 pub struct ClassRule(Vec<(Glob, Class)>);
 
 impl ClassRule {
-    /// The class of the tool of this name (the server's own).
+    /// Returns the class of the tool that the server names `tool`.
     pub fn of(&self, tool: &str) -> Class {
         self.0
             .iter()
@@ -97,17 +99,17 @@ impl ClassRule {
     }
 }
 
-/// The members of a server.
+/// The known members of a server.
 const MEMBERS: [&str; 13] = [
     "type", "command", "args", "env", "cwd", "sandbox", "url", "headers", "allow", "class",
     "timeout", "tools", "disabled",
 ];
 
-/// Those of them that belong to one kind of link.
+/// The members that are valid for only one kind of link.
 const LINKS: [&str; 6] = ["args", "env", "cwd", "sandbox", "headers", "allow"];
 
-/// Members of other clients that change nothing here. None of them may grant what only `class`
-/// grants.
+/// Members of other clients that are ignored here. None of them may grant permissions: only `class`
+/// does.
 const IGNORED: [&str; 8] = [
     "autoApprove",
     "alwaysAllow",
@@ -120,10 +122,10 @@ const IGNORED: [&str; 8] = [
 ];
 
 impl Servers {
-    /// Reads the value of `mcpServers`, as JSON.
+    /// Parses the value of `mcpServers`, given as JSON.
     ///
     /// # Errors
-    /// The first mistake, with the remedy.
+    /// Returns the first mistake and how to fix it.
     pub fn read(text: &str) -> Result<Servers, String> {
         let value: Value = serde_json::from_str(text).map_err(|e| format!("mcpServers: {e}"))?;
         let Value::Object(members) = value else {
@@ -141,7 +143,7 @@ impl Servers {
         })
     }
 
-    /// A digest of the servers and all that the file says of them.
+    /// Returns a digest of the servers and all their settings in the file.
     pub fn hash(&self) -> Hash {
         digest([Raw::parse(&self.text)
             .map(canonical)
@@ -149,10 +151,10 @@ impl Servers {
             .as_bytes()])
     }
 
-    /// Replaces the working folder of each program by the one that `settle` returns for it.
+    /// Replaces the working folder of each program with the one that `settle` returns for it.
     ///
     /// # Errors
-    /// The first error of `settle`, with its server.
+    /// Returns the first error of `settle`, with the name of its server.
     pub fn settle_folders(
         &mut self,
         settle: impl Fn(&str) -> Result<String, String>,
@@ -166,15 +168,15 @@ impl Servers {
         Ok(())
     }
 
-    /// The server of this name.
+    /// Returns the server with this name, or `None` if the file does not list it.
     pub fn get(&self, name: &str) -> Option<&McpServer> {
         self.list.iter().find(|server| server.name == name)
     }
 }
 
 impl McpServer {
-    /// The working folder of its program, relative to the folder of the tools file; `None`: the
-    /// caller's own.
+    /// Returns the working folder of the server's program, relative to the folder of the tools
+    /// file, or `None` for the caller's own.
     pub fn cwd(&self) -> Option<&str> {
         match &self.link {
             ServerLink::Stdio(program) => program.cwd.as_deref(),
@@ -182,12 +184,12 @@ impl McpServer {
         }
     }
 
-    /// Reads a server; `None` if it is disabled.
+    /// Parses a server. Returns `None` if the server is disabled.
     fn read(name: &str, mut value: Value) -> Result<Option<McpServer>, String> {
         if let Some(members) = value.as_object_mut() {
             members.retain(|key, _| !IGNORED.contains(&key.as_str()));
         }
-        // Names that Gemini CLI and Windsurf have for the address.
+        // Gemini CLI and Windsurf use these names for the URL.
         for alias in ["httpUrl", "serverUrl"] {
             let members = value.as_object_mut();
             if let Some((members, url)) = members.and_then(|m| m.remove(alias).map(|url| (m, url)))
@@ -225,7 +227,7 @@ impl McpServer {
             }
             (Some(_), ..) => return Err("type must be \"stdio\" or \"http\"".to_owned()),
         };
-        // What belongs to the other kind of link would have no effect.
+        // A member for the other kind of link would have no effect, so it is rejected.
         if let Some(key) = LINKS.iter().find(|key| members.has(key)) {
             return Err(format!("{key} is for another type of server, leave it out"));
         }
@@ -246,12 +248,12 @@ impl McpServer {
         Ok(Some(server).filter(|_| !is_disabled))
     }
 
-    /// Whether the tool of this name (the server's own) is offered to the model.
+    /// Whether the tool that the server names `tool` is offered to the model.
     pub fn offers(&self, tool: &str) -> bool {
         self.offered.is_empty() || self.offered.iter().any(|glob| glob.matches(tool))
     }
 
-    /// What is started or connected to, for people.
+    /// Returns the command or URL that is started or connected to, for people.
     pub fn target(&self) -> String {
         match &self.link {
             ServerLink::Stdio(program) => {
@@ -318,8 +320,8 @@ impl Endpoint {
     }
 }
 
-/// Refuses what other clients fill in and this one cannot, such as VS Code's `${input:key}`, for
-/// which it asks a person: it must not reach a server as text.
+/// Rejects placeholders that other clients can fill in and this one cannot, such as VS Code's
+/// `${input:key}`, which prompts a person. They must not reach a server as literal text.
 fn fillable(member: &str, texts: &[(String, String)]) -> Result<(), String> {
     match texts
         .iter()
@@ -332,8 +334,8 @@ fn fillable(member: &str, texts: &[(String, String)]) -> Result<(), String> {
     }
 }
 
-/// The environment of a program: names with values, or names alone, whose values are those of our
-/// own environment.
+/// Parses the environment of a program: names with values, or names alone, whose values are taken
+/// from the caller's environment.
 fn variables(value: &Value) -> Option<Vec<(String, String)>> {
     let variables = match value {
         Value::Array(_) => strings(value)?
@@ -349,7 +351,8 @@ fn variables(value: &Value) -> Option<Vec<(String, String)>> {
         .then_some(variables)
 }
 
-/// The members of an object of texts; numbers and truth values become their JSON.
+/// Returns the members of an object of strings. Numbers and booleans are converted to their JSON
+/// text.
 fn texts(value: &Value) -> Option<Vec<(String, String)>> {
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),
