@@ -1,25 +1,25 @@
-//! The output of a tool: whether it is text or which kind of binary data, how a long text is
-//! shortened, and the lines in which a command reports its progress.
+//! The output of a tool: detection of binary data, shortening of long texts, and parsing of
+//! progress lines.
 
 use super::result::is_replaced;
 use event::Raw;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// Below this length, in bytes, an output of no known binary kind is text. Each invalid byte
-/// becomes U+FFFD, which is shorter than a description.
+/// Minimum length in bytes for an unrecognized output to count as binary. A shorter one is passed
+/// on as text with U+FFFD for each invalid byte, which takes less space than a description.
 const LEAST: usize = 64;
 
 /// A kind of binary data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BinaryKind {
-    /// What it is, with its article: `a PNG image`.
+    /// The description with its article: `a PNG image`.
     pub name: &'static str,
-    /// The extension of files of this kind.
+    /// The file extension for this kind.
     pub extension: &'static str,
 }
 
-/// Offset and bytes by which a kind is known.
+/// The offset and the bytes that identify each kind, with its name and file extension.
 const MAGIC: &[(usize, &[u8], &str, &str)] = &[
     (0, b"\x89PNG\r\n\x1a\n", "a PNG image", "png"),
     (0, b"\xff\xd8\xff", "a JPEG image", "jpg"),
@@ -48,9 +48,10 @@ const MAGIC: &[(usize, &[u8], &str, &str)] = &[
     (0, b"\0asm", "a WebAssembly module", "wasm"),
 ];
 
-/// The binary kind of `bytes`; `None` for text. Valid UTF-8 without U+0000 is text. Other bytes are
-/// of a known kind if they have its mark. Of no known kind, they are `binary data` if there are at
-/// least `LEAST` of them, and one is U+0000 or more than a tenth of them is not UTF-8.
+/// Returns the binary kind of `bytes`, or `None` for text. Valid UTF-8 without U+0000 is text.
+/// Other bytes have a known kind if they contain its signature. Without a signature they are
+/// `binary data` if there are at least `LEAST` bytes and either one is U+0000 or more than a tenth
+/// are not UTF-8.
 pub fn binary(bytes: &[u8]) -> Option<BinaryKind> {
     let text = std::str::from_utf8(bytes);
     if text.is_ok_and(|text| !is_replaced(text)) {
@@ -69,16 +70,17 @@ pub fn binary(bytes: &[u8]) -> Option<BinaryKind> {
     })
 }
 
-/// How many bytes are not UTF-8.
+/// Returns the number of bytes that are not valid UTF-8.
 fn bad(bytes: &[u8]) -> usize {
     bytes.utf8_chunks().map(|chunk| chunk.invalid().len()).sum()
 }
 
-// A long text with its middle left out.
+// Shortening a long text by omitting its middle.
 
-/// `text` if it has at most `max` bytes; else its head and its tail, of together at most `max`
-/// bytes, with the line `[NOTE]` between them. `note` gets the number of bytes that are left out.
-/// Each end is cut at a line break if one is near, else between two characters.
+/// Returns `text` unchanged if it has at most `max` bytes. Otherwise returns its head and tail,
+/// together at most `max` bytes, with the line `[NOTE]` between them. `note` receives the number of
+/// omitted bytes. Each end is cut at a line break if one is near, and otherwise between two
+/// characters.
 pub fn shorten(text: &str, max: usize, note: impl FnOnce(usize) -> String) -> Cow<'_, str> {
     if text.len() <= max {
         return Cow::Borrowed(text);
@@ -91,7 +93,7 @@ pub fn shorten(text: &str, max: usize, note: impl FnOnce(usize) -> String) -> Co
     Cow::Owned(format!("{head}{before}[{note}]{after}{tail}"))
 }
 
-/// The beginning of `text`, of at most `max` bytes.
+/// Returns the start of `text`, at most `max` bytes long.
 fn head(text: &str, max: usize) -> &str {
     let head = event::cut(text, max);
     match head.rfind('\n') {
@@ -100,7 +102,7 @@ fn head(text: &str, max: usize) -> &str {
     }
 }
 
-/// The end of `text`, of at most `max` bytes.
+/// Returns the end of `text`, at most `max` bytes long.
 fn tail(text: &str, max: usize) -> &str {
     let mut from = text.len() - max;
     while !text.is_char_boundary(from) {
@@ -113,32 +115,34 @@ fn tail(text: &str, max: usize) -> &str {
     }
 }
 
-// Lines on standard error by which a command reports how far it has come.
+// Lines on standard error with which a command reports its progress.
 
-/// How far a call has come.
+/// A progress report of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallStep {
-    /// From 0 to 1, if it reports that.
+    /// The completed fraction, from 0 to 1, or `None` if it is unknown.
     pub progress: Option<f64>,
-    /// What it does now; may be empty.
+    /// The current step, or an empty text.
     pub message: String,
 }
 
-/// Removes the lines with progress from the standard error of a command while it arrives. Such a
-/// line is one JSON object with a number `progress`, maybe a string `message`, and no other member.
+/// Removes progress lines from a command's standard error while it is received. A progress line is
+/// a JSON object with a number `progress`, optionally a string `message`, and no other members.
 #[derive(Debug, Default)]
 pub struct ProgressLines {
     /// The offset up to which all lines were examined.
     at: usize,
-    /// The offset up to which line ends were searched for: there is none between `at` and here.
+    /// The offset up to which the bytes were searched for line ends. There are none between `at`
+    /// and this offset.
     searched: usize,
     last: Option<CallStep>,
 }
 
 impl ProgressLines {
-    /// Takes the lines out that `bytes` holds by now; `is_over`: nothing follows, so the last line
-    /// may lack its end. Returns how many bytes were taken out, and the latest report, if it
-    /// differs from the one before. A `progress` outside 0 to 1 is ignored.
+    /// Removes the progress lines that `bytes` contains so far. `is_over` means that no more bytes
+    /// follow, so the last line may lack a line end. Returns the number of bytes removed, and the
+    /// latest report or `None` if it is the same as the one before. A `progress` outside 0 to 1 is
+    /// ignored.
     pub fn take(&mut self, bytes: &mut Vec<u8>, is_over: bool) -> (usize, Option<CallStep>) {
         let rest = bytes.get(self.searched..).unwrap_or_default();
         let end = match rest.iter().rposition(|b| *b == b'\n') {
@@ -172,7 +176,8 @@ impl ProgressLines {
     }
 }
 
-/// Reads a line. `None`: it is not a report; `Some(None)`: its number is not from 0 to 1.
+/// Parses a progress line. Returns `None` if the line is not a report, and `Some(None)` if its
+/// number is not between 0 and 1.
 fn read(line: &str) -> Option<Option<CallStep>> {
     let line = line.trim();
     if !line.starts_with("{\"") || !line.contains("\"progress\"") {
@@ -280,7 +285,7 @@ mod shorten_tests {
             said.starts_with("line 00\n") && said.contains("line 05\n[704 left out]\nline 94\n"),
             "{said}"
         );
-        // Without line breaks the ends are as long as they may be.
+        // Without line breaks, each end is as long as allowed.
         assert_eq!(
             short(&"x".repeat(100), 10),
             format!("{x}\n[90 left out]\n{x}", x = "xxxxx")

@@ -1,13 +1,14 @@
-//! What to run, when, and in which order to write results: a state machine without a clock, a
-//! process or a handle.
+//! Decides which calls to run, when to run them, and in which order to write their results: a state
+//! machine without a clock, processes or file handles.
 //!
-//! - A `read` call starts at its `tool_call`; all others start at the assistant's `message`, the
-//!   commit point. A call without a `tool_call` is taken from the message.
-//! - At most [`PlanSettings::jobs`] calls run at once; the others wait in the order in which they may
-//!   start.
-//! - A call that was retracted, or whose turn failed or was cut, is not started; if it runs, it is
-//!   stopped.
-//! - No call runs twice: neither one that a log answers nor one that the input repeats.
+//! - A `read` call starts at its `tool_call` event. Every other call starts at the assistant's
+//!   `message`, the commit point. A call without a `tool_call` event is taken from the message.
+//! - At most [`PlanSettings::jobs`] calls run at once. The others wait, in the order in which they
+//!   became ready to start.
+//! - A call is not started, or is stopped if it already runs, if it was retracted or if its turn
+//!   failed or was cut off.
+//! - No call runs twice: a call that a log already answers or that the input repeats is not run
+//!   again.
 
 mod questions;
 mod retract;
@@ -30,9 +31,9 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 use turn::{MessageCalls, PlannedCall, PlannedState, StopCause};
 
-/// The plan. It takes events and the answers of calls that ran; take [`Plan::steps`] after each.
-/// Calls and turns are numbered as they come, and steps for several of them have that order, so that
-/// the same input gives the same steps.
+/// The plan. Pass it events and the answers of calls that ran, and take [`Plan::steps`] after each.
+/// Calls and turns are numbered in order of arrival, and steps are returned in that order, so the
+/// same input always gives the same steps.
 #[derive(Debug, Default)]
 pub struct Plan {
     judge: Judge,
@@ -41,49 +42,49 @@ pub struct Plan {
     log: Log,
     calls: BTreeMap<u64, PlannedCall>,
     turns: BTreeMap<u64, MessageCalls>,
-    /// The turn of a stream that waits for its message.
+    /// For each stream, the turn that waits for its message.
     open: HashMap<StreamName, u64>,
-    /// The turn of a stream that waits for its `stream_end`.
+    /// For each stream, the turn that waits for its `stream_end`.
     ending: HashMap<StreamName, u64>,
-    /// How many calls the turns of a stream have started that were cut since its last message: they
-    /// count for its next turn.
+    /// For each stream, the number of calls started by turns that were cut off since its last
+    /// message. They count toward the limit of its next turn.
     carried: HashMap<StreamName, usize>,
-    /// The calls by their names.
+    /// The calls by id and by index.
     names: CallNames,
-    /// The calls that wait for a free place, and some that wait no more.
+    /// The calls that wait for a free job slot, and some that no longer wait.
     queue: VecDeque<u64>,
-    /// The call that a person is being asked about.
+    /// The call whose approval prompt is open.
     asked: Option<u64>,
-    /// The calls that wait for their questions.
+    /// The calls that wait for their approval prompts.
     questions: VecDeque<u64>,
-    /// The calls that a person's answer was given for with an option, and that it decided.
+    /// The calls that were decided by a person's answer given as an option.
     used_answers: HashSet<CallReference>,
-    /// What limits need to know of the log, the input and this run.
+    /// The history that limits need, from the log, the input and this run.
     history: History,
-    /// The time, in milliseconds since 1970.
+    /// The current time, in milliseconds since 1970.
     now: u64,
     running: usize,
     /// The calls of this run, with their answers.
     seen: SeenCalls,
     numbers: u64,
-    /// Why no further call starts: the end of a sentence.
+    /// Why no further call starts, as the end of a sentence.
     stopped: Option<&'static str>,
     steps: Vec<PlanStep>,
     tally: PlanTally,
-    /// The calls of the input itself, as far as it was read ahead.
+    /// The calls of the input that were read ahead.
     ahead: Log,
-    /// Whether a line that is not an event has come since the last stream began: it may have been
-    /// an event of that stream.
+    /// Whether a line that is not an event has appeared since the last stream began. It may have
+    /// been an event of that stream.
     lost: bool,
-    /// The id of the response that each stream has open, if it has one.
+    /// The id of each stream's current response, or `None` if the response has no id.
     responses: HashMap<StreamName, Option<Box<str>>>,
-    /// Whether the input goes on after the turn that the log ends in: then the model knows that
-    /// turn as it is.
+    /// Whether the input continues after the turn that ends the log. The model has then already
+    /// seen that turn as it is.
     is_superseded: bool,
 }
 
 impl Plan {
-    /// A plan for the tools of `judge`. `log` holds the calls of earlier runs.
+    /// Creates a plan for the tools of `judge`. `log` contains the calls of earlier runs.
     pub fn new(judge: Judge, settings: PlanSettings, log: Log) -> Self {
         let mut log = log;
         let history = std::mem::take(&mut log.history);
@@ -97,28 +98,29 @@ impl Plan {
         }
     }
 
-    /// Sets the time, in milliseconds since 1970, by which limits count.
+    /// Sets the time for limits, in milliseconds since 1970.
     pub fn at(&mut self, now: u64) {
         self.now = now;
     }
 
-    /// The next steps, in order. Each step is returned once.
+    /// Takes the next steps, in order. Each step is returned once.
     pub fn steps(&mut self) -> Vec<PlanStep> {
         std::mem::take(&mut self.steps)
     }
 
-    /// Whether no call runs, or waits for a free place or a person's answer.
+    /// Whether no call is running, queued or waiting for a person's answer.
     pub fn is_idle(&self) -> bool {
         self.running == 0 && self.queue.is_empty() && self.asked.is_none()
     }
 
-    /// The counts so far.
+    /// Returns the counts so far.
     pub fn tally(&self) -> PlanTally {
         self.tally
     }
 
-    /// The person's answers that fitted no call, in the order of their calls; a mistyped one, or
-    /// one to a call that has an answer, would change nothing without a word.
+    /// Returns a person's answers that matched no call, in the order of their calls. Reporting them
+    /// shows a mistyped answer, or an answer to a call that already has one, which would otherwise
+    /// be ignored silently.
     pub fn unused_answers(&self) -> Vec<UnusedAnswer> {
         let rules = &self.judge.rules;
         let all = [
@@ -126,7 +128,7 @@ impl Plan {
             (Verdict::Answered, rules.results.keys().collect()),
             (Verdict::Denied, rules.denied.iter().collect()),
         ];
-        // A refusal counts before an approval.
+        // A rejection overrides an approval.
         let mut unused = BTreeMap::new();
         for (verdict, calls) in all {
             for call in calls {
@@ -148,16 +150,16 @@ impl Plan {
         unused.into_values().collect()
     }
 
-    /// Reads ahead: takes a line that may be an event which [`Plan::event`] will get later. A call
-    /// that the input itself answers is not run.
+    /// Reads ahead: takes a line that may be an event which [`Plan::event`] will receive later. A
+    /// call that the input itself answers is not run.
     pub fn foresee(&mut self, line: &str) {
-        // One history takes what the log, the input and this run have.
+        // The log, the input and this run share one history.
         std::mem::swap(&mut self.ahead.history, &mut self.history);
         self.ahead.line(line);
         std::mem::swap(&mut self.ahead.history, &mut self.history);
     }
 
-    /// Takes the next event.
+    /// Processes the next event.
     pub fn event(&mut self, event: &Event<'_>) {
         let stream = || stream_of(event);
         let mine = event.choice() == self.settings.choice;
@@ -166,8 +168,8 @@ impl Plan {
                 let stream = stream();
                 self.cut(&stream);
                 self.ended(&stream);
-                // A line that is not an event does not name its stream: while others are open it
-                // may be one of theirs.
+                // A line that is not an event does not name its stream, so it may belong to any
+                // stream that is still open.
                 self.lost &= !(self.open.is_empty() && self.ending.is_empty());
                 let key = self.new_turn(stream.clone());
                 self.turn(key).begun = true;
@@ -235,8 +237,8 @@ impl Plan {
         self.settle();
     }
 
-    /// Takes the answer of the call that was started under `key`. Returns the answer that counts:
-    /// another one, where the call was cancelled or taken back meanwhile.
+    /// Takes the answer of the call that was started under `key`. Returns the answer that is used,
+    /// which is a different one if the call was cancelled or retracted in the meantime.
     pub fn done(&mut self, key: u64, answer: ToolAnswer) -> Rc<ToolAnswer> {
         self.running -= 1;
         let Some(planned) = self.calls.get(&key) else {
@@ -265,14 +267,14 @@ impl Plan {
         answer
     }
 
-    /// Takes the answer to the question of a [`PlanStep::Ask`]. `shown` is the hash of the call as
-    /// the person saw it.
+    /// Takes the answer to the prompt of a [`PlanStep::Ask`]. `shown` is the hash of the call that
+    /// the person saw.
     pub fn answered(&mut self, key: u64, shown: CallHash, answer: PersonAnswer) {
         self.take_answer(key, shown, answer);
         self.settle();
     }
 
-    /// Ends the input. A turn that is not complete was cut; the turn that the log ends in is
+    /// Ends the input. An incomplete turn counts as cut off, and the turn that ends the log is
     /// continued.
     pub fn finish(&mut self) {
         self.tally.lost |= self.lost;
@@ -303,7 +305,7 @@ impl Plan {
             for call in calls {
                 let logged = self.log.last(&call).cloned();
                 let key = self.add(turn, call, None);
-                // Only the lines that the log lacks are written.
+                // Write only the lines that the log lacks.
                 if let (Some(logged), Some(planned)) = (logged, self.calls.get_mut(&key)) {
                     (planned.told, planned.sent) = (logged.answer.is_some(), logged.sent);
                 }
@@ -313,15 +315,15 @@ impl Plan {
         self.settle();
     }
 
-    /// Starts no further call. Calls that run may finish; those that wait for a person stay
-    /// pending; every other call of a complete turn gets the answer `cancelled`, so that the log
+    /// Starts no further call. Running calls may finish, and calls that wait for a person stay
+    /// pending. Every other call of a complete turn gets the answer `cancelled`, so that the log
     /// has a result for each call.
     pub fn stop(&mut self) {
         self.stop_because("the user stopped the turn");
     }
 
-    /// As [`Plan::stop`], for another reason: the end of the sentence that the model reads. The
-    /// first reason stays.
+    /// Like [`Plan::stop`], with another reason: the end of the sentence that the model reads. Only
+    /// the first reason is kept.
     pub fn stop_because(&mut self, reason: &'static str) {
         self.stopped.get_or_insert(reason);
         self.withdraw_all();
@@ -339,7 +341,7 @@ impl Plan {
         turns.into_iter().for_each(|turn| self.start(turn));
     }
 
-    /// As [`Plan::stop`], and stops the calls that run.
+    /// Like [`Plan::stop`], but also stops the running calls.
     pub fn abort(&mut self) {
         self.stop();
         let runs = self
@@ -371,7 +373,7 @@ impl Plan {
     /// Takes the assistant's message, which commits the calls that it lists and drops the other
     /// calls of its stream.
     fn commit(&mut self, stream: &StreamName, calls: Vec<RequestedCall>) {
-        // A message after the commit point of its stream is another turn.
+        // A message after its stream's commit point starts a new turn.
         let turn = self
             .open
             .remove(stream)
@@ -385,7 +387,8 @@ impl Plan {
         let mut listed: HashMap<Box<str>, u64> = HashMap::new();
         for mut call in calls {
             call.response = self.responses.get(stream).cloned().flatten();
-            // One id, one call. What names it twice must name it alike.
+            // An id stands for one call, so an entry with a known id must have the same name and
+            // arguments.
             if let Some(&key) = listed.get(&call.id).or_else(|| known.get(&call.id))
                 && let Some(planned) = self.calls.get_mut(&key)
             {
@@ -418,8 +421,8 @@ impl Plan {
     }
 }
 
-/// The streams of a map in the order of their turns, since the order of a hash map differs from run
-/// to run.
+/// Returns the streams of a map in the order of their turns, since the order of a hash map differs
+/// between runs.
 fn in_order(turns: &HashMap<StreamName, u64>) -> Vec<StreamName> {
     let mut streams: Vec<_> = turns.iter().collect();
     streams.sort_by_key(|(_, turn)| **turn);
@@ -429,35 +432,36 @@ fn in_order(turns: &HashMap<StreamName, u64>) -> Vec<StreamName> {
         .collect()
 }
 
-// The settings of a plan, and its steps.
+// The settings and steps of a plan.
 
-/// The order in which results are written. Tool messages are always in call order.
+/// The order in which results are written. Tool messages are always written in call order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// The order of the calls in the message.
+    /// In the order of the calls in the message.
     #[default]
     Call,
-    /// The order in which the calls end.
+    /// In the order in which the calls end.
     Completion,
 }
 
 /// The settings of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanSettings {
-    /// How many calls may run at once, at least 1.
+    /// Maximum number of calls that run at once, at least 1.
     pub jobs: usize,
-    /// The order of results.
+    /// The order in which results are written.
     pub order: Order,
     /// The choice whose calls are run.
     pub choice: u32,
-    /// How many calls of one turn are run; further ones are denied.
+    /// Maximum number of calls per turn that are run. Further calls are denied.
     pub max_calls: usize,
-    /// Whether a person can be asked. If not, a call that needs approval is pending.
+    /// Whether a person can be asked. If not, a call that needs approval stays pending.
     pub can_ask: bool,
-    /// How many calls of one turn may wait for a person's answer; further ones are denied.
+    /// Maximum number of calls per turn that may wait for a person's answer. Further calls are
+    /// denied.
     pub max_questions: usize,
-    /// After how many turns in a row with the same result the same call does not run again; 0:
-    /// never.
+    /// Number of turns in a row with the same result after which a call is not run again. 0
+    /// disables this limit.
     pub max_repeats: u32,
 }
 
@@ -475,94 +479,94 @@ impl Default for PlanSettings {
     }
 }
 
-/// One thing to do.
+/// A step that the caller must perform.
 #[derive(Debug)]
 pub enum PlanStep {
     /// Start this call, and pass its answer to [`super::Plan::done`].
     Start {
-        /// The key of the call for [`super::Plan::done`] and [`PlanStep::Stop`].
+        /// The call's key for [`super::Plan::done`] and [`PlanStep::Stop`].
         key: u64,
         /// The call.
         call: Rc<RequestedCall>,
-        /// What to run.
+        /// The work to run.
         ready: Rc<ReadyCall>,
     },
     /// Ask a person whether this call may run, and pass the answer to [`super::Plan::answered`].
-    /// There is one question at a time.
+    /// Only one prompt is open at a time.
     Ask(Question),
-    /// Withdraw the question; no answer is expected any more.
+    /// Close the approval prompt. An answer is no longer expected.
     Withdraw {
         /// The key of the call.
         key: u64,
     },
-    /// Write the `approval` event: a person or a rule has answered for a call.
+    /// Write the `approval` event: a person or a rule decided about a call.
     Approval {
         /// The call.
         call: Rc<RequestedCall>,
-        /// What would run.
+        /// The work that the call would run.
         ready: Rc<ReadyCall>,
-        /// What was answered.
+        /// The decision.
         verdict: Verdict,
-        /// Where the answer came from.
+        /// The source of the decision.
         source: AnswerSource,
-        /// Why, in the words of the person who answered.
+        /// The person's reason, or `None` if the person gave none.
         reason: Option<String>,
     },
-    /// Stop a call that runs; its answer still goes to [`super::Plan::done`].
+    /// Stop a running call. Its answer must still be passed to [`super::Plan::done`].
     Stop {
-        /// The key of its start.
+        /// The key under which the call was started.
         key: u64,
     },
-    /// Write the `tool_result`.
+    /// Write the `tool_result` event.
     Result {
-        /// The key of the call, that of its start if it was started.
+        /// The key of the call. For a started call it equals the key of its start.
         key: u64,
         /// The call.
         call: Rc<RequestedCall>,
-        /// Its answer.
+        /// The answer to the call.
         answer: Rc<ToolAnswer>,
     },
     /// Write the tool message.
     Message {
         /// The call.
         call: Rc<RequestedCall>,
-        /// Its answer.
+        /// The answer to the call.
         answer: Rc<ToolAnswer>,
     },
 }
 
-/// A question to a person.
+/// An approval prompt for a person.
 #[derive(Debug)]
 pub struct Question {
     /// The key of the call.
     pub key: u64,
     /// The call.
     pub call: Rc<RequestedCall>,
-    /// What would run.
+    /// The work that the call would run.
     pub ready: Rc<ReadyCall>,
-    /// Why it needs approval.
+    /// Why the call needs approval.
     pub reason: Reason,
 }
 
 /// The counts of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlanTally {
-    /// Tool messages.
+    /// The number of tool messages written.
     pub messages: u64,
     /// Whether a result is the turn's final answer.
     pub is_final: bool,
-    /// Calls that need approval.
+    /// The number of calls that are pending, waiting for approval.
     pub pending: u64,
-    /// Calls that no message committed although their stream did not fail.
+    /// The number of calls that no message committed although their stream did not fail.
     pub unconfirmed: u64,
-    /// Calls that were started.
+    /// The number of calls started.
     pub started: u64,
-    /// Streams that failed, or ended without a `stream_end`.
+    /// The number of streams that failed or ended without a `stream_end`.
     pub failed: u64,
-    /// Streams whose deltas no stage merged: they ended without a `tool_call` and without the
-    /// assistant's message.
+    /// The number of streams whose deltas no earlier stage merged: they ended without a `tool_call`
+    /// and without the assistant's message.
     pub unmerged: u64,
-    /// Whether a line within a turn was not an event: it may have been a call or the message.
+    /// Whether a line within a turn was not an event. It may have been a call or the message.
     pub lost: bool,
 }
 
@@ -582,8 +586,8 @@ impl PlanTally {
     }
 }
 
-/// Whether a line that is not an event may be one that was cut or grew too long: it begins or ends
-/// as a JSON object does. `raw` is the line or its beginning.
+/// Whether a line that is not an event may be a truncated or overlong event: it starts or ends like
+/// a JSON object. `raw` is the line or its start.
 pub(crate) fn may_hold_event(raw: &str) -> bool {
     let text = raw.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
     text.is_empty() || text.starts_with('{') || text.ends_with('}')

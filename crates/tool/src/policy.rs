@@ -1,4 +1,4 @@
-//! A policy: the rules of a file about what may run, by tool and by argument, and the limits of a
+//! A policy file: rules about which calls may run, by tool and argument, and limits for a
 //! conversation.
 
 mod condition;
@@ -18,17 +18,17 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::DeTable;
 
-// What a policy says.
+// The contents of a policy.
 
-/// What a conversation may use. `None`: any number.
+/// The limits of a conversation. `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table: write [limits]")]
 pub struct CallBudget {
-    /// How many calls may start.
+    /// Maximum number of calls that may start.
     pub calls: Option<u64>,
-    /// How many tokens the model may have read and written before the last call starts.
+    /// Number of tokens, read and written by the model, from which on no further call starts.
     pub tokens: Option<u64>,
-    /// How long after the first call was started another one may start.
+    /// Maximum time between the first start of a call and any later start.
     #[serde(deserialize_with = "time")]
     pub time: Option<Duration>,
 }
@@ -37,36 +37,36 @@ pub struct CallBudget {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
-    /// The least class that needs approval.
+    /// The classes that need approval, or `None` if the policy does not set them.
     pub approve: Option<ApprovalLevel>,
-    /// If there are any, a name must match one of them.
+    /// If the list is not empty, a tool's name must match one of these patterns.
     #[serde(deserialize_with = "globs")]
     pub allow: Vec<Glob>,
-    /// Tools that never run.
+    /// Tools whose names match one of these patterns never run.
     #[serde(deserialize_with = "globs")]
     pub deny: Vec<Glob>,
-    /// How many calls of a turn run.
+    /// Maximum number of calls per turn that run.
     pub max_calls: Option<usize>,
-    /// How many calls of a turn a person is asked about.
+    /// Maximum number of calls per turn that a person is asked about.
     pub max_questions: Option<usize>,
-    /// After how many equal results the same call does not run again; 0: never.
+    /// Number of equal results after which the same call is not run again. 0 disables this limit.
     pub max_repeats: Option<u32>,
-    /// What a conversation may use.
+    /// The limits of a conversation.
     pub limits: CallBudget,
     /// The rules.
     #[serde(rename = "rule", deserialize_with = "rules")]
     pub rules: Vec<Rule>,
-    /// What the paths of each tool are relative to.
+    /// For each tool, the folder that its relative paths start from.
     #[serde(skip)]
     folders: HashMap<String, String>,
 }
 
 impl Policy {
-    /// Reads the text of a policy, TOML. An unknown key is an error: a rule with a word that was
-    /// mistyped would not hold what it seems to hold.
+    /// Parses a policy in TOML. An unknown key is an error, since a rule with a mistyped key would
+    /// not protect what it seems to protect.
     ///
     /// # Errors
-    /// The first mistake.
+    /// Returns the first mistake.
     pub fn read(text: &str) -> Result<Policy, PolicyError> {
         let line = |at: usize| 1 + text.bytes().take(at).filter(|b| *b == b'\n').count();
         let wrong = |e: toml::de::Error, kind: &str| PolicyError {
@@ -88,11 +88,12 @@ impl Policy {
         Ok(policy)
     }
 
-    /// Fits the policy to its tools. `tools_folder` is the folder of the tools file, `folder` that
-    /// of this process, both absolute.
+    /// Prepares the policy for its tools. `tools_folder` is the folder of the tools file and
+    /// `folder` is that of this process; both are absolute.
     ///
     /// # Errors
-    /// A rule has a condition on an argument that no tool of the rule has: it would never hold.
+    /// Returns an error if a rule has a condition on an argument that none of its tools has, since
+    /// such a condition would never match.
     pub fn fit(
         &mut self,
         tools: &Tools,
@@ -137,13 +138,14 @@ impl Policy {
         Ok(())
     }
 
-    /// Whether tools of that name may run.
+    /// Whether the policy allows tools named `name` to run.
     pub fn lets_through(&self, name: &str) -> bool {
         lets_through(&self.allow, &self.deny, name)
     }
 
-    /// The rule that decides on a call, and its effect: a denial before a question before a
-    /// permission, whatever their order in the file.
+    /// Returns the rule that decides about a call, and its effect, or `None` if no rule does. A
+    /// `deny` rule overrides an `ask` rule, and an `ask` rule overrides an `allow` rule, whatever
+    /// their order in the file.
     pub fn decide(&self, name: &str, arguments: &Arguments) -> Option<(Effect, &Rule)> {
         [Effect::Deny, Effect::Ask, Effect::Allow]
             .into_iter()
@@ -165,43 +167,44 @@ impl Policy {
     }
 }
 
-/// What is wrong with a policy: one line with the remedy. The caller puts the name of the file
-/// before it.
+/// A mistake in a policy, as one line with the way to fix it. The caller prefixes the message with
+/// the file's name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct PolicyError {
-    /// The line, from 1.
+    /// The line number, starting at 1.
     pub line: usize,
-    /// What is wrong there, and what would be right.
+    /// What is wrong and what would be valid.
     pub what: String,
 }
 
 // One rule of a policy.
 
-/// What a rule does with the calls that it matches.
+/// The effect of a rule on the calls that it matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Effect {
-    /// They run without approval.
+    /// The calls run without approval.
     Allow,
-    /// They need approval.
+    /// The calls need approval.
     Ask,
-    /// They do not run.
+    /// The calls do not run.
     Deny,
 }
 
-/// How many calls may start in a time.
+/// A rate limit for the starts of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Rate {
-    /// How many calls.
+    /// Maximum number of calls within `time`.
     pub calls: u64,
-    /// In which time.
+    /// The length of the time window.
     pub time: Duration,
 }
 
 impl Rate {
-    /// Reads `10/1m`: a number above 0, and a time.
+    /// Parses a rate such as `10/1m`: a number above 0 and a time. Returns `None` for any other
+    /// text.
     pub fn read(text: &str) -> Option<Rate> {
         let (calls, time) = text.split_once('/')?;
         let calls = calls.parse().ok().filter(|calls| *calls > 0)?;
@@ -226,27 +229,28 @@ impl TryFrom<String> for Rate {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table: write [[rule]]")]
 pub struct Rule {
-    /// The tools that it is about.
+    /// The tools that the rule applies to.
     #[serde(deserialize_with = "glob")]
     pub tool: Glob,
-    /// The arguments that must fit, all of them.
+    /// The conditions on arguments, which must all match.
     #[serde(default)]
     pub when: BTreeMap<String, Condition>,
-    /// What it does with a call that it matches; `None`: it only limits.
+    /// The effect on a matching call, or `None` if the rule only sets limits.
     pub then: Option<Effect>,
-    /// Why, for the model and for people.
+    /// The reason for the rule, shown to the model and to people.
     pub reason: Option<String>,
-    /// How fast calls that it matches may start.
+    /// Maximum rate at which matching calls may start.
     pub rate: Option<Rate>,
-    /// How many calls that it matches may start in a conversation.
+    /// Maximum number of matching calls that may start in a conversation.
     pub limit: Option<u64>,
-    /// The line of the policy that it begins in.
+    /// The line of the policy on which the rule begins.
     #[serde(skip)]
     pub line: usize,
 }
 
 impl Rule {
-    /// Whether it matches a call of the tool `name`, whose paths are relative to `folder`.
+    /// Whether the rule matches a call of the tool `name`, whose relative paths start from
+    /// `folder`.
     pub fn matches(&self, name: &str, arguments: &Arguments, folder: &str) -> bool {
         let quantity = if self.then == Some(Effect::Allow) {
             Quantity::All
@@ -259,7 +263,7 @@ impl Rule {
         self.tool.matches(name) && self.when.iter().all(holds)
     }
 
-    /// Its reason, or its place.
+    /// Returns the rule's reason, or its line if it has no reason.
     pub fn why(&self) -> String {
         self.reason
             .clone()
@@ -285,7 +289,7 @@ fn time<'d, D: Deserializer<'d>>(time: D) -> Result<Option<Duration>, D::Error> 
         .ok_or_else(|| D::Error::custom("not a time, such as \"10m\""))
 }
 
-/// The rules, each with the place where it begins in the place of its line.
+/// Parses the rules. `line` temporarily stores the byte offset at which each rule begins.
 fn rules<'d, D: Deserializer<'d>>(rules: D) -> Result<Vec<Rule>, D::Error> {
     let rules = Vec::<Spanned<Rule>>::deserialize(rules)?;
     let placed = |rule: Spanned<Rule>| Rule {
@@ -295,8 +299,8 @@ fn rules<'d, D: Deserializer<'d>>(rules: D) -> Result<Vec<Rule>, D::Error> {
     Ok(rules.into_iter().map(placed).collect())
 }
 
-/// Whether tools of that name may run: it matches none of `deny`, and one of `allow` if there are
-/// any.
+/// Whether tools named `name` may run: the name matches no pattern in `deny` and, unless `allow` is
+/// empty, one in `allow`.
 pub(crate) fn lets_through(allow: &[Glob], deny: &[Glob], name: &str) -> bool {
     let matches = |globs: &[Glob]| globs.iter().any(|glob| glob.matches(name));
     !matches(deny) && (allow.is_empty() || matches(allow))

@@ -1,9 +1,9 @@
-//! The calls of a log by what they ask, for a run that takes their results from it and runs
-//! nothing.
+//! The calls of a log, indexed by their request, for a replay that takes results from the log and
+//! runs nothing.
 //!
-//! A call is found by its tool, its arguments (the order of keys does not count) and its
-//! occurrence: the second call with the same arguments gets the second result. Ids do not count,
-//! since a model gives other ids each time.
+//! A call is found by its tool, its arguments (in any key order) and its occurrence: the second
+//! call with the same arguments gets the second result. Ids are ignored, since a model assigns
+//! other ids each time.
 
 use crate::approval::Class;
 use crate::argument::Arguments;
@@ -17,54 +17,55 @@ use event::{Event, Kind, Scanner, Text};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// The calls of a log, or of a run so far.
+/// The calls of a log or of the current run.
 #[derive(Debug)]
 pub struct RecordedCalls {
     talk: Talk,
-    /// What became of each call of `talk`, by its position.
+    /// The outcome of each call of `talk`, by position.
     runs: Vec<RecordedRun>,
-    /// The positions of equal calls, in the order in which they were complete.
+    /// The positions of equal calls, in the order in which they became complete.
     equal: HashMap<Hash, Vec<usize>>,
     /// The tools that were offered last.
     tools: Vec<Value>,
     has_stream: bool,
-    /// How many events have come since the last response began.
+    /// The number of events since the last response began.
     events: usize,
     line: usize,
     scanner: Scanner,
 }
 
-/// What became of a call of a log.
+/// The outcome of one call.
 #[derive(Clone, Debug, Default)]
 struct RecordedRun {
-    /// What it asks for, once it is complete; in which line that was, and how many equal calls were
-    /// complete before it.
+    /// A digest of the call's name and arguments, once the call is complete. The fields below hold
+    /// the line on which it became complete and the number of equal calls before it.
     fingerprint: Option<Hash>,
     line: usize,
     occurrence: usize,
-    /// Whether it was started before the message that lists it.
+    /// Whether the call was started before the message that lists it.
     started_early: bool,
-    /// What it was answered, in order: it may have waited for a person more than once.
+    /// The answers to the call, in order. There may be several, since the call may have waited for
+    /// a person more than once.
     answers: Vec<ToolAnswer>,
     approvals: Vec<RecordedApproval>,
-    /// How many events since the beginning of its response come before its result.
+    /// The number of events between the start of the response and the result of the call.
     events_before: usize,
 }
 
-/// What a person or a rule answered about a call.
+/// A person's or a rule's decision about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedApproval {
-    /// How often the call had waited before.
+    /// The number of times the call had waited before.
     waited: usize,
     /// The hash of the call.
     pub hash: String,
-    /// What was answered.
+    /// The decision.
     pub decision: String,
-    /// Who answered.
+    /// The name of the person or rule that decided.
     pub by: String,
-    /// How.
+    /// The source of the decision.
     pub source: String,
-    /// Why.
+    /// The reason for the decision, or `None` if none was given.
     pub reason: Option<String>,
 }
 
@@ -107,12 +108,12 @@ impl LogReader for RecordedCalls {
 }
 
 impl RecordedCalls {
-    /// How many events have come since the last response began, without those that report progress.
+    /// Returns the number of events since the last response began, not counting progress events.
     pub fn events(&self) -> usize {
         self.events
     }
 
-    /// Notes that the run has written an event.
+    /// Counts an event that the run has written.
     pub fn wrote(&mut self) {
         self.events += 1;
     }
@@ -122,7 +123,7 @@ impl RecordedCalls {
         self.has_stream
     }
 
-    /// Takes the next event.
+    /// Records the next event.
     pub fn event(&mut self, event: &Event<'_>) {
         if event.kind() == Kind::StreamStart {
             self.has_stream = true;
@@ -168,7 +169,8 @@ impl RecordedCalls {
         self.events += usize::from(event.kind() != Kind::ToolProgress);
     }
 
-    /// Takes a call whose arguments are complete. One whose arguments are refused never runs.
+    /// Indexes a call whose arguments are complete. A call with rejected arguments is skipped,
+    /// since it never runs.
     fn complete(&mut self, at: usize) {
         let (call, run) = (&self.talk.calls()[at], &mut self.runs[at]);
         if run.fingerprint.is_some() || call.refusal.is_some() {
@@ -183,8 +185,8 @@ impl RecordedCalls {
         }
     }
 
-    /// How often this call of the run so far has waited for a person, and how many equal calls came
-    /// before it.
+    /// Returns how many times this call has waited for a person in the run so far, and how many
+    /// equal calls came before it.
     fn place(&self, call: &RequestedCall) -> (usize, usize) {
         let stream = call.stream.as_deref().unwrap_or_default();
         let at = self.talk.latest(stream, call.choice, &call.id);
@@ -194,21 +196,22 @@ impl RecordedCalls {
     }
 }
 
-/// A recording of calls, and the run that takes their results from it.
+/// A recording of calls, and the run that replays it.
 #[derive(Debug, Default)]
 pub struct CallReplay {
-    /// The log.
+    /// The recorded log.
     pub recorded: RecordedCalls,
     /// The run so far.
     pub run: RecordedCalls,
 }
 
 impl CallReplay {
-    /// The result of the call of the log that this one repeats, and how many events since the
-    /// beginning of its response come before it.
+    /// Returns the recorded result of this call, and the number of events between the start of its
+    /// response and the result.
     ///
     /// # Errors
-    /// For people: it has none, or how the nearest call of the log differs.
+    /// Returns a message for people: the recorded call has no result, or how the nearest recorded
+    /// call differs.
     pub fn result(&self, call: &RequestedCall) -> Result<(ToolAnswer, usize), String> {
         let run = self.find(call)?;
         let is_result = |answer: &&ToolAnswer| answer.status != Status::Pending;
@@ -218,7 +221,7 @@ impl CallReplay {
         Ok((result, run.events_before))
     }
 
-    /// The call of the log that this one repeats, or how the nearest call differs.
+    /// Returns the recorded call that equals this one.
     fn find(&self, call: &RequestedCall) -> Result<&RecordedRun, String> {
         let log = &self.recorded;
         let (_, before) = self.run.place(call);
@@ -240,7 +243,8 @@ impl CallReplay {
             .as_ref()
             .map(|arguments| serde_json::from_str(arguments.text()).unwrap_or_default())
             .unwrap_or_default();
-        // The call of the same tool that shares most of its arguments, and of those the first.
+        // Choose the call of the same tool that shares the most arguments, and the first among
+        // equals.
         let likeness = |other: &Value| match (&arguments, other) {
             (Value::Object(a), Value::Object(b)) => a
                 .iter()
@@ -266,8 +270,9 @@ impl CallReplay {
         }
     }
 
-    /// The recorded answer in the place of one that this run gives without running anything: it has
-    /// the same status, but another log and another command in its words.
+    /// Returns the recorded answer to use in place of one that this run gives without running
+    /// anything. It has the same status, but its text refers to the recorded log and command.
+    /// Returns `None` if the recording has no answer with that status.
     pub fn answer(&self, call: &RequestedCall, status: Status) -> Option<&ToolAnswer> {
         let (waited, _) = self.run.place(call);
         let answers = &self.find(call).ok()?.answers;
@@ -279,15 +284,16 @@ impl CallReplay {
         answer.filter(|answer| answer.status == status)
     }
 
-    /// What was answered when this call waited for a person; `None`: it was left waiting, or was
-    /// run without a question.
+    /// Returns the recorded decision for the call's current wait, or `None` if the call stayed
+    /// pending or ran without a prompt.
     pub fn approval(&self, call: &RequestedCall) -> Option<&RecordedApproval> {
         let (waited, _) = self.run.place(call);
         let approvals = &self.find(call).ok()?.approvals;
         approvals.iter().find(|approval| approval.waited == waited)
     }
 
-    /// Whether this call may run: as the recording has it.
+    /// Returns whether the call may run according to the recording, or `None` if the recording does
+    /// not tell.
     pub fn verdict(&self, call: &RequestedCall) -> Option<Verdict> {
         let (waited, _) = self.run.place(call);
         match self.approval(call) {
@@ -300,8 +306,8 @@ impl CallReplay {
         }
     }
 
-    /// The tools that the log offered, as a tools file whose tools run nothing: for a replay without
-    /// the tools file of the run. Their classes are those that the log shows.
+    /// Returns the tools that the log offered as a tools file in which no tool can run, for a
+    /// replay without the original tools file. The classes are those that the log shows.
     pub fn tools_file(&self) -> String {
         let log = &self.recorded;
         let class_of = |name: &str| {

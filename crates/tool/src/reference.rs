@@ -1,4 +1,4 @@
-//! How a person names a call in an answer: `ID:HASH`.
+//! The reference by which a person's answer names a call: `ID:HASH`.
 
 use super::argument::Arguments;
 use super::call::RequestedCall;
@@ -9,9 +9,9 @@ use event::shell_word;
 use std::fmt;
 use std::fmt::Write;
 
-/// A call that waits for a person, named by its id and its hash. As text it is `ID:HASH`. An id
-/// that begins with `"`, is empty, or has white space or a character that a terminal does not show
-/// is written as a JSON string: `"a\nb":HASH`.
+/// The id and the hash of a call that waits for a person, written as `ID:HASH`. The id is written
+/// as a JSON string (`"a\nb":HASH`) if it is empty, begins with `"`, or contains white space or a
+/// character that a terminal does not show.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CallReference {
     /// The id of the call.
@@ -20,25 +20,25 @@ pub struct CallReference {
     pub hash: CallHash,
 }
 
-/// Why a text is not a reference.
+/// Why a text is not a valid reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReferenceError {
-    /// It has no hash.
+    /// The text has no hash.
     #[error(
         "write ID:HASH, as --list-pending prints it: an id alone does not identify the call that you saw"
     )]
     NoHash,
-    /// The id begins with `"` and is not a JSON string.
+    /// The id begins with `"` but is not a JSON string.
     #[error("the id begins with \" and is not a JSON string, copy it as --list-pending prints it")]
     Quoting,
 }
 
 impl CallReference {
-    /// Reads what [`fmt::Display`] writes. An id may hold `:`, since the hash is what follows the
-    /// last one.
+    /// Parses the text that [`fmt::Display`] writes. The id may contain `:`, since the hash follows
+    /// the last one.
     ///
     /// # Errors
-    /// A [`ReferenceError`].
+    /// Returns a [`ReferenceError`].
     pub fn read(text: &str) -> Result<Self, ReferenceError> {
         let (id, hash) = text.rsplit_once(':').ok_or(ReferenceError::NoHash)?;
         let hash = CallHash::read(hash).ok_or(ReferenceError::NoHash)?;
@@ -69,26 +69,26 @@ impl fmt::Display for CallReference {
     }
 }
 
-// The hash of a call, by which a person's answer names exactly what the person saw.
+// The hash of a call, with which a person's answer refers to exactly the call that the person saw.
 
-/// How many hexadecimal digits of the digest are kept: 128 bits cannot be made to fit another call
-/// by trying.
+/// The number of hexadecimal digits kept from the digest. With 128 bits, no one can find another
+/// call with the same hash by trying.
 const DIGITS: usize = 32;
 
-/// The hash of a call: the first 32 hexadecimal digits of a SHA-256 digest, in small letters.
+/// The hash of a call: the first 32 hexadecimal digits of a SHA-256 digest, in lower case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallHash([u8; DIGITS]);
 
 impl CallHash {
-    /// The first digits of this digest.
+    /// Returns the first digits of `digest`.
     pub(crate) fn of(digest: &Hash) -> CallHash {
         let mut digits = [0; DIGITS];
         digits.copy_from_slice(&hex(digest).as_bytes()[..DIGITS]);
         CallHash(digits)
     }
 
-    /// Reads what [`CallHash::as_str`] returns; capital letters are accepted too. `None` for any
-    /// other text.
+    /// Parses the text that [`CallHash::as_str`] returns, also in upper case. Returns `None` for
+    /// any other text.
     pub fn read(text: &str) -> Option<CallHash> {
         let digits: [u8; DIGITS] = text.as_bytes().try_into().ok()?;
         digits
@@ -97,7 +97,7 @@ impl CallHash {
             .then(|| CallHash(digits.map(|digit| digit.to_ascii_lowercase())))
     }
 
-    /// The digits.
+    /// Returns the hexadecimal digits.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
@@ -109,20 +109,19 @@ impl fmt::Display for CallHash {
     }
 }
 
-// What the hash of a call is made of.
+// The input of a call's hash.
 
-/// The hash of a call: of its stream, its id, the name and the definition of its tool, and its
-/// arguments in canonical form. Two calls that differ in any of these have different hashes.
-/// `definition` is [`super::Tool::hash`]. `starts`, how often calls of this id have been started
-/// before, counts too if it is not 0: an approval that was typed once does not start a call a
-/// second time.
+/// Returns the hash of a call: a digest of its stream, its id, its tool's name and definition, and
+/// its canonical arguments. Calls that differ in any of these have different hashes. `definition`
+/// is [`super::Tool::hash`]. `starts`, the number of times calls with this id were already started,
+/// is included if it is not 0, so that one approval cannot start a call a second time.
 pub fn call_hash(
     call: &RequestedCall,
     definition: &Hash,
     arguments: &Arguments,
     starts: u32,
 ) -> CallHash {
-    // An unnamed stream and a stream with an empty name differ by the number of texts.
+    // An unnamed stream adds no text to the digest, so it differs from a stream with an empty name.
     let stream = call.stream.as_deref().map(str::as_bytes);
     let canonical = arguments.canonical();
     let rest = [
@@ -131,7 +130,7 @@ pub fn call_hash(
         definition,
         canonical.as_bytes(),
     ];
-    // A stream is JSON, so it never begins as this does.
+    // A stream's name is JSON, so it never begins with `#`.
     let starts = (starts > 0).then(|| format!("#{starts}"));
     let starts = starts.as_ref().map(|starts| starts.as_bytes());
     let whole = digest(rest.into_iter().chain(stream).chain(starts));
@@ -140,23 +139,23 @@ pub fn call_hash(
 
 // A person's statement that a call ran, with its result: `ID:HASH=TEXT`.
 
-/// What a person gives as the result of a call that was started, and whose result was never
-/// recorded.
+/// The result that a person gives for a call that was started but whose result was never recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallAnswer {
     /// The call.
     pub call: CallReference,
-    /// Its result, which the model reads.
+    /// The result text for the model.
     pub text: String,
 }
 
 impl CallAnswer {
-    /// Reads `ID:HASH=TEXT`. An id may hold `=` and what looks like a hash: the last `:HASH=`
-    /// counts. So a printed command always names the call that it was printed for, and a text with
-    /// such a part names a call that does not exist.
+    /// Parses `ID:HASH=TEXT`. If the text contains several `:HASH=` parts, the last one counts,
+    /// since an id may contain `=` and something like a hash. A printed command thus always names
+    /// the call that it was printed for, and a result text with such a part names a call that does
+    /// not exist.
     ///
     /// # Errors
-    /// A [`ReferenceError`].
+    /// Returns a [`ReferenceError`].
     pub fn read(argument: &str) -> Result<Self, ReferenceError> {
         let mut error = ReferenceError::NoHash;
         for (at, _) in argument.rmatch_indices('=') {
@@ -175,17 +174,17 @@ impl CallAnswer {
     }
 }
 
-/// An answer that a call got in an earlier run, as the log has it.
+/// A decision about a call in an earlier run, as the log records it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PastAnswer {
-    /// What was answered.
+    /// The decision.
     pub verdict: Verdict,
-    /// Who answered: the name of a person, or `the policy`.
+    /// The name of the person who decided, or `the policy`.
     pub by: String,
 }
 
 impl PastAnswer {
-    /// Reads an `approval` event; `None` for one whose decision is none of [`Verdict`].
+    /// Reads an `approval` event. Returns `None` if its decision is not a known [`Verdict`].
     pub(crate) fn read(approval: &Approval<'_>) -> Option<PastAnswer> {
         Some(PastAnswer {
             verdict: Verdict::of(&approval.decision.str())?,
@@ -194,15 +193,15 @@ impl PastAnswer {
     }
 }
 
-/// A person's answer that fits no call which waits, so it changed nothing. Its text is a sentence
-/// for the person.
+/// A person's answer that matched no waiting call and so had no effect. Its text is a sentence for
+/// the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnusedAnswer {
     /// The call that the person named.
     pub call: CallReference,
-    /// What the person answered.
+    /// The person's decision.
     pub verdict: Verdict,
-    /// The answer that the call got before, which holds.
+    /// The earlier decision about the call, which stays valid, or `None` if there is none.
     pub first: Option<PastAnswer>,
 }
 
@@ -223,13 +222,13 @@ impl fmt::Display for UnusedAnswer {
     }
 }
 
-/// The command that continues a run after a person's answer. The options that give the answer go
-/// between its two parts.
+/// The command that continues a run after a person's answer. The options with the answer are
+/// inserted between its two parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Continuation {
     /// The program and its options.
     pub command: String,
-    /// Redirections; empty, or with a space before them.
+    /// The redirections with a space before them, or an empty text.
     pub redirections: String,
 }
 
@@ -243,8 +242,8 @@ impl Default for Continuation {
 }
 
 impl Continuation {
-    /// The whole command, with an `option` (`--approve-call` or `--deny-call`) for each of the
-    /// calls.
+    /// Returns the whole command with an `option` (`--approve-call` or `--deny-call`) for each
+    /// call.
     pub fn with<'a>(
         &self,
         option: &str,
@@ -258,7 +257,7 @@ impl Continuation {
         out + &self.redirections
     }
 
-    /// The whole command that gives the result of a call, with `RESULT` in the place of the result.
+    /// Returns the whole command that gives a call's result, with `RESULT` in place of the result.
     pub fn with_result(&self, call: &CallReference) -> String {
         let answer = format!("{call}=RESULT");
         format!(
@@ -403,7 +402,8 @@ mod call_digest_tests {
             call_hash(&call, &[1; 32], call.arguments.as_ref().unwrap(), 1),
             "a second start"
         );
-        // The spelling, the choice and the place in the turn do not matter.
+        // The spelling of the arguments, the choice and the position in the turn do not change the
+        // hash.
         let same = CALL
             .replace(r#"{"a":1,"b":2}"#, r#"{ "b":2, "\u0061":1 }"#)
             .replacen('{', r#"{"index":3,"#, 1);

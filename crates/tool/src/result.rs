@@ -16,22 +16,22 @@ pub struct ToolAnswer {
     pub status: Status,
     /// The text that the model reads.
     pub output: String,
-    /// The bytes that the command wrote to its standard output, before the output was cut or
-    /// replaced.
+    /// The number of bytes that the command wrote to its standard output, before the output was
+    /// shortened or replaced.
     pub output_bytes: u64,
-    /// Whether a part of the output is not in `output`.
+    /// Whether `output` lacks a part of the whole output.
     pub truncated: bool,
-    /// Whether the output is binary data, which `output` describes.
+    /// Whether the output is binary data, which `output` only describes.
     pub binary: bool,
-    /// The file that holds the whole standard output, but for secrets.
+    /// The file with the whole standard output, from which secrets were removed.
     pub output_file: Option<String>,
-    /// Whether U+FFFD replaces some bytes in `output`: those that were not UTF-8, and U+0000.
+    /// Whether U+FFFD replaces bytes in `output`: those that were not UTF-8, and U+0000.
     pub replaced: bool,
-    /// Whether the answer is from the cache.
+    /// Whether the answer comes from the cache.
     pub cached: bool,
-    /// Whether the answer is from the log of an earlier run.
+    /// Whether the answer comes from the log of an earlier run.
     pub resumed: bool,
-    /// The exit status of the command; 128 plus the signal's number if a signal ended it.
+    /// The exit status of the command, or 128 plus the signal number if a signal ended it.
     pub exit_code: Option<i32>,
     /// How long the command ran.
     pub duration: Option<Duration>,
@@ -42,7 +42,7 @@ pub struct ToolAnswer {
 }
 
 impl ToolAnswer {
-    /// An answer without a run of the command.
+    /// Creates an answer to a call that ran no command.
     pub fn new(status: Status, output: impl Into<String>) -> Self {
         let output = output.into();
         ToolAnswer {
@@ -62,8 +62,8 @@ impl ToolAnswer {
         }
     }
 
-    /// Reads a `tool_result` of a log, which answers its call in this run. `None` if its status is
-    /// unknown, or is `pending`, which does not answer the call.
+    /// Reads a `tool_result` of a log to answer the same call in this run. Returns `None` if its
+    /// status is unknown or is `pending`, which does not answer the call.
     pub fn read(event: &Event<'_>) -> Option<Self> {
         let answer = Self::recorded(event).filter(|answer| answer.status != Status::Pending)?;
         Some(ToolAnswer {
@@ -74,7 +74,8 @@ impl ToolAnswer {
         })
     }
 
-    /// Reads a `tool_result` as the run that wrote it gave it. `None` if its status is unknown.
+    /// Reads a `tool_result` exactly as the earlier run wrote it. Returns `None` if its status is
+    /// unknown.
     pub(crate) fn recorded(event: &Event<'_>) -> Option<Self> {
         let result = ToolResult::read(event);
         let duration = result.duration_ms;
@@ -94,8 +95,9 @@ impl ToolAnswer {
         })
     }
 
-    /// The event that reports it. `summary` is [`one_line`](crate::one_line) of the output; `timestamp`, in
-    /// milliseconds since 1970, is `None` under `--no-time`, which leaves out the duration too.
+    /// Returns the event that reports the answer. `summary` is [`one_line`](crate::one_line) of the
+    /// output. `timestamp` is in milliseconds since 1970, or `None` under `--no-time`, which also
+    /// omits the duration.
     pub fn event<'a>(
         &'a self,
         tool_id: &'a str,
@@ -133,8 +135,8 @@ impl ToolAnswer {
     }
 }
 
-/// Output of a command as text: U+FFFD replaces bytes that are not UTF-8, and U+0000. Returns
-/// whether any was replaced.
+/// Converts a command's output to text: U+FFFD replaces bytes that are not UTF-8, and U+0000.
+/// Returns the text and whether anything was replaced.
 pub fn text(bytes: &[u8]) -> (String, bool) {
     let text = String::from_utf8_lossy(bytes);
     let replaced = matches!(text, Cow::Owned(_)) || is_replaced(&text);
@@ -148,12 +150,12 @@ pub fn text(bytes: &[u8]) -> (String, bool) {
     )
 }
 
-/// Whether [`text`] replaces a character of `text`.
+/// Whether [`text`] would replace a character of `text`.
 pub(crate) fn is_replaced(text: &str) -> bool {
     text.contains('\0')
 }
 
-/// The chat message that answers a call, as JSON on one line.
+/// Returns the chat message that answers a call, as one line of JSON.
 pub fn message(tool_id: &str, tool_name: &str, answer: &ToolAnswer) -> String {
     let mut out = Vec::with_capacity(answer.output.len() + 128);
     let mut o = Object::open(&mut out);
@@ -165,36 +167,36 @@ pub fn message(tool_id: &str, tool_name: &str, answer: &ToolAnswer) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-// A call that has no result of its tool, and whether the tool may have acted on it all the same.
+// Calls without a result from their tool, and whether the tool may have acted anyway.
 
-/// What the model reads of a call that may have acted.
+/// The note for the model about a call that may have acted.
 const MAY_HAVE_RUN: &str = "The call may have acted; look before you repeat it.";
 
-/// Whether a call that has no result may have acted.
+/// Whether a call without a result may have acted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MayHaveRun {
-    /// Nothing of the call has left this process, and no command was started.
+    /// No byte of the call was sent, and no command was started.
     No,
-    /// A part of the call was sent, or its command may have begun.
+    /// Part of the call was sent, or its command may have started.
     Maybe,
-    /// The other side has answered that the call failed. Its own words say what it did.
+    /// The other side answered that the call failed. Its own message says what it did.
     Answered,
 }
 
-/// Why a call has no result of its tool. The call may have acted once the first byte of its request
-/// was sent, or the first process for its command was started: from then on no result reports that
-/// the call did not run.
+/// Why a call has no result from its tool. Once the first byte of its request was sent or the first
+/// process of its command was started, the call may have acted, so no answer may claim that the
+/// call did not run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallFailure {
-    /// Why, for the model.
+    /// The reason, for the model.
     pub why: String,
     /// Whether the call may have acted.
     pub ran: MayHaveRun,
 }
 
 impl CallFailure {
-    /// The failure of a call that did not run.
+    /// Creates the failure of a call that did not run.
     pub fn not_run(why: impl Into<String>) -> Self {
         let why = why.into();
         CallFailure {
@@ -203,7 +205,7 @@ impl CallFailure {
         }
     }
 
-    /// The failure of a call that may have acted.
+    /// Creates the failure of a call that may have acted.
     pub fn may_have_run(why: impl Into<String>) -> Self {
         let why = why.into();
         CallFailure {
@@ -212,18 +214,20 @@ impl CallFailure {
         }
     }
 
-    /// The answer to the call.
+    /// Returns the answer to the call.
     pub fn answer(&self, status: Status) -> ToolAnswer {
         self.within(ToolAnswer::new(status, &*self.why))
     }
 
-    /// An answer whose output is why, as the model reads it, with what is known of the call.
+    /// Returns `answer`, whose output is the reason. If the call may have acted, a note that says so
+    /// is appended to the output.
     pub fn within(&self, answer: ToolAnswer) -> ToolAnswer {
         if self.ran != MayHaveRun::Maybe {
             return answer;
         }
         let why = answer.output.trim_end();
-        // After a text of several lines, which may be those of a program, it is a line of its own.
+        // Put the note on its own line after a text of several lines, which may be a program's
+        // output.
         let between = match why {
             why if why.contains('\n') => "\n",
             why if why.ends_with(['.', '!', '?']) => " ",

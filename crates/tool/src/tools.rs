@@ -1,6 +1,6 @@
-//! The tools file: a list of tools, and how each is run.
+//! The tools file: a list of tools, and how to run each of them.
 //!
-//! It is any list that [`json::ToolList`] reads. Each entry may have a member `exec`.
+//! The file may be any list that [`json::ToolList`] parses. Each entry may have a member `exec`.
 
 use super::canonical::Hash;
 use super::exec::{CommandRun, Exec, McpRun, RunnerKind};
@@ -11,28 +11,28 @@ use json::{Schema, ToolEntry, ToolFault, ToolList, ToolPlace, ToolsError};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// What is wrong with a tools file: one line with the remedy. The caller puts the name of the file
-/// before it.
+/// A mistake in a tools file, as one line with the way to fix it. The caller prefixes the message
+/// with the file's name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
-    /// It is not a list of tools.
+    /// The text is not a valid list of tools.
     #[error(transparent)]
     List(#[from] ToolsError),
-    /// How one tool is run.
+    /// The `exec` of one tool is invalid.
     #[error("{0}: {1}")]
     Exec(ToolPlace, String),
-    /// The servers of tools.
+    /// `mcpServers` is invalid.
     #[error("{0}")]
     Servers(String),
 }
 
 impl FileError {
-    /// Whether it is that an object has no list of tools and no `mcpServers`.
+    /// Whether the mistake is that an object has neither a list of tools nor `mcpServers`.
     pub fn is_no_list(&self) -> bool {
         matches!(self, FileError::List(ToolsError::NoArray))
     }
 
-    /// Whether it is that two tools have one name.
+    /// Whether the mistake is that two tools have the same name.
     pub fn is_taken_name(&self) -> bool {
         matches!(self, FileError::List(ToolsError::Tool(_, ToolFault::Twice)))
     }
@@ -41,20 +41,20 @@ impl FileError {
 /// One tool.
 #[derive(Debug)]
 pub struct Tool {
-    /// Its name, see [`json::is_name`].
+    /// The name of the tool; see [`json::is_name`].
     pub name: String,
-    /// Its parameters' schema, as JSON on one line.
+    /// The schema of the parameters, as one line of JSON.
     pub parameters: String,
     /// The compiled schema.
     pub schema: Schema,
-    /// How it is run; `None`: the model may call it, and its calls fail.
+    /// How the tool is run, or `None` if its calls cannot be run here and so fail.
     pub exec: Option<Exec>,
-    /// The digest of the whole definition, so that a result in the cache counts only for the tool
-    /// that gave it.
+    /// The digest of the whole definition. It ties a cached result to the exact tool that produced
+    /// it.
     pub hash: Hash,
 }
 
-/// The tools of a file, in its order.
+/// The tools of a file, in file order.
 #[derive(Debug, Default)]
 pub struct Tools {
     listed: ToolList,
@@ -63,19 +63,19 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Reads the text of a tools file.
+    /// Parses the text of a tools file.
     ///
     /// # Errors
-    /// The first mistake.
+    /// Returns the first mistake.
     pub fn read(text: &str) -> Result<Self, FileError> {
         Tools::of_list(ToolList::read(text)?)
     }
 
-    /// As [`Tools::read`], for a caller that starts the servers of `mcpServers`. Their tools are
-    /// added by [`Tools::add`].
+    /// Like [`Tools::read`], for a caller that starts the servers of `mcpServers`. The servers'
+    /// tools are added with [`Tools::add`].
     ///
     /// # Errors
-    /// The first mistake.
+    /// Returns the first mistake.
     pub fn read_beside_servers(text: &str) -> Result<(Self, Servers), FileError> {
         let (list, servers) = ToolList::read_beside_servers(text)?;
         let servers = servers
@@ -85,8 +85,8 @@ impl Tools {
         Ok((Tools::of_list(list)?, servers.unwrap_or_default()))
     }
 
-    /// Whether [`Tools::read_beside_servers`] finds tools or servers in a text; not whether it can
-    /// read them.
+    /// Whether [`Tools::read_beside_servers`] would find tools or servers in a text, whether or not
+    /// they are valid.
     pub fn are_in(text: &str) -> bool {
         ToolList::is_in(text)
     }
@@ -108,11 +108,11 @@ impl Tools {
         Ok(tools)
     }
 
-    /// Replaces the working folder of each command by the one that `settle` returns for it. Call it
-    /// before the tools are shared.
+    /// Replaces the working folder of each command with the one that `settle` returns for it. Must
+    /// be called before the tools are shared.
     ///
     /// # Errors
-    /// The first error of `settle`, with its tool.
+    /// Returns the first error of `settle`, with the name of its tool.
     pub fn settle_folders(
         &mut self,
         settle: impl Fn(&str) -> Result<String, String>,
@@ -136,10 +136,10 @@ impl Tools {
         Ok(())
     }
 
-    /// Adds a tool of a server at the end.
+    /// Appends a tool of a server.
     ///
     /// # Errors
-    /// When another tool has its name, or its schema cannot be used.
+    /// Returns an error if another tool has the same name or if the schema cannot be used.
     pub fn add(&mut self, definition: &Definition, server: &McpServer) -> Result<(), FileError> {
         let entry = definition.entry(&mcp::offered_name(&definition.server, &definition.tool));
         let place = ToolPlace {
@@ -168,39 +168,40 @@ impl Tools {
         Ok(())
     }
 
-    /// The tool of this name, byte for byte.
+    /// Returns the tool whose name is exactly `name`, or `None` if there is none.
     pub fn get(&self, name: &str) -> Option<&Rc<Tool>> {
         self.by_name.get(name).map(|n| &self.tools[*n])
     }
 
-    /// All tools, in the file's order.
+    /// Returns all tools, in file order.
     pub fn iter(&self) -> std::slice::Iter<'_, Rc<Tool>> {
         self.tools.iter()
     }
 
-    /// The list for a request, see [`ToolList::openai`]: the tools whose names `offered` returns
-    /// true for, without their `exec`.
+    /// Returns the list for a request (see [`ToolList::openai`]): the tools for whose names
+    /// `offered` is true, without their `exec`.
     pub fn list(&self, offered: impl Fn(&str) -> bool) -> String {
         self.listed.openai(|tool| offered(&tool.name))
     }
 }
 
-/// Whether a schema declares a key: it accepts an object with it alone.
+/// Whether a schema declares a key: it does if it accepts the key in an object without other
+/// members.
 fn declares(schema: &Schema, key: &str) -> bool {
     let one = format!("{{{}:0}}", event::quoted(key));
     Raw::parse(&one).is_ok_and(|one| schema.undeclared(one).is_none())
 }
 
 impl Tool {
-    /// Whether its calls may have an argument of this name.
+    /// Whether the tool declares an argument named `key`.
     pub fn declares(&self, key: &str) -> bool {
         declares(&self.schema, key)
     }
 
-    /// Reads the tool of the entry at this place.
+    /// Parses the tool of the entry at `place`.
     ///
     /// # Errors
-    /// Its schema or its `exec` is wrong.
+    /// Returns an error if the schema or `exec` is invalid.
     fn read(entry: &ToolEntry, place: ToolPlace) -> Result<Tool, FileError> {
         let wrong = |what: String| FileError::Exec(place.clone(), what);
         let whole = Raw::parse(&entry.text).map_err(|e| wrong(e.to_string()))?;
@@ -213,7 +214,7 @@ impl Tool {
         let schema =
             Schema::new(&parameters).map_err(|e| ToolsError::Tool(place.clone(), e.into()))?;
         let declared = |key: &str| declares(&schema, key);
-        // Beside `exec` they would have no effect, silently.
+        // Next to `exec` they would silently have no effect.
         let function = whole.get("function");
         let beside = |name: &&&str| {
             whole.get(name).is_some() || function.is_some_and(|inner| inner.get(name).is_some())

@@ -1,27 +1,28 @@
-//! Variables of the environment in the texts of a tools file: `$NAME`, `${NAME}` and
-//! `${NAME:-text}`, as other clients of MCP write them. `$$` is one `$`; a `$` before anything else
-//! is itself. No argument of a model is ever put in such a text.
+//! Environment variables in the texts of a tools file: `$NAME`, `${NAME}` and `${NAME:-text}`, as
+//! other MCP clients write them. `$$` is a literal `$`, and so is a `$` before anything else. An
+//! argument from a model is never inserted into such a text.
 
-/// The name that is replaced by the key of the call, which is the same when the call runs again.
+/// The variable that is replaced by the call's idempotency key, which is the same when the call
+/// runs again.
 pub const CALL_ID: &str = "TOOL_CALL_ID";
 
-/// The value of a header, or of a query's parameter: printable ASCII characters, with variables.
+/// The value of a header or a query parameter: printable ASCII with variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VariableText(String);
 
 impl VariableText {
-    /// Reads a text. `None` if it holds anything but printable ASCII characters: a line break would
-    /// end a header.
+    /// Checks a text. Returns `None` if it contains anything but printable ASCII: a line break
+    /// would end a header.
     pub(crate) fn read(text: &str) -> Option<VariableText> {
         is_printable(text).then(|| VariableText(text.to_owned()))
     }
 
-    /// Whether it holds anything but text.
+    /// Whether the text contains variables.
     pub(crate) fn is_filled(&self) -> bool {
         !self.names().is_empty()
     }
 
-    /// The names of its variables of the environment.
+    /// Returns the names of the environment variables in the text.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.names().into_iter().filter(|name| *name != CALL_ID)
     }
@@ -35,12 +36,12 @@ impl VariableText {
         names
     }
 
-    /// The text with the values of its variables, without white space around each. `value` looks a
-    /// variable up, or [`CALL_ID`].
+    /// Returns the text with the variables replaced by their values, each trimmed of white space.
+    /// `value` returns the value of an environment variable or of [`CALL_ID`].
     ///
     /// # Errors
-    /// The name of a variable that is not set, is empty, or holds anything but printable ASCII
-    /// characters.
+    /// Returns the name of a variable that is not set, is empty, or contains anything but printable
+    /// ASCII.
     pub fn fill(&self, value: impl Fn(&str) -> Option<String>) -> Result<String, VariableError> {
         replaced(&self.0, |name, default| {
             let held = value(name).map(|held| held.trim().to_owned());
@@ -54,13 +55,13 @@ impl VariableText {
     }
 }
 
-/// Why a variable cannot be used. No message holds its value.
+/// Why a variable cannot be used. The message never contains its value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VariableError {
-    /// It is not set, or empty.
+    /// The variable is not set or is empty.
     #[error("the environment has no {0}")]
     Missing(String),
-    /// It holds a line break or another character that a header cannot hold.
+    /// The value contains a line break or another character that a header cannot contain.
     #[error("the variable {0} holds a line break or another character that cannot be sent")]
     Control(String),
 }
@@ -69,15 +70,15 @@ fn is_printable(text: &str) -> bool {
     text.bytes().all(|b| (b' '..=b'~').contains(&b))
 }
 
-/// A variable that a value needs and the environment does not have.
+/// A variable that a text needs but that the environment lacks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the environment has no {0}, set it, or write ${{{0}:-TEXT}} for a text in its place")]
 pub struct MissingVariable(pub String);
 
-/// `text` with the values of its variables, and whether it has any.
+/// Returns `text` with its variables replaced, and whether it has any.
 ///
 /// # Errors
-/// [`MissingVariable`].
+/// Returns a [`MissingVariable`].
 pub fn fill(
     text: &str,
     value: impl Fn(&str) -> Option<String>,
@@ -92,8 +93,8 @@ pub fn fill(
     Ok((filled, found))
 }
 
-/// `text` with what `value` returns in the place of each variable: it gets the name, and the text
-/// for one that is missing.
+/// Returns `text` with each variable replaced by the result of `value`, which receives the
+/// variable's name and its default.
 fn replaced<'t, E>(
     text: &'t str,
     mut value: impl FnMut(&'t str, Option<&'t str>) -> Result<String, E>,
@@ -116,7 +117,7 @@ fn replaced<'t, E>(
     Ok(out + rest)
 }
 
-/// The first `${…}` of a text that is not a variable of the environment, such as `${input:key}`.
+/// Returns the first `${…}` in a text that is not an environment variable, such as `${input:key}`.
 pub(crate) fn unknown_variable(text: &str) -> Option<&str> {
     let mut rest = text;
     while let Some((_, after)) = rest.split_once('$') {
@@ -137,11 +138,11 @@ pub(crate) fn unknown_variable(text: &str) -> Option<&str> {
     None
 }
 
-/// The variable that follows a `$`: its name, the text in its place, and what follows it.
+/// Parses the variable after a `$`. Returns its name, its default, and the rest of the text.
 fn variable(text: &str) -> Option<(&str, Option<&str>, &str)> {
     if let Some(inner) = text.strip_prefix('{') {
         let (inner, after) = inner.split_once('}')?;
-        // As VS Code writes it (https://code.visualstudio.com/docs/reference/variables-reference).
+        // VS Code's notation (https://code.visualstudio.com/docs/reference/variables-reference).
         let inner = inner.strip_prefix("env:").unwrap_or(inner);
         let (name, default) = inner
             .split_once(":-")
@@ -153,7 +154,7 @@ fn variable(text: &str) -> Option<(&str, Option<&str>, &str)> {
     (end > 0).then(|| (&text[..end], None, &text[end..]))
 }
 
-/// How many bytes at the beginning of `text` are the name of a variable.
+/// Returns the length in bytes of the variable name at the start of `text`.
 fn name_length(text: &str) -> usize {
     if text.starts_with(|c: char| c.is_ascii_digit()) {
         return 0;

@@ -1,20 +1,20 @@
-//! Texts for a person: JSON in which every character can be seen, and a summary in one line.
+//! Texts for people: JSON in which every character is visible, and one-line summaries.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
 /// Whether a person could overlook `c` or mistake it for another character: the characters of
-/// [`event::is_hidden`] and of [`is_blank`], the joiners and selectors that ordinary writing needs,
-/// and every white space but the plain space.
+/// [`event::is_hidden`] and [`is_blank`], the joiners and selectors of ordinary writing, and all
+/// white space except the plain space.
 pub fn is_unclear(c: char) -> bool {
     let joins = |c: u32| matches!(c, 0x34f | 0x180b..=0x180f | 0x200c..=0x200d | 0xfe00..=0xfe0f);
     event::is_hidden(c) || (c != ' ' && c.is_whitespace()) || joins(u32::from(c)) || is_blank(c)
 }
 
-/// Whether `c` has an empty picture, or one that many screens leave out, and is not white space:
-/// the fillers of Hangul (U+115F, U+1160) and of Khitan (U+16FE4), the Braille pattern without dots
-/// (U+2800), U+FFFC, the layout controls of hieroglyphs with their blanks (U+13430–U+13442), the
-/// null notehead (U+1D159), the joiner of Brahmi numbers (U+1107F), and Unicode's noncharacters.
+/// Whether `c` is drawn as a blank, or omitted on many screens, without being white space: the
+/// fillers of Hangul (U+115F, U+1160) and Khitan (U+16FE4), the Braille pattern without dots
+/// (U+2800), U+FFFC, the layout controls and blanks of hieroglyphs (U+13430–U+13442), the null
+/// notehead (U+1D159), the joiner of Brahmi numbers (U+1107F), and Unicode's noncharacters.
 pub(crate) fn is_blank(c: char) -> bool {
     let code = u32::from(c);
     let is_noncharacter = (code & 0xfffe) == 0xfffe || matches!(code, 0xfdd0..=0xfdef);
@@ -22,7 +22,7 @@ pub(crate) fn is_blank(c: char) -> bool {
         || matches!(code, 0x115f..=0x1160 | 0x2800 | 0xfffc | 0x1_107f | 0x1_3430..=0x1_3442 | 0x1_6fe4 | 0x1_d159)
 }
 
-/// A text for a screen: each unclear character but a tab as `\\u{…}`.
+/// Returns a text for a screen, with each unclear character except the tab as `\\u{…}`.
 pub(crate) fn visible_text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -36,8 +36,8 @@ pub(crate) fn visible_text(text: &str) -> String {
     out
 }
 
-/// JSON with each unclear character as a JSON escape (`\u202e`): the value stays the same. Line
-/// feeds between values stay; JSON has none inside of strings.
+/// Returns JSON with each unclear character as a JSON escape (`\u202e`), so that its value stays
+/// the same. Line feeds between values are kept; JSON strings cannot contain any.
 pub fn visible_json(json: &str) -> Cow<'_, str> {
     let is_odd = |c: char| c != '\n' && is_unclear(c);
     if !json.contains(is_odd) {
@@ -57,11 +57,11 @@ pub fn visible_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The longest summary, in characters.
+/// Maximum length of a summary, in characters.
 pub(crate) const SUMMARY: usize = 120;
 
-/// The first line of `text` that is not blank, for people, with the number of lines that follow: at
-/// most [`SUMMARY`] characters, with spaces for control characters.
+/// Returns the first line of `text` that is not blank, with the number of lines after it, for
+/// people. The result has at most [`SUMMARY`] characters, and spaces replace control characters.
 pub fn one_line(text: &str) -> String {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or_default();
@@ -89,8 +89,8 @@ pub fn one_line(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Every character that Unicode 16 says is drawn as nothing (`Default_Ignorable_Code_Point`) or
-    /// as white space, and those that are drawn as a blank.
+    /// Every character that Unicode 16 draws as nothing (`Default_Ignorable_Code_Point`) or as
+    /// white space, and those that are drawn as a blank.
     #[test]
     fn summaries_are_one_short_line() {
         assert_eq!(

@@ -1,5 +1,5 @@
-//! A person's part in the schedule: which calls need approval, the questions, one after the other, and
-//! what an answer does.
+//! Approvals in the schedule: which calls need approval, the prompts, shown one at a time, and the
+//! effect of an answer.
 
 use super::turn::PlannedState;
 use super::{Plan, PlanStep, Question};
@@ -11,15 +11,16 @@ use event::payload::Verdict;
 use std::rc::Rc;
 
 impl Plan {
-    /// Takes a call of a complete turn: queues it if it has the yes that it needs, answers it if it
-    /// was refused, else asks a person, or leaves it pending where nobody can be asked.
+    /// Handles a call of a complete turn. The call is queued if it needs no approval or has it, and
+    /// answered if it was rejected. Otherwise a person is asked, or the call stays pending if
+    /// nobody can be asked.
     pub(crate) fn admit(&mut self, key: u64) {
         let Some(item) = self.calls.get(&key) else {
             return;
         };
         let turn = item.turn;
         let started = item.started;
-        // Nobody is asked about a call that a limit holds back.
+        // Do not ask about a call that a limit rejects anyway.
         if let Some(why) = self
             .history
             .over(&item.call, self.settings.max_repeats, self.now)
@@ -41,7 +42,7 @@ impl Plan {
         }
     }
 
-    /// Whether a call has the yes that it needs; `None`: the call is answered, or gone.
+    /// Returns the approval state of a call, or `None` if the call is already answered or gone.
     fn consent(&self, key: u64) -> Option<Consent> {
         let item = self.calls.get(&key)?;
         Some(
@@ -50,7 +51,8 @@ impl Plan {
         )
     }
 
-    /// Does what is decided about a call without a person. Returns why a person must decide, if so.
+    /// Carries out the decision about a call if no person is needed. Returns why a person must
+    /// decide, or `None` if the call is decided.
     fn decide(&mut self, key: u64) -> Option<Reason> {
         match self.consent(key)? {
             Consent::NotNeeded => self.enqueue(key),
@@ -65,15 +67,16 @@ impl Plan {
         None
     }
 
-    /// Whether a call starts before the message that commits it: its class is `read`, and it needs
-    /// nobody's yes.
+    /// Whether a call starts before the message that commits it: its class is `read` and it needs
+    /// no approval.
     pub(crate) fn starts_early(&self, key: u64) -> bool {
         let ready = self.calls.get(&key).and_then(|item| item.ready.as_ref());
         ready.is_some_and(|ready| ready.class == Class::Read)
             && self.consent(key) == Some(Consent::NotNeeded)
     }
 
-    /// Asks the next question, if none is open. A call that has got its yes meanwhile needs none.
+    /// Opens the next prompt if none is open. A call that was approved in the meantime needs no
+    /// prompt.
     pub(crate) fn ask(&mut self) {
         while self.asked.is_none()
             && let Some(key) = self.questions.pop_front()
@@ -96,8 +99,8 @@ impl Plan {
         }
     }
 
-    /// Takes the answer to the question about the call `key`, which was shown with the hash
-    /// `shown`. A call that is not the one that was shown is asked about again.
+    /// Takes the answer to the prompt for the call `key`, which was shown with the hash `shown`. If
+    /// the call has changed since it was shown, the person is asked again.
     pub(crate) fn take_answer(&mut self, key: u64, shown: CallHash, answer: PersonAnswer) {
         if self.asked != Some(key) {
             return; // the question was withdrawn
@@ -131,7 +134,7 @@ impl Plan {
         self.release(turn);
     }
 
-    /// Takes the question about a call back, whether it is open or still to come.
+    /// Withdraws the prompt for a call, whether it is open or still queued.
     pub(crate) fn withdraw(&mut self, key: u64) {
         self.questions.retain(|waiting| *waiting != key);
         if self.asked == Some(key) {
@@ -141,7 +144,7 @@ impl Plan {
         }
     }
 
-    /// Takes all questions back. The calls stay pending, so that the next run asks.
+    /// Withdraws all prompts. The calls stay pending, so the next run asks again.
     pub(crate) fn withdraw_all(&mut self) {
         let mut all: Vec<_> = std::mem::take(&mut self.questions).into();
         if let Some(key) = self.asked.take() {
@@ -163,7 +166,7 @@ impl Plan {
         self.answer(key, Rc::new(answer));
     }
 
-    /// Has the `approval` event written, and returns what it is about.
+    /// Emits the step that writes the `approval` event. Returns the approved call and its work.
     fn approval(
         &mut self,
         key: u64,
@@ -189,7 +192,7 @@ impl Plan {
         Some((call, ready))
     }
 
-    /// Leaves a call pending for the reason that it has now.
+    /// Leaves a call pending for its current reason.
     fn leave_unanswered(&mut self, key: u64) {
         match (self.consent(key), self.calls.get(&key)) {
             (Some(Consent::Needed(reason)), _) => self.leave_pending(key, &reason),

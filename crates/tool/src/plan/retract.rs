@@ -1,5 +1,5 @@
-//! Takes calls out of the schedule: calls that a `retract` names, that the message does not list,
-//! or whose turn failed.
+//! Removes calls from the schedule: calls that a `retract` event names, that the message does not
+//! list, or whose turn failed.
 
 use super::turn::{MessageCalls, PlannedState, StopCause};
 use super::{Plan, PlanStep};
@@ -9,9 +9,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 impl Plan {
-    /// Takes back the call of this id or index. Before its message the call is dropped. After it
-    /// the history lists the call and needs a result, so the call is cancelled and answered: this
-    /// is how a user cancels one call (docs/tools-file.md).
+    /// Retracts the call with this id or index. Before its message the call is dropped. After its
+    /// message the conversation lists the call and needs a result, so the call is cancelled and
+    /// answered: this is how a user cancels one call (docs/tools-file.md).
     pub(crate) fn retract(&mut self, stream: &StreamName, id: Option<&str>, index: Option<i64>) {
         let Some(key) = self.names.latest(stream, id, index) else {
             return;
@@ -30,7 +30,7 @@ impl Plan {
         self.release(turn);
     }
 
-    /// Cancels a call that its message lists. A call that is answered keeps its answer.
+    /// Cancels a call that its message lists. A call that already has an answer keeps it.
     pub(crate) fn cancel_call(&mut self, key: u64) {
         let Some(item) = self.calls.get_mut(&key) else {
             return;
@@ -42,8 +42,8 @@ impl Plan {
         }
     }
 
-    /// Notes that the message gives a call another name or other arguments than its event did: it
-    /// does not run, and if it does, it is stopped.
+    /// Handles a call to which the message gives another name or other arguments than its event
+    /// did. The call does not run, and is stopped if it is running.
     pub(crate) fn contradict(&mut self, key: u64) {
         let Some(item) = self.calls.get(&key) else {
             return;
@@ -58,7 +58,7 @@ impl Plan {
         }
     }
 
-    /// Stops a call that runs.
+    /// Stops a running call.
     fn stop_call(&mut self, key: u64, cause: StopCause) {
         if let Some(item) = self.calls.get_mut(&key)
             && item.stopped.is_none()
@@ -68,7 +68,7 @@ impl Plan {
         }
     }
 
-    /// Answers a call that waits, in place of running it.
+    /// Answers a waiting call instead of running it.
     fn answer_instead(&mut self, key: u64, answer: ToolAnswer) {
         if let Some(PlannedState::Asked) = self.state(key) {
             self.withdraw(key);
@@ -76,8 +76,8 @@ impl Plan {
         self.answer(key, Rc::new(answer));
     }
 
-    /// Ends the turn of a stream without its message, and drops its calls. Those that it started
-    /// count for the next turn of the stream: it may be the next attempt of the same turn.
+    /// Ends a stream's turn without its message and drops its calls. The calls that the turn
+    /// started count for the stream's next turn, which may be a retry of the same turn.
     pub(crate) fn cut(&mut self, stream: &StreamName) {
         let Some(turn) = self.open.remove(stream) else {
             return;
@@ -135,8 +135,8 @@ impl Plan {
     }
 }
 
-/// The answer to a call that was cancelled. `ran`: the call had started; `duration`: how long it
-/// ran.
+/// Returns the answer to a cancelled call. `ran` is whether the call had started, and `duration` is
+/// how long it ran.
 pub(crate) fn cancelled(ran: bool, duration: Option<Duration>) -> ToolAnswer {
     let text = if ran {
         "The call was cancelled while it ran; it may have done a part of its work."
@@ -149,8 +149,9 @@ pub(crate) fn cancelled(ran: bool, duration: Option<Duration>) -> ToolAnswer {
     }
 }
 
-/// The answer to a call that the message gives another name or other arguments than its event did.
-/// `ran`: it was started as the event had it; `duration`: how long it ran.
+/// Returns the answer to a call to which the message gives another name or other arguments than its
+/// event did. `ran` is whether the call was started as the event described it, and `duration` is
+/// how long it ran.
 pub(crate) fn contradicted(ran: bool, duration: Option<Duration>) -> ToolAnswer {
     let ran = if ran {
         "The first version of the call was started; it was ended or its result is ignored, and \
@@ -167,7 +168,7 @@ pub(crate) fn contradicted(ran: bool, duration: Option<Duration>) -> ToolAnswer 
     }
 }
 
-/// The answer to a call that was retracted before its message and had started.
+/// Returns the answer to a call that was retracted before its message but had already started.
 pub(crate) fn taken_back(answer: ToolAnswer) -> ToolAnswer {
     ToolAnswer {
         duration: answer.duration,

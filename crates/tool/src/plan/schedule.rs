@@ -1,4 +1,4 @@
-//! The calls of all turns: which of them wait, which run, and the next steps.
+//! The calls of all turns: the waiting calls, the running calls, and the next steps.
 
 use super::turn::{MessageCalls, PlannedCall, PlannedState};
 use super::{Plan, PlanStep};
@@ -31,7 +31,7 @@ impl Plan {
         self.calls.entry(key).and_modify(|item| item.state = state);
     }
 
-    /// The state of a call; `None`: it needs nothing more, or was taken out.
+    /// Returns the state of a call, or `None` if the call is finished or was removed.
     pub(crate) fn state(&self, key: u64) -> Option<&PlannedState> {
         self.calls.get(&key).map(|item| &item.state)
     }
@@ -68,13 +68,13 @@ impl Plan {
         }
     }
 
-    /// Starts calls of the queue while there are free places. A limit is looked at when a call
-    /// starts: it counts starts.
+    /// Starts queued calls while job slots are free. Limits count starts, so they are checked here,
+    /// when a call starts.
     pub(crate) fn settle(&mut self) {
         while self.running < self.settings.jobs.max(1)
             && let Some(key) = self.queue.pop_front()
         {
-            // Some of the queue were taken back meanwhile.
+            // Some queued calls were retracted in the meantime.
             let Some(item) = self
                 .calls
                 .get_mut(&key)
@@ -106,7 +106,7 @@ impl Plan {
         }
     }
 
-    /// The turn of a stream that waits for its message; begins one if the stream has none.
+    /// Returns the stream's turn that waits for its message, starting a new turn if there is none.
     pub(crate) fn open_turn(&mut self, stream: StreamName) -> u64 {
         if let Some(turn) = self.open.get(&stream) {
             return *turn;
@@ -124,7 +124,7 @@ impl Plan {
         self.numbers
     }
 
-    /// Ends the stream of a complete turn, and writes the results that waited for that.
+    /// Ends the stream of a complete turn and writes the results that waited for its end.
     pub(crate) fn ended(&mut self, stream: &StreamName) {
         if let Some(key) = self.ending.remove(stream) {
             self.turn(key).ended = true;
@@ -137,10 +137,11 @@ impl Plan {
     }
 }
 
-// The commit point of a turn: its calls start, or wait for a person.
+// The commit point of a turn, at which its calls start or wait for a person.
 
 impl Plan {
-    /// Marks a turn as complete, in the order of its message if there is one, and starts its calls.
+    /// Marks a turn as complete and starts its calls. `order` is the order of the calls in the
+    /// message, or `None` without a message.
     pub(crate) fn committed(&mut self, key: u64, order: Option<Vec<u64>>) {
         let turn = self.turn(key);
         turn.committed = true;
@@ -158,7 +159,7 @@ impl Plan {
         self.start(key);
     }
 
-    /// Starts the calls of a turn that waited for the commit point, or cancels them after
+    /// Starts the turn's calls that waited for the commit point, or cancels them after
     /// [`Plan::stop`].
     pub(crate) fn start(&mut self, turn: u64) {
         let Some(calls) = self
@@ -186,12 +187,12 @@ impl Plan {
     }
 }
 
-// Takes calls into the schedule: what the log and the input have of a call already, and whether it
-// may run.
+// Adding calls to the schedule, with what the log and the input already contain about each call and
+// the decision whether it may run.
 
 impl Plan {
-    /// Takes a call into a turn, and answers it if it must not run. `past` is what the input itself
-    /// has of the call further on. Returns the number of the call.
+    /// Adds a call to a turn, and answers the call if it must not run. `past` is the record of the
+    /// call further on in the input, or `None` if the input has none. Returns the call's number.
     pub(crate) fn add(
         &mut self,
         turn: u64,
@@ -274,7 +275,8 @@ impl Plan {
         key
     }
 
-    /// The answer to a call that this run has taken before.
+    /// Returns the answer to a call that repeats an earlier call of this run, or `None` if the call
+    /// is new or may run again.
     fn again(&self, call: &RequestedCall) -> Option<Rc<ToolAnswer>> {
         let tool = self
             .judge

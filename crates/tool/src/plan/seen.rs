@@ -1,4 +1,4 @@
-//! The calls that this run has taken, so that one which comes again does not run again.
+//! The calls of this run, so that a repeated call does not run again.
 
 use crate::call::{CallKey, RequestedCall, StreamName};
 use crate::canonical::Hash;
@@ -6,23 +6,24 @@ use crate::result::{Status, ToolAnswer};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::rc::Rc;
 
-/// How many bytes of outputs are kept for calls that come again.
+/// Maximum size in bytes of all outputs kept for repeated calls.
 const KEPT: usize = 16 << 20;
 
-/// The calls of this run by stream and id.
+/// The calls of this run, by stream and id.
 #[derive(Debug, Default)]
 pub(crate) struct SeenCalls {
     calls: HashMap<CallKey, SeenCall>,
-    /// The calls whose outputs are kept, the first answered first, with the lengths of the outputs.
+    /// The calls whose outputs are kept, in the order of their answers, with the lengths of the
+    /// outputs.
     kept: VecDeque<(CallKey, usize)>,
-    /// The sum of these lengths.
+    /// The sum of the output lengths in `kept`.
     bytes: usize,
 }
 
 #[derive(Debug)]
 struct SeenCall {
-    /// Its number in the plan. A later call of the same id, which is answered by this one, changes
-    /// nothing here.
+    /// The number of the call in the plan. A later call with the same id, which is answered from
+    /// this one, does not change it.
     key: u64,
     fingerprint: Option<Hash>,
     response: Option<Box<str>>,
@@ -31,27 +32,26 @@ struct SeenCall {
 
 #[derive(Debug)]
 enum SeenState {
-    /// It waits or runs.
+    /// The call is waiting or running.
     Open,
-    /// It ran and was taken back.
+    /// The call ran and was retracted.
     TakenBack,
-    /// It has its answer.
+    /// The call has its answer.
     Answered(Rc<ToolAnswer>),
 }
 
 impl SeenCalls {
-    /// Takes a call that has no answer yet.
+    /// Records a call that has no answer yet.
     pub(crate) fn begin(&mut self, key: u64, call: &RequestedCall) {
         self.set(key, call, SeenState::Open);
     }
 
-    /// Takes a call that was started and is taken back.
+    /// Records that a started call was retracted.
     pub(crate) fn take_back(&mut self, key: u64, call: &RequestedCall) {
         self.set(key, call, SeenState::TakenBack);
     }
 
-    /// Takes the answer of a call. Of the outputs of all answers only the latest [`KEPT`] bytes
-    /// stay.
+    /// Records the answer to a call. Only the latest [`KEPT`] bytes of outputs are kept.
     pub(crate) fn answer(&mut self, key: u64, call: &RequestedCall, answer: &Rc<ToolAnswer>) {
         self.set(key, call, SeenState::Answered(Rc::clone(answer)));
         self.bytes += answer.output.len();
@@ -71,7 +71,7 @@ impl SeenCalls {
         }
     }
 
-    /// Drops a call that never ran.
+    /// Removes a call that never ran.
     pub(crate) fn forget(&mut self, key: u64, call: &RequestedCall) {
         let name = call.key();
         if self.calls.get(&name).is_some_and(|seen| seen.key == key) {
@@ -83,14 +83,14 @@ impl SeenCalls {
         self.calls.contains_key(&call.key())
     }
 
-    /// The answer to a call whose id this run has seen before; `None`: it is another call, or may
-    /// run again. `reads`: its tool changes nothing.
+    /// Returns the answer to a call whose id was already used in this run, or `None` if it is a new
+    /// call or may run again. `reads` is whether its tool only reads.
     pub(crate) fn again(&self, call: &RequestedCall, reads: bool) -> Option<Rc<ToolAnswer>> {
         let seen = self.calls.get(&call.key())?;
         let is_same = seen.fingerprint.is_some() && seen.fingerprint == call.fingerprint();
         match &seen.state {
-            // Two calls of one id that run at once could not be told apart: in their results, or by
-            // who cancels one of them.
+            // Two calls with the same id that run at once could not be told apart, neither by their
+            // results nor when one of them is cancelled.
             SeenState::Open => Some(Rc::new(in_use(call, is_same))),
             _ if !is_same || !call.is_in_response(seen.response.as_deref()) => None,
             SeenState::TakenBack if reads => None,
@@ -124,7 +124,7 @@ impl SeenCalls {
     }
 }
 
-/// The answer to a call whose id another one has that waits or runs.
+/// Returns the answer to a call whose id belongs to another call that is still waiting or running.
 fn in_use(call: &RequestedCall, is_same: bool) -> ToolAnswer {
     let what = if is_same {
         "The same call"
@@ -140,7 +140,7 @@ fn in_use(call: &RequestedCall, is_same: bool) -> ToolAnswer {
     ToolAnswer::new(Status::Invalid, text)
 }
 
-/// An answer that points to the first one.
+/// Returns an answer that refers to the first answer instead of repeating its output.
 fn without_output(answer: &ToolAnswer) -> ToolAnswer {
     let output = format!(
         "The result of {} bytes was given before, under the same id.",
@@ -153,18 +153,18 @@ fn without_output(answer: &ToolAnswer) -> ToolAnswer {
     }
 }
 
-// The calls of a plan by what a `retract` or another call may name them: their id or their index,
-// within their stream.
+// The calls of a plan by the names that a `retract` or a later call may use: the id or the index,
+// within a stream.
 
-/// What a call is named by, within its stream.
+/// A name of a call within its stream.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum CallName {
     Id(Box<str>),
     Index(i64),
 }
 
-/// The numbers of the calls of each name. A later turn may use a name again, so there may be
-/// several.
+/// The numbers of the calls with each name. There may be several, since a later turn may reuse a
+/// name.
 #[derive(Debug, Default)]
 pub(crate) struct CallNames(HashMap<(StreamName, CallName), BTreeSet<u64>>);
 
@@ -190,7 +190,7 @@ impl CallNames {
         }
     }
 
-    /// The latest call of that id, or, without an id, of that index.
+    /// Returns the latest call with this id, or with this index if `id` is `None`.
     pub(crate) fn latest(
         &self,
         stream: &StreamName,

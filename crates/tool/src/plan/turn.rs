@@ -10,11 +10,11 @@ use std::rc::Rc;
 /// The state of a call.
 #[derive(Debug)]
 pub(crate) enum PlannedState {
-    /// The call may run, and waits for the commit point.
+    /// The call may run and waits for the commit point.
     Waits,
-    /// The call waits for its question, or for the answer to it.
+    /// The call waits for its approval prompt or for the person's answer.
     Asked,
-    /// The call waits for a free place.
+    /// The call waits for a free job slot.
     Queued,
     /// [`PlanStep::Start`] was returned.
     Runs,
@@ -22,14 +22,14 @@ pub(crate) enum PlannedState {
     Done(Rc<ToolAnswer>),
 }
 
-/// Why a call that runs is stopped; its own answer does not count.
+/// Why a running call is stopped. The call's own answer is then ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StopCause {
-    /// It was retracted before its message, or its turn failed.
+    /// The call was retracted before its message, or its turn failed.
     TakenBack,
-    /// It was retracted after its message.
+    /// The call was retracted after its message.
     Cancelled,
-    /// Its message gives it another name or other arguments than its event did.
+    /// The message gives the call another name or other arguments than its event did.
     Contradicted,
 }
 
@@ -37,62 +37,63 @@ pub(crate) enum StopCause {
 #[derive(Debug)]
 pub(crate) struct PlannedCall {
     pub(crate) turn: u64,
-    /// Its place in the order of its turn.
+    /// The position of the call in its turn.
     pub(crate) place: usize,
     pub(crate) call: Rc<RequestedCall>,
-    /// What would run; `None` for a call that was answered at once.
+    /// The work to run, or `None` if the call was answered at once.
     pub(crate) ready: Option<Rc<ReadyCall>>,
     pub(crate) state: PlannedState,
-    /// Whether an earlier run started it, and its result is not known.
+    /// Whether an earlier run started the call without recording its result.
     pub(crate) started: bool,
-    /// Whether this run took a call of its id before, which answers it.
+    /// Whether an earlier call of this run has the same id, so that its answer is used.
     pub(crate) is_repeated: bool,
-    /// Whether this run started it.
+    /// Whether this run started the call.
     pub(crate) ran: bool,
-    /// Whether its result is written, by this run or by one that wrote the log.
+    /// Whether the result was written, by this run or by the one that wrote the log.
     pub(crate) told: bool,
-    /// Whether its tool message is written.
+    /// Whether the tool message was written.
     pub(crate) sent: bool,
-    /// Why it was stopped while it ran, if it was.
+    /// Why the call was stopped while it ran, or `None` if it was not stopped.
     pub(crate) stopped: Option<StopCause>,
-    /// Whether the input was searched for its result further on.
+    /// Whether the input was searched for a later result of the call.
     pub(crate) foreseen: bool,
 }
 
-/// The calls of one assistant's message, which may still be to come.
+/// The calls of one assistant's message, which may not have arrived yet.
 #[derive(Debug, Default)]
 pub(crate) struct MessageCalls {
     pub(crate) stream: Option<Box<str>>,
-    /// The calls in order, by their numbers; `None` for one that is taken out, or has all of its
-    /// lines.
+    /// The numbers of the calls, in order; `None` for a call that was removed or is completely
+    /// written.
     order: Vec<Option<u64>>,
-    /// How many calls were let in to run. One that was taken back counts if it was started.
+    /// The number of calls that were accepted to run. A retracted call counts if it was started.
     pub(crate) admitted: usize,
-    /// The calls that have got their answers, and whose results are not written yet, under
+    /// The calls that have an answer but no written result yet. Only used for
     /// [`Order::Completion`].
     answered: Vec<u64>,
-    /// Those of them that did not run, and so wait for the message.
+    /// The answered calls that did not run, and so wait for the message.
     early: Vec<u64>,
-    /// Ids of calls that were retracted before the message.
+    /// The ids of the calls that were retracted before the message.
     pub(crate) retracted: HashSet<Box<str>>,
-    /// How many of its calls have waited for a person's answer.
+    /// The number of calls that have waited for a person's answer.
     pub(crate) questions: usize,
-    /// Whether its `stream_start` was seen, so that a `stream_end` follows.
+    /// Whether the turn's `stream_start` was seen, so that a `stream_end` follows.
     pub(crate) begun: bool,
-    /// Whether it has deltas, which an earlier stage should have merged.
+    /// Whether the turn has deltas that an earlier stage should have merged.
     pub(crate) deltas: bool,
-    /// Whether its message was seen.
+    /// Whether the turn's message was seen.
     pub(crate) committed: bool,
-    /// Whether its `stream_end` was seen, or none follows.
+    /// Whether the turn's `stream_end` was seen, or none follows.
     pub(crate) ended: bool,
-    /// How many calls, from the first on, have their results written.
+    /// The number of calls, counted from the first, whose results are written.
     told: usize,
-    /// How many calls, from the first on, have their messages written.
+    /// The number of calls, counted from the first, whose tool messages are written.
     sent: usize,
 }
 
 impl MessageCalls {
-    /// A turn of that stream without calls, to which so many count as let in.
+    /// Creates a turn without calls. `admitted` is the number of calls that already count toward
+    /// its limit.
     pub(crate) fn new(stream: Option<Box<str>>, admitted: usize) -> Self {
         MessageCalls {
             stream,
@@ -101,25 +102,25 @@ impl MessageCalls {
         }
     }
 
-    /// Its calls in order, but for those that are taken out or have all of their lines.
+    /// Returns the calls in order, without those that were removed or are completely written.
     pub(crate) fn calls(&self) -> impl Iterator<Item = u64> + '_ {
         self.order.iter().flatten().copied()
     }
 
-    /// Adds a call at the end; returns its place.
+    /// Appends a call and returns its position.
     pub(crate) fn add(&mut self, key: u64) -> usize {
         self.order.push(Some(key));
         self.order.len() - 1
     }
 
-    /// Removes the call at this place.
+    /// Removes the call at this position.
     pub(crate) fn remove(&mut self, place: usize) {
         if let Some(slot) = self.order.get_mut(place) {
             *slot = None;
         }
     }
 
-    /// Sets the order of the calls to that of the message.
+    /// Changes the order of the calls to the order in the message.
     pub(crate) fn reorder(&mut self, order: Vec<u64>, calls: &mut BTreeMap<u64, PlannedCall>) {
         for (place, key) in order.iter().enumerate() {
             calls.entry(*key).and_modify(|item| item.place = place);
@@ -128,18 +129,18 @@ impl MessageCalls {
         self.told = 0;
     }
 
-    /// Notes that a call has got its answer.
+    /// Records that a call has its answer.
     pub(crate) fn answered(&mut self, key: u64) {
         self.answered.push(key);
     }
 
-    /// Writes the results and messages that are due; takes the calls that need nothing more out of
-    /// `calls`, and puts them into `over`. Returns whether the turn is over.
+    /// Writes the results and messages that are due, and moves the completely written calls from
+    /// `calls` to `over`. Returns whether the turn is over.
     ///
-    /// Before the message only the results of calls that ran early are written. Between the message
-    /// and `stream_end` nothing is written, so that the place of a line does not depend on how fast
-    /// a tool was. After that come the results; each tool message comes as soon as the calls before
-    /// it have theirs.
+    /// Before the message, only the results of calls that ran early are written. Between the
+    /// message and `stream_end` nothing is written, so that the position of a line does not depend
+    /// on the speed of a tool. After `stream_end` the results follow, and each tool message is
+    /// written as soon as all calls before it have theirs.
     pub(crate) fn release(
         &mut self,
         calls: &mut BTreeMap<u64, PlannedCall>,
@@ -199,8 +200,8 @@ impl MessageCalls {
                 && let Some(item) = calls.get(&key)
             {
                 match &item.state {
-                    // A call that waits for a person has no message yet. Those after it wait, too,
-                    // to stay in call order.
+                    // A call that waits for a person has no message yet. The messages after it wait
+                    // too, to stay in call order.
                     PlannedState::Done(answer) if item.told && answer.status != Status::Pending => {
                         if !item.sent {
                             steps.push(PlanStep::Message {
@@ -211,7 +212,7 @@ impl MessageCalls {
                     }
                     _ => break,
                 }
-                // Its output is needed no more: a turn of many calls must not hold all of them.
+                // Free the call's output: a turn of many calls must not keep all of them in memory.
                 *slot = None;
                 over.extend(calls.remove(&key).map(|item| (key, item.call)));
             }
@@ -220,7 +221,7 @@ impl MessageCalls {
     }
 }
 
-/// Writes the result of a call, unless it is written already; `false`: it is not due.
+/// Writes the result of a call unless it is already written. Returns whether the result is due.
 fn tell(
     key: u64,
     item: &mut PlannedCall,

@@ -11,30 +11,30 @@ use std::borrow::Cow;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Condition {
-    /// The text matches a pattern, as it is and with `.` and `..` resolved.
+    /// The text matches a pattern, compared both as written and with `.` and `..` resolved.
     Glob(PathPattern),
-    /// The value is a path that matches a pattern once it is resolved.
+    /// The value is a path that matches a pattern after it is resolved.
     Path(PathPattern),
-    /// The expression matches the whole text.
+    /// The regular expression matches the whole text.
     #[serde(deserialize_with = "regex")]
     Regex(Regex),
 }
 
-/// How many of the texts of a value must fit: a rule that permits needs all, a rule that holds back
-/// any.
+/// How many texts of a value must match: all of them for a rule that allows, any of them for a rule
+/// that restricts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
-    /// All of them, and at least one.
+    /// All texts match, and there is at least one.
     All,
-    /// One of them.
+    /// At least one text matches.
     Any,
 }
 
 impl Condition {
-    /// Whether the value fits. A value that is missing or `null` never does. The items of a list,
-    /// and for [`Quantity::Any`] the members of an object with their names, are texts of the value;
-    /// an object never fits [`Quantity::All`]. A number has a text for each way in which a program
-    /// may read it. `folder` is what paths are relative to.
+    /// Whether the value matches. A missing or `null` value never does. A list has the texts of its
+    /// items. An object has the texts of its names and members under [`Quantity::Any`], and never
+    /// matches under [`Quantity::All`]. A number has one text for each way in which a program may
+    /// read it. Relative paths start from `folder`.
     pub fn holds(&self, value: Option<Raw<'_>>, quantity: Quantity, folder: &str) -> bool {
         let Some(value) = value.filter(|value| !value.is_null()) else {
             return false;
@@ -47,7 +47,8 @@ impl Condition {
         }
     }
 
-    /// Values nest at most 128 deep ([`event::MAX_DEPTH`]), so the recursion is bounded.
+    /// Compares all texts of a value. Values nest at most 128 deep ([`event::MAX_DEPTH`]), so the
+    /// recursion is bounded.
     fn look(&self, value: Raw<'_>, quantity: Quantity, folder: &str, found: &mut FitCounts) {
         if value.is_array() {
             value
@@ -77,7 +78,7 @@ impl Condition {
         }
     }
 
-    /// Whether one text fits.
+    /// Whether one text matches.
     fn fits(&self, text: &str, quantity: Quantity, folder: &str) -> bool {
         match (self, quantity) {
             (Condition::Glob(glob), Quantity::All) => {
@@ -95,7 +96,7 @@ impl Condition {
     }
 }
 
-/// How many texts of a value fit a condition, and how many do not.
+/// The number of texts of a value that match a condition, and of those that do not.
 #[derive(Default)]
 struct FitCounts {
     fitting: usize,
@@ -116,14 +117,16 @@ fn regex<'d, D: Deserializer<'d>>(pattern: D) -> Result<Regex, D::Error> {
     whole_regex(&String::deserialize(pattern)?).map_err(D::Error::custom)
 }
 
-/// Reads an expression, which is to match a whole text.
+/// Compiles a regular expression that must match a whole text.
 fn whole_regex(pattern: &str) -> Result<Regex, String> {
-    // Apart from what is put around it: `a)|(b` is wrong by itself.
+    // Compile the expression on its own first: the wrapped form of `a)|(b` is valid, but the
+    // expression itself is not.
     let whole = Regex::new(pattern).and_then(|_| Regex::new(&format!(r"\A(?:{pattern})\z")));
     whole.map_err(|e| reason(&e))
 }
 
-/// The last line of an error of the expression, which names it; the lines before show where.
+/// Returns the last line of a regular expression's error, which names the mistake. The lines before
+/// only show its position.
 fn reason(error: &regex::Error) -> String {
     let text = error.to_string();
     let last = text.lines().last().unwrap_or_default();
@@ -133,17 +136,18 @@ fn reason(error: &regex::Error) -> String {
     )
 }
 
-// Patterns of paths and of other texts with slashes.
+// Patterns for paths and for other texts with slashes.
 
-/// A pattern: `*` is any run of characters but `/`, `**` any run, `?` one character but `/`; `X/**`
-/// matches `X` too, and `**/X` matches `X` at any depth. Matching takes time linear in the text.
+/// A pattern: `*` matches any run of characters except `/`, `**` any run, and `?` one character
+/// except `/`. `X/**` also matches `X`, and `**/X` matches `X` at any depth. Matching takes time
+/// linear in the length of the text.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "String")]
 pub struct PathPattern {
     regex: Regex,
     /// Whether the pattern begins with `/`.
     is_absolute: bool,
-    /// Whether it begins with `**/`.
+    /// Whether the pattern begins with `**/`.
     is_at_any_depth: bool,
 }
 
@@ -156,10 +160,10 @@ impl TryFrom<String> for PathPattern {
 }
 
 impl PathPattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// Why no path could match it, or that it is too long.
+    /// Returns why no path could match the pattern, or that it is too long.
     pub fn read(pattern: &str) -> Result<Self, String> {
         let mut rest = pattern.strip_prefix("./").unwrap_or(pattern);
         if rest.len() > 1 {
@@ -203,13 +207,13 @@ impl PathPattern {
         })
     }
 
-    /// Whether it matches a text as it is.
+    /// Whether the pattern matches a text as written.
     pub fn matches(&self, text: &str) -> bool {
         self.regex.is_match(text)
     }
 
-    /// Whether it matches the path `text`, which is relative to the absolute path `folder` unless
-    /// it begins with `/`. A pattern that does not begin with `/` is relative to that folder, too.
+    /// Whether the pattern matches the path `text`. A path or a pattern that does not begin with
+    /// `/` is relative to the absolute path `folder`.
     pub fn matches_path(&self, text: &str, folder: &str) -> bool {
         let joined = joined(text, folder);
         let whole = resolved(&joined);
@@ -225,15 +229,15 @@ impl PathPattern {
         below.is_some_and(|below| self.matches(below))
     }
 
-    /// Whether a pattern that begins with `**/` matches the path `text` wherever it is, also
-    /// outside of `folder`: a rule that keeps a tool from `**/.env` also keeps it from `../.env`.
+    /// Whether a pattern that begins with `**/` matches the path `text` anywhere, even outside
+    /// `folder`: a rule that keeps a tool away from `**/.env` also keeps it away from `../.env`.
     pub fn matches_anywhere(&self, text: &str, folder: &str) -> bool {
         self.is_at_any_depth
             && self.matches(resolved(&joined(text, folder)).trim_start_matches('/'))
     }
 }
 
-/// The path `text`, which is relative to `folder` unless it begins with `/`.
+/// Returns the path `text`, joined to `folder` unless it begins with `/`.
 fn joined<'a>(text: &'a str, folder: &str) -> Cow<'a, str> {
     if text.starts_with('/') {
         Cow::Borrowed(text)
@@ -242,8 +246,8 @@ fn joined<'a>(text: &'a str, folder: &str) -> Cow<'a, str> {
     }
 }
 
-/// `path` without `.`, `..`, and empty parts, as far as its text says: links are not followed. `..`
-/// above `/` is `/`; above the beginning of a relative path it stays.
+/// Returns `path` without `.`, `..` and empty parts. Only the text is resolved: symbolic links are
+/// not followed. `..` above `/` becomes `/`, and `..` at the start of a relative path stays.
 pub(super) fn resolved(path: &str) -> Cow<'_, str> {
     let is_plain = |part: &str| !matches!(part, "" | "." | "..");
     if path
@@ -322,7 +326,8 @@ mod tests {
             assert_eq!(holds(&regex, value)[0], fits, "{value}");
         }
         assert!(holds(&whole_regex("[0-9]+").map(Condition::Regex).unwrap(), "12")[0]);
-        // A number fits a refusal by its value, and a permission only in each of its spellings.
+        // A number matches a restricting rule by its value, but an allowing rule only if all of its
+        // spellings match.
         for (pattern, value, want) in [
             ("1000", "1000", [true, true]),
             ("1000", "1000.0", [false, true]),

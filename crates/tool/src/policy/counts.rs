@@ -1,52 +1,53 @@
-//! What a conversation has used so far: pure counts, to which time is a value.
+//! The usage of a conversation so far. The counts use no clock: times are passed in as values.
 
 use super::{Policy, Rate};
 use crate::argument::Arguments;
 use std::time::Duration;
 
-/// What a conversation has used so far. Times are milliseconds since 1970.
+/// The usage of a conversation so far. Times are in milliseconds since 1970.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UseCounts {
-    /// How many calls were started.
+    /// The number of calls started.
     calls: u64,
-    /// How many tokens the model has read and written.
+    /// The number of tokens that the model has read and written.
     tokens: u64,
-    /// When the first call was started, as far as it is known.
+    /// The time of the first start, or `None` if it is unknown.
     begun: Option<u64>,
-    /// The latest time that is known.
+    /// The latest known time.
     latest: u64,
-    /// The starts of each rule of the policy, in its order.
+    /// The starts counted for each rule, in the order of the policy.
     rules: Vec<RuleStarts>,
 }
 
-/// The starts of calls that one rule matches.
+/// The starts of the calls that one rule matches.
 #[derive(Clone, Debug, Default)]
 struct RuleStarts {
     calls: u64,
-    /// When they were, for a rule with a rate; those that are too old to count are taken out.
+    /// The times of the starts, for a rule with a rate. Starts that are too old to count are
+    /// removed.
     times: Vec<u64>,
-    /// How many have no time: a log under `--no-time`. They count as if they were made when the
-    /// first further call is looked at.
+    /// The number of starts without a time, as in a log written with `--no-time`. They count as
+    /// made when the next call is checked.
     untimed: u64,
 }
 
-/// How far a clock may fall behind the latest time that is known, in milliseconds: clocks are
-/// corrected by less.
+/// Maximum step in milliseconds by which a clock may fall behind the latest known time. Ordinary
+/// clock corrections are smaller.
 const CORRECTION: u64 = 2000;
 
 impl UseCounts {
-    /// Notes a time at which something of the conversation happened.
+    /// Records a time at which something in the conversation happened.
     pub(crate) fn at(&mut self, time: u64) {
         self.latest = self.latest.max(time);
     }
 
-    /// Counts tokens.
+    /// Counts tokens that the model has read or written.
     pub(crate) fn tokens(&mut self, tokens: u64) {
         self.tokens = self.tokens.saturating_add(tokens);
     }
 
-    /// Counts the start of a call of the tool `name`. `arguments` are those of the call, `None` if
-    /// its log lacks them: then each rule that is about the tool counts it.
+    /// Counts the start of a call of the tool `name`. `arguments` is `None` if the log lacks them;
+    /// every rule for the tool then counts the start.
     pub(crate) fn start(
         &mut self,
         policy: &Policy,
@@ -76,7 +77,7 @@ impl UseCounts {
         }
     }
 
-    /// Why a call may not start now, if it may not; a sentence for the model.
+    /// Returns why a call may not start now, as a sentence for the model, or `None` if it may.
     pub(crate) fn over(
         &mut self,
         policy: &Policy,
@@ -141,8 +142,8 @@ impl UseCounts {
 }
 
 impl RuleStarts {
-    /// How long another start has to wait, if it has to. A start in the future (a clock was set
-    /// back) counts until its time has passed.
+    /// Returns how long the next start must wait, or `None` if it may happen now. A start in the
+    /// future (after a clock was set back) counts until its time has passed.
     fn wait(&mut self, rate: Rate, now: u64) -> Option<Duration> {
         let window = u64::try_from(rate.time.as_millis()).unwrap_or(u64::MAX);
         self.times
@@ -159,7 +160,7 @@ impl RuleStarts {
     }
 }
 
-/// A time in seconds, rounded up.
+/// Formats a time in seconds, rounded up.
 fn seconds(time: Duration) -> String {
     format!("{} s", time.as_secs() + u64::from(time.subsec_nanos() > 0))
 }
@@ -175,7 +176,8 @@ mod tests {
             Run(Policy::read(policy).unwrap(), UseCounts::default())
         }
 
-        /// Starts a call of `name` at `now`, unless a limit forbids it; returns which.
+        /// Starts a call of `name` at `now` unless a limit forbids it. Returns the limit that
+        /// forbids it.
         fn call(&mut self, name: &str, now: u64) -> Option<String> {
             let arguments = Arguments::read(r#"{"x":"1"}"#).unwrap();
             let over = self.1.over(&self.0, name, &arguments, now);
@@ -200,7 +202,7 @@ mod tests {
                 && run.call("a", 1000).is_none()
                 && run.call("a", 1050).is_some()
         );
-        // A clock that is set back, or has stopped, lets nothing through.
+        // A clock that was set back or has stopped must not let calls through.
         assert!(run.call("a", 0).is_some() && run.call("a", 0).is_some());
         assert!(run.call("a", 10_000).is_none());
     }
@@ -238,7 +240,7 @@ mod tests {
             run.call("a", 6001).unwrap(),
             "the conversation may run calls for 1 s, which has passed"
         );
-        // A clock that is set back makes the time no longer.
+        // A clock that was set back must not extend the time.
         assert!(run.call("a", 5500).unwrap().ends_with("which has passed"));
         for (at, now) in [(3000, 999), (9_000_000, 6000)] {
             let mut run = Run::new("limits = { time = \"10h\" }");
