@@ -1,5 +1,6 @@
-//! The connection on which a server answers one request. It refuses what no real provider takes, and
-//! what none sends: an answer of a model that ends without its counts of tokens.
+//! The connection on which a server answers one request. It rejects requests that every real
+//! provider rejects, and responses that no real provider sends: a model's response that ends
+//! without token counts.
 
 use crate::refusals::refusal;
 use crate::request::{JSON, Request};
@@ -9,27 +10,28 @@ use std::net::TcpStream;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
-/// What one server has sent in answers that it keeps.
+/// The text of the responses that one server has sent and stored.
 pub(crate) type Issued = Arc<Mutex<String>>;
 
-/// The connection to a client, for the answer to one request.
+/// The connection to a client, for the response to one request.
 ///
-/// An answer that ends as a model's does, and has no counts of tokens although the API sends them,
-/// is broken off with a message: a test that scripts it would not find what fails with real
-/// providers. [`Connection::without_usage`] is for servers that send none.
+/// If a response ends as a model's response does but lacks the token counts that the API sends, the
+/// connection is closed with a message: a test with such a script would miss failures that occur
+/// with real providers. [`Connection::without_usage`] is for servers that send no counts.
 pub struct Connection {
     stream: TcpStream,
-    /// The marks of an answer that is to have its counts, until they have come.
+    /// The markers of a response that must contain token counts; `None` once they were sent, or if
+    /// none are required.
     due: Option<Marks>,
-    /// The end of what was sent, in which a mark may begin.
+    /// The last bytes sent, in which a marker may begin.
     tail: Vec<u8>,
     issued: Option<Issued>,
 }
 
-/// The longest mark has fewer bytes.
+/// Bytes kept in the tail; every marker is shorter.
 const TAIL: usize = 64;
 
-/// The marks of an answer that a model has finished, and a member of the counts.
+/// The markers of a finished response, and the name of a member of its token counts.
 #[derive(Clone, Copy)]
 struct Marks {
     ends: &'static [&'static str],
@@ -87,12 +89,12 @@ impl Connection {
         }
     }
 
-    /// Sends no counts of tokens, as some servers do.
+    /// Allows a response without token counts, as some servers send.
     pub fn without_usage(&mut self) {
         self.due = None;
     }
 
-    /// Answers the request with this turn. Returns whether the client took it.
+    /// Answers the request with this turn. Returns whether the whole response was written.
     pub fn answer(&mut self, request: &Request, turn: &Turn) -> bool {
         if !turn.has_usage() {
             self.without_usage();
@@ -100,7 +102,7 @@ impl Connection {
         self.write_all(&turn.answers(request)).is_ok()
     }
 
-    /// Refuses the request where every real provider does.
+    /// Rejects the request if every real provider rejects it. Returns whether it was rejected.
     pub(crate) fn refuses(&mut self, request: &Request) -> bool {
         let issued = self
             .issued
@@ -121,7 +123,7 @@ impl Connection {
         true
     }
 
-    /// Whether the answer ends with `bytes` and lacks its counts.
+    /// Whether the response ends with `bytes` but lacks its token counts.
     fn ends_early(&mut self, bytes: &[u8]) -> bool {
         let Some(marks) = self.due else {
             return false;
@@ -148,7 +150,7 @@ impl Write for Connection {
         if self.ends_early(bytes) {
             let why = "the scripted answer ends without the counts of tokens that its API sends; make it of a Turn, or script a server without_usage";
             report(&format!("{why}:\n{}", String::from_utf8_lossy(bytes)));
-            // Wherever this comes, no client reads a whole answer.
+            // Wherever this text lands, the client cannot read a complete response.
             let _ = self.stream.write_all(format!("\n\n{why}\n\n").as_bytes());
             let _ = self.stream.shutdown(std::net::Shutdown::Both);
             return Err(io::Error::other(why));
@@ -172,7 +174,7 @@ impl Read for Connection {
     }
 }
 
-/// What takes no `&mut`: its socket, its time limits, a second handle of it.
+/// Gives access to the methods that need no `&mut`: the socket, its timeouts, a second handle.
 impl Deref for Connection {
     type Target = TcpStream;
 
@@ -187,7 +189,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpStream;
 
-    /// The answer to a request with this path and body.
+    /// Returns the response to a request with this path and body.
     fn ask(server: &Server, path: &str, body: &str) -> String {
         let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
         let length = body.len();
@@ -292,7 +294,7 @@ mod tests {
         let quiet = request.replace(r#""stream_options":{"include_usage":true},"#, "");
         let got = ask(&server, path, &quiet);
         assert!(got.contains("[DONE]") && !got.contains("usage"), "{got}");
-        // Nobody misses what was not asked for.
+        // Token counts that were not requested may be missing.
         let bare = Turn::says("x").without_usage().stream(Protocol::Chat);
         let server = Server::new(vec![answer("200 OK", "", &bare)]);
         assert!(ask(&server, path, &quiet).ends_with(&bare));
@@ -377,7 +379,7 @@ mod tests {
                 200,
             ),
             ("/m:generateContent", contents(&[gemini_result]), 400),
-            // Paths of other servers are nothing that is known here.
+            // Paths of other servers are not checked.
             ("/messages/a", chat(&[result]), 200),
         ];
         let server = Server::lacking(&[], |_, request, stream| {
@@ -387,7 +389,7 @@ mod tests {
             }
             false
         });
-        // An answer that is not kept cannot be named.
+        // A response that is not stored cannot be referenced.
         ask(
             &server,
             "/responses",

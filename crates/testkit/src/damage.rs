@@ -1,10 +1,10 @@
-//! Damage to one frame of a recorded body, as a server in the middle does it.
+//! Damage to one frame of a recorded body, as an intermediary causes it.
 
 use std::ops::Range;
 
-/// Where the JSON of each frame lies that is one object on one line: the data of a server-sent
-/// event, or a line of JSON. A line without `data:` among such events is no frame once it is
-/// damaged, but a field that nobody knows.
+/// Returns the range of the JSON of each frame that is one object on one line: the data of a
+/// server-sent event, or a line of JSON. Among server-sent events, lines without `data:` are
+/// skipped: a damaged one would be an unknown field, not a frame.
 pub fn frames(body: &[u8]) -> Vec<Range<usize>> {
     let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
     let has_fields = body.split(is_end).any(|line| line.starts_with(b"data:"));
@@ -24,14 +24,14 @@ pub fn frames(body: &[u8]) -> Vec<Range<usize>> {
     all
 }
 
-/// What stands in the place of a frame.
+/// The replacement of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// Its first half.
+    /// The first half of the frame.
     Half,
-    /// Its second half.
+    /// The second half of the frame.
     Rest,
-    /// What a server in the middle says.
+    /// An error message of an intermediary.
     Text,
     /// `null`.
     Null,
@@ -40,7 +40,7 @@ pub enum Damage {
 }
 
 impl Damage {
-    /// Every kind.
+    /// All kinds of damage.
     pub const ALL: [Damage; 5] = [
         Damage::Half,
         Damage::Rest,
@@ -49,7 +49,7 @@ impl Damage {
         Damage::Empty,
     ];
 
-    /// The body with this in the place of `frame`.
+    /// Returns the body with `frame` damaged in this way.
     pub fn of(self, body: &[u8], frame: &Range<usize>) -> Vec<u8> {
         let json = &body[frame.clone()];
         let (first, second) = json.split_at(json.len() / 2);
@@ -67,7 +67,7 @@ impl Damage {
     }
 }
 
-/// The body with other bytes in the place of `frame`.
+/// Returns the body with `frame` replaced by `with`.
 pub fn replaced(body: &[u8], frame: &Range<usize>, with: &[u8]) -> Vec<u8> {
     [&body[..frame.start], with, &body[frame.end..]].concat()
 }

@@ -1,11 +1,11 @@
-//! The part of a terminal that the commands use; any other sequence makes it panic.
+//! An emulator of the terminal sequences that the commands use; it panics on any other sequence.
 
 use unicode_width::UnicodeWidthChar;
 
-/// One cell, and its style as the numbers of the sequences that set it.
+/// A cell: its character, and its style as the parameters of the sequences that set it.
 type Cell = (char, String);
 
-/// All rows ever written, of which the last are on the screen.
+/// A terminal: all rows ever written, the last of which are on the screen.
 #[derive(Debug)]
 pub struct Emulator {
     columns: usize,
@@ -14,14 +14,14 @@ pub struct Emulator {
     row: usize,
     column: usize,
     style: String,
-    /// How often the cursor was sent above the screen.
+    /// How many times the cursor was moved above the screen.
     pub lost: usize,
-    /// How often colour was set.
+    /// How many times a colour was set.
     pub colours: usize,
 }
 
 impl Emulator {
-    /// An empty screen of this size.
+    /// Creates an empty screen of this size.
     pub fn new(columns: usize, rows: usize) -> Self {
         let style = String::new();
         Emulator {
@@ -36,12 +36,12 @@ impl Emulator {
         }
     }
 
-    /// Takes another size; rows that are too long for it stay as they are.
+    /// Changes the size; rows that are too long for it are not wrapped.
     pub fn resize(&mut self, columns: usize, rows: usize) {
         (self.columns, self.rows) = (columns, rows);
     }
 
-    /// Takes what a command writes.
+    /// Processes the output of a command.
     pub fn write(&mut self, text: &str) {
         let mut chars = text.chars();
         while let Some(c) = chars.next() {
@@ -100,7 +100,8 @@ impl Emulator {
         }
     }
 
-    /// A wide character takes a second cell, which holds U+0000.
+    /// Writes a character at the cursor. A wide character takes a second cell, which contains
+    /// U+0000.
     fn put(&mut self, c: char) {
         let width = c.width().unwrap_or(0);
         let line = &mut self.lines[self.row];
@@ -117,7 +118,7 @@ impl Emulator {
         self.column += width;
     }
 
-    /// The text, without white space at the ends of lines and at its end.
+    /// Returns the text, without trailing white space on each line and at the end.
     pub fn text(&self) -> String {
         let line = |l: &Vec<Cell>| {
             l.iter()
@@ -136,7 +137,8 @@ impl Emulator {
             .to_owned()
     }
 
-    /// The same with the styles: `{1}` where bold begins, `{}` where all styles end, and so on.
+    /// Returns the text with its styles: `{1}` where bold begins, `{}` where all styles end, and so
+    /// on.
     pub fn marked(&self) -> String {
         let mut out = String::new();
         for line in &self.lines {
@@ -154,14 +156,14 @@ impl Emulator {
         out.trim_end().to_owned()
     }
 
-    /// The rows as runs of one style each: the column in which a run begins, its style (the numbers
-    /// of the sequences that set it), its text, and how many columns that takes.
+    /// Returns the rows as runs of the same style. Each run is its first column, its style (the
+    /// parameters of the sequences that set it), its text, and its width in columns.
     pub fn runs(&self) -> Vec<Vec<(usize, &str, String, usize)>> {
         self.lines.iter().map(|line| runs(line)).collect()
     }
 }
 
-/// The runs of one row.
+/// Returns the runs of one row.
 fn runs(line: &[Cell]) -> Vec<(usize, &str, String, usize)> {
     let mut runs: Vec<(usize, &str, String, usize)> = Vec::new();
     for (column, (c, style)) in line.iter().enumerate() {

@@ -1,31 +1,31 @@
-//! The fixtures, and splits of their bytes.
+//! The recorded bodies in `fixtures/streams`, and ways to split their bytes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// One recorded body of `fixtures/streams`.
+/// A recorded body in `fixtures/streams`.
 pub struct Body {
-    /// The API; its folder has that name.
+    /// The name of the API, which is also the name of the folder.
     pub api: String,
-    /// `API/FILE`.
+    /// The name, as `API/FILE`.
     pub name: String,
-    /// Its file.
+    /// The path of the file.
     pub path: PathBuf,
 }
 
 impl Body {
-    /// Its bytes.
+    /// Reads the body.
     pub fn bytes(&self) -> Vec<u8> {
         std::fs::read(&self.path).expect("a recorded body can be read")
     }
 
-    /// The file with its expected events.
+    /// Returns the path of the file with the expected events.
     pub fn events(&self) -> PathBuf {
         self.path.with_extension("events.ndjson")
     }
 }
 
-/// The folder of the recorded bodies.
+/// Returns the folder of the recorded bodies.
 fn bodies_root() -> PathBuf {
     std::env::var_os("BODIES").map_or_else(
         || crate::process::root().join("fixtures/streams"),
@@ -33,13 +33,13 @@ fn bodies_root() -> PathBuf {
     )
 }
 
-/// Whether the bodies are the project's own, of which it is known which kinds there are.
+/// Whether the bodies are the project's own, whose contents tests may rely on.
 pub fn bodies_are_ours() -> bool {
     std::env::var_os("BODIES").is_none()
 }
 
-/// All recorded bodies, in the order of their names. `BODIES` names another folder of bodies, with
-/// a folder for each API, on which the laws that need no label hold, too.
+/// Returns all recorded bodies, sorted by name. `BODIES` sets another folder of bodies, with a
+/// folder for each API: the laws that need no labels must hold for these, too.
 pub fn bodies() -> Vec<Body> {
     let mut out = Vec::new();
     for (api, folder) in folders(&bodies_root()) {
@@ -60,7 +60,7 @@ pub fn bodies() -> Vec<Body> {
     out
 }
 
-/// The folders of `root` with their names, sorted by these.
+/// Returns the folders in `root` with their names, sorted by name.
 pub fn folders(root: &Path) -> Vec<(String, PathBuf)> {
     let mut all = entries(root);
     all.retain(|(_, path)| path.is_dir());
@@ -82,11 +82,11 @@ fn entries(folder: &Path) -> Vec<(String, PathBuf)> {
     all
 }
 
-/// Numbers that a seed decides.
+/// A pseudorandom number generator with a fixed seed.
 pub struct Random(u64);
 
 impl Random {
-    /// The same numbers for the same seed.
+    /// Creates a generator; the same seed gives the same numbers.
     pub fn new(seed: u64) -> Random {
         Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
@@ -98,13 +98,13 @@ impl Random {
         self.0
     }
 
-    /// A number below `end`, which is not 0.
+    /// Returns a number below `end`, which must not be 0.
     pub fn below(&mut self, end: usize) -> usize {
         (self.next() >> 20) as usize % end
     }
 }
 
-/// Cuts `all` into pieces of lengths that `seed` decides: many short ones, some long.
+/// Cuts `all` into pieces of pseudorandom lengths: many short ones, some long.
 pub fn cut(all: &[u8], seed: u64) -> Vec<&[u8]> {
     let mut random = Random::new(seed);
     let mut at = 0;

@@ -4,13 +4,13 @@
 use std::fmt::Write;
 use std::path::Path;
 
-/// Whether the expected files are to be rewritten instead of compared.
+/// Whether the expected files are rewritten instead of compared.
 pub fn updating() -> bool {
     std::env::var_os("UPDATE").is_some_and(|v| v == "1")
 }
 
-/// Compares `got` with the file, or rewrites that; a missing file counts as empty. `None` when they
-/// agree.
+/// Compares `got` with the file, or rewrites the file; a missing file counts as empty. Returns the
+/// differences, or `None` if both are equal.
 pub fn compare(file: &Path, got: &[u8]) -> Option<String> {
     if updating() {
         let result = if got.is_empty() && file.exists() {
@@ -36,13 +36,13 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Lines shown of one comparison.
+/// Maximum lines shown of a comparison.
 const SHOWN: usize = 24;
-/// Characters shown of one line.
+/// Maximum characters shown of a line.
 const WIDTH: usize = 600;
 
-/// The lines that differ, as `diff` finds them: those outside the longest common subsequence of
-/// lines.
+/// Returns the lines that differ, as `diff` finds them: those outside the longest common
+/// subsequence of lines.
 fn differences(want: &str, got: &str) -> String {
     let (a, b): (Vec<_>, Vec<_>) = (want.lines().collect(), got.lines().collect());
     let head = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
@@ -83,7 +83,7 @@ fn changes<'t>(a: &[&'t str], b: &[&'t str], head: usize) -> Vec<(char, usize, &
             .chain((0..b.len()).map(added))
             .collect();
     }
-    // common[i][j]: how many lines a[i..] and b[j..] have in common, in order.
+    // common[i][j]: the length of the longest common subsequence of a[i..] and b[j..].
     let mut common = vec![vec![0_u32; b.len() + 1]; a.len() + 1];
     for i in (0..a.len()).rev() {
         for j in (0..b.len()).rev() {

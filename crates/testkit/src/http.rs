@@ -1,4 +1,4 @@
-//! A server on loopback that does what a test says, byte by byte.
+//! A server on loopback that follows a test's script, byte by byte.
 
 use crate::connection::Connection;
 use crate::process::PATIENCE;
@@ -13,31 +13,31 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// One thing that the server does on a connection, after it has read the request.
+/// A step of a script, run on a connection after the request was read.
 pub enum Step {
-    /// Answers the request with this turn, as its API does.
+    /// Answers the request with this turn, in the format of its API.
     Answers(Turn),
-    /// From here on it is a server that sends no counts of tokens.
+    /// Allows responses without token counts from here on.
     WithoutUsage,
     /// Sends these bytes.
     Send(Vec<u8>),
-    /// Sends these bytes again and again, until the client has closed, and then reports how many
-    /// the client took.
+    /// Sends these bytes repeatedly until the client closes the connection, then reports how many
+    /// bytes the client accepted.
     Flood(Vec<u8>, Sender<usize>),
-    /// Waits until the test lets it go on.
+    /// Waits for a message from the test, for at most [`PATIENCE`].
     Wait(Receiver<()>),
-    /// Silence: scripted time, which a time-out is measured against.
+    /// Sends nothing for this long, to test a timeout.
     Silence(Duration),
-    /// Breaks the connection with an RST.
+    /// Closes the connection with an RST.
     Reset,
-    /// Reports that this step is reached.
+    /// Reports that this step was reached.
     Reached(Sender<()>),
-    /// Waits until the client has closed, and reports that.
+    /// Waits until the client closes the connection, then reports it.
     UntilClosed(Sender<()>),
 }
 
 impl Step {
-    /// Returns whether the connection goes on.
+    /// Runs the step. Returns whether the connection stays open.
     fn take(self, request: &Request, stream: &mut Connection) -> bool {
         match self {
             Step::Answers(turn) => return stream.answer(request, &turn),
@@ -67,22 +67,22 @@ impl Step {
     }
 }
 
-/// Questions about the server itself, which a provider refuses that is neither llama.cpp nor Ollama.
+/// Paths that identify the server software; providers other than llama.cpp and Ollama reject them.
 pub const QUESTIONS: &[&str] = &["/props", "/api/version", "/api/show"];
 
-/// A server on a free port of loopback.
+/// A server on a free port on loopback.
 pub struct Server {
     /// `http://127.0.0.1:PORT`.
     pub url: String,
-    /// Its port.
+    /// The port.
     pub port: u16,
-    /// The requests that came.
+    /// The requests received.
     pub requests: Receiver<Request>,
     connections: Arc<AtomicUsize>,
 }
 
 impl Server {
-    /// Serves one connection for each script, in turn, and then no more.
+    /// Serves one connection per script, in order, and then stops.
     pub fn new(scripts: Vec<Vec<Step>>) -> Server {
         Server::listen(move |listener, send, _| {
             let issued = Arc::default();
@@ -103,8 +103,8 @@ impl Server {
         })
     }
 
-    /// Plays one script for each request, in turn, and then refuses what comes. [`QUESTIONS`] get the
-    /// status 404, and do not count.
+    /// Plays one script per request, in order; later connections are closed without a response.
+    /// Requests to [`QUESTIONS`] get status 404 and use no script.
     pub fn of_provider(scripts: Vec<Vec<Step>>) -> Server {
         let scripts = Mutex::new(scripts.into_iter());
         Server::lacking(QUESTIONS, move |_, request, stream| {
@@ -115,15 +115,16 @@ impl Server {
         })
     }
 
-    /// Lets `answer` answer each request, with its number from 0. `answer` returns whether the
-    /// connection stays open. A request to a model that no real provider takes is refused.
+    /// Calls `answer` for each request, with the request's number, from 0. `answer` returns whether
+    /// the connection stays open. A request to a model that every real provider rejects is
+    /// rejected.
     pub fn answering(
         answer: impl Fn(usize, &Request, &mut Connection) -> bool + Send + Sync + 'static,
     ) -> Server {
         Server::lacking(&[], answer)
     }
 
-    /// As [`Server::answering`], without these paths: they get the status 404, and do not count.
+    /// Like [`Server::answering`], but requests to `paths` get status 404 and are not counted.
     pub fn lacking(
         paths: &'static [&'static str],
         answer: impl Fn(usize, &Request, &mut Connection) -> bool + Send + Sync + 'static,
@@ -159,7 +160,7 @@ impl Server {
         })
     }
 
-    /// A model that writes one turn after the other, and the last one again and again.
+    /// A model that writes these turns in order, and then repeats the last one.
     pub fn of_turns(turns: Vec<Turn>) -> Server {
         Server::lacking(QUESTIONS, move |number, request, stream| {
             stream.answer(request, &turns[number.min(turns.len() - 1)]);
@@ -167,7 +168,7 @@ impl Server {
         })
     }
 
-    /// A model that answers each request with the number of its messages.
+    /// A model that answers each request with its number of messages.
     pub fn counting() -> Server {
         Server::lacking(QUESTIONS, |_, request, stream| {
             let count = request.body["messages"].as_array().map_or(0, Vec::len);
@@ -194,41 +195,42 @@ impl Server {
         }
     }
 
-    /// The URL of `path`.
+    /// Returns the URL of `path`.
     pub fn at(&self, path: &str) -> String {
         format!("{}{path}", self.url)
     }
 
-    /// All requests that came since the last call. Ask when the command has ended.
+    /// Returns all requests received since the last call. Call this after the command has exited.
     pub fn asked(&self) -> Vec<Request> {
         self.requests.try_iter().collect()
     }
 
-    /// How many connections were opened.
+    /// Returns how many connections were opened.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
 }
 
-/// A whole answer: head and body, which the end of the connection ends.
+/// Returns a whole response, head and body; closing the connection ends it.
 pub fn answer(status: &str, headers: &str, body: impl AsRef<[u8]>) -> Vec<Step> {
     let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\n{headers}\r\n");
     vec![Step::Send([head.as_bytes(), body.as_ref()].concat())]
 }
 
-/// The head of an event stream.
+/// Returns the head of an event stream.
 pub fn sse_head() -> Step {
     Step::Send(format!("HTTP/1.1 200 OK\r\nconnection: close\r\n{SSE}\r\n").into())
 }
 
-/// A body in gzip's form.
+/// Returns the body compressed with gzip.
 pub fn gzip(body: &[u8]) -> Vec<u8> {
     let mut out = GzEncoder::new(vec![], Compression::best());
     out.write_all(body).unwrap();
     out.finish().unwrap()
 }
 
-/// A body in gzip's form that is `start`, so often `byte`, and `end`: a few bytes for each thousand.
+/// Returns a gzip body that decompresses to `start`, then `byte` repeated `times` times, then
+/// `end`. It has a few bytes per thousand.
 pub fn gzip_run(start: &str, byte: u8, times: usize, end: &str) -> Vec<u8> {
     gzip(&[start.as_bytes(), &vec![byte; times], end.as_bytes()].concat())
 }

@@ -1,16 +1,21 @@
-//! What the tests share. It is a dev-dependency only.
+//! Test support shared by all crates; a dev-dependency only.
 //!
-//! What it is: [`Server`], a provider on loopback that does what a script or a closure says;
-//! [`run`] and [`Conversation`], commands that end or hang a test no longer than [`PATIENCE`];
-//! [`Scratch`], a folder that goes with its test; [`Emulator`], a terminal;
-//! [`golden`], files with the expected output, which
-//! `UPDATE=1` rewrites; [`trials`], a test for each fixture; [`places`], where laws are tried;
-//! [`damage`], what becomes of a frame on its way;
-//! [`same`], which shows the first difference; [`needs`], the programs that a machine may lack;
-//! [`Turn`], what a model writes, as the API of each [`Protocol`] sends it; [`refusal`], what providers
-//! refuse of a request;
-//! [`start`], which makes every test binary start the same way. What it is not: it knows no event
-//! and no command.
+//! - [`Server`]: a provider on loopback that follows a script or a closure.
+//! - [`Turn`]: a model's output, as the API of each [`Protocol`] sends it.
+//! - [`refusal`]: the requests that providers reject.
+//! - [`run`] and [`Conversation`]: run commands; a command that hangs fails its test (see
+//!   [`PATIENCE`]).
+//! - [`Scratch`]: a folder that is removed when its test ends.
+//! - [`Emulator`]: a terminal.
+//! - [`golden`]: files with the expected output, which `UPDATE=1` rewrites.
+//! - [`trials`]: a test for each fixture.
+//! - [`places`]: the positions at which laws are tested.
+//! - [`damage`]: damage to a frame on its way.
+//! - [`same`]: a comparison that shows the first difference.
+//! - [`needs`]: the programs that a machine may lack.
+//! - [`start`]: the same start for every test binary.
+//!
+//! This crate does not depend on the event crate or on any command.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

@@ -1,37 +1,38 @@
-//! Logs made by chance, as pipelines write them, with what each of their calls has come to.
+//! Random logs like those that pipelines write, with the expected state of each call.
 
 use crate::Random;
 use std::fmt::Write;
 
-/// A log, and its calls.
+/// A generated log with its calls.
 #[derive(Debug, Default)]
 pub struct MadeLog {
     /// The lines, each with its line feed.
     pub text: String,
-    /// The calls.
+    /// The calls, with their expected states.
     pub calls: Vec<MadeCall>,
 }
 
-/// A call of a made log. Its number is the first member of its arguments, and its output, if it has
-/// one, is the number behind an `r`.
+/// A call of a generated log. The first member of its arguments is the number of the call. If the
+/// call has an output, it is `r` followed by this number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MadeCall {
-    /// The name of its tool.
+    /// The name of the tool.
     pub name: &'static str,
-    /// Its arguments, or what has come of them.
+    /// The arguments; cut short if the call was truncated.
     pub arguments: String,
-    /// The status of its result, `answered` for a message alone, or else `called`, `incomplete`,
-    /// `refused`, `running`, `retracted` or `cancelled`.
+    /// The expected state: the status of the result; `answered` if only a message has the result;
+    /// otherwise `called`, `incomplete`, `refused`, `running`, `retracted` or `cancelled`.
     pub state: &'static str,
-    /// Whether a `tool_call` has it.
+    /// Whether the log has a `tool_call` event for it.
     pub is_merged: bool,
-    /// Whether it was withdrawn.
+    /// Whether the call was retracted.
     pub is_retracted: bool,
-    /// Whether a command has run or answered it: each such run is a span.
+    /// Whether the call has a run in the log that becomes a trace span: a command ran it, or
+    /// reported a final result for it.
     pub has_run: bool,
-    /// How events of its run name it; empty where they cannot.
+    /// The id that events of its run use; empty if the call has no id.
     id: String,
-    /// Its label and its place in the turn.
+    /// The label of the call, and its position in the turn.
     label: usize,
     place: usize,
 }
@@ -46,7 +47,7 @@ const RESULTS: [&str; 6] = [
     "invalid",
 ];
 
-/// The log that a seed makes.
+/// Generates the log for a seed.
 pub fn log(seed: u64) -> MadeLog {
     let mut maker = Maker {
         random: Random::new(seed),
@@ -61,7 +62,7 @@ pub fn log(seed: u64) -> MadeLog {
             streams.push(maker.stream(name));
         }
     }
-    // The lines of each stream stay in order.
+    // Interleaves the streams; the lines of each stream stay in order.
     let mut text = String::new();
     let mut lines: Vec<_> = streams.into_iter().map(Vec::into_iter).collect();
     while !lines.is_empty() {
@@ -82,16 +83,16 @@ struct Maker {
     calls: Vec<MadeCall>,
 }
 
-/// How a turn writes its calls.
+/// The events in which a turn has its calls.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// Deltas that no stage has merged.
     Deltas,
-    /// Each call is merged behind its deltas, or before the last of them.
+    /// Deltas, and a `tool_call` after them or before the last of them.
     Both,
-    /// No deltas pass.
+    /// `tool_call` events without deltas.
     Merged,
-    /// The best reading so far comes beside.
+    /// Deltas, with the best reading so far beside them.
     Partial,
 }
 
@@ -104,7 +105,7 @@ impl Maker {
         all[self.random.below(all.len())]
     }
 
-    /// The lines of a stream; `name` are the members of its name.
+    /// Generates the lines of a stream; `name` is the JSON of the members that name the stream.
     fn stream(&mut self, name: &str) -> Vec<String> {
         let mut lines = Vec::new();
         // What comes behind the beginning of the next turn.
@@ -130,7 +131,7 @@ impl Maker {
         lines
     }
 
-    /// A new call, whose id may be one of an earlier turn.
+    /// Adds a call. Its id may repeat an id of an earlier turn.
     fn call(&mut self, place: usize) -> usize {
         let n = self.calls.len();
         let name = self.pick(&NAMES);
@@ -147,7 +148,7 @@ impl Maker {
         n
     }
 
-    /// A turn of messages alone.
+    /// Generates a turn that has only messages, without a stream.
     fn bare(&mut self, name: &str, lines: &mut Vec<String>) {
         let calls: Vec<usize> = (0..self.random.below(3))
             .map(|place| self.call(place))
@@ -180,7 +181,7 @@ impl Maker {
         event(name, "message", &message)
     }
 
-    /// A streamed turn. Returns whether its stream has an end.
+    /// Generates a streamed turn. Returns whether its stream has an end.
     fn turn(
         &mut self,
         name: &str,
@@ -188,7 +189,7 @@ impl Maker {
         lines: &mut Vec<String>,
         late: &mut Vec<String>,
     ) -> bool {
-        // A filter in the middle of a pipe may see no beginning.
+        // A filter in the middle of a pipe may not see the start of a stream.
         if turn > 0 || !self.one_in(5) {
             lines.push(event(
                 name,
@@ -216,7 +217,7 @@ impl Maker {
             }
             let calls = (0..self.random.below(4)).map(|place| self.call(place));
             let calls: Vec<usize> = calls.collect();
-            // Some providers give no ids, and label calls in their own way.
+            // Some providers send no ids, and number calls in their own way.
             let (has_ids, labels) = (!self.one_in(4), self.random.below(2));
             for call in &calls {
                 self.calls[*call].label += labels;
@@ -253,7 +254,7 @@ impl Maker {
         for (name, calls) in all {
             for call in calls {
                 let is_late = self.one_in(5) && turn > 0;
-                // The next turn may use the id again.
+                // The next turn may reuse other ids.
                 if is_late && self.calls[call].id.starts_with("late") {
                     self.run(&name, call, late);
                 } else {
@@ -264,7 +265,7 @@ impl Maker {
         has_end
     }
 
-    /// Writes the calls of a choice; `cut` is incomplete.
+    /// Writes the calls of a choice; the call `cut` is truncated.
     fn write(
         &mut self,
         name: &str,
@@ -289,7 +290,7 @@ impl Maker {
             } = self.calls[*n].clone();
             let is_cut = cut == Some(*n);
             if is_cut {
-                // The number is there.
+                // The number of the call is kept.
                 let end = if first == whole.len() {
                     first - 1
                 } else {
@@ -339,7 +340,7 @@ impl Maker {
                 Form::Deltas => lines.append(&mut deltas),
                 Form::Merged => lines.push(merged),
                 Form::Both | Form::Partial => {
-                    // The byte that completes the arguments comes with the last delta.
+                    // The byte that completes the arguments is in the last delta.
                     let at = deltas.len() - usize::from(deltas.len() > 1 && self.one_in(2));
                     deltas.insert(at, merged);
                     lines.append(&mut deltas);
@@ -373,7 +374,7 @@ impl Maker {
         }
     }
 
-    /// What becomes of a call that can be named.
+    /// Generates the run of a call that has an id.
     fn run(&mut self, name: &str, n: usize, lines: &mut Vec<String>) {
         let MadeCall {
             id,
@@ -435,7 +436,8 @@ impl Maker {
     }
 }
 
-/// A line: `name` are the members that name the stream and the choice.
+/// Returns the line of an event; `name` is the JSON of the members that name the stream and the
+/// choice.
 fn event(name: &str, kind: &str, fields: &str) -> String {
     format!(r#"{{"type":"{kind}",{name}{fields}}}"#)
 }

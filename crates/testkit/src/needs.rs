@@ -1,6 +1,6 @@
-//! What a test needs of the machine. Where that is missing, the test prints one line that says what
-//! to install, and passes; `tests/skipped` counts these lines at the end of
-//! `cargo test --workspace`. With `CI=true` a missing program fails the test.
+//! The programs that a test needs. If one is missing, the test prints a line that says what to
+//! install, and passes; `tests/skipped` counts these lines at the end of `cargo test --workspace`.
+//! With `CI=true` a missing program fails the test.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -10,8 +10,8 @@ use std::process::Command;
 pub use crate::process::kill_command as kill;
 use crate::process::root;
 
-/// The programs beside bash and coreutils that tests run, and the packages of Debian that have
-/// them. `.ci/setup` recognises them likewise.
+/// The programs besides bash and coreutils that tests run, with the Debian packages that contain
+/// them. `.ci/setup` uses the same names.
 const PROGRAMS: [(&str, &str); 20] = [
     ("bwrap", "bubblewrap"),
     ("cmp", "diffutils"),
@@ -35,19 +35,19 @@ const PROGRAMS: [(&str, &str); 20] = [
     ("xargs", "findutils"),
 ];
 
-/// Programs whose name another program has as well (moreutils has a `parallel`), and the words of
-/// `--version` that tell them apart.
+/// Programs that share their name with another program (moreutils has a `parallel`), with the text
+/// in `--version` that identifies the right one.
 const NAMESAKES: [(&str, &str); 1] = [("parallel", "GNU parallel")];
 
-/// Whether `programs`, names or paths, are installed; reports those that are not. Another program
-/// of the same name counts as missing.
+/// Whether `programs` (names or paths) are installed; reports the missing ones. Another program of
+/// the same name counts as missing.
 #[must_use]
 pub fn programs(programs: &[&str]) -> bool {
     are_installed(&name(), programs)
 }
 
-/// Whether the programs of [`PROGRAMS`] that `script` names are installed; reports in the name of
-/// `what` those that are not.
+/// Whether the programs of [`PROGRAMS`] that `script` mentions are installed; reports the missing
+/// ones under the name `what`.
 #[must_use]
 pub fn script(what: &str, script: &str) -> bool {
     let words: BTreeSet<&str> = script
@@ -61,10 +61,10 @@ pub fn script(what: &str, script: &str) -> bool {
     are_installed(what, &named)
 }
 
-/// Whether `is_here`; if not, reports that `what` is missing and how to `install` it.
+/// Returns `is_here`; if it is false, reports that `what` is missing and how to `install` it.
 ///
 /// # Panics
-/// When it is missing and `CI` is `true`.
+/// If it is missing and `CI` is `true`.
 #[must_use]
 pub fn installed(is_here: bool, what: &str, install: &str) -> bool {
     if !is_here {
@@ -73,11 +73,11 @@ pub fn installed(is_here: bool, what: &str, install: &str) -> bool {
     is_here
 }
 
-/// A Python that can import `modules` (`"numpy, scipy"`), the one of `.ci/setup` or
-/// `python3`; reports that there is none.
+/// Returns a Python that can import `modules` (`"numpy, scipy"`): that of `.ci/setup`, or
+/// `python3`. If there is none, reports this and returns `None`.
 ///
 /// # Panics
-/// When there is none and `CI` is `true`.
+/// If there is none and `CI` is `true`.
 #[must_use]
 pub fn python(modules: &str) -> Option<PathBuf> {
     let imports = |python: &PathBuf| {
@@ -95,7 +95,7 @@ pub fn python(modules: &str) -> Option<PathBuf> {
     found
 }
 
-/// Reports that the system or the user lacks an ability that no package brings.
+/// Reports a missing capability of the system or the user that no package provides.
 pub fn skip(why: &str) {
     report(&name(), why);
 }
@@ -132,7 +132,7 @@ fn are_installed(what: &str, programs: &[&str]) -> bool {
     false
 }
 
-/// Whether the file is the program that is meant by its name, see [`NAMESAKES`].
+/// Whether the file is the intended program of this name, see [`NAMESAKES`].
 fn is_meant(program: &str, file: &Path) -> bool {
     let Some((_, words)) = NAMESAKES.iter().find(|(name, _)| *name == program) else {
         return true;
@@ -149,8 +149,8 @@ fn lacks(test: &str, why: &str) {
     report(test, why);
 }
 
-/// Writes the line past the test harness, which keeps the output of tests that pass, and adds it to
-/// the list of this run of cargo.
+/// Writes the line directly to standard error, since the test harness discards the output of tests
+/// that pass. Also appends it to the list of this cargo run.
 fn report(test: &str, why: &str) {
     let line = format!("SKIPPED {test}: {why}\n");
     let _ = std::io::stderr().write_all(line.as_bytes());
@@ -159,13 +159,13 @@ fn report(test: &str, why: &str) {
     let _ = list.and_then(|mut list| list.write_all(line.as_bytes()));
 }
 
-/// The file with the lines of this run of cargo.
+/// Returns the file with the lines of this cargo run.
 pub fn list() -> PathBuf {
     let run = std::os::unix::process::parent_id();
     crate::process::program("").join(format!("../tmp/skipped-{run}"))
 }
 
-/// The test, after which its thread is named.
+/// Returns the name of the test, which is the name of its thread.
 fn name() -> String {
     std::thread::current().name().unwrap_or("a test").to_owned()
 }

@@ -1,10 +1,10 @@
-//! The places at which a law splits, ends or damages a text.
+//! The positions at which a law splits, truncates or damages a text.
 //!
-//! A law that holds at every byte is tried where something can go wrong: at the first and last
-//! bytes, at the marks of the text's kind, and at further places that a seed chooses. `LAWS=full`
-//! tries every byte. The seed is the same in every run, so that a failure comes again and a change
-//! fails for its own faults only; since `LAWS=full` tries every place, another seed finds nothing
-//! that it does not. `LAWS_SEED=n` sets another one. A failure prints the seed.
+//! A law that must hold at every byte is tested at the positions that are most likely to fail: the
+//! first and last bytes, the marks of the text's kind, and further positions chosen by a seed.
+//! `LAWS=full` tests every byte. The seed is the same in every run, so that a failure is
+//! reproducible and a change fails only for its own faults. Other seeds find nothing that
+//! `LAWS=full` does not. `LAWS_SEED=n` sets another seed. A failure prints the seed.
 
 use crate::Random;
 use crate::same::{Lines, same};
@@ -12,31 +12,32 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{LazyLock, Once};
 
-/// Something in a text at which it is often split wrongly.
+/// A feature of a text at which splits often fail.
 #[derive(Clone, Copy, Debug)]
 pub enum Mark<'m> {
-    /// Runs of line ends, which end lines and frames, with the byte before and behind.
+    /// Runs of line ends, which end lines and frames, with the byte before and after the run.
     LineEnds,
-    /// Escapes in JSON.
+    /// Escape sequences in JSON.
     Escapes,
-    /// Characters of several bytes.
+    /// Multi-byte characters.
     Wide,
-    /// Runs of these ASCII characters, such as those that markers begin and end with.
+    /// Runs of these ASCII characters, such as those at the start and end of markers.
     Signs(&'m str),
-    /// These texts.
+    /// Occurrences of these texts.
     Texts(&'m [&'m str]),
 }
 
-/// The marks of a body of an API.
+/// The marks of an API's response body.
 pub const BODY: &[Mark<'static>] = &[
     Mark::LineEnds,
     Mark::Escapes,
     Mark::Wide,
-    // What ends an answer or a call: behind it, a lost connection is something else than before.
+    // The texts that end a response or a call: a connection lost after one of them has another
+    // meaning than before it.
     Mark::Texts(&["[DONE]", "finish_reason", "_stop", ".done", ".completed"]),
 ];
 
-/// The marks of a text with calls: where the markers of dialects begin and end.
+/// The marks of a text with calls: the characters at which markers of dialects begin and end.
 pub const MARKUP: &[Mark<'static>] = &[
     Mark::Signs("<>[]{}|`:=\"'/"),
     Mark::LineEnds,
@@ -44,35 +45,35 @@ pub const MARKUP: &[Mark<'static>] = &[
     Mark::Wide,
 ];
 
-/// How many places of a text are tried; all of them with `LAWS=full`.
+/// How many positions of a text are tested; `LAWS=full` tests all.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// Places at each end of the text.
+    /// Positions at each end of the text.
     pub ends: usize,
-    /// Places at marks of each kind, by the seed.
+    /// Positions at marks of each kind, chosen by the seed.
     pub marks: usize,
-    /// Places anywhere, by the seed.
+    /// Positions anywhere, chosen by the seed.
     pub further: usize,
-    /// Two places that one reading is split at are this far from each other, in the mean.
+    /// The average distance in bytes between two positions at which the same reading is split.
     pub apart: usize,
 }
 
 impl Sample {
-    /// Of a text of some kilobytes.
+    /// For a text of some kilobytes.
     pub const WIDE: Sample = Sample {
         ends: 16,
         marks: 40,
         further: 200,
         apart: 512,
     };
-    /// Of one of hundreds of texts.
+    /// For each of hundreds of texts.
     pub const NARROW: Sample = Sample {
         ends: 2,
         marks: 5,
         further: 8,
         apart: 128,
     };
-    /// Of one of thousands of texts.
+    /// For each of thousands of texts.
     pub const FEW: Sample = Sample {
         ends: 1,
         marks: 1,
@@ -80,7 +81,7 @@ impl Sample {
         apart: 48,
     };
 
-    /// The places of `all` to try, from 0 to its length, sorted.
+    /// Returns the sorted positions in `all` to test, from 0 to its length.
     pub fn places(self, all: &[u8], marks: &[Mark<'_>]) -> Vec<usize> {
         if is_full() {
             return (0..=all.len()).collect();
@@ -100,18 +101,19 @@ impl Sample {
         places.into_iter().collect()
     }
 
-    /// Those of them that are between characters.
+    /// Returns those of the positions that are between characters.
     pub fn between(self, text: &str, marks: &[Mark<'_>]) -> Vec<usize> {
         let mut places = self.places(text.as_bytes(), marks);
         places.retain(|at| text.is_char_boundary(*at));
         places
     }
 
-    /// Reads `all` in two pieces for each of these places. Returns the places of the first split
-    /// that gives something else than `want`, with what it gives.
+    /// Reads `all` in two pieces for each of `places`. Returns the positions of the first split
+    /// whose result differs from `want`, with the result; `None` if no result differs.
     ///
-    /// A long text is split at several places in one reading, since the cost would grow with the
-    /// square of its length. If that gives something else, each of them is tried alone.
+    /// A long text is split at several positions in each reading, since otherwise the cost would
+    /// grow with the square of its length. If the result differs, each of these positions is tested
+    /// alone.
     pub fn first_split<T: PartialEq>(
         self,
         all: &[u8],
@@ -126,7 +128,7 @@ impl Sample {
         };
         let groups = places.len().div_ceil(at_once);
         for first in 0..groups {
-            // Neighbours are in different groups.
+            // Adjacent positions are in different groups.
             let group: Vec<usize> = places[first..].iter().copied().step_by(groups).collect();
             let got = read(&pieces(all, &group));
             if got == *want {
@@ -146,7 +148,8 @@ impl Sample {
 }
 
 impl Mark<'_> {
-    /// The places at each: both sides, and all between its bytes, or next to its ends.
+    /// Returns the positions at all occurrences: both sides of each, and the bytes inside or next
+    /// to its ends.
     fn places(&self, all: &[u8]) -> Vec<usize> {
         let mut places = BTreeSet::new();
         for range in self.find(all) {
@@ -164,7 +167,7 @@ impl Mark<'_> {
         places.into_iter().collect()
     }
 
-    /// Where it is in a text.
+    /// Returns the ranges at which the mark occurs in a text.
     fn find(&self, all: &[u8]) -> Vec<Range<usize>> {
         match self {
             Mark::LineEnds => runs(all, "\r\n"),
@@ -201,7 +204,7 @@ impl Mark<'_> {
     }
 }
 
-/// The runs of these characters.
+/// Returns the runs of the characters `of`.
 fn runs(all: &[u8], of: &str) -> Vec<Range<usize>> {
     let is_of = |byte: &u8| of.as_bytes().contains(byte);
     let mut out: Vec<Range<usize>> = Vec::new();
@@ -214,18 +217,18 @@ fn runs(all: &[u8], of: &str) -> Vec<Range<usize>> {
     out
 }
 
-/// Whether laws are tried at every place.
+/// Whether laws are tested at every position.
 pub fn is_full() -> bool {
     std::env::var_os("LAWS").is_some_and(|v| v == "full")
 }
 
-/// What chooses places in this run.
+/// The seed that chooses positions in this run.
 static SEED: LazyLock<u64> = LazyLock::new(|| match std::env::var("LAWS_SEED") {
     Ok(seed) => seed.parse().expect("LAWS_SEED is a number"),
     Err(_) => 7,
 });
 
-/// Has each panic print the seed: the test that fails shows it.
+/// Makes each panic print the seed, so that a failing test shows it.
 fn print_seed() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -240,7 +243,7 @@ fn print_seed() {
     });
 }
 
-/// Which places were tried: for the report of a law that does not hold.
+/// Says which positions were tested, for the report of a law that failed.
 pub fn sampled() -> String {
     if is_full() {
         "places: all, since LAWS=full".to_owned()
@@ -252,13 +255,14 @@ pub fn sampled() -> String {
     }
 }
 
-/// The number of a text, by which it has places of its own.
+/// Returns the FNV hash of a text, so that each text gets positions of its own.
 pub fn hash(all: &[u8]) -> u64 {
     let fnv = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
     all.iter().fold(0xcbf2_9ce4_8422_2325, fnv)
 }
 
-/// Checks that `all` is read alike whole, byte by byte, and split at each place of the sample.
+/// Checks that reading `all` gives the same result whole, byte by byte, and split at each position
+/// of the sample.
 pub fn no_split_shows<T: Lines + PartialEq>(
     name: &str,
     all: &[u8],
@@ -275,24 +279,24 @@ pub fn no_split_shows<T: Lines + PartialEq>(
     }
 }
 
-/// Whether this one of many numbered texts is tried: one in `every`, by the seed, or all with
+/// Whether to test text `number` of many: one in `every`, chosen by the seed, or all with
 /// `LAWS=full`.
 pub fn is_tried(number: usize, every: usize) -> bool {
     print_seed();
     is_full() || Random::new(number as u64 ^ (*SEED << 32)).below(every) == 0
 }
 
-/// The same for one that has a name.
+/// Like [`is_tried`], for a text with a name.
 pub fn is_named_tried(name: &str, every: usize) -> bool {
     is_tried(hash(name.as_bytes()) as usize, every)
 }
 
-/// How many of something a test makes: the first number, or the second with `LAWS=full`.
+/// Returns how many items a test generates: `sample`, or `full` with `LAWS=full`.
 pub fn count<T>(sample: T, full: T) -> T {
     if is_full() { full } else { sample }
 }
 
-/// A text, split at these places.
+/// Returns the text, split at these positions.
 fn pieces<'t>(all: &'t [u8], places: &[usize]) -> Vec<&'t [u8]> {
     let mut out = Vec::with_capacity(places.len() + 1);
     let mut from = 0;
@@ -307,7 +311,7 @@ fn pieces<'t>(all: &'t [u8], places: &[usize]) -> Vec<&'t [u8]> {
 mod tests {
     use super::{BODY, Mark, Sample, is_full, is_tried};
 
-    /// Nothing but the marks.
+    /// Returns the positions at the marks only.
     fn tried(text: &str, mark: Mark<'_>) -> Vec<usize> {
         let marks = Sample {
             ends: 0,
@@ -353,7 +357,7 @@ mod tests {
         assert_eq!(Sample::FEW.places(b"", BODY), [0]);
     }
 
-    /// A reader that forgets a line end in front of a piece.
+    /// Uses a reader that forgets a line end before a piece.
     #[test]
     fn a_split_that_shows_is_found_among_several_and_named() {
         let text = "some words\n".repeat(400);

@@ -1,4 +1,4 @@
-//! Commands that tests run: to their end, or line by line.
+//! Runs commands for tests, to their end or line by line.
 
 use crate::short;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -12,10 +12,10 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Output, 
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// How long anything may take before a test fails. A test that passes never waits for it.
+/// Maximum time that any step may take before its test fails. A passing test never waits this long.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Every command that is built.
+/// All commands that the workspace builds.
 pub const COMMANDS: [&str; 9] = [
     "llm-stream",
     "react",
@@ -28,24 +28,25 @@ pub const COMMANDS: [&str; 9] = [
     "tc-serve",
 ];
 
-/// The project's root.
+/// Returns the project's root folder.
 pub fn root() -> &'static Path {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).unwrap()
 }
 
-/// The file of a command that was built beside this test.
+/// Returns the path of a command that was built beside this test.
 pub fn program(name: &str) -> PathBuf {
     // target/PROFILE/deps/TEST
     let test = std::env::current_exe().unwrap();
     test.ancestors().nth(2).unwrap().join(name)
 }
 
-/// A shell that fails when any stage of a pipe fails, in `folder`, with the built commands first in
-/// its PATH and nothing in its environment that could change what they do.
+/// Returns a shell for `script` that runs in `folder` and fails when any stage of a pipe fails. The
+/// built commands are first in its PATH, and its environment contains nothing that could change
+/// their behaviour.
 ///
 /// # Panics
-/// When a command is missing: `cargo build` builds them all.
+/// If a command is missing: `cargo build` builds them all.
 pub fn bash(script: &str, folder: &Path) -> Command {
     let mut missing = COMMANDS.map(program).into_iter();
     if let Some(missing) = missing.find(|command| !command.exists()) {
@@ -68,14 +69,15 @@ pub fn bash(script: &str, folder: &Path) -> Command {
         .env("HOME", std::env::temp_dir())
         .env("TOOLPIPE_KEEP", "0")
         .env("NO_COLOR", "1");
-    // In the background of the terminal that the tests may run on: nobody is asked there.
+    // Runs in the background of the terminal that the tests may run on, so that no command can
+    // prompt there.
     shell.process_group(0);
     shell
 }
 
-/// What a command did.
+/// The result of a command.
 pub struct Ran {
-    /// See [`code`].
+    /// The exit status, see [`code`].
     pub status: i32,
     /// Standard output.
     pub stdout: String,
@@ -83,7 +85,7 @@ pub struct Ran {
     pub stderr: String,
 }
 
-/// Without the middle of long outputs: most assertions print it.
+/// Shortens long outputs, since most assertions print this.
 impl Debug for Ran {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         let mut ran = f.debug_struct("Ran");
@@ -104,32 +106,32 @@ impl From<Output> for Ran {
 }
 
 impl Ran {
-    /// The events on standard output.
+    /// Returns the events on standard output.
     pub fn events(&self) -> Vec<Value> {
         events(&self.stdout)
     }
 
-    /// The types of the events, with spaces between them.
+    /// Returns the types of the events, separated by spaces.
     pub fn types(&self) -> String {
         let events = self.events();
         let types: Vec<&str> = events.iter().map(|e| e["type"].as_str().unwrap()).collect();
         types.join(" ")
     }
 
-    /// The first event of a type.
+    /// Returns the first event of a type.
     pub fn event(&self, kind: &str) -> Value {
         let found = self.events().into_iter().find(|e| e["type"] == kind);
         found.unwrap_or_else(|| panic!("no {kind} in {self:?}"))
     }
 
-    /// All text of the answer.
+    /// Returns the text of the response: all `content_delta` events, concatenated.
     pub fn text(&self) -> String {
         let mut events = self.events();
         events.retain(|e| e["type"] == "content_delta");
         events.iter().map(|e| e["text"].as_str().unwrap()).collect()
     }
 
-    /// The one line on standard error of a usage error.
+    /// Returns the single line on standard error of a usage error.
     pub fn refusal(&self) -> &str {
         let lines = self.stderr.lines().count();
         let ended = (self.status, self.stdout.as_str(), lines);
@@ -138,12 +140,12 @@ impl Ran {
     }
 }
 
-/// The exit status, or the signal that ended the process as a negative number.
+/// Returns the exit status, or the negated number of the signal that ended the process.
 pub fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| -status.signal().unwrap())
 }
 
-/// The lines of `text` as JSON.
+/// Parses the lines of `text` as JSON.
 pub fn events(text: &str) -> Vec<Value> {
     let lines = text.lines().filter(|line| !line.trim().is_empty());
     let read = |line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
@@ -155,7 +157,7 @@ pub fn run(mut command: Command) -> Ran {
     finish(command.spawn().unwrap(), None)
 }
 
-/// Runs a command to its end with this on standard input, which it need not read.
+/// Runs a command to its end with `stdin` as its input, which it need not read.
 pub fn run_with(mut command: Command, stdin: &str) -> Ran {
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     let mut pipe = child.stdin.take().unwrap();
@@ -165,8 +167,8 @@ pub fn run_with(mut command: Command, stdin: &str) -> Ran {
     })
 }
 
-/// Waits for a command that was started, whose output may have been taken out already. One that
-/// does not end is killed.
+/// Waits for a running command, whose output may have been taken already; kills a command that does
+/// not exit.
 pub fn finish(child: Child, stdout: Option<BufReader<ChildStdout>>) -> Ran {
     let pid = child.id();
     let (done, wait) = channel::<()>();
@@ -185,7 +187,7 @@ pub fn finish(child: Child, stdout: Option<BufReader<ChildStdout>>) -> Ran {
     ran
 }
 
-/// Reads on until a line holds `text`, and returns that line.
+/// Reads until a line contains `text`, and returns that line.
 pub fn until(lines: &mut impl BufRead, text: &str) -> String {
     loop {
         let mut line = String::new();
@@ -205,7 +207,7 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Starts it; its standard error goes to the test's.
+    /// Starts the command, with the test's standard error.
     pub fn start(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -222,24 +224,25 @@ impl Conversation {
         }
     }
 
-    /// Its process.
+    /// Returns the process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Writes bytes at once.
+    /// Writes bytes without buffering.
     pub fn say(&mut self, bytes: &[u8]) {
         let stdin = self.stdin.as_mut().unwrap();
         stdin.write_all(bytes).unwrap();
     }
 
-    /// The next line; the input stays open, so the line comes only if nothing is held back.
+    /// Returns the next line. The input stays open, so the line arrives only if the command does
+    /// not hold it back.
     pub fn hear(&self) -> String {
         let line = self.lines.recv_timeout(PATIENCE);
         line.expect("a line while the input is open")
     }
 
-    /// Closes the input; returns the rest of the output and the exit status.
+    /// Closes the input, and returns the rest of the output and the exit status.
     pub fn end(mut self) -> (Vec<String>, Option<i32>) {
         drop(self.stdin.take());
         let rest = self.lines.iter().collect();
@@ -247,16 +250,16 @@ impl Conversation {
     }
 }
 
-/// A command that sends signals, with the arguments of kill(1). The shell's own, since kill(1) may
-/// be missing.
+/// Returns a command that sends signals, with the arguments of kill(1). It uses the shell's
+/// builtin, since kill(1) may be missing.
 pub fn kill_command() -> Command {
     let mut kill = Command::new("bash");
     kill.args(["-c", "kill \"$@\"", "kill"]);
     kill
 }
 
-/// Sends a signal, by its name, to a process or, with a minus before its number, to a group. Returns
-/// whether there was one.
+/// Sends the signal of this name to a process or, with a minus before the number, to a process
+/// group. Returns whether the process existed.
 pub fn kill(process: impl ToString, signal: &str) -> bool {
     let process = process.to_string();
     let signal = signal.trim_start_matches('-');
@@ -267,14 +270,14 @@ pub fn kill(process: impl ToString, signal: &str) -> bool {
         .success()
 }
 
-/// Whether the process of that number runs; a zombie does not.
+/// Whether the process with this id is running; zombies do not count.
 pub fn runs(pid: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start());
     state.is_some_and(|state| !state.starts_with('Z'))
 }
 
-/// Waits until `done`; fails where that takes longer than [`PATIENCE`].
+/// Waits until `done` returns true; panics after [`PATIENCE`].
 pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let since = std::time::Instant::now();
     while !done() {
@@ -283,7 +286,7 @@ pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// A terminal: the end that its person sits at, and the one that a command gets.
+/// Opens a pseudoterminal. Returns the user's end, and the end for the command.
 pub fn terminal() -> std::io::Result<(fs::File, fs::File)> {
     let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     grantpt(&person)?;

@@ -1,16 +1,17 @@
-//! What real providers refuse of a request, with the status that they have for it. Only what each of
-//! them checks in every request, and what a client can break that writes a conversation anew.
+//! The requests that real providers reject, with the status of each. Limited to what each provider
+//! checks in every request, and what a client that rewrites a conversation can break.
 
 use crate::request::Request;
 use crate::turn::Protocol;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-/// A status, and what is said about it.
+/// The status and the message of a rejected request.
 type Refusal = (u16, String);
 
-/// The status and the body with which a provider of this protocol refuses a request. `issued` is
-/// what it has sent in answers that it keeps: the ids that a request may name.
+/// Returns the status and the body with which a provider of this protocol rejects the request;
+/// `None` if it accepts it. `issued` is the text of the responses that the provider has stored: it
+/// contains the ids that a request may reference.
 pub fn refusal(protocol: Protocol, request: &Request, issued: &str) -> Option<(u16, String)> {
     let body = &request.body;
     let (status, message) = match protocol {
@@ -50,7 +51,8 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Source: <https://platform.openai.com/docs/guides/function-calling>; the words are the server's.
+/// Source: <https://platform.openai.com/docs/guides/function-calling>. The messages are those of
+/// the server.
 fn chat(body: &Value) -> Result<(), Refusal> {
     let messages = list(&body["messages"]);
     rule(!messages.is_empty(), || {
@@ -61,7 +63,7 @@ fn chat(body: &Value) -> Result<(), Refusal> {
         || "The 'stream_options' parameter is only allowed when 'stream' is enabled.".to_owned(),
     )?;
     tools(body)?;
-    // The calls that have no result yet.
+    // The calls without a result so far.
     let mut open: Vec<&str> = vec![];
     for (at, message) in messages.iter().enumerate() {
         if message["role"] == "tool" {
@@ -108,7 +110,8 @@ fn all_answered(open: &[&str]) -> Result<(), Refusal> {
     })
 }
 
-/// No empty list. Which names are allowed differs: servers of open models take those with dots.
+/// Rejects an empty list of tools. Names are not checked, since servers differ: those of open
+/// models allow dots.
 fn tools(body: &Value) -> Result<(), Refusal> {
     let is_empty = body["tools"].as_array().is_some_and(Vec::is_empty);
     rule(!is_empty, || "[] is too short - 'tools'".to_owned())
@@ -119,8 +122,8 @@ fn is_name(name: &str, limit: usize) -> bool {
     !name.is_empty() && name.len() <= limit && name.chars().all(is_allowed)
 }
 
-/// Source: <https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/implement-tool-use>; the
-/// words are the server's.
+/// Source: <https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/implement-tool-use>. The
+/// messages are those of the server.
 fn messages(request: &Request) -> Result<(), Refusal> {
     let body = &request.body;
     let messages = list(&body["messages"]);
@@ -201,8 +204,8 @@ fn messages(request: &Request) -> Result<(), Refusal> {
     })
 }
 
-/// Source: <https://platform.openai.com/docs/api-reference/responses/create>; the words are the
-/// server's.
+/// Source: <https://platform.openai.com/docs/api-reference/responses/create>. The messages are
+/// those of the server.
 fn responses(body: &Value, issued: &str) -> Result<(), Refusal> {
     tools(body)?;
     let knows = |id: &str| issued.contains(&format!("\"id\":\"{id}\""));
@@ -228,7 +231,7 @@ fn responses(body: &Value, issued: &str) -> Result<(), Refusal> {
             "reasoning" => "rs",
             _ => "",
         };
-        // Servers that are not OpenAI's have ids of their own, and take these back.
+        // Servers other than OpenAI's use ids of their own form, and accept these.
         rule(id.is_empty() || id.starts_with(prefix) || knows(id), || {
             format!("Invalid 'input[{at}].id': '{id}'. Expected an ID that begins with '{prefix}'.")
         })?;
@@ -253,7 +256,7 @@ fn responses(body: &Value, issued: &str) -> Result<(), Refusal> {
             "function_call" => open.push(call),
             "function_call_output" => match open.iter().position(|open| *open == call) {
                 Some(called) => drop(open.remove(called)),
-                // The call may be in what is referred to.
+                // The call may be in the response or item that is referenced.
                 None => rule(
                     goes_on || issued.contains(&format!("\"call_id\":\"{call}\"")),
                     || format!("No tool call found for function call output with call_id {call}."),
@@ -270,7 +273,7 @@ fn responses(body: &Value, issued: &str) -> Result<(), Refusal> {
     })
 }
 
-/// Source: <https://ai.google.dev/api/caching#Content>; the words are the server's.
+/// Source: <https://ai.google.dev/api/caching#Content>. The messages are those of the server.
 fn gemini(body: &Value) -> Result<(), Refusal> {
     let contents = list(&body["contents"]);
     rule(!contents.is_empty(), || {

@@ -1,30 +1,30 @@
-//! A request as a server on loopback gets it.
+//! A request, as received by a server on loopback.
 
 use serde_json::Value;
 use std::fmt;
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpStream;
 
-/// The header of an event stream.
+/// The `content-type` header of an event stream.
 pub const SSE: &str = "content-type: text/event-stream\r\n";
-/// The header of JSON.
+/// The `content-type` header of JSON.
 pub const JSON: &str = "content-type: application/json\r\n";
 
-/// A request as the server got it.
+/// A request, as the server received it.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Method, path and version.
+    /// The request line: method, path and version.
     pub line: String,
     /// The headers, with names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The body.
+    /// The body as text.
     pub text: String,
     /// The body as JSON; `null` if it is not JSON.
     pub body: Value,
 }
 
 impl Request {
-    /// Reads the next request of a connection; `None` at its end.
+    /// Reads the next request from a connection; `None` at its end.
     pub fn read(stream: &mut TcpStream) -> Option<Request> {
         let mut reader = BufReader::new(stream.try_clone().ok()?);
         let mut next = || {
@@ -47,17 +47,17 @@ impl Request {
         })
     }
 
-    /// The method.
+    /// Returns the method.
     pub fn method(&self) -> &str {
         self.line.split(' ').next().unwrap_or_default()
     }
 
-    /// The path, with the query.
+    /// Returns the path with the query.
     pub fn path(&self) -> &str {
         self.line.split(' ').nth(1).unwrap_or_default()
     }
 
-    /// The value of a header, by its name in lower case.
+    /// Returns the value of a header, by its lower-case name.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.headers.iter();
         headers
@@ -66,7 +66,7 @@ impl Request {
     }
 }
 
-/// All of it as text.
+/// Writes the whole request as text.
 impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.line)?;

@@ -1,4 +1,4 @@
-//! Comparisons that print the first difference of large texts, not the texts.
+//! Comparisons that print only the first difference of large texts.
 
 use std::fmt::Display;
 
@@ -7,15 +7,15 @@ const BEFORE: usize = 80;
 /// Characters shown from the first difference on.
 const BEHIND: usize = 160;
 
-/// What is compared by lines.
+/// A value that is compared line by line.
 pub trait Lines {
-    /// Its lines.
+    /// Returns the lines.
     fn lines(&self) -> Vec<String>;
 }
 
 impl Lines for str {
     fn lines(&self) -> Vec<String> {
-        // Unlike `str::lines`, this keeps how lines end.
+        // Unlike `str::lines`, this keeps the line ends.
         self.split_inclusive('\n').map(str::to_owned).collect()
     }
 }
@@ -38,7 +38,8 @@ impl Lines for Vec<String> {
     }
 }
 
-/// Fails unless both are the same, with the first difference and the text around it.
+/// Panics unless both values are equal. The message has the first difference and the text around
+/// it.
 #[track_caller]
 pub fn same<T: Lines + PartialEq + ?Sized, C: Display>(
     got: &T,
@@ -50,7 +51,7 @@ pub fn same<T: Lines + PartialEq + ?Sized, C: Display>(
     }
 }
 
-/// The first line that differs, around the first character that does.
+/// Describes the first line that differs, around its first different character.
 fn difference(got: &[String], want: &[String]) -> String {
     let at = got.iter().zip(want).take_while(|(a, b)| a == b).count();
     let [a, b] = [want.get(at), got.get(at)];
@@ -74,7 +75,7 @@ fn difference(got: &[String], want: &[String]) -> String {
     )
 }
 
-/// The characters of a text around one of them.
+/// Returns the characters of a text around the position `at`.
 fn part(text: &str, at: usize) -> String {
     let from = at.saturating_sub(BEFORE);
     let shown: String = text.chars().skip(from).take(at - from + BEHIND).collect();
@@ -87,7 +88,7 @@ fn part(text: &str, at: usize) -> String {
     format!("{start}{shown}{end}")
 }
 
-/// A text for a message, without its middle if it is long.
+/// Shortens a text for a message: removes the middle of a long one.
 pub fn short(text: &str) -> String {
     const SHOWN: usize = 1500;
     let count = text.chars().count();

@@ -1,11 +1,11 @@
-//! Folders and files that go with their test.
+//! Temporary folders and files, removed when their test ends.
 
 use std::fs;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// An empty folder, which is removed when this is dropped.
+/// A temporary folder, which is removed when this value is dropped.
 #[derive(Debug)]
 pub struct Scratch(PathBuf);
 
@@ -16,7 +16,7 @@ impl Default for Scratch {
 }
 
 impl Scratch {
-    /// Makes a folder that nothing else has.
+    /// Creates an empty folder with a unique name.
     pub fn new() -> Scratch {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -26,24 +26,24 @@ impl Scratch {
         Scratch(path)
     }
 
-    /// The path of a file in it.
+    /// Returns the path of a file in the folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.join(name)
     }
 
-    /// Writes a file, and returns its path.
+    /// Writes a file in the folder, and returns its path.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         fs::write(self.join(name), content).unwrap();
         self.join(name)
     }
 
-    /// The content of the file `name`, or an empty text if the file does not exist.
+    /// Reads the file `name`; returns an empty text if the file does not exist.
     pub fn read(&self, name: &str) -> String {
         fs::read_to_string(self.join(name)).unwrap_or_default()
     }
 
-    /// The processes that run in it, as `PID name`, wherever they come from. Their numbers inside of
-    /// a PID namespace differ from these.
+    /// Returns the processes whose working directory is in the folder, as `PID name`, whatever
+    /// started them. Inside a PID namespace their ids differ from these.
     pub fn processes(&self) -> Vec<String> {
         let folder = self.canonicalize().unwrap();
         let all = fs::read_dir("/proc").unwrap().flatten();
@@ -72,7 +72,7 @@ impl Drop for Scratch {
     }
 }
 
-/// A file in a folder of its own, which is removed with it.
+/// A file in a folder of its own; both are removed together.
 #[derive(Debug)]
 pub struct File {
     _folder: Scratch,
@@ -80,14 +80,14 @@ pub struct File {
 }
 
 impl File {
-    /// Writes a file of this name.
+    /// Creates a file with this name.
     pub fn new(name: &str, content: impl AsRef<[u8]>) -> File {
         let file = File::absent(name);
         fs::write(file.path(), content).unwrap();
         file
     }
 
-    /// The path of a file that does not exist yet.
+    /// Returns the path of a file that does not exist yet.
     pub fn absent(name: &str) -> File {
         let folder = Scratch::new();
         let path = folder.path(name).to_str().unwrap().to_owned();
@@ -97,7 +97,7 @@ impl File {
         }
     }
 
-    /// Its path.
+    /// Returns the path of the file.
     pub fn path(&self) -> &str {
         &self.path
     }

@@ -1,6 +1,5 @@
-//! Gives every test binary the same start, whether it runs under `nohup`, in the background of a
-//! script, without a terminal, or with an unusual umask: the commands under test inherit all of
-//! these.
+//! Gives every test binary the same start state, even under `nohup`, in the background of a script,
+//! without a terminal, or with an unusual umask: the commands under test inherit all of these.
 
 use crate::process::{PATIENCE, kill};
 use rustix::fs::{Mode, OFlags, open};
@@ -14,13 +13,13 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a process that a test started may live, so that no test waits longer for one.
+/// Maximum lifetime of a process that a test started, so that no test waits longer for it.
 const LIFETIME: Duration = PATIENCE.saturating_mul(5);
-/// The variable that replaces [`LIFETIME`], in seconds, for the test of the guard.
+/// The environment variable that replaces [`LIFETIME`], in seconds, to test the guard.
 pub const LIFETIME_VARIABLE: &str = "TESTKIT_LIFETIME";
-/// How many times [`LIFETIME`] a test binary may run, whatever its tests wait for.
+/// Maximum time that a test binary may run, in multiples of [`LIFETIME`].
 const WHOLE_RUN: u32 = 9;
-/// How many times the guard looks in one lifetime.
+/// How many times the guard checks the processes in one lifetime.
 const LOOKS: u32 = 20;
 
 #[ctor::ctor]
@@ -34,9 +33,9 @@ fn start() {
     thread::spawn(move || guard(lifetime));
 }
 
-/// A child whose input the test does not set reads an end, and never the user's keyboard.
+/// Makes children whose input the test does not set read end-of-file, never the user's keyboard.
 fn stdin_is_empty() {
-    // Children inherit it, also where standard input was closed, so that this is number 0 already.
+    // Children inherit standard input. If it was closed, this descriptor is number 0 already.
     let Ok(null) = open("/dev/null", OFlags::RDONLY, Mode::empty()) else {
         return;
     };
@@ -47,8 +46,9 @@ fn stdin_is_empty() {
     }
 }
 
-/// A signal that is ignored stays ignored in programs that are started, but one with a handler has
-/// its default again. So this process handles what it was told to ignore, and does nothing.
+/// Restores the default of signals for children. A child inherits ignored signals as ignored, but
+/// handled signals with their default action. So this process installs an empty handler for each
+/// ignored signal.
 fn signals_are_default_for_children() {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status
@@ -56,7 +56,8 @@ fn signals_are_default_for_children() {
         .find_map(|line| line.strip_prefix("SigIgn:"))
         .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
         .unwrap_or(0);
-    // Rust ignores SIGPIPE itself, and gives it back to children. Those above belong to the C library.
+    // Rust itself ignores SIGPIPE, and restores it for children. Signals from 32 on belong to the C
+    // library.
     let taken = (1..32).filter(|signal| *signal != SIGPIPE && !FORBIDDEN.contains(signal));
     for signal in taken {
         if ignored >> (signal - 1) & 1 == 1 {
@@ -66,8 +67,8 @@ fn signals_are_default_for_children() {
     }
 }
 
-/// Kills each descendant that has lived too long, so that the test that waits for it fails. Ends
-/// the whole run if a test waits forever for anything else.
+/// Kills each descendant that has lived too long, so that the test waiting for it fails. Ends the
+/// whole run if a test waits forever for anything else.
 fn guard(lifetime: Duration) {
     let start = Instant::now();
     let mut seen: HashMap<String, Instant> = HashMap::new();
@@ -103,11 +104,11 @@ struct Process {
     pid: u32,
     parent: u32,
     name: String,
-    /// The number and the time of the start: a number is given again.
+    /// The process id and the start time, since ids are reused.
     identity: String,
 }
 
-/// The processes that come from this one and still have it as an ancestor.
+/// Returns the running descendants of this process.
 fn descendants() -> Vec<Process> {
     let folders = fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut others: Vec<Process> = folders

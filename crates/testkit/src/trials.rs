@@ -1,10 +1,10 @@
-//! A test for each file or folder of fixtures, named after it, behind the command line of
-//! `cargo test`.
+//! A test for each file or folder of fixtures, named after it, with the command line of `cargo
+//! test`.
 //!
-//! `cargo test --test fixtures NAME` runs the tests whose name contains NAME; `--exact`,
-//! `--skip NAME`, `--list` and `--test-threads N` work as usual. The crate for this, libtest-mimic,
-//! turns on clap's default features, so that the commands under test would be built otherwise than
-//! those that are shipped.
+//! `cargo test --test fixtures NAME` runs the tests whose name contains NAME; `--exact`, `--skip
+//! NAME`, `--list` and `--test-threads N` work as usual. The crate libtest-mimic is not used, since
+//! it enables clap's default features: the commands under test would then be built differently from
+//! the shipped ones.
 
 #![allow(clippy::print_stdout, reason = "the report of the tests")]
 
@@ -14,14 +14,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// The test of a fixture.
+/// The test of one fixture.
 pub struct Trial<'a> {
     name: String,
     check: Box<dyn Fn() -> Vec<String> + Sync + 'a>,
 }
 
-/// The tests `KIND/NAME`: `check` returns what is wrong with one of `all`, which come with their
-/// names.
+/// Returns the tests `KIND/NAME` for `all`, which are pairs of a name and a fixture. `check`
+/// returns the faults of a fixture.
 pub fn each<'a, T: Sync + 'a>(
     kind: &str,
     all: Vec<(String, T)>,
@@ -36,7 +36,7 @@ pub fn each<'a, T: Sync + 'a>(
         .collect()
 }
 
-/// Runs the tests that the command line selects, and reports what they find wrong.
+/// Runs the tests that the command line selects, and reports their faults.
 pub fn run<'a>(all: impl IntoIterator<Item = Vec<Trial<'a>>>) -> ExitCode {
     let mut all: Vec<Trial<'_>> = all.into_iter().flatten().collect();
     let count = all.len();
@@ -91,7 +91,7 @@ pub fn run<'a>(all: impl IntoIterator<Item = Vec<Trial<'a>>>) -> ExitCode {
     }
 }
 
-/// What was typed after `cargo test --test NAME`; options that mean nothing here have no effect.
+/// The arguments after `cargo test --test NAME`; options without a meaning here are ignored.
 #[derive(Default)]
 struct Options {
     names: Vec<String>,

@@ -1,5 +1,5 @@
-//! What a model writes in one turn, as the real APIs send it: with the ids, the counts of tokens and
-//! the other members that a test does not think of.
+//! A model's output in one turn, as the real APIs send it: with ids, token counts and the other
+//! members that a test does not set.
 
 mod chat;
 mod cohere;
@@ -16,24 +16,24 @@ use serde_json::Value;
 /// The protocol of a provider's API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// Chat completions of OpenAI.
+    /// OpenAI's Chat Completions.
     Chat,
-    /// Responses of OpenAI.
+    /// OpenAI's Responses.
     Responses,
-    /// Messages of Anthropic.
+    /// Anthropic's Messages.
     Messages,
-    /// `generateContent` of Google.
+    /// Google's `generateContent`.
     Gemini,
-    /// Chat of Ollama.
+    /// Ollama's chat.
     Ollama,
-    /// Chat completions of Mistral.
+    /// Mistral's chat completions.
     Mistral,
-    /// Chat of Cohere, version 2.
+    /// Cohere's chat, version 2.
     Cohere,
 }
 
 impl Protocol {
-    /// All of them, by the names that `--api` takes.
+    /// All protocols, with the names that `--api` accepts.
     pub const ALL: [(&'static str, Protocol); 7] = [
         ("openai-chat", Protocol::Chat),
         ("openai-responses", Protocol::Responses),
@@ -44,7 +44,7 @@ impl Protocol {
         ("cohere", Protocol::Cohere),
     ];
 
-    /// The protocol that a request to a model speaks, by its path; `None` for any other request.
+    /// Returns the protocol of a request to a model, by its path; `None` for any other request.
     pub fn of(request: &Request) -> Option<Protocol> {
         let path = request.path().split('?').next().unwrap_or_default();
         if request.method() != "POST" || !request.body.is_object() {
@@ -73,8 +73,8 @@ impl Protocol {
         }
     }
 
-    /// Whether the API sends the counts of tokens in the answer to this request: always, but for
-    /// streams of chat completions, which have to be asked for them.
+    /// Whether the API sends token counts in the response to this request. All do, except that
+    /// streams of Chat Completions send them only if the request asks for them.
     pub fn sends_usage(self, request: &Request) -> bool {
         self != Protocol::Chat
             || !self.streams(request)
@@ -96,7 +96,7 @@ enum Part {
     Text(Vec<String>),
     /// Reasoning, in the pieces in which it is sent.
     Thinking(Vec<String>),
-    /// A call.
+    /// A tool call.
     Call {
         id: String,
         name: String,
@@ -104,7 +104,7 @@ enum Part {
     },
 }
 
-/// The tokens of a turn.
+/// The token counts of a turn.
 #[derive(Clone, Copy, Debug)]
 struct Tokens {
     input: u64,
@@ -112,9 +112,9 @@ struct Tokens {
     output: u64,
 }
 
-/// What a model writes in one turn, in the order in which it writes it.
+/// A model's output in one turn, in order.
 ///
-/// It is sent as the API sends it that a request asks for: see [`Turn::answers`] and
+/// It is sent in the format of the API that the request uses: see [`Turn::answers`] and
 /// [`crate::Step::Answers`].
 #[derive(Clone, Debug)]
 pub struct Turn {
@@ -142,17 +142,17 @@ impl Default for Turn {
 }
 
 impl Turn {
-    /// A turn that begins with this text.
+    /// Creates a turn that begins with this text.
     pub fn says(text: &str) -> Turn {
         Turn::default().then_says(text)
     }
 
-    /// A turn that begins with a call.
+    /// Creates a turn that begins with a call.
     pub fn calling(id: &str, name: &str, arguments: &Value) -> Turn {
         Turn::default().calls(id, name, arguments)
     }
 
-    /// A piece of text.
+    /// Adds a piece of text.
     #[must_use]
     pub fn then_says(mut self, text: &str) -> Turn {
         match self.parts.last_mut() {
@@ -162,7 +162,7 @@ impl Turn {
         self
     }
 
-    /// A piece of reasoning.
+    /// Adds a piece of reasoning.
     #[must_use]
     pub fn thinks(mut self, text: &str) -> Turn {
         match self.parts.last_mut() {
@@ -172,7 +172,7 @@ impl Turn {
         self
     }
 
-    /// A call with these arguments.
+    /// Adds a call with these arguments.
     #[must_use]
     pub fn calls(mut self, id: &str, name: &str, arguments: &Value) -> Turn {
         self.parts.push(Part::Call {
@@ -183,29 +183,30 @@ impl Turn {
         self
     }
 
-    /// Ends for this reason, in the words of chat completions: `stop`, `tool_calls`, `length` or
-    /// `content_filter`. Without it the turn ends as its content does.
+    /// Sets the finish reason, in the words of Chat Completions: `stop`, `tool_calls`, `length` or
+    /// `content_filter`. By default the turn ends with `tool_calls` if it has calls, otherwise with
+    /// `stop`.
     #[must_use]
     pub fn finish(mut self, reason: &str) -> Turn {
         self.finish = Some(reason.to_owned());
         self
     }
 
-    /// The id of the answer.
+    /// Sets the id of the response.
     #[must_use]
     pub fn id(mut self, id: &str) -> Turn {
         id.clone_into(&mut self.id);
         self
     }
 
-    /// The name of the model, where it is not the one that was asked for.
+    /// Sets the name of the model; the default is the requested model.
     #[must_use]
     pub fn model(mut self, model: &str) -> Turn {
         self.model = Some(model.to_owned());
         self
     }
 
-    /// The tokens read, of these the ones that came from a cache, and the tokens written.
+    /// Sets the token counts: input tokens, those of them read from a cache, and output tokens.
     #[must_use]
     pub fn tokens(mut self, input: u64, cached: u64, output: u64) -> Turn {
         self.tokens = Some(Tokens {
@@ -216,29 +217,29 @@ impl Turn {
         self
     }
 
-    /// A server that sends no counts of tokens, as older ones do.
+    /// Removes the token counts, as in responses of older servers.
     #[must_use]
     pub fn without_usage(mut self) -> Turn {
         self.tokens = None;
         self
     }
 
-    /// Whether the answer has counts of tokens.
+    /// Whether the response has token counts.
     pub(crate) fn has_usage(&self) -> bool {
         self.tokens.is_some()
     }
 
-    /// The frames of a stream of this protocol, whose client has asked for all that there is.
+    /// Returns the frames of a stream of this protocol, with token counts.
     pub fn frames(&self, protocol: Protocol) -> Vec<String> {
         self.frames_with(protocol, true)
     }
 
-    /// The body of a stream, see [`Turn::frames`].
+    /// Returns the body of a stream, see [`Turn::frames`].
     pub fn stream(&self, protocol: Protocol) -> String {
         self.frames(protocol).concat()
     }
 
-    /// The body of an answer that is no stream.
+    /// Returns the body of a response that is not streamed.
     pub fn whole(&self, protocol: Protocol) -> String {
         let whole = match protocol {
             Protocol::Chat | Protocol::Mistral => chat::whole(self),
@@ -251,11 +252,12 @@ impl Turn {
         whole.to_string()
     }
 
-    /// The header with the type, and the body, of the answer to this request, in its protocol.
+    /// Returns the `content-type` header and the body of the response to this request, in its
+    /// protocol.
     pub fn to(&self, request: &Request) -> (&'static str, String) {
         let protocol = Protocol::of(request).expect("a request to a model");
         let mut turn = self.clone();
-        // A provider repeats the name that it was asked for.
+        // Providers repeat the requested name.
         let asked = request.body["model"].as_str().map(str::to_owned);
         turn.model = turn.model.or(asked);
         let streams = protocol.streams(request);
@@ -268,7 +270,7 @@ impl Turn {
         (protocol.content_type(streams), body)
     }
 
-    /// The whole answer to this request, which the end of the connection ends.
+    /// Returns the whole response to this request; closing the connection ends it.
     pub fn answers(&self, request: &Request) -> Vec<u8> {
         let (content_type, body) = self.to(request);
         format!("HTTP/1.1 200 OK\r\nconnection: close\r\n{content_type}\r\n{body}").into_bytes()
@@ -290,14 +292,15 @@ impl Turn {
         self.model.as_deref().unwrap_or("m")
     }
 
-    /// The reason of the end, in the words of chat completions.
+    /// Returns the finish reason, in the words of Chat Completions.
     fn reason(&self) -> &str {
         let has_calls = self.calls_only().next().is_some();
         let own = if has_calls { "tool_calls" } else { "stop" };
         self.finish.as_deref().unwrap_or(own)
     }
 
-    /// The reason of the end in another API's words: those for an end, calls, a limit and a filter.
+    /// Returns the finish reason in another API's words, which are given for a normal end, calls,
+    /// the length limit and a filter.
     fn reason_as(&self, [stop, calls, length, filter]: [&'static str; 4]) -> &'static str {
         match self.reason() {
             "tool_calls" => calls,
@@ -323,7 +326,7 @@ impl Turn {
         pieces.cloned().collect()
     }
 
-    /// The id, the name and the arguments of each call.
+    /// Returns the id, the name and the arguments of each call.
     fn calls_only(&self) -> impl Iterator<Item = (&str, &str, &str)> {
         self.parts.iter().filter_map(|part| match part {
             Part::Call {
@@ -336,24 +339,24 @@ impl Turn {
     }
 }
 
-/// The arguments of a call in two pieces, as they come from a model.
+/// Splits the arguments of a call into two pieces, as a model streams them.
 fn halves(arguments: &str) -> [&str; 2] {
     let middle = (arguments.len() / 2..).find(|at| arguments.is_char_boundary(*at));
     let (first, second) = arguments.split_at(middle.unwrap_or(arguments.len()));
     [first, second]
 }
 
-/// The value of arguments, for the APIs that send them as JSON.
+/// Parses arguments, for the APIs that send them as JSON.
 fn value(arguments: &str) -> Value {
     serde_json::from_str(arguments).unwrap()
 }
 
-/// A frame of Server-Sent Events without a name.
+/// Returns an unnamed Server-Sent Events frame.
 fn data(value: &Value) -> String {
     format!("data: {value}\n\n")
 }
 
-/// A frame of Server-Sent Events that is named as its `type`.
+/// Returns a Server-Sent Events frame named after its `type`.
 fn event(value: &Value) -> String {
     format!(
         "event: {}\ndata: {value}\n\n",

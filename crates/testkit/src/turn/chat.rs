@@ -4,14 +4,14 @@
 use super::{Part, Turn, data, halves};
 use serde_json::{Value, json};
 
-/// A chunk of a stream, with this delta and this finish reason, both as JSON: for a test that writes
-/// a stream piece by piece, or a delta that no [`Turn`] has.
+/// Returns a chunk of a stream with this delta and this finish reason, both JSON. For tests that
+/// write a stream piece by piece, or need a delta that no [`Turn`] has.
 pub fn chat_chunk(delta: &str, finish: &str) -> String {
     let [delta, finish] = [delta, finish].map(super::value);
     choice(&Turn::default(), true, &delta, &finish)
 }
 
-/// The end of such a stream behind its last choice: the tokens, and the mark of the end.
+/// Returns the end of such a stream, after its last choice: the token counts and `[DONE]`.
 pub fn chat_end() -> String {
     let turn = Turn::default();
     chunk(&turn, true, &json!([]), &usage(&turn)) + DONE
@@ -36,7 +36,7 @@ fn choice(turn: &Turn, counts: bool, delta: &Value, finish: &Value) -> String {
     chunk(turn, counts, &json!([choice]), &Value::Null)
 }
 
-/// With `include_usage` each chunk has the member, and `null` in all but the last one.
+/// With `include_usage` every chunk has a `usage` member, which is `null` in all but the last one.
 fn chunk(turn: &Turn, counts: bool, choices: &Value, usage: &Value) -> String {
     let mut chunk = json!({"id": turn.id, "object": "chat.completion.chunk", "created": 1, "model": turn.model_name(),
         "service_tier": "default", "system_fingerprint": null, "choices": choices});
@@ -65,7 +65,7 @@ fn deltas(turn: &Turn) -> impl Iterator<Item = Value> {
     })
 }
 
-/// Mistral's stream: a call comes whole, and the counts with the finish reason.
+/// Mistral's stream: calls are sent whole, and the token counts with the finish reason.
 pub(super) fn frames_of_mistral(turn: &Turn) -> Vec<String> {
     let chunk = |delta: Value, finish: Value| {
         json!({"id": turn.id, "object": "chat.completion.chunk", "created": 1, "model": turn.model_name(),

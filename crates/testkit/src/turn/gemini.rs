@@ -19,7 +19,7 @@ pub(super) fn frames(turn: &Turn) -> Vec<String> {
             } => parts.push(call(id, name, arguments)),
         }
     }
-    // The end comes with the last part.
+    // The finish reason is sent with the last part.
     let last = parts.pop().unwrap_or_else(|| json!({"text": ""}));
     let frames = parts.into_iter().map(|part| chunk(turn, vec![part], false));
     let frames = frames.chain([chunk(turn, vec![last], true)]);

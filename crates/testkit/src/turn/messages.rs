@@ -3,7 +3,7 @@
 use super::{Part, Turn, event, halves, value};
 use serde_json::{Value, json};
 
-/// A model's signature under its reasoning.
+/// The model's signature of its reasoning.
 const SIGNATURE: &str = "EqQBCgIYAhIM";
 
 pub(super) fn frames(turn: &Turn) -> Vec<String> {

@@ -117,7 +117,7 @@ pub(super) fn whole(turn: &Turn) -> Value {
     whole
 }
 
-/// An item of the output. Its id is the answer's with the kind before it and the place behind it.
+/// Returns an output item. Its id is the kind, the response's id and the position in the output.
 fn item(turn: &Turn, at: usize, part: &Part) -> Value {
     let id = |kind: &str| format!("{kind}_{}{at}", turn.id);
     match part {
