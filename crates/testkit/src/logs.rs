@@ -108,9 +108,9 @@ impl Maker {
     /// Generates the lines of a stream; `name` is the JSON of the members that name the stream.
     fn stream(&mut self, name: &str) -> Vec<String> {
         let mut lines = Vec::new();
-        // What comes behind the beginning of the next turn.
+        // Lines that follow the start of the next turn.
         let mut late = Vec::new();
-        // A message behind a stream without an end would be taken for that of the stream.
+        // A message after a stream without an end would count as that stream's message.
         let mut has_end = true;
         for turn in 0..1 + self.random.below(4) {
             if self.one_in(3) {
