@@ -1,29 +1,29 @@
-//! Trace contexts: which span of which trace a request belongs to, as programs hand it on in the
-//! headers `traceparent` and `tracestate` of the W3C's
-//! [Trace Context](https://www.w3.org/TR/trace-context/).
+//! Trace contexts: the trace and the span that a request belongs to, passed between programs in the
+//! headers `traceparent` and `tracestate` of the W3C's [Trace
+//! Context](https://www.w3.org/TR/trace-context/).
 //!
-//! Ids are hashes, not random numbers, so that the same events always have the same ids.
+//! Ids are hashes, not random numbers, so that the same events always get the same ids.
 
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-/// A span: the meaning of a `traceparent`.
+/// The ids and the flags of a span, as in a `traceparent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpanContext {
     /// The id of the trace; never 0.
     pub trace: u128,
     /// The id of the span; never 0.
     pub span: u64,
-    /// The flags of the trace: 1 claims that the caller records it, 2 that the id of the trace is
+    /// The trace flags: bit 0 means that the caller records the trace, bit 1 that the trace id is
     /// random.
     pub flags: u8,
 }
 
-/// The flags that have a meaning.
+/// The defined flags.
 const FLAGS: u8 = 3;
 
 impl SpanContext {
-    /// The first span of a new trace, whose ids are made of `seed`.
+    /// Returns the root span of a new trace, with ids derived from `seed`.
     pub fn root(seed: &IdSeed) -> SpanContext {
         let trace = seed.id();
         SpanContext {
@@ -34,8 +34,8 @@ impl SpanContext {
         .child(seed)
     }
 
-    /// Reads a `traceparent`; `None` if it is not valid. Of a version later than 00 only the fields
-    /// of version 00 are read.
+    /// Parses a `traceparent`; returns `None` if it is invalid. Versions after 00 are read as far
+    /// as the fields of version 00.
     pub fn of(text: &str) -> Option<SpanContext> {
         let hex = |from: usize, to: usize| {
             text.get(from..to)
@@ -58,7 +58,7 @@ impl SpanContext {
         (is_separated && has_end && context.trace != 0 && context.span != 0).then_some(context)
     }
 
-    /// A child of this span, whose id is made of `seed` and of the ids of this span.
+    /// Returns a child of this span, with an id derived from `seed` and this span's ids.
     #[must_use]
     pub fn child(self, seed: &IdSeed) -> SpanContext {
         let mut seed = seed.clone();
@@ -70,19 +70,19 @@ impl SpanContext {
         }
     }
 
-    /// The id of the trace: 32 hexadecimal digits.
+    /// Returns the trace id as 32 hexadecimal digits.
     pub fn trace_id(self) -> String {
         format!("{:032x}", self.trace)
     }
 
-    /// The id of the span: 16 hexadecimal digits.
+    /// Returns the span id as 16 hexadecimal digits.
     pub fn span_id(self) -> String {
         format!("{:016x}", self.span)
     }
 }
 
 impl fmt::Display for SpanContext {
-    /// Writes a `traceparent`.
+    /// Formats the span as a `traceparent`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -92,24 +92,24 @@ impl fmt::Display for SpanContext {
     }
 }
 
-/// A `traceparent`, and the `tracestate` beside it, which is handed on unchanged.
+/// A `traceparent` with its `tracestate`, which is forwarded unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceContext {
-    /// The span.
+    /// The span, from the `traceparent`.
     pub span: SpanContext,
-    /// The `tracestate`: data of tracing systems.
+    /// The `tracestate`, which holds data of tracing systems; `None` if it is absent or was
+    /// rejected.
     pub state: Option<String>,
 }
 
-/// The longest `tracestate` that is handed on, in bytes: the length that every program must hand on
-/// (<https://www.w3.org/TR/trace-context/#tracestate-limits>).
+/// Maximum length in bytes of a `tracestate` that is forwarded: the length that every program must
+/// support (<https://www.w3.org/TR/trace-context/#tracestate-limits>).
 const STATE: usize = 512;
 
 impl TraceContext {
-    /// The context of the values of these two headers, or of the environment variables with the
-    /// same meaning (<https://opentelemetry.io/docs/specs/otel/context/env-carriers/>). `None`
-    /// without a valid `traceparent`; a `tracestate` that is too long or not printable ASCII is
-    /// left out.
+    /// Parses the values of the two headers, or of the equivalent environment variables
+    /// (<https://opentelemetry.io/docs/specs/otel/context/env-carriers/>). Returns `None` without a
+    /// valid `traceparent`. A `tracestate` that is too long or not printable ASCII is dropped.
     pub fn of(traceparent: &str, tracestate: Option<&str>) -> Option<TraceContext> {
         let is_usable = |state: &&str| {
             (1..=STATE).contains(&state.len()) && state.bytes().all(|b| matches!(b, b' '..=b'~'))
@@ -120,7 +120,7 @@ impl TraceContext {
         })
     }
 
-    /// The context of a child of this span.
+    /// Returns the context of a child of this span.
     #[must_use]
     pub fn child(&self, seed: &IdSeed) -> TraceContext {
         TraceContext {
@@ -129,12 +129,12 @@ impl TraceContext {
         }
     }
 
-    /// The headers with their values.
+    /// Returns the headers with their values.
     pub fn headers(&self) -> impl Iterator<Item = (&'static str, String)> {
         self.named([TRACEPARENT, TRACESTATE])
     }
 
-    /// The environment variables with their values: those of [`VARIABLES`] that have one.
+    /// Returns the environment variables ([`VARIABLES`]) with their values.
     pub fn variables(&self) -> impl Iterator<Item = (&'static str, String)> {
         self.named(VARIABLES)
     }
@@ -148,36 +148,35 @@ impl TraceContext {
     }
 }
 
-/// The header that names a span.
+/// The header that identifies the span.
 pub const TRACEPARENT: &str = "traceparent";
 
-/// The header to which tracing systems add data of their own.
+/// The header with additional data of tracing systems.
 pub const TRACESTATE: &str = "tracestate";
 
-/// The environment variables with the meaning of the two headers.
+/// The environment variables equivalent to the two headers.
 pub const VARIABLES: [&str; 2] = ["TRACEPARENT", "TRACESTATE"];
 
-/// The parts that the ids of a trace and of its spans are made of. The same parts give the same
-/// ids.
+/// The seed from which trace and span ids are derived. The same parts give the same ids.
 #[derive(Clone, Debug, Default)]
 pub struct IdSeed(Sha256);
 
 impl IdSeed {
-    /// The seed of these parts, in their order.
+    /// Creates a seed from these parts, in order.
     pub fn of<const N: usize>(parts: [&str; N]) -> IdSeed {
         let mut seed = IdSeed::default();
         parts.into_iter().for_each(|part| seed.add(part));
         seed
     }
 
-    /// Adds a part. Its length counts, so that `ab` and `c` differ from `a` and `bc`.
+    /// Adds a part. Its length is hashed too, so that `ab`, `c` differs from `a`, `bc`.
     pub fn add(&mut self, part: impl AsRef<[u8]>) {
         let part = part.as_ref();
         self.0.update((part.len() as u64).to_be_bytes());
         self.0.update(part);
     }
 
-    /// The first 128 bits of the hash. 0 is not a valid id.
+    /// Returns the first 128 bits of the hash, or 1 if they are 0, which is not a valid id.
     fn id(&self) -> u128 {
         let hash = self.0.clone().finalize();
         let id = hash.iter().take(16);
@@ -252,7 +251,8 @@ mod tests {
             assert!(ids[..n].iter().all(|other| other.trace != id.trace));
             assert!(ids[..n].iter().all(|other| other.span != id.span));
         }
-        // As of `printf '\0\0\0\0\0\0\0\3abc' | sha256sum`.
+        // From `printf '\0\0\0\0\0\0\0\3abc'
+        // sha256sum`.
         assert_eq!(ids[2].trace_id(), "c3494ca1a2cf8eeb8a11ded316fb55b8");
         let child = ids[0].child(&IdSeed::of(["turn"]));
         assert_eq!(child.trace, ids[0].trace);
