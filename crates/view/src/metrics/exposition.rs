@@ -6,10 +6,10 @@ use super::words::Counts;
 use std::fmt::Display;
 use std::io::Write as _;
 
-/// The quantiles of a summary, in thousandths.
+/// The quantiles of a summary, in thousandths and as label values.
 const QUANTILES: [(u64, &str); 3] = [(500, "0.5"), (950, "0.95"), (990, "0.99")];
 
-/// The text of metrics, to which families are appended.
+/// Appends metric families to a buffer, in the text format of OpenMetrics.
 pub(super) struct Exposition<'o>(&'o mut Vec<u8>);
 
 impl<'o> Exposition<'o> {
@@ -17,18 +17,18 @@ impl<'o> Exposition<'o> {
         Exposition(out)
     }
 
-    /// A family of one number without labels.
+    /// Writes a family with a single number, without labels.
     pub(super) fn number(&mut self, family: &Family, value: u64) {
         self.head(family, kind(family.kind, None));
         self.sample(family.name, "", "", value);
     }
 
-    /// A family with a series for each word.
+    /// Writes a family with a series for each word.
     pub(super) fn counts(&mut self, family: &Family, label: &str, counts: &Counts) {
         self.labelled(family, label, counts.each());
     }
 
-    /// A family with a series for each value of a label.
+    /// Writes a family with a series for each value of a label.
     pub(super) fn labelled(
         &mut self,
         family: &Family,
@@ -41,7 +41,7 @@ impl<'o> Exposition<'o> {
         }
     }
 
-    /// A family of times, with a series for each set of labels.
+    /// Writes a family of times, with a series for each set of labels.
     pub(super) fn times<'t>(
         &mut self,
         family: &Family,
@@ -75,7 +75,7 @@ impl<'o> Exposition<'o> {
         }
     }
 
-    /// Ends the text.
+    /// Writes the end marker.
     pub(super) fn end(self) {
         self.0.extend_from_slice(b"# EOF\n");
     }
@@ -103,12 +103,12 @@ impl<'o> Exposition<'o> {
     }
 
     fn line(&mut self, line: std::fmt::Arguments<'_>) {
-        // A vector takes all bytes.
+        // Writing to a vector cannot fail.
         let _ = self.0.write_fmt(line);
     }
 }
 
-/// The word of a `TYPE` line.
+/// Returns the metric type for a `TYPE` line.
 fn kind(kind: FamilyKind, form: Option<&TimeForm>) -> &'static str {
     match (kind, form) {
         (FamilyKind::Counter, _) => "counter",
@@ -118,7 +118,7 @@ fn kind(kind: FamilyKind, form: Option<&TimeForm>) -> &'static str {
     }
 }
 
-/// Microseconds, written as seconds with the digits that they have: no float rounds them.
+/// Microseconds, displayed as seconds in exact decimal digits: no float rounds them.
 struct Seconds(u128);
 
 impl Display for Seconds {

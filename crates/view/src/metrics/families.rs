@@ -1,23 +1,23 @@
-//! The names of all metrics, in one table: dashboards, rules and `docs/metrics.md` use these.
+//! The names of all metrics, in one table. Dashboards, rules and `docs/metrics.md` use these names.
 
 /// A metric family.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Family {
-    /// The name, which ends in its unit, and in `_total` for a counter.
+    /// The name, which ends in its unit, or in `_total` for a counter.
     pub name: &'static str,
     pub kind: FamilyKind,
-    /// A description for `HELP`, without backslashes and line feeds.
+    /// The description for the `HELP` line, without backslashes and line feeds.
     pub help: &'static str,
 }
 
-/// How the numbers of a family are read.
+/// How the numbers of a family are interpreted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FamilyKind {
-    /// Never becomes less.
+    /// A number that only grows.
     Counter,
-    /// A state.
+    /// A number that grows and shrinks.
     Gauge,
-    /// Seconds: a summary over a log, a histogram in a service.
+    /// Times in seconds: a summary for a log, a histogram in a service.
     Times,
 }
 

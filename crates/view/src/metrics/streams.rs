@@ -1,4 +1,4 @@
-//! The streams of a log, or of one answer, that have not ended: what is known of each until its end.
+//! The open streams of a log or of one response, with the state that metrics need until each ends.
 
 use super::words::{RETRACTED, outcome};
 use conversation::{Call, CallChange, CallState, Change, Keep, Talk, stream_of};
@@ -6,41 +6,41 @@ use event::payload::{Decision, StreamStart, ToolCallDelta, ToolResult, ToolUse};
 use event::{Event, Kind, Payload, Streams};
 use std::collections::HashMap;
 
-/// How many streams are open at most. The events of further ones count without times.
+/// Maximum number of open streams. Events of further streams are counted without times.
 const MOST_STREAMS: usize = 10_000;
 
-/// How many calls are kept until they can no longer be retracted, or no longer wait for a person.
-/// Where there are more, all count at once.
+/// Maximum number of calls kept until they can no longer be retracted or no longer wait for a
+/// person. When it is reached, all of them are counted at once.
 const MOST_CALLS: usize = 10_000;
 
-/// The streams of a log, or of one answer, that have not ended.
+/// The open streams of a log or of one response.
 #[derive(Debug)]
 pub struct OpenStreams {
     open: Streams<OpenStream>,
     /// The calls of these streams.
     talk: Talk,
-    /// The turns with calls that wait for a person, and how many calls of each have counted.
+    /// The turns with calls that wait for a person, each with how many of its calls were counted.
     waiting: HashMap<usize, usize>,
-    /// The outcomes of calls that can no longer be retracted.
+    /// The outcomes to count: those of calls that can no longer be retracted.
     settled: Vec<&'static str>,
 }
 
-/// The fields of an event that count; times in microseconds.
+/// The measurements of one event; times in microseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct StreamNews {
-    /// The time since the last moment at which an event came.
+    /// The time since the last event of the stream that came at another time.
     pub gap: Option<u64>,
-    /// The time from the beginning of the stream until it is known that the stream has a call.
+    /// The time from the start of the stream to the first event that names a call.
     pub detection: Option<u64>,
-    /// Whether the event repeats another one.
+    /// Whether the event repeats an earlier one.
     pub is_repetition: bool,
 }
 
 #[derive(Debug, Default)]
 struct OpenStream {
-    /// The time of the last event that has one.
+    /// The time of the last event that has a time.
     last: Option<u64>,
-    /// Whether a call was named.
+    /// Whether an event has named a call.
     has_call: bool,
 }
 
@@ -61,7 +61,7 @@ impl Default for OpenStreams {
 }
 
 impl OpenStreams {
-    /// Takes the next event, which came `at` so many microseconds after the beginning of its stream.
+    /// Processes the next event. `at` is its time in microseconds since the start of its stream.
     #[inline]
     pub(super) fn push(&mut self, event: &Event<'_>, at: Option<u64>) -> StreamNews {
         let (kind, name) = (event.kind(), stream_of(event));
@@ -73,7 +73,8 @@ impl OpenStreams {
             && (name.is_empty() || self.open.len() < MOST_STREAMS)
         {
             self.open.insert(name, OpenStream::default());
-            // A filter in the middle of a pipe may see no start, and an earlier turn may still wait.
+            // A filter in the middle of a pipe may not see the start of a stream, and an earlier
+            // turn may still wait.
             if !self.talk.turns().is_empty() {
                 let start = Payload::StreamStart(StreamStart::default());
                 self.talk.push(&Event::of(&start, event.stream(), 0, None));
@@ -88,7 +89,7 @@ impl OpenStreams {
         news
     }
 
-    /// Takes an event about calls. Returns whether it repeats another one.
+    /// Processes an event about calls. Returns whether it repeats an earlier event.
     fn take(&mut self, event: &Event<'_>, is_open: bool) -> bool {
         match event.kind() {
             Kind::ToolCall | Kind::ToolCallDelta => {
@@ -99,7 +100,7 @@ impl OpenStreams {
             }
             Kind::Retract if is_open => match self.talk.push(event) {
                 Change::Call(_, change) => return change == CallChange::Repeated,
-                // It was only begun.
+                // The call was only begun.
                 _ => self.settled.push(RETRACTED),
             },
             Kind::ToolUse => self.ran(event, &ToolUse::read(event).tool_id.str(), false),
@@ -113,9 +114,10 @@ impl OpenStreams {
         false
     }
 
-    /// Takes an event of the run of a call, after which it waits for a person, or does not.
+    /// Processes an event about the run of the call `id`; `waits` is whether the call now waits for
+    /// a person.
     fn ran(&mut self, event: &Event<'_>, id: &str, waits: bool) {
-        // Another call than one of those that are kept has counted.
+        // Calls that are no longer kept were counted already.
         if (waits || self.talk.call_of(event, id).is_some())
             && let Change::Call(at, _) = self.talk.push(event)
         {
@@ -126,7 +128,7 @@ impl OpenStreams {
         }
     }
 
-    /// A stream ends: its calls can no longer be retracted.
+    /// Ends a stream: its calls can no longer be retracted.
     fn end(&mut self, name: &str) {
         if self.open.remove(name).is_some() {
             for turn in self.talk.turns_of_stream(name) {
@@ -135,7 +137,7 @@ impl OpenStreams {
         }
     }
 
-    /// Counts the calls of a turn, and forgets those that wait for nobody.
+    /// Counts the calls of a turn, and forgets the turn unless one of its calls waits for a person.
     fn settle(&mut self, turn: usize) {
         let Some(calls) = self.talk.turns().get(turn).map(|turn| &turn.calls) else {
             return;
@@ -164,19 +166,20 @@ impl OpenStreams {
         }
     }
 
-    /// All streams end.
+    /// Ends all streams.
     pub(super) fn finish(&mut self) {
         self.settle_all();
         self.open = Streams::default();
     }
 
-    /// The outcome of a call that can no longer be retracted.
+    /// Returns the outcome of the next call that can no longer be retracted; `None` if there is
+    /// none.
     #[inline]
     pub(super) fn next_settled(&mut self) -> Option<&'static str> {
         self.settled.pop()
     }
 
-    /// How many calls wait for a person.
+    /// Returns how many calls wait for a person.
     pub fn waiting(&self) -> u64 {
         let calls = self.talk.calls().iter();
         let waiting = calls.filter(|(_, call)| call.state == CallState::Waiting);
@@ -185,7 +188,7 @@ impl OpenStreams {
 }
 
 impl OpenStream {
-    /// The times that an event brings.
+    /// Returns the times that an event adds.
     #[inline]
     fn time(&mut self, event: &Event<'_>, at: Option<u64>) -> StreamNews {
         let Some(at) = at else {
@@ -193,7 +196,8 @@ impl OpenStream {
         };
         let mut times = StreamNews::default();
         match self.last {
-            // Events of one read, and those that a command derives from an event, have the same time.
+            // Events from one read have the same time, and so have events that a command derives
+            // from an event.
             Some(last) if at <= last => {}
             last => {
                 times.gap = last.map(|last| at - last);
@@ -208,7 +212,7 @@ impl OpenStream {
     }
 }
 
-/// How a call has ended that a stage has put together or that was taken back; none for another one.
+/// Returns the outcome of a call that was merged or retracted; `None` for any other call.
 fn outcome_of(call: &Call) -> Option<&'static str> {
     if call.retracted.is_some() {
         return Some(RETRACTED);
@@ -217,7 +221,7 @@ fn outcome_of(call: &Call) -> Option<&'static str> {
     call.is_merged.then(|| outcome(code))
 }
 
-/// Whether the event is a piece of an answer or of a result, of which there are many.
+/// Whether the event is a piece of a response or a result, the most frequent kinds.
 fn is_piece(kind: Kind) -> bool {
     matches!(
         kind,
@@ -232,7 +236,7 @@ fn is_piece(kind: Kind) -> bool {
     )
 }
 
-/// Whether it is known from this event on that the model calls a tool.
+/// Whether this event shows that the model calls a tool.
 fn names_call(event: &Event<'_>) -> bool {
     match event.kind() {
         Kind::ToolCallDelta => {

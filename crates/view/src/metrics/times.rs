@@ -1,14 +1,14 @@
-//! Times, in microseconds: all of them for exact quantiles, or a histogram.
+//! Series of times in microseconds: all times for exact quantiles, or a histogram.
 
 use event::Raw;
 use std::collections::BTreeMap;
 
-/// The longest time that counts, in microseconds: a thousand days. A longer one comes from a clock or
-/// a number that is wrong, and would make every sum worthless.
+/// The longest time counted, in microseconds: a thousand days. A longer one comes from a wrong
+/// clock or number, and would make every sum worthless.
 pub(super) const LONGEST: u64 = 1000 * 86_400 * 1_000_000;
 
-/// The upper bounds of the buckets in microseconds, from a millisecond to five minutes. One second
-/// and three seconds, at which the alerts of `docs/metrics/alerts.yml` begin, are bounds.
+/// The upper bounds of the buckets in microseconds, from one millisecond to five minutes. They
+/// include one and three seconds, the thresholds of the alerts in `docs/metrics/alerts.yml`.
 pub(super) const BOUNDS: [u64; 17] = [
     1_000,
     3_000,
@@ -29,13 +29,13 @@ pub(super) const BOUNDS: [u64; 17] = [
     300_000_000,
 ];
 
-/// How many different times all series together hold for exact quantiles: some 30 MB. A log of a
-/// million turns has fewer. Beyond it they are rounded to two digits, of which no series has more
-/// than 1,300.
+/// Maximum number of distinct times that all series keep for exact quantiles: some 30 MB. A log of
+/// a million turns has fewer. Beyond it, times are rounded to two significant digits, which leaves
+/// at most 1,300 distinct times per series.
 const MOST: usize = 1 << 20;
 
-/// The time of an event: a JSON number of milliseconds. `None` for one that is negative, too long or
-/// not a number.
+/// Parses the time of an event, a JSON number of milliseconds, into microseconds. Returns `None` if
+/// it is negative, too long or not a number.
 pub(super) fn micros_of_json(value: Raw<'_>) -> Option<u64> {
     let micros = (value.f64()? * 1000.0).round();
     (0.0..=LONGEST as f64)
@@ -43,18 +43,18 @@ pub(super) fn micros_of_json(value: Raw<'_>) -> Option<u64> {
         .then_some(micros as u64)
 }
 
-/// The form of all times of a machine.
+/// How all series keep their times.
 #[derive(Debug)]
 pub(super) enum TimeForm {
-    /// Every time, so that quantiles are exact.
+    /// Keeps every time, so that quantiles are exact.
     Exact {
-        /// How many different times all series hold.
+        /// The number of distinct times in all series.
         different: usize,
-        /// There were too many: times are rounded to two digits.
+        /// Whether there were too many, so that times are rounded to two significant digits.
         is_rounded: bool,
         most: usize,
     },
-    /// Histograms.
+    /// Keeps histograms.
     Buckets,
 }
 
@@ -67,7 +67,7 @@ impl TimeForm {
         }
     }
 
-    /// Whether there are too many different times to go on with all of them.
+    /// Whether there are too many distinct times to keep all of them.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         matches!(self, TimeForm::Exact { different, is_rounded: false, most } if different > most)
@@ -81,7 +81,7 @@ impl TimeForm {
         }
     }
 
-    /// Rounds all times, including those that are added later.
+    /// Rounds all times, now and from now on.
     pub(super) fn coarsen<'t>(&mut self, all: impl Iterator<Item = &'t mut Times>) {
         if let TimeForm::Exact {
             different,
@@ -99,16 +99,16 @@ impl TimeForm {
 #[derive(Debug)]
 pub(super) struct Times {
     pub count: u64,
-    /// The sum of the times as they came.
+    /// The sum of the times, unrounded.
     pub sum: u128,
     values: TimeValues,
 }
 
 #[derive(Debug)]
 enum TimeValues {
-    /// How often each time came.
+    /// The number of occurrences of each time.
     Exact(BTreeMap<u64, u64>),
-    /// How many times lie between two bounds. Those above the last bound are in `count` alone.
+    /// The number of times in each bucket. Times above the last bound are only in `count`.
     Buckets([u64; BOUNDS.len()]),
 }
 
@@ -153,7 +153,7 @@ impl Times {
         }
     }
 
-    /// Rounds all times, and returns how many different ones are left.
+    /// Rounds all times, and returns the number of distinct times left.
     fn coarsen(&mut self) -> usize {
         let TimeValues::Exact(values) = &mut self.values else {
             return 0;
@@ -164,8 +164,9 @@ impl Times {
         values.len()
     }
 
-    /// The quantile of so many thousandths by nearest rank: the smallest time that at least this part
-    /// of all times does not exceed. `None` without times, and for a histogram.
+    /// Returns a quantile, given in thousandths, by nearest rank: the smallest time that is not
+    /// exceeded by at least this share of all times. Returns `None` without times, and for a
+    /// histogram.
     pub(super) fn quantile(&self, thousandths: u64) -> Option<u64> {
         let TimeValues::Exact(values) = &self.values else {
             return None;
@@ -178,7 +179,8 @@ impl Times {
         })
     }
 
-    /// How many times do not exceed each of [`BOUNDS`]; empty for exact times.
+    /// Returns each of [`BOUNDS`] with the number of times that do not exceed it; empty for exact
+    /// times.
     pub(super) fn cumulative(&self) -> impl Iterator<Item = (u64, u64)> {
         let buckets = match &self.values {
             TimeValues::Buckets(buckets) => &buckets[..],
@@ -192,7 +194,7 @@ impl Times {
     }
 }
 
-/// The nearest number of two digits.
+/// Rounds to two significant digits.
 fn rounded(micros: u64) -> u64 {
     let mut unit = 1;
     while micros / unit >= 100 {

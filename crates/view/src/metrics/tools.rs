@@ -1,26 +1,27 @@
-//! How long the calls of each tool ran.
+//! The run times of each tool's calls.
 
 use super::times::{TimeForm, Times};
 use super::words::{OTHER, labels, place};
 use event::payload::Status;
 use std::collections::BTreeMap;
 
-/// How many names of tools labels may have.
+/// Maximum number of tool names used as labels.
 const NAMES: usize = 100;
 
-/// How long a name in a label may be, in bytes. OpenAI and Anthropic allow 64 and 128.
+/// Maximum length of a tool name in a label, in bytes. OpenAI and Anthropic allow 64 and 128.
 const NAME: usize = 128;
 
-/// How long the calls of each tool ran, by their status. The name of a tool that has not run, which a
-/// model may have made up, is `other`, and so are all names after the first [`NAMES`].
+/// The run times of each tool's calls, by status. A tool that has not run gets the label `other`,
+/// since a model may have made up its name; so do all names after the first [`NAMES`].
 #[derive(Debug, Default)]
 pub(super) struct ToolTimes {
-    /// The names that labels have, each with the times for each [`Status`] and for any other.
+    /// The names used as labels, each with its times per [`Status`] and for any other status.
     tools: BTreeMap<Box<str>, [Option<Box<Times>>; Status::WORDS.len() + 1]>,
 }
 
 impl ToolTimes {
-    /// The label `tool` may have this name: a tool of this name runs, or is in the tools file.
+    /// Allows this name as the value of the label `tool`: a tool of this name runs, or is in the
+    /// tools file.
     pub(super) fn know(&mut self, name: &str) {
         if self.tools.len() < NAMES && is_plain(name) && !self.tools.contains_key(name) {
             self.tools.insert(name.into(), Default::default());
@@ -48,7 +49,7 @@ impl ToolTimes {
         all.map(|times| &mut **times)
     }
 
-    /// The labels of each series, with its times.
+    /// Returns the labels of each series with its times.
     pub(super) fn series(&self) -> impl Iterator<Item = (String, &Times)> {
         self.tools.iter().flat_map(|(name, statuses)| {
             let statuses = labels(Status::WORDS).zip(statuses);
@@ -60,7 +61,7 @@ impl ToolTimes {
     }
 }
 
-/// Whether a name can be the value of a label: short, and without characters to escape.
+/// Whether a name can be a label value: short, without characters that need escaping.
 fn is_plain(name: &str) -> bool {
     let is_plain = |c: char| c.is_alphanumeric() || "_-.:/".contains(c);
     !name.is_empty() && name.len() <= NAME && name.chars().all(is_plain)

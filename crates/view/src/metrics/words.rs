@@ -1,24 +1,25 @@
-//! The words that labels may have. Any other word of an event becomes [`OTHER`], so that no input makes
-//! a series of its own.
+//! The words used as label values. Any other word of an event becomes [`OTHER`], so that input
+//! cannot create series.
 //!
-//! Most labels are the words of a table of the protocol, such as [`event::payload::Status`]. The codes
-//! of errors and warnings have no such table: a test compares the lists below with the sources of all
-//! crates and commands.
+//! Most labels take their words from a table of the protocol, such as [`event::payload::Status`].
+//! The codes of errors and warnings have no such table: a test compares the lists below with the
+//! sources of all crates and commands.
 
 use event::payload::CallErrorCode;
 
-/// The label of a word that its table does not have.
+/// The label value for a word that is not in its table.
 pub(super) const OTHER: &str = "other";
 
-/// A call that was retracted before its stream ended.
+/// The outcome of a call that was retracted before its stream ended.
 pub(super) const RETRACTED: &str = "retracted";
 
-/// How calls end. `invalid` has an error in its arguments or no name, `incomplete` was cut.
+/// The outcomes of calls. `invalid` calls have faulty arguments or no name; `incomplete` calls were
+/// truncated.
 pub(super) const OUTCOMES: &[&str] = &["whole", "incomplete", "invalid", RETRACTED];
 
 /// The codes of errors.
 pub(super) const ERRORS: &[&str] = &[
-    // Of the commands. `http_4xx` and `http_5xx` are all statuses of their hundred.
+    // From the commands. `http_4xx` and `http_5xx` stand for all statuses of their hundred.
     "answer_too_long",
     "bad_gzip",
     "bad_json",
@@ -59,7 +60,7 @@ pub(super) const ERRORS: &[&str] = &[
     "upstream_timeout",
     "upstream_unreachable",
     "wrong_api",
-    // Of providers: those that a person can act on.
+    // From providers: the codes that a person can act on.
     "DEADLINE_EXCEEDED",
     "INTERNAL",
     "INVALID_ARGUMENT",
@@ -119,7 +120,7 @@ pub(super) const WARNINGS: &[&str] = &[
     "unknown_type",
 ];
 
-/// The code that a code is counted under: `http_404` is one of `http_4xx`.
+/// Returns the code under which a code is counted: `http_404` is counted as `http_4xx`.
 pub(super) fn code(code: &str) -> &str {
     match code.strip_prefix("http_").map(str::as_bytes) {
         Some([b'4', b'0'..=b'9', b'0'..=b'9']) => "http_4xx",
@@ -128,7 +129,7 @@ pub(super) fn code(code: &str) -> &str {
     }
 }
 
-/// The outcome of a call with this error code.
+/// Returns the outcome of a call with this error code; `None` means that the call has no error.
 pub(super) fn outcome(error: Option<&str>) -> &'static str {
     match error.map(CallErrorCode::of) {
         None => "whole",
@@ -138,7 +139,7 @@ pub(super) fn outcome(error: Option<&str>) -> &'static str {
     }
 }
 
-/// A count for each word of a table, and one for all other words.
+/// A counter for each word of a table, and one for all other words.
 #[derive(Debug)]
 pub(super) struct Counts {
     words: &'static [&'static str],
@@ -159,18 +160,18 @@ impl Counts {
         }
     }
 
-    /// The labels with their counts.
+    /// Returns the labels with their counts.
     pub(super) fn each(&self) -> impl Iterator<Item = (&'static str, u64)> {
         labels(self.words).zip(self.counts.iter().copied())
     }
 }
 
-/// The labels that the words of a table make.
+/// Returns the label values for the words of a table.
 pub(super) fn labels(words: &[&'static str]) -> impl Iterator<Item = &'static str> {
     words.iter().copied().chain([OTHER])
 }
 
-/// The place of the label of a word among [`labels`].
+/// Returns the index in [`labels`] of the label value of a word.
 pub(super) fn place(words: &[&str], word: &str) -> usize {
     let found = words.iter().position(|known| *known == word);
     found.unwrap_or(words.len())
@@ -181,8 +182,8 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    /// The sources of all crates and commands but this one, with their paths, without comments and
-    /// tests.
+    /// Returns the sources of all crates and commands except this one, with their paths, without
+    /// comments and tests.
     fn sources() -> Vec<(String, String)> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let mut folders = vec![root.join("crates"), root.join("bin")];
@@ -208,7 +209,8 @@ mod tests {
         sources
     }
 
-    /// Where the sources write the code of a warning or an error: it is the first literal that follows.
+    /// The places where sources write the code of a warning or an error: the first string literal
+    /// after each.
     const WRITERS: [(&[&str], &[&str]); 2] = [
         (
             WARNINGS,
@@ -235,7 +237,7 @@ mod tests {
                 "self.fail(",
                 "self.overrun(",
                 "self.failure(502, ",
-                // The table of the codes of providers.
+                // The table of the providers' codes.
                 "FailureNames { openai: ",
                 "\", anthropic: ",
                 "\", gemini: (",
@@ -243,7 +245,7 @@ mod tests {
         ),
     ];
 
-    /// The code that a source writes at the beginning of `rest`, if it is a literal.
+    /// Returns the code at the beginning of `rest`, if it is a string literal.
     fn first_code(rest: &str) -> Option<&str> {
         let statement = rest.split([';', '}']).next()?.split("=>").next()?;
         // The text in `starts_with("…")` is not a code.
@@ -280,12 +282,12 @@ mod tests {
         let deviations = std::fs::read_to_string(deviations).unwrap();
         let codes = [WARNINGS, ERRORS].concat().into_iter();
         for code in codes.filter(|code| !code.ends_with("xx")) {
-            // Gemini's words are written in lower case.
+            // Gemini's codes are lower-cased.
             let literals =
                 [code.to_owned(), code.to_ascii_uppercase()].map(|code| format!("\"{code}\""));
             let is_written =
                 |(_, source): &(_, String)| literals.iter().any(|code| source.contains(code));
-            // Codes of providers pass as they are.
+            // Codes of providers are passed on unchanged.
             let is_passed = deviations.contains(&format!("An `error` `{code}`"));
             assert!(is_passed || sources.iter().any(is_written), "{code}");
         }
