@@ -1,21 +1,21 @@
-//! Messages in the form that the conventions give them: a role and parts, as JSON
+//! Messages in the format of the conventions: a role and parts, as JSON
 //! (<https://github.com/open-telemetry/semantic-conventions-genai/blob/main/model/gen-ai/gen-ai-input-messages.json>).
 //!
-//! The size of contents is limited: tracing systems reject spans of megabytes (a gRPC receiver of the
-//! collector takes 4 MiB by default).
+//! The size of contents is limited, since tracing systems reject spans of megabytes (the
+//! collector's gRPC receiver accepts 4 MiB by default).
 
 use conversation::{content, plain};
 use event::{Object, Raw, cut, object};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-/// The longest text of a message, of arguments, of a result or of an error, in bytes.
+/// Maximum length in bytes of a text in a message, of arguments, of a result or of an error.
 const TEXT: usize = 16 << 10;
 
-/// How many bytes the messages of one attribute have at most.
+/// Maximum size in bytes of the messages of one attribute.
 const MESSAGES: usize = 128 << 10;
 
-/// The first [`TEXT`] bytes of a text, and how long it was.
+/// Truncates a text to [`TEXT`] bytes and adds its original length.
 pub(super) fn shortened(text: &str) -> Cow<'_, str> {
     let kept = cut(text, TEXT);
     if kept.len() == text.len() {
@@ -24,7 +24,7 @@ pub(super) fn shortened(text: &str) -> Cow<'_, str> {
     format!("{kept}… ({} bytes)", text.len()).into()
 }
 
-/// The messages of one attribute: the newest that together have at most [`MESSAGES`] bytes.
+/// The messages of one attribute: the newest ones that fit into [`MESSAGES`] bytes.
 #[derive(Debug, Default)]
 pub(super) struct Messages {
     messages: VecDeque<String>,
@@ -50,7 +50,7 @@ impl Messages {
     }
 }
 
-/// A chat message of the protocol; `finish_reason` is that of the model's own message.
+/// Formats a chat message of the protocol; `finish_reason` is set for the model's own message.
 pub(super) fn message(message: Raw<'_>, finish_reason: Option<&str>) -> String {
     object(|o| {
         let role = message.get_str("role").unwrap_or_default();
@@ -127,13 +127,14 @@ mod tests {
         }
         view.finish(&mut out);
         let out = String::from_utf8(out).unwrap();
-        // The turn and the stream have the messages. Seven texts follow.
+        // The messages are in the spans of the turn and of the stream. Seven further texts are
+        // limited to `TEXT`.
         let most = 2 * MESSAGES + 7 * TEXT + 4096;
         assert!((MESSAGES..most).contains(&out.len()), "{}", out.len());
         for end in ["… (200000 bytes)", "… (200008 bytes)"] {
             assert!(out.contains(end), "{end}");
         }
-        // The newest messages are there, and they are whole.
+        // The newest messages are kept, whole.
         let questions = out.matches(r#"{\"role\":\"user\""#).count();
         assert_eq!(questions, 2 * (MESSAGES / TEXT - 1), "{questions}");
     }

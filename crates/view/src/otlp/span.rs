@@ -1,37 +1,38 @@
-//! One span while it is made, and its form as OTLP's JSON
+//! A span, and its OTLP JSON format
 //! (<https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding>: ids are hexadecimal, 64-bit
-//! integers are strings, names of enums are numbers).
+//! integers are strings, enum values are numbers).
 
 use crate::semconv;
 use event::{Array, Object, Text};
 use trace::SpanContext;
 
-/// A span. Times are nanoseconds since 1970.
+/// A span. Times are in nanoseconds since 1970.
 #[derive(Debug)]
 pub(super) struct Span {
     pub name: String,
     pub kind: SpanKind,
-    /// The id that the log has for it: a request has carried that.
+    /// The span id that the log has for it, since a request has sent that id; `None` if the id is
+    /// derived.
     pub known: Option<SpanContext>,
     pub start: u64,
-    /// `None` until it has ended.
+    /// The end time; `None` until the span has ended.
     pub end: Option<u64>,
     pub attributes: Attributes,
     pub events: Vec<SpanEvent>,
     /// The `error.type`, if the operation failed.
     pub error: Option<String>,
-    /// A sentence about the error.
+    /// The error message.
     pub message: Option<String>,
 }
 
-/// The kind of a span, which shows whether it calls another process.
+/// The kind of a span: whether it calls another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SpanKind {
     Internal,
     Client,
 }
 
-/// Something that happened while a span was open.
+/// An event that happened while a span was open.
 #[derive(Debug)]
 pub(super) struct SpanEvent {
     pub name: &'static str,
@@ -39,7 +40,7 @@ pub(super) struct SpanEvent {
     pub attributes: Attributes,
 }
 
-/// Attributes in their order.
+/// Attributes in order.
 #[derive(Debug, Default)]
 pub(super) struct Attributes(Vec<(&'static str, AttributeValue)>);
 
@@ -57,7 +58,7 @@ impl Attributes {
         self.set(key, AttributeValue::Text(text.into()))
     }
 
-    /// A text, if there is one.
+    /// Adds a text attribute unless the text is absent or empty.
     pub(super) fn some(&mut self, key: &'static str, text: Option<Text<'_>>) -> &mut Self {
         match text.filter(|text| !text.is_empty()) {
             Some(text) => self.text(key, text.str()),
@@ -89,7 +90,7 @@ impl Attributes {
         self
     }
 
-    /// Writes the member `attributes`.
+    /// Writes the `attributes` member.
     pub(super) fn write(&self, o: &mut Object<'_>) {
         o.array("attributes", |all| {
             for (key, value) in &self.0 {
@@ -144,7 +145,8 @@ impl Span {
         }
     }
 
-    /// Writes the span as `id`, below `parent`, which another program has named where it is remote.
+    /// Writes the span with the id `id` and the parent `parent`; `is_remote` is whether the parent
+    /// belongs to another program.
     pub(super) fn write(
         &self,
         id: SpanContext,
@@ -158,7 +160,7 @@ impl Span {
             if let Some(parent) = parent {
                 o.str("parentSpanId", &format!("{parent:016x}"));
             }
-            // Bit 8: `is_remote` of the parent is known. Bit 9: its value.
+            // Bit 8: whether the parent is remote is known. Bit 9: whether it is remote.
             let remote = if is_remote { 0x300 } else { 0x100 };
             o.int("flags", remote | u32::from(id.flags))
                 .str("name", &self.name)
@@ -178,7 +180,7 @@ impl Span {
                     }
                 });
             }
-            // A span that has not failed has no status: that is the conventions' `Unset`.
+            // A span that has not failed has no status, which means `Unset` in the conventions.
             if self.error.is_some() {
                 o.object("status", |o| {
                     o.maybe_str("message", self.message.as_deref())
@@ -188,7 +190,7 @@ impl Span {
         });
     }
 
-    /// Marks the span as failed; the first reason counts.
+    /// Marks the span as failed, keeping the first reason.
     pub(super) fn fail(&mut self, error: &str) {
         if self.error.is_none() {
             self.attributes.text(semconv::ERROR_TYPE, error);

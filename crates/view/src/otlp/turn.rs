@@ -1,4 +1,4 @@
-//! One turn of a conversation, and its spans.
+//! A turn of a conversation, and its spans.
 
 use super::contents::{self, Messages, shortened};
 use super::response_span;
@@ -17,43 +17,44 @@ use trace::{IdSeed, SpanContext};
 /// Nanoseconds in a millisecond.
 const MS: u64 = 1_000_000;
 
-/// How far an event without any time is behind the one before it, so that spans keep their order.
+/// The distance in nanoseconds between an event without a time and the event before it, so that
+/// spans keep their order.
 const TICK: u64 = 1_000;
 
-/// The time of a log, in nanoseconds since 1970. It begins at 0; the first event with a date moves all
-/// that came before.
+/// The clock of a log, in nanoseconds since 1970. It starts at 0; the first event with a date moves
+/// all earlier times.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Clock {
     now: u64,
     is_dated: bool,
 }
 
-/// A turn.
+/// A turn of a conversation, as a trace of spans.
 #[derive(Debug)]
 pub(super) struct Turn {
-    /// The seed of the ids of its spans, unless the log has the ids.
+    /// The seed of the span ids, for spans whose ids are not in the log.
     seed: IdSeed,
     pub clock: Clock,
-    /// The position of its first turn in the talk.
+    /// The index of its first turn in the talk.
     pub first: usize,
     has_contents: bool,
-    /// The response of a session.
+    /// The response of the session, if the turn is one.
     response: Option<OwnResponse>,
-    /// The trace and the caller's span that a stream names.
+    /// The trace and the caller's span, named by a stream.
     caller: Option<SpanContext>,
-    /// The span of the turn. Its times are found when it is written.
+    /// The span of the turn. Its times are set when it is written.
     agent: Span,
     has_end: bool,
     spans: Vec<Span>,
-    /// The places of the spans of the calls that run.
+    /// The indices of the spans of running calls, by call.
     running: HashMap<usize, usize>,
     /// The open stream.
     chat: Option<OpenChat>,
-    /// Sums over its streams.
+    /// Sums over the streams of the turn.
     total: Total,
-    /// The messages since the model's last answer.
+    /// The messages since the model's last message.
     input: Messages,
-    /// The messages that the turn began with, and the model's last one: JSON arrays.
+    /// The messages that the turn began with, and the model's last message, as JSON arrays.
     question: Option<String>,
     answer: Option<String>,
 }
@@ -66,7 +67,7 @@ struct OwnResponse {
 
 #[derive(Debug)]
 struct OpenChat {
-    /// Its place among the spans.
+    /// The index of its span.
     at: usize,
     /// The time of its first event.
     base: u64,
@@ -74,7 +75,7 @@ struct OpenChat {
     is_dated: bool,
     is_whole: bool,
     duration: Option<Millis>,
-    /// The model's message: a JSON array.
+    /// The model's message, as a JSON array.
     answer: Option<String>,
 }
 
@@ -112,7 +113,7 @@ impl Turn {
         }
     }
 
-    /// Whether there is nothing to write.
+    /// Whether the turn has no spans to write.
     pub(super) fn is_empty(&self) -> bool {
         self.response.is_none() && self.spans.is_empty()
     }
@@ -122,10 +123,10 @@ impl Turn {
         self.response.is_none() && !self.spans.is_empty()
     }
 
-    /// The turn is a response of a session.
+    /// Makes the turn a response of a session.
     pub(super) fn respond(&mut self, response: &Response<'_>) {
         if let Some(ms) = response.timestamp {
-            // Whatever came before: the same response has the same times in a file of its own.
+            // Ignores all earlier times: the response has the same times as in a file of its own.
             self.clock = Clock {
                 now: ms.saturating_mul(MS),
                 is_dated: true,
@@ -144,14 +145,14 @@ impl Turn {
             .some(semconv::FRONT, Some(response.front));
     }
 
-    /// Whether the turn is the response that ends so.
+    /// Whether `end` belongs to the response of this turn.
     pub(super) fn is_of(&self, end: &ResponseEnd<'_>) -> bool {
         self.response
             .as_ref()
             .is_some_and(|response| end.id == *response.id)
     }
 
-    /// The response has ended.
+    /// Ends the response.
     pub(super) fn end(&mut self, end: &ResponseEnd<'_>) {
         self.date(end.timestamp);
         self.has_end = true;
@@ -167,14 +168,14 @@ impl Turn {
         self.agent.fail(&error);
     }
 
-    /// Takes an event that does not begin or end a turn, with what it has changed of the talk.
+    /// Processes an event that does not begin or end a turn; `change` is how it changed the talk.
     pub(super) fn push(&mut self, event: &Event<'_>, talk: &Talk, change: Change) {
         let kind = event.kind();
         if kind != Kind::StreamStart {
             self.pass_time(event);
         }
         match kind {
-            // Most of a log.
+            // The most frequent events of a log.
             Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking | Kind::ToolCallDelta => {
                 self.chat_of(event);
             }
@@ -183,7 +184,7 @@ impl Turn {
         }
     }
 
-    /// The time goes on to that of the event.
+    /// Advances the clock to the time of the event.
     fn pass_time(&mut self, event: &Event<'_>) {
         let t = event.t().and_then(Raw::f64).filter(|t| *t >= 0.0);
         match (t, &self.chat) {
@@ -196,7 +197,8 @@ impl Turn {
         }
     }
 
-    /// The time of an event with this date, in milliseconds; without one the time that it is.
+    /// Returns the time of an event with this date, in milliseconds since 1970; without a date, the
+    /// current time.
     fn date(&mut self, ms: Option<u64>) -> u64 {
         let Some(ms) = ms else {
             return self.clock.now;
@@ -242,13 +244,13 @@ impl Turn {
             Some(Payload::Error(error)) => self.error(&error),
             _ => {}
         }
-        // Which turn it is shows at the latest in its first stream.
+        // The messages before the first stream identify the turn.
         if self.response.is_none() && self.spans.is_empty() && event.kind() == Kind::Message {
             self.seed.add(event.raw().as_bytes());
         }
     }
 
-    /// The open stream, which a filter in the middle of a pipe may begin without its start.
+    /// Opens a stream if none is open: a filter in the middle of a pipe may not see its start.
     fn chat_of(&mut self, event: &Event<'_>) {
         if self.chat.is_none() {
             self.stream_start(event, &StreamStart::default());
@@ -304,7 +306,8 @@ impl Turn {
         self.spans.push(span);
     }
 
-    /// The counts of the open stream; those of a run of tools are not about a model.
+    /// Adds the counts of the open stream. Counts without an open stream are those of a run of
+    /// tools, not of a model.
     fn stats(&mut self, stats: &SessionStats) {
         let Some(chat) = &mut self.chat else {
             return;
@@ -363,7 +366,7 @@ impl Turn {
         }
     }
 
-    /// The open stream has no end in the log.
+    /// Ends the open stream, whose end is not in the log.
     fn cut_chat(&mut self) {
         if let Some(chat) = self.chat.take() {
             let span = &mut self.spans[chat.at];
@@ -400,7 +403,7 @@ impl Turn {
         self.running.insert(call, at);
     }
 
-    /// Adds the span of a call, of which an event has this name; returns its place.
+    /// Adds the span of a call named `name`, and returns its index.
     fn tool(&mut self, call: &Call, name: Text<'_>, start: u64) -> usize {
         let name = name.str();
         let title = format!("{} {name}", operation::EXECUTE_TOOL);
@@ -410,7 +413,7 @@ impl Turn {
             .text(semconv::TOOL_NAME, name)
             .text(semconv::TOOL_CALL_ID, &*call.id)
             .text(semconv::TOOL_TYPE, semconv::FUNCTION);
-        // What stands in the place of arguments that the log lacks is for people.
+        // Placeholders for arguments that the log lacks are for people, and are not exported.
         let is_object = || Raw::parse(&call.arguments).is_ok_and(Raw::is_object);
         if self.has_contents && (call.is_merged || is_object()) {
             span.attributes
@@ -422,12 +425,13 @@ impl Turn {
 
     fn tool_result(&mut self, result: &ToolResult<'_>, talk: &Talk, call: usize) {
         let status = result.status.str();
-        // A pending call has not run, and one that is taken from the log has its span there.
+        // A pending call has not run, and a resumed result comes from an earlier log, which has the
+        // span.
         if status == "pending" || result.resumed {
             return;
         }
         let dated = self.date(result.timestamp);
-        // The span of a call that did not run, such as one that was refused, has no length.
+        // The span of a call that did not run, such as a refused one, has zero length.
         let at = self.running.remove(&call);
         let at = at.unwrap_or_else(|| self.tool(&talk.calls()[call], result.tool_name, dated));
         let span = &mut self.spans[at];
@@ -469,8 +473,8 @@ impl Turn {
         self.total.error = Some(code.into_owned());
     }
 
-    /// Adds an event to the span of a call that runs, else to that of the open stream, else to that of
-    /// the turn.
+    /// Adds an event to the span of a running call, otherwise to the open stream's span, otherwise
+    /// to the turn's span.
     fn happened(&mut self, name: &'static str, call: Option<usize>, attributes: Attributes) {
         let call = call.and_then(|call| self.running.get(&call).copied());
         let at = call.or(self.chat.as_ref().map(|chat| chat.at));
@@ -526,7 +530,7 @@ impl Turn {
         self.happened(semconv::event::APPROVAL, call, attributes);
     }
 
-    /// Ends what is open, and writes all spans, that of the turn first.
+    /// Ends all open spans, and writes all spans, beginning with the turn's.
     pub(super) fn write(mut self, session: Option<&str>, all: &mut Array<'_>) {
         self.finish();
         let parent = match (&self.response, self.caller) {
@@ -551,7 +555,7 @@ impl Turn {
                 span: known.span,
                 ..own
             });
-            // A request that was sent twice has named the same span twice.
+            // A request that was retried named the same span twice.
             if !used.insert(id.span) {
                 id = made;
                 used.insert(id.span);
@@ -587,7 +591,7 @@ impl Turn {
         }
     }
 
-    /// Adds the attributes of the span of the turn.
+    /// Adds the attributes of the turn's span.
     fn describe(&mut self, session: Option<&str>) {
         let Total {
             provider,
@@ -620,17 +624,17 @@ impl Turn {
     }
 }
 
-/// The error of a call that has begun and has no result in the log.
+/// The error of a call that was started but has no result in the log.
 const NO_RESULT: &str = "no_result";
 
-/// The error of a turn that has no end in the log.
+/// The error of a turn without an end in the log.
 const INTERRUPTED: &str = "interrupted";
 
 fn nanos(time: Millis) -> u64 {
     time.micros.saturating_mul(1000)
 }
 
-/// The span that a `traceparent` in the log names.
+/// Returns the span named by a `traceparent` in the log.
 fn known(traceparent: Option<Text<'_>>) -> Option<SpanContext> {
     traceparent.and_then(|text| SpanContext::of(&text.str()))
 }
