@@ -1,5 +1,5 @@
-//! A file that grows, followed by its name as `tail -F` does: it may not be there yet, and it may
-//! be replaced, truncated and removed.
+//! Follows a growing file by its name, like `tail -F`: the file may not exist yet, and may be
+//! replaced, truncated or removed.
 
 use super::{BLOCK, Piece, Source};
 use anyhow::{Result, bail};
@@ -14,8 +14,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use stdio::{Failure, Filter, StopSignals};
 
-/// The longest wait between two looks at the file. inotify alone is not enough: the name may lead to
-/// another file by now, another machine may write to the file, and the system may have no more
+/// The interval at which the file is checked. inotify alone is not enough: the name may refer to
+/// another file by now, another machine may write to the file, and the system may have run out of
 /// watches.
 const LOOK: Timespec = Timespec {
     tv_sec: 0,
@@ -28,24 +28,25 @@ pub(super) struct GrowingFile {
     path: PathBuf,
     signals: StopSignals,
     file: Option<File>,
-    /// Becomes readable when `file` changes.
+    /// An inotify descriptor that becomes readable when `file` changes; `None` if there is none.
     changes: Option<OwnedFd>,
-    /// How many bytes of the file were returned. The beginning of a last line is not among them
-    /// unless it fills a block: a writer that died may leave one, and the next writer takes it out.
+    /// The number of bytes of the file that were returned. An incomplete last line is returned only
+    /// if it fills a block: a writer that died may leave one, and the next writer removes it.
     returned: u64,
     block: Vec<u8>,
-    /// Whether another file has the name now, so that nobody completes the last line of this one.
+    /// Whether another file has the name now, so that the last line of this file can no longer be
+    /// completed and is returned as it is.
     takes_rest: bool,
-    /// Whether it was reported that the file is missing.
+    /// Whether the missing file was reported.
     has_reported_missing: bool,
 }
 
 impl GrowingFile {
-    /// Opens the file at `path`, or waits for one; `None` if something else than a file is there,
-    /// such as a FIFO.
+    /// Opens the file at `path`, or waits until it exists. Returns `None` if the path is not a
+    /// regular file, such as a FIFO.
     ///
     /// # Errors
-    /// One line for a folder, and for a file that cannot be opened.
+    /// Fails with one line for a folder, and for a file that cannot be opened.
     pub(super) fn open(path: &Path, filter: &Filter) -> Result<Option<GrowingFile>> {
         let kind = stat(path).map(|state| FileType::from_raw_mode(state.st_mode));
         let file = match kind {
@@ -99,8 +100,8 @@ impl GrowingFile {
         })
     }
 
-    /// Compares the open file, whose whole lines were all returned, with the file that has the name
-    /// now.
+    /// Compares the open file, whose complete lines were all returned, with the file that has the
+    /// name now.
     fn look(&mut self) -> Look {
         let name = self.path.display();
         let named = stat(&self.path).ok().filter(|state| is_file(*state));
@@ -136,7 +137,7 @@ impl GrowingFile {
         }
     }
 
-    /// Reports that the file is missing, once.
+    /// Reports once that the file is missing.
     fn missing(&mut self, how: &str) -> Look {
         if std::mem::replace(&mut self.has_reported_missing, true) {
             return Look::Unchanged;
@@ -145,10 +146,10 @@ impl GrowingFile {
         Look::Report(Piece::Waiting(text))
     }
 
-    /// Waits until the file may have changed, at most until it is time for the next look.
+    /// Waits until the file may have changed, at most until the next check is due.
     ///
     /// # Errors
-    /// When the system cannot wait.
+    /// Fails if the system cannot wait.
     fn wait(&self) -> Result<()> {
         let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
         fds.extend(self.changes.iter().map(|fd| PollFd::new(fd, PollFlags::IN)));
@@ -156,7 +157,7 @@ impl GrowingFile {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
         }
-        // The file itself shows what has changed.
+        // The notifications are dropped: the next read shows what has changed.
         if let Some(changes) = &self.changes {
             while rustix::io::read(changes, &mut [0; 4096]).is_ok() {}
         }
@@ -164,13 +165,13 @@ impl GrowingFile {
     }
 }
 
-/// What a look at the file finds.
+/// The result of a check of the file.
 enum Look {
-    /// Nothing new.
+    /// The file is unchanged.
     Unchanged,
-    /// There is more to read now.
+    /// More bytes can be read now.
     HasMore,
-    /// Something to report.
+    /// A change to report.
     Report(Piece<'static>),
 }
 
@@ -192,7 +193,7 @@ impl Source for GrowingFile {
     }
 }
 
-/// Opens an ordinary file. Without the flag, `open` would block on a FIFO that has taken the name.
+/// Opens a regular file. Without the flag, `open` would block if the name refers to a FIFO by now.
 fn open(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
@@ -204,12 +205,12 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// A descriptor that becomes readable when the file changes or loses its name; `None` if the system
-/// has no more of them.
+/// Returns a descriptor that becomes readable when the file changes or loses its name; `None` if
+/// the system has run out of them.
 fn changes(file: &File) -> Option<OwnedFd> {
     let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
     let flags = WatchFlags::MODIFY | WatchFlags::ATTRIB | WatchFlags::MOVE_SELF;
-    // Another file may have the name by now, so the path leads to the open file.
+    // The name may refer to another file by now, so the watch is set through the open descriptor.
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     inotify::add_watch(&changes, path, flags).ok()?;
     Some(changes)
@@ -219,7 +220,7 @@ fn is_file(state: Stat) -> bool {
     FileType::from_raw_mode(state.st_mode) == FileType::RegularFile
 }
 
-/// Device and inode: the same for a file under any name.
+/// Returns the device and inode, which identify a file under any name.
 fn id(state: Stat) -> (u64, u64) {
     (state.st_dev, state.st_ino)
 }

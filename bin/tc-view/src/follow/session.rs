@@ -1,5 +1,5 @@
-//! A session of a service, followed over HTTP. After a lost connection the next request asks for the
-//! bytes that have not come yet.
+//! Follows a session of a service over HTTP. After a lost connection, the next request asks for the
+//! bytes that were not received.
 
 mod address;
 
@@ -17,39 +17,41 @@ use stdio::{Failure, Filter, StopSignals};
 use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Runtime};
 
-/// The variable that holds the key of the service.
+/// The environment variable with the key of the service.
 const KEY: &str = "TC_SERVE_KEY";
 
-/// How long the service may take to accept a connection.
+/// The timeout for connecting to the service.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// After this time without bytes the request is sent again. A session that does not grow sends
-/// nothing, and so does a connection that was lost unseen, while the machine slept or in a router.
+/// The request is sent again after this time without bytes. A session that does not grow sends
+/// nothing, and neither does a connection that was lost without notice, as while the machine slept,
+/// or in a router.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// How long a connection takes at the least, with the pause after it, on a service that ends one
-/// after the other ([`Pace`]).
+/// Minimum time per connection, including the pause after it, for a service that closes one
+/// connection after the other ([`Pace`]).
 const PACE: Duration = Duration::from_millis(250);
 
-/// How many connections in a row may be shorter: a service that restarts, or a proxy, ends some.
+/// How many connections in a row may be shorter than [`PACE`]: a service that restarts, or a proxy,
+/// closes some.
 const SHORT: u32 = 8;
 
-/// How many bytes of a refusal are read.
+/// Maximum bytes read of an error response.
 const REFUSAL: usize = 64 * 1024;
 
 /// A session of a service.
 pub(super) struct Session {
     link: Link,
-    /// Becomes readable with a signal that ends the command.
+    /// Becomes readable when a signal should stop the command.
     signals: UnixStream,
     runtime: Runtime,
 }
 
 impl Session {
-    /// Prepares to follow the session that `pasted` names; nothing is sent yet.
+    /// Prepares to follow the session at the URL `pasted`, without sending anything.
     ///
     /// # Errors
-    /// One line for an address or a key that cannot be used.
+    /// Fails with one line if the URL or the key is unusable.
     pub(super) fn open(pasted: &str, args: &ServiceArgs, filter: &Filter) -> Result<Session> {
         let link = Link::new(pasted, args)?;
         let runtime = Builder::new_current_thread()
@@ -84,13 +86,13 @@ impl Source for Session {
     }
 }
 
-/// The key for the service, from the file or the environment.
+/// Returns the key of the service, from the file or the environment.
 fn key(args: &ServiceArgs) -> Result<Option<String>> {
     let Some(file) = &args.key_file else {
         let key = std::env::var(KEY).unwrap_or_default();
         return usable(&key, KEY);
     };
-    // The form of the file that tc-serve reads its keys from.
+    // The format of the file from which tc-serve reads its keys.
     let first = ::args::file(file, |text| {
         let mut lines = text.lines().map(str::trim);
         lines
@@ -101,7 +103,7 @@ fn key(args: &ServiceArgs) -> Result<Option<String>> {
     usable(&first, &file.display().to_string())
 }
 
-/// A key that can be sent; `None` for an empty one.
+/// Returns a key that can be sent; `None` for an empty one. `origin` names its source in messages.
 fn usable(key: &str, origin: &str) -> Result<Option<String>> {
     let key = key.trim();
     if !key.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -110,26 +112,26 @@ fn usable(key: &str, origin: &str) -> Result<Option<String>> {
     Ok((!key.is_empty()).then(|| key.to_owned()))
 }
 
-/// The lines of a session, as the bodies of one request after another.
+/// The lines of a session, received through one request after another.
 struct Link {
     network: Network,
-    /// The address of the events.
+    /// The URL of the events.
     url: String,
     key: Option<String>,
-    /// Takes the key out of messages of a server.
+    /// Removes the key from a server's messages.
     redactor: Redactor,
     body: Option<Body>,
-    /// How many bytes of the session were received.
+    /// The number of bytes of the session received so far.
     offset: u64,
     lines: HeldLines,
     /// How long to wait before the next attempt.
     pause: Option<Duration>,
-    /// How many requests since the last byte have failed.
+    /// The number of failed requests since the last byte.
     failed: u32,
     pace: Pace,
-    /// Whether the service has sent lines of the session.
+    /// Whether the service has begun to send the session.
     has_begun: bool,
-    /// Whether a pause since the last byte was reported.
+    /// Whether a wait since the last byte was reported.
     has_reported_wait: bool,
     /// Whether the session was removed.
     is_over: bool,
@@ -201,7 +203,7 @@ impl Link {
                 Some(error) if error.kind == ErrorKind::Idle => {
                     (self.failed, self.has_reported_wait) = (0, false);
                 }
-                // A service that restarts, or a proxy, ends connections: ask again at once.
+                // Services that restart, and proxies, close connections: retry at once.
                 _ if self.failed == 0 => self.failed = 1,
                 lost => {
                     let trouble = lost.map(AttemptTrouble::Lost);
@@ -213,7 +215,7 @@ impl Link {
         }
     }
 
-    /// The request for the bytes that were not received yet.
+    /// Returns the request for the bytes that were not received yet.
     fn request(&self) -> Request {
         let mut headers = vec![("accept".to_owned(), LINES.to_owned())];
         if let Some(key) = &self.key {
@@ -227,7 +229,7 @@ impl Link {
         }
     }
 
-    /// Asks for the bytes that were not received yet. Returns a piece to report.
+    /// Requests the bytes that were not received yet. Returns a piece to report.
     async fn connect(&mut self) -> Result<Option<Piece<'static>>> {
         let limits = TimeLimits {
             idle: Some(self.silence),
@@ -252,7 +254,7 @@ impl Link {
                 let text = self.redactor.text(&refusal(body).await).into_owned();
                 self.refused(head, text)
             }
-            // Only a service that has answered before may be restarting.
+            // Only a service that has responded before may be restarting.
             Err((error, _)) if !self.has_begun && self.failed == 0 => {
                 let remedy = match error.kind {
                     ErrorKind::Refused => "; start tc-serve, or correct the port",
@@ -266,7 +268,7 @@ impl Link {
         }
     }
 
-    /// Decides what to do after an answer that is not a success.
+    /// Decides what to do after an error response.
     fn refused(&mut self, head: Head, text: String) -> Result<Option<Piece<'static>>> {
         let status = head.status;
         let is_behind = status == 400 && text.contains("offset_behind_end");
@@ -327,13 +329,13 @@ impl Link {
     }
 }
 
-/// How fast connections follow each other that have brought bytes. A service could otherwise have
-/// this command connect all the time, a line after the other.
+/// Limits how fast connections that received bytes follow each other. Without it, a service could
+/// make this command reconnect for every line.
 #[derive(Debug)]
 struct Pace {
-    /// When the last connection began.
+    /// The start of the last connection.
     begun: Instant,
-    /// How many connections in a row were short.
+    /// The number of short connections in a row.
     short: u32,
 }
 
@@ -347,12 +349,12 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// The pause after the end of a connection.
+    /// Returns the pause after a connection that has just ended.
     fn pause(&mut self) -> Option<Duration> {
         self.pause_after(self.begun.elapsed())
     }
 
-    /// The pause after a connection that has lasted so long.
+    /// Returns the pause after a connection that lasted `time`.
     fn pause_after(&mut self, time: Duration) -> Option<Duration> {
         let rest = PACE.checked_sub(time).filter(|rest| !rest.is_zero());
         self.short = rest.map_or(0, |_| self.short.saturating_add(1));
@@ -360,10 +362,10 @@ impl Pace {
     }
 }
 
-/// The media type of the lines of a session.
+/// The media type of a session's lines.
 const LINES: &str = "application/x-ndjson";
 
-/// The beginning of the body of a refusal.
+/// Reads the beginning of the body of an error response.
 async fn refusal(mut body: Body) -> String {
     let mut bytes = Vec::new();
     while bytes.len() < REFUSAL
@@ -374,17 +376,17 @@ async fn refusal(mut body: Body) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Puts pieces of bytes together to whole lines.
+/// Joins pieces of bytes into complete lines.
 #[derive(Debug, Default)]
 struct HeldLines {
-    /// The lines that the last call returned.
+    /// The lines returned by the last call.
     whole: Vec<u8>,
-    /// The beginning of the next line.
+    /// The incomplete next line.
     rest: Vec<u8>,
 }
 
 impl HeldLines {
-    /// Adds bytes. Returns whether `whole` has lines now, or a part of a line that is longer than
+    /// Appends bytes. Returns whether `whole` now has lines, or a part of a line longer than
     /// [`BLOCK`].
     fn push(&mut self, bytes: &[u8]) -> bool {
         self.whole.clear();
@@ -402,7 +404,7 @@ impl HeldLines {
         end > 0
     }
 
-    /// Returns the last line, if it lacks its line feed.
+    /// Returns the last line if it has no line feed.
     fn last(&mut self) -> Option<&[u8]> {
         self.whole = std::mem::take(&mut self.rest);
         (!self.whole.is_empty()).then_some(&self.whole)
@@ -429,7 +431,7 @@ mod tests {
         let ms = Duration::from_millis;
         let pauses: Duration = (0..100).filter_map(|_| pace.pause_after(ms(1))).sum();
         assert_eq!(pauses, ms(249) * (100 - SHORT));
-        // One that lasts is a service that answers.
+        // A long connection resets the count: the service works.
         assert_eq!(pace.pause_after(PACE), None);
         assert_eq!(pace.pause_after(ms(0)), None);
     }

@@ -6,14 +6,14 @@ use crate::args::ServiceArgs;
 use anyhow::{Result, bail};
 use stdio::Filter;
 
-/// A session of a service, which this build cannot open.
+/// A session of a service, which this build cannot follow.
 pub(super) enum Session {}
 
 impl Session {
-    /// Fails. The address may hold a key, so the message leaves it out.
+    /// Fails. The URL may contain a key, so the message does not repeat it.
     ///
     /// # Errors
-    /// One line, always.
+    /// Always fails with one line.
     pub(super) fn open(_: &str, _: &ServiceArgs, _: &Filter) -> Result<Session> {
         bail!(
             "a session of a service cannot be followed, this build has no network; build it \

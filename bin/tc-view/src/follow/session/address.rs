@@ -1,14 +1,14 @@
-//! The address of a session's events, made of what people paste.
+//! Derives the URL of a session's events from the URL that a user pasted.
 
 use super::KEY;
 use anyhow::{Result, bail};
 
-/// The address of the events of the session that `url` names: the address of its API
-/// (`…/v1/sessions/ID` or `…/v1/sessions/ID/events`), the service with the id alone
-/// (`http://HOST/ID`), or a page whose fragment has the id. The query does not count.
+/// Returns the URL of the events of the session that `url` identifies. `url` is a URL of its API
+/// (`…/v1/sessions/ID` or `…/v1/sessions/ID/events`), the service's URL with the id
+/// (`http://HOST/ID`), or a page whose fragment contains the id. The query is ignored.
 ///
 /// # Errors
-/// One line for an address without an id, or with a key.
+/// Fails with one line if the URL has no id, or contains a key.
 pub(super) fn events(url: &str) -> Result<String> {
     let (rest, fragment) = url.split_once('#').unwrap_or((url, ""));
     let has_key = fragment
@@ -41,7 +41,7 @@ pub(super) fn events(url: &str) -> Result<String> {
     Ok(format!("{service}/v1/sessions/{id}/events"))
 }
 
-/// Whether the text is the id of a session: 32 hexadecimal digits.
+/// Whether the text is a session id: 32 hexadecimal digits.
 fn is_id(text: &str) -> bool {
     text.len() == 32
         && text
