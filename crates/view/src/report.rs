@@ -1,10 +1,10 @@
-//! Reports: a run as one document, which is written while the log is read.
+//! Reports: a run as one document, written while the log is read.
 //!
-//! A report is one more [`Page`] of a [`Story`]. All reports share this file: which text is open,
-//! which card may be written, and when the head is known. A [`ReportForm`] writes the parts:
-//! [`html`] for a browser, [`github`] for issues and pull requests. The parts that need the whole
-//! log (the totals, the turns and their times) are at the end of the document, and bounded; see
-//! [`outline`].
+//! A report is a [`Page`] of a [`Story`]. This file has the code that all reports share: which text
+//! is open, which card can be written, and when the head is known. A [`ReportForm`] writes the
+//! parts: [`html`] for a browser, [`github`] for issues and pull requests. The parts that need the
+//! whole log (the totals, the turns and their times) are at the end of the document, and their size
+//! is bounded; see [`outline`].
 
 use crate::card::{self, Badge};
 use crate::escape::one_line;
@@ -31,50 +31,51 @@ pub(crate) use html::ROW as HTML;
 pub use html::{html, html_policy};
 pub use outline::date;
 
-/// How much is held back until the title is known, in bytes.
+/// Maximum bytes of the document that are buffered until the title is known.
 const HELD: usize = 64 * 1024;
 
-/// The bound of an output that is the answer, in bytes.
+/// Maximum bytes shown of an output that is the answer.
 const OUTPUT: usize = 64 * 1024;
 
-/// Writes the parts of a report. Its methods append to `out`; each of them gets a whole text, except
-/// [`ReportForm::plain`].
+/// Writes the parts of a report. Every method appends to `out`. Each text is passed whole, except
+/// to [`ReportForm::plain`].
 trait ReportForm {
-    /// Whether it writes the Markdown of a model in its own markup; else that is plain text.
+    /// Whether this form translates a model's Markdown into its own markup; otherwise Markdown is
+    /// written as plain text.
     const WRITES_MARKDOWN: bool;
-    /// The bound of the arguments, of the result and of each fact on a card, in bytes.
+    /// Maximum bytes shown of the arguments, the result and each fact on a card.
     const MOST: usize;
-    /// The beginning of the document.
+    /// Writes the beginning of the document.
     fn head(&mut self, out: &mut Vec<u8>, outline: &Outline);
-    /// A turn of the model begins, the latest of the outline.
+    /// Begins a turn of the model, the latest turn in the outline.
     fn turn(&mut self, out: &mut Vec<u8>, outline: &Outline);
-    /// A text begins.
+    /// Begins a text.
     fn open_text(&mut self, out: &mut Vec<u8>, voice: Voice, outline: &Outline);
-    /// A piece of a text that is not Markdown, or that this form does not write as such.
+    /// Writes a piece of a text that is not Markdown, or that this form does not translate.
     fn plain(&mut self, out: &mut Vec<u8>, text: &str);
-    /// Whole blocks of a text that is Markdown.
+    /// Writes complete blocks of a Markdown text.
     fn passage(&mut self, out: &mut Vec<u8>, passage: &str);
-    /// The text ends.
+    /// Ends a text.
     fn close_text(&mut self, out: &mut Vec<u8>, voice: Voice);
     fn note(&mut self, out: &mut Vec<u8>, tone: Tone, text: &str);
     fn card(&mut self, out: &mut Vec<u8>, card: &ReportCard);
-    /// The end of the document.
+    /// Writes the end of the document.
     fn end(&mut self, out: &mut Vec<u8>, outline: &Outline, tokens: Tokens);
 }
 
-/// The card of a call. Its texts are cut, and hidden characters in them written out; they are not
+/// The card of a call. Its texts are truncated, with hidden characters made visible, but not yet
 /// escaped for a form.
 struct ReportCard {
-    /// Its number in the document.
+    /// The number of the card in the document, from 1.
     n: usize,
     badge: Badge,
-    /// The state in words.
+    /// The state of the call as text.
     word: String,
     name: String,
     brief: String,
     figures: Vec<String>,
     id: String,
-    /// Labels and texts that are not empty.
+    /// Pairs of a label and a text that is not empty.
     parts: Vec<(&'static str, Excerpt)>,
 }
 
@@ -101,48 +102,49 @@ impl ReportCard {
     }
 }
 
-/// A report as a page.
+/// A report as a page of a story.
 #[derive(Debug)]
 struct ReportPage<F> {
     form: F,
     no_time: bool,
     outline: Outline,
-    /// The part of the document that is written but not given out yet.
+    /// The part of the document that is written but not yet released to `out`.
     body: Vec<u8>,
     out: Vec<u8>,
     has_head: bool,
     now: Who,
-    /// The text that the next piece may belong to, and whether any of it is in the document.
+    /// The voice of the text that the next piece may continue. `is_open` is whether any of that
+    /// text is in the document.
     voice: Option<Voice>,
     is_open: bool,
     passages: Passages,
-    /// How far the card of each call is, and its run. The calls before `written` have a card.
+    /// The card state and the run of each call. Every call before `written` has a card.
     calls: HashMap<usize, ReportCall>,
     written: usize,
-    /// How many cards the document has.
+    /// The number of cards in the document.
     cards: usize,
 }
 
-/// What the report has of a call.
+/// What the report keeps about a call.
 #[derive(Debug, Default)]
 struct ReportCall {
     card: CardState,
     run: Option<CallRun>,
 }
 
-/// How far the card of a call is.
+/// The state of the card of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum CardState {
     /// The call may still change.
     #[default]
     Open,
-    /// Its card may be written, as soon as those before it are.
+    /// The card can be written as soon as all earlier cards are.
     Ready,
     /// The latest card of the call has this badge.
     Written(Badge),
 }
 
-/// A view that writes a report in this form.
+/// Creates a view that writes a report in this form.
 fn story<F: ReportForm>(form: F, no_time: bool) -> Story<ReportPage<F>> {
     Story::new(ReportPage {
         form,
@@ -161,7 +163,7 @@ fn story<F: ReportForm>(form: F, no_time: bool) -> Story<ReportPage<F>> {
     })
 }
 
-/// Whether a text of this voice is Markdown, as on a terminal.
+/// Whether a text of this voice is rendered as Markdown, as on a terminal.
 fn is_markdown(voice: Voice) -> bool {
     matches!(voice, Voice::Thinking | Voice::Answer | Voice::Refusal)
 }
@@ -176,7 +178,7 @@ impl<F: ReportForm> ReportPage<F> {
         }
     }
 
-    /// Writes those passages that no more text can change, or all of the text.
+    /// Writes the passages that later text cannot change, or the whole text if it has ended.
     fn passages(&mut self, voice: Voice, is_whole: bool) {
         while let Some(passage) = self.passages.next(is_whole) {
             if !passage.trim().is_empty() {
@@ -195,7 +197,7 @@ impl<F: ReportForm> ReportPage<F> {
         }
     }
 
-    /// Writes a card of the call at this position.
+    /// Writes a card for the call at this position.
     fn card(&mut self, talk: &Talk, at: usize) {
         let call = &talk.calls()[at];
         if let Some(who) = talk.who(call) {
@@ -213,7 +215,7 @@ impl<F: ReportForm> ReportPage<F> {
         self.form.card(&mut self.body, &card);
     }
 
-    /// Gives out the document so far, once the title is known or too much is held back.
+    /// Moves the buffered document to `out`, once the title is known or too much is buffered.
     fn release(&mut self, is_whole: bool) {
         let is_known = self.outline.has_title() || self.outline.turns > 0;
         if !self.has_head && (is_known || is_whole || self.body.len() > HELD) {
@@ -264,7 +266,7 @@ impl<F: ReportForm> Page for ReportPage<F> {
         if self.voice != Some(voice) {
             self.close_text();
         }
-        // Models often begin with empty lines, which would add to the space between blocks.
+        // Models often begin with empty lines, which would widen the gap between blocks.
         let is_new = self.voice.is_none();
         let text = if is_new {
             text.trim_start_matches('\n')
@@ -300,8 +302,8 @@ impl<F: ReportForm> Page for ReportPage<F> {
                 *card = CardState::Ready;
                 self.done(talk);
             }
-            // The card was written when the turn was over. A later result gets a card of its own, and
-            // so does the end of the log without one.
+            // The card was written when the turn ended. A later result gets another card, and so
+            // does a call that still has no result at the end of the log.
             CardState::Written(badge)
                 if (call.has_ended() || call.is_lost()) && badge != card::badge(call).0 =>
             {

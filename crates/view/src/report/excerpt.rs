@@ -1,22 +1,22 @@
-//! Arguments and results as a report shows them: JSON is indented, a long text is cut, and what
-//! cannot be seen is written out.
+//! Arguments and results as shown in a report: JSON is indented, long texts are truncated, and
+//! hidden characters are made visible.
 
 use crate::escape::safe;
 use event::Raw;
 
-/// How deep values are indented. Deeper ones are as deep as this.
+/// Maximum depth of indentation; deeper values are indented like this.
 const DEEPEST: usize = 16;
 
-/// A text that is safe to show.
+/// A text that is safe to show, truncated if it is long.
 #[derive(Debug, PartialEq)]
 pub(super) struct Excerpt {
     pub text: String,
-    /// How many bytes of the original are left out.
+    /// The number of bytes of the original that were cut.
     pub left_out: usize,
 }
 
 impl Excerpt {
-    /// The first `most` bytes of a text.
+    /// Returns an excerpt of at most the first `most` bytes of a text.
     pub(super) fn of(text: &str, most: usize) -> Self {
         let kept = event::cut(text, most);
         Excerpt {
@@ -25,7 +25,7 @@ impl Excerpt {
         }
     }
 
-    /// The same; indented if it is a JSON object or list.
+    /// Like [`Excerpt::of`], but indents the text if it is a JSON object or array.
     pub(super) fn of_json(text: &str, most: usize) -> Self {
         match Raw::parse(text) {
             Ok(json) if json.is_object() || json.is_array() => {
@@ -40,8 +40,9 @@ impl Excerpt {
     }
 }
 
-/// `text` with every hidden character written out as on a terminal, and those that no document may
-/// have: the [noncharacters](https://infra.spec.whatwg.org/#noncharacter).
+/// Returns `text` with hidden characters made visible as on a terminal, and also the characters
+/// that documents must not contain, the
+/// [noncharacters](https://infra.spec.whatwg.org/#noncharacter).
 pub(super) fn written_out(text: &str) -> String {
     let is_noncharacter =
         |c: char| matches!(u32::from(c), 0xfdd0..=0xfdef) || u32::from(c) & 0xfffe == 0xfffe;
@@ -59,8 +60,8 @@ pub(super) fn written_out(text: &str) -> String {
     out
 }
 
-/// Valid JSON with each member and each item on a line of its own, and how many bytes of it are left
-/// out behind `most` bytes.
+/// Formats valid JSON with each member and item on its own line, up to `most` bytes of the input.
+/// Returns the text and the number of bytes cut.
 fn indented(json: &str, most: usize) -> (String, usize) {
     let mut out = String::with_capacity(json.len().min(most) + 64);
     let mut depth = 0_usize;
@@ -115,7 +116,7 @@ fn indented(json: &str, most: usize) -> (String, usize) {
     (out, 0)
 }
 
-/// A number with a comma for each thousand.
+/// Formats a number with thousands separators.
 pub(super) fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
@@ -128,7 +129,7 @@ pub(super) fn grouped(n: u64) -> String {
     out
 }
 
-/// Words for the number of bytes that were cut.
+/// Returns the note about the number of bytes that were cut.
 pub(super) fn left_out(bytes: usize) -> String {
     match bytes {
         1 => "1 more byte is left out".to_owned(),

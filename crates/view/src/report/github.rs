@@ -18,7 +18,7 @@ pub(crate) const ROW: FormRow = FormRow {
     view: |surface| Box::new(markdown(surface.no_time)),
 };
 
-/// A report in GitHub's Markdown.
+/// Creates a view that writes a report in GitHub's Markdown.
 pub fn markdown(no_time: bool) -> impl View {
     story(Github::default(), no_time)
 }
@@ -27,7 +27,7 @@ pub fn markdown(no_time: bool) -> impl View {
 struct Github {
     /// Whether the last block is a list of notes, which the next note continues.
     in_notes: bool,
-    /// A text, until it is whole.
+    /// The current text, collected until it is complete.
     text: String,
 }
 
@@ -39,7 +39,7 @@ macro_rules! put {
     }};
 }
 
-/// The label of a voice.
+/// Returns the markup that introduces a text of this voice.
 fn label(voice: Voice) -> Option<&'static str> {
     match voice {
         Voice::User => Some("> **user**\n>\n> "),
@@ -61,10 +61,10 @@ impl Github {
 
 impl ReportForm for Github {
     const WRITES_MARKDOWN: bool = false;
-    /// A comment on GitHub has at most 65,536 characters.
+    /// Comments on GitHub are limited to 65,536 characters.
     const MOST: usize = 4 * 1024;
 
-    // The first text is the question, and all else needs the whole log.
+    // The document starts with the first question, since a head would need the whole log.
     fn head(&mut self, _: &mut Vec<u8>, _: &Outline) {}
 
     fn turn(&mut self, out: &mut Vec<u8>, outline: &Outline) {
@@ -173,7 +173,7 @@ fn cut_note(out: &mut Vec<u8>, bytes: usize) {
     }
 }
 
-/// Writes a text of the user, line by line, as a quote.
+/// Writes a text of the user as a quote, line by line.
 fn quote(out: &mut Vec<u8>, text: &str) {
     for (n, line) in text.split('\n').enumerate() {
         if n > 0 {
@@ -181,7 +181,7 @@ fn quote(out: &mut Vec<u8>, text: &str) {
         }
         let line = line.trim_end();
         let kept = line.trim_start_matches([' ', '\t']);
-        // GitHub drops the spaces that begin a line.
+        // GitHub strips leading spaces.
         let indent = line.len() - kept.len();
         out.extend(std::iter::repeat_n(b"&nbsp;", indent.min(40)).flatten());
         out.extend_from_slice(shown(kept, Place::Line(indent == 0)).as_bytes());
@@ -189,10 +189,10 @@ fn quote(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(b"\n\n");
 }
 
-/// The width of a bar, in characters.
+/// The width of a time bar, in characters.
 const BAR: usize = 24;
 
-/// The turns and calls with their times.
+/// Writes the table of turns and calls with their times.
 fn timeline(out: &mut Vec<u8>, outline: &Outline) {
     out.extend_from_slice(b"\n<details><summary>turns and calls</summary>\n\n");
     out.extend_from_slice(b"| | state | time | |\n| --- | --- | --: | --- |\n");

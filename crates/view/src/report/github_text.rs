@@ -1,22 +1,22 @@
-//! Text in Markdown that GitHub shows unchanged: markup is escaped, an empty comment breaks text that
-//! would notify a person, link an issue or become a link, `@<!-- -->name`, and a longer text is between
-//! fences.
+//! Escapes text so that GitHub's Markdown shows it unchanged. Markup is escaped. An empty comment,
+//! as in `@<!-- -->name`, breaks text that would become a link, notify a person or reference an
+//! issue. Longer texts are put into fences.
 
 use super::excerpt::written_out;
 
-/// Breaks what GitHub would link, and shows nothing itself.
+/// Breaks text that GitHub would link; invisible itself.
 const BREAK: &str = "<!-- -->";
 
-/// The place of a text, which decides which characters are markup in it.
+/// The position of a text, which decides which characters are markup.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Place {
     /// In HTML, such as `<summary>`.
     Html,
-    /// In a line, where `true` is its beginning.
+    /// In a line of Markdown; `true` at the beginning of the line.
     Line(bool),
 }
 
-/// `text` as Markdown or HTML that shows it; for texts of one line.
+/// Returns Markdown or HTML that shows `text`, a single line, unchanged.
 pub(super) fn shown(text: &str, place: Place) -> String {
     let text = written_out(text);
     let chars: Vec<char> = text.chars().collect();
@@ -66,7 +66,7 @@ pub(super) fn shown(text: &str, place: Place) -> String {
     out
 }
 
-/// Whether `:` before `rest` begins the name of an emoji.
+/// Whether a `:` followed by `rest` begins an emoji name.
 fn is_shortcode(rest: &[char]) -> bool {
     let name = rest
         .iter()
@@ -101,14 +101,15 @@ fn is_linked(chars: &[char], at: usize) -> bool {
     }
 }
 
-/// Writes `text` as inline code. `in_table`: in a table, where `|` would end the cell.
+/// Formats `text` as inline code. `in_table`: whether it is in a table, where `|` would end the
+/// cell.
 pub(super) fn code_span(text: &str, in_table: bool) -> String {
     let mut text = written_out(text).replace('\n', " ");
     if in_table {
         text = text.replace('|', "\\|");
     }
     if text.trim().is_empty() {
-        // A code span of spaces alone is not code.
+        // A code span that contains only spaces is not rendered as code.
         return String::new();
     }
     let ticks = "`".repeat(longest_run(&text) + 1);
@@ -120,7 +121,7 @@ pub(super) fn code_span(text: &str, in_table: bool) -> String {
     format!("{ticks}{pad}{text}{pad}{ticks}")
 }
 
-/// `text` between fences that nothing in it closes.
+/// Returns `text` in a code block whose fence is longer than any run of backticks in the text.
 pub(super) fn fenced(info: &str, text: &str) -> String {
     let text = written_out(text);
     let ticks = "`".repeat((longest_run(&text) + 1).max(3));
@@ -132,7 +133,7 @@ pub(super) fn fenced(info: &str, text: &str) -> String {
     format!("{ticks}{info}\n{text}{end}{ticks}\n")
 }
 
-/// The length of the longest run of backticks.
+/// Returns the length of the longest run of backticks.
 fn longest_run(text: &str) -> usize {
     let runs = text.split(|c| c != '`');
     runs.map(str::len).max().unwrap_or_default()

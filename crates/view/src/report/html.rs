@@ -1,4 +1,4 @@
-//! `html`: one file for a browser, an issue or a printer. It runs nothing and loads nothing.
+//! `html`: a single file for a browser, an issue or a printer. It has no scripts and loads nothing.
 
 use super::excerpt::{grouped, left_out};
 use super::html_prose::prose;
@@ -22,15 +22,15 @@ pub(crate) const ROW: FormRow = FormRow {
     view: |surface| Box::new(html(surface.no_time)),
 };
 
-/// A report as one HTML file.
+/// Creates a view that writes a report as a single HTML file.
 pub fn html(no_time: bool) -> impl View {
     story(Html, no_time)
 }
 
-/// The style of a report, beside that of cards.
+/// The style sheet of reports, in addition to that of cards.
 const REPORT: &str = include_str!("report.css");
 
-/// The style of a report, and the policy that allows this style and nothing else.
+/// The style sheet of a report, and the content security policy that allows only this style sheet.
 static STYLE: LazyLock<(String, String)> = LazyLock::new(|| {
     let style = [CARDS, REPORT].map(without_comments).concat();
     let hash = STANDARD.encode(Sha256::digest(&style));
@@ -40,7 +40,7 @@ static STYLE: LazyLock<(String, String)> = LazyLock::new(|| {
     (style, policy)
 });
 
-/// A style without its comments, which are for who writes it.
+/// Removes the comments from a style sheet, which are for developers only.
 fn without_comments(style: &str) -> String {
     let mut out = String::with_capacity(style.len());
     for (n, part) in style.split("/*").enumerate() {
@@ -53,7 +53,7 @@ fn without_comments(style: &str) -> String {
     out.trim_end().to_owned()
 }
 
-/// The `content-security-policy` of a report: its own style, and nothing else.
+/// Returns the `content-security-policy` of a report: only its own style sheet is allowed.
 pub fn html_policy() -> &'static str {
     &STYLE.1
 }
@@ -61,7 +61,7 @@ pub fn html_policy() -> &'static str {
 #[derive(Debug)]
 struct Html;
 
-/// The name of a voice in `cards.css`.
+/// Returns the class name of a voice in `cards.css`.
 fn voice_name(voice: Voice) -> &'static str {
     match voice {
         Voice::User => "user",
@@ -86,7 +86,7 @@ impl ReportForm for Html {
         out.markup("<meta name=\"referrer\" content=\"no-referrer\">\n");
         out.element("<title>", outline.title(), "</title>\n");
         out.markup("<style>");
-        // Nothing in a style sheet can be escaped, and nothing has to be: the style is a constant.
+        // Style sheets cannot be escaped, and need not be: this one is a constant.
         out.0.extend_from_slice(STYLE.0.as_bytes());
         out.markup("</style>\n</head>\n<body>\n");
         out.element(
@@ -202,7 +202,7 @@ impl ReportForm for Html {
     }
 }
 
-/// The table of the questions, turns and calls with their times.
+/// Writes the table of questions, turns and calls with their times.
 fn timeline(out: &mut HtmlWriter<'_>, outline: &Outline) {
     let has_times = outline.has_times();
     out.markup("<details class=\"contents\" open><summary>Turns and calls</summary>");
@@ -224,7 +224,7 @@ fn timeline(out: &mut HtmlWriter<'_>, outline: &Outline) {
     out.markup("</table></details>");
 }
 
-/// A row of the table; with the time of the whole run it has a bar.
+/// Writes a row of the table, with a bar if the time of the whole run is known.
 fn timeline_row(
     out: &mut HtmlWriter<'_>,
     row: &OutlineRow,
@@ -261,7 +261,7 @@ fn timeline_row(
         }
         _ => String::new(),
     };
-    // Without a bar there is room for words.
+    // Without a bar the cell has room for words.
     out.markup(match (took.is_empty(), time) {
         (true, Some(_)) => "<td colspan=\"2\" class=\"figure\">",
         _ => "<td class=\"figure\">",
@@ -274,10 +274,11 @@ fn timeline_row(
     out.markup("</td></tr>");
 }
 
-/// A bar between two parts of the whole, as SVG: a page with this policy has no `style` attribute.
+/// Draws a bar from `from` to `to`, fractions of the whole, as SVG: the content security policy
+/// forbids `style` attributes.
 fn bar(out: &mut HtmlWriter<'_>, from: f64, to: f64) {
     let thousandths = |part: f64| (part.clamp(0.0, 1.0) * 1000.0).round() as usize;
-    // A bar of no length could not be seen.
+    // A bar of zero length would be invisible.
     let (from, to) = (thousandths(from).min(996), thousandths(to));
     let width = to.saturating_sub(from).max(4);
     out.markup("<svg viewBox=\"0 0 1000 1\" preserveAspectRatio=\"none\" aria-hidden=\"true\">");

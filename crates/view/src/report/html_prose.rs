@@ -1,23 +1,23 @@
-//! Markdown of a model as HTML: its blocks as elements, its addresses as text. No link can be
-//! clicked and no image is loaded: the address is shown, so that a reader can copy it. HTML of
-//! a model is text.
+//! Converts a model's Markdown to HTML. Blocks become elements, and HTML in the Markdown is shown
+//! as text. Links cannot be clicked and images are not loaded: their addresses are shown as text,
+//! so that a reader can copy them.
 
 use super::html_writer::HtmlWriter;
 use crate::markdown::Blocks;
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, LinkType, Tag, TagEnd};
 
-/// How deep containers are nested. Deeper ones are as deep as this.
+/// Maximum nesting depth of containers; deeper ones are flattened.
 const DEEPEST: usize = 24;
 
-/// A link or an image that is open.
+/// An open link or image.
 struct OpenLink<'e> {
-    /// Empty where the text is the address.
+    /// The address; empty if the text is the address.
     address: &'e str,
-    /// Its text so far.
+    /// The text so far.
     text: String,
 }
 
-/// Writes one passage of Markdown.
+/// Converts a passage of Markdown to HTML.
 pub(super) fn prose(out: &mut Vec<u8>, passage: &str) {
     let mut form = HtmlProse {
         out: HtmlWriter(out),
@@ -28,7 +28,7 @@ pub(super) fn prose(out: &mut Vec<u8>, passage: &str) {
     };
     let blocks = Blocks::parse(passage, "");
     let mut links: Vec<OpenLink<'_>> = Vec::new();
-    // The end of what is written of a row of a table.
+    // The end of the part of the current table row that was written, in bytes.
     let mut written = 0;
     for (event, range) in &blocks.items {
         match event {
@@ -38,8 +38,8 @@ pub(super) fn prose(out: &mut Vec<u8>, passage: &str) {
                 }
             }
             Event::Start(Tag::TableHead | Tag::TableRow) => written = range.start,
-            // The parser leaves out what a row has behind the last column, and its text would be
-            // lost.
+            // The parser drops the part of a row after the last column, so its text is written
+            // here.
             Event::End(TagEnd::TableHead | TagEnd::TableRow) => {
                 let rest = passage.get(written..range.end).unwrap_or_default();
                 let rest = rest.trim_matches([' ', '\t', '\n', '|']);
@@ -104,7 +104,7 @@ pub(super) fn prose(out: &mut Vec<u8>, passage: &str) {
 
 struct HtmlProse<'o> {
     out: HtmlWriter<'o>,
-    /// Of each open container, whether it has an element.
+    /// For each open container, whether it has an element.
     is_open: Vec<bool>,
     alignments: Vec<Alignment>,
     column: usize,
@@ -112,7 +112,7 @@ struct HtmlProse<'o> {
 }
 
 impl HtmlProse<'_> {
-    /// Opens a container and, where it must hold an item, leaves room for that.
+    /// Opens a container. A container that must hold an item leaves one level of nesting for it.
     fn open(&mut self, markup: &'static str) -> bool {
         let room = if markup == "<li>" { 0 } else { 1 };
         let opens = self.is_open.len() + room < DEEPEST;
@@ -127,7 +127,8 @@ impl HtmlProse<'_> {
         }
     }
 
-    /// A cell stays open until the next one begins or its row ends, which may have more text.
+    /// Ends the open cell. A cell stays open until the next cell begins or its row ends, since it
+    /// may get more text.
     fn end_cell(&mut self) {
         if self.column > 0 {
             self.out
@@ -149,7 +150,7 @@ impl HtmlProse<'_> {
         self.out.markup("</code>");
     }
 
-    // Line breaks stay where they are: the style keeps them.
+    // Line feeds are kept, since the style sheet preserves them.
     fn soft_break(&mut self) {
         self.out.text("\n");
     }
@@ -167,7 +168,7 @@ impl HtmlProse<'_> {
             Tag::Paragraph => drop(self.out.markup("<p>")),
             Tag::HtmlBlock => drop(self.out.markup("<p>")),
             Tag::Heading { level, .. } => {
-                // Headings of a model stand below the turn, whatever level they have.
+                // A model's headings are below the turn's heading, whatever their level.
                 self.out.markup(match level {
                     HeadingLevel::H1 => "<h3 class=\"heading\" data-level=\"1\">",
                     HeadingLevel::H2 => "<h3 class=\"heading\" data-level=\"2\">",
@@ -195,7 +196,7 @@ impl HtmlProse<'_> {
                     self.out.number(first).markup("\">");
                 }
             }
-            // Without its list an item has no element of its own.
+            // An item whose list has no element gets none either.
             Tag::Item => drop(self.open("<li>")),
             Tag::Table(alignments) => {
                 self.alignments.clone_from(alignments);

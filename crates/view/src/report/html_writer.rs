@@ -1,8 +1,8 @@
-//! HTML that is written piece by piece.
+//! Writes HTML piece by piece.
 //!
-//! `maud` makes whole elements, and a report has elements that stay open while the log is read, so
-//! this is a writer. What may go out unescaped is a `&'static str` of the source code; every other
-//! text goes through [`HtmlWriter::text`], which escapes it and writes hidden characters out.
+//! `maud` builds whole elements, but a report has elements that stay open while the log is read.
+//! Only `&'static str` markup from the source code is written unescaped; all other text goes
+//! through [`HtmlWriter::text`], which escapes it and makes hidden characters visible.
 
 use super::excerpt::written_out;
 
@@ -10,13 +10,13 @@ use super::excerpt::written_out;
 pub(super) struct HtmlWriter<'o>(pub &'o mut Vec<u8>);
 
 impl HtmlWriter<'_> {
-    /// Markup of ours.
+    /// Writes markup from the source code, unescaped.
     pub(super) fn markup(&mut self, markup: &'static str) -> &mut Self {
         self.0.extend_from_slice(markup.as_bytes());
         self
     }
 
-    /// A text, also of a value between quotation marks.
+    /// Writes an escaped text, which may be in a quoted attribute.
     pub(super) fn text(&mut self, text: &str) -> &mut Self {
         let text = written_out(text);
         let mut rest = text.as_bytes();
@@ -37,13 +37,13 @@ impl HtmlWriter<'_> {
         self
     }
 
-    /// A number.
+    /// Writes a number.
     pub(super) fn number(&mut self, n: usize) -> &mut Self {
         self.0.extend_from_slice(n.to_string().as_bytes());
         self
     }
 
-    /// An element without attributes.
+    /// Writes an element: its opening markup, its text and its closing markup.
     pub(super) fn element(
         &mut self,
         open: &'static str,
@@ -53,7 +53,8 @@ impl HtmlWriter<'_> {
         self.markup(open).text(text).markup(close)
     }
 
-    /// A `<pre>` with this text. A parser drops a line feed right behind `<pre>`.
+    /// Writes a `<pre>` element with this text. Parsers drop a line feed directly after `<pre>`, so
+    /// one is added.
     pub(super) fn pre(&mut self, text: &str) -> &mut Self {
         self.markup("<pre>");
         if text.starts_with('\n') {

@@ -1,9 +1,9 @@
-//! A run in short, for the head and the end of a report: its title, its totals, and its questions,
-//! turns and calls with their times.
+//! The summary of a run for the head and the end of a report: its title, its totals, and its
+//! questions, turns and calls with their times.
 //!
-//! Times are those of the log: `t` within a stream, durations of waits and tools, and timestamps
-//! where a duration is missing. The time between them (a person thinks, a service is idle) is left
-//! out, so that a run of two days still has a readable table. Of a long run the first and the last
+//! Times come from the log: `t` within a stream, durations of waits and tools, and timestamps if a
+//! duration is missing. Pauses between them (a person thinks, a service is idle) are left out, so
+//! that the table of a run of two days stays readable. For a long run only the first and the last
 //! rows are kept.
 
 use super::ReportCard;
@@ -18,45 +18,46 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// How many rows are kept from the beginning of a log, and from its end.
+/// Maximum number of rows kept from the beginning of a log, and from its end.
 const ROWS: usize = 150;
 
-/// How many models are named.
+/// Maximum number of models named.
 const MODELS: usize = 4;
 
-/// The width of a title and of a name, in columns.
+/// The maximum width of a title and of a name, in columns.
 const TITLE: usize = 140;
 const NAME: usize = 60;
 
 /// The subject of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum RowKind {
-    /// A question of the user, its first line.
+    /// A question of the user: its first line.
     Question(String),
     /// A turn of the model.
     Turn,
-    /// A call: the name of the tool, its state in `cards.css`, and the word for the state.
+    /// A call: the name of the tool, the class name of its state in `cards.css`, and the state as
+    /// text.
     Call(String, &'static str, String),
 }
 
 /// A row of the outline.
 #[derive(Clone, Debug)]
 pub(super) struct OutlineRow {
-    /// Its number among the rows of its kind.
+    /// The number among the rows of the same kind.
     pub n: usize,
     pub kind: RowKind,
-    /// When it began and ended, in milliseconds of the run.
+    /// The start and the end, in milliseconds of the run; `None` if they are unknown.
     pub span: Option<(f64, f64)>,
 }
 
-/// A turn of the model that has not ended.
+/// An open turn of the model.
 #[derive(Debug)]
 struct OpenTurn {
-    /// The position of its row.
+    /// The index of its row.
     row: usize,
     begin: f64,
-    /// The time until its first event, which the log has at its end. It is shared with the calls
-    /// that began in the turn.
+    /// The time until its first event, which the log has only at the end of the turn. Shared with
+    /// the calls that began in the turn.
     wait: Rc<Cell<f64>>,
     /// Whether it began with a `stream_start`.
     has_start: bool,
@@ -66,7 +67,7 @@ struct OpenTurn {
 /// The run of a call.
 #[derive(Debug)]
 pub(super) struct CallRun {
-    /// When it began, without the wait of its turn.
+    /// The start in milliseconds, without the wait of its turn.
     begin: f64,
     wait: Rc<Cell<f64>>,
     took: Option<f64>,
@@ -74,14 +75,14 @@ pub(super) struct CallRun {
 }
 
 impl CallRun {
-    /// When it began and ended, if it has.
+    /// Returns the start and the end; `None` until the call has ended.
     fn span(&self) -> Option<(f64, f64)> {
         let begin = self.begin + self.wait.get();
         self.took.map(|took| (begin, begin + took))
     }
 }
 
-/// The outline of a run.
+/// The summary of a run.
 #[derive(Debug, Default)]
 pub(super) struct Outline {
     no_time: bool,
@@ -92,11 +93,11 @@ pub(super) struct Outline {
     pub questions: usize,
     pub turns: usize,
     calls: usize,
-    /// How many calls failed or were refused.
+    /// The number of calls that failed or were refused.
     failed: usize,
-    /// The first and the last time that the log names, in milliseconds since 1970.
+    /// The first and the last timestamp in the log, in milliseconds since 1970.
     dates: Option<(u64, u64)>,
-    /// The time so far, without the time that is left out, in milliseconds.
+    /// The time so far in milliseconds, without the pauses.
     pub now: f64,
     first: Vec<OutlineRow>,
     last: VecDeque<OutlineRow>,
@@ -113,12 +114,12 @@ impl Outline {
         }
     }
 
-    /// Whether the user has asked something.
+    /// Whether the user has asked a question.
     pub(super) fn has_title(&self) -> bool {
         !self.title.is_empty()
     }
 
-    /// The title of the run.
+    /// Returns the title of the run.
     pub(super) fn title(&self) -> &str {
         if self.has_title() {
             &self.title
@@ -127,12 +128,12 @@ impl Outline {
         }
     }
 
-    /// The rows that are kept.
+    /// Returns the rows kept.
     pub(super) fn rows(&self) -> impl Iterator<Item = &OutlineRow> {
         self.first.iter().chain(&self.last)
     }
 
-    /// How many rows are left out before the row at this position of those that are kept.
+    /// Returns the number of rows dropped before the kept row at index `at`.
     pub(super) fn left_out_before(&self, at: usize) -> usize {
         match at == self.first.len() {
             true => self.rows - self.first.len() - self.last.len(),
@@ -150,7 +151,7 @@ impl Outline {
         self.rows > 2
     }
 
-    /// The totals of the run: labels and texts.
+    /// Returns the totals of the run as pairs of a label and a text.
     pub(super) fn figures(&self, tokens: Tokens) -> Vec<(&'static str, String)> {
         let mut figures = Vec::new();
         if !self.models.is_empty() {
@@ -185,7 +186,7 @@ impl Outline {
         figures
     }
 
-    /// Takes the next event; returns whether it begins a turn.
+    /// Processes the next event; returns whether it begins a turn.
     pub(super) fn push(&mut self, event: &Event<'_>, payload: &Payload<'_>) -> bool {
         let mut begins = match event.kind() {
             Kind::StreamStart => {
@@ -227,12 +228,12 @@ impl Outline {
         begins
     }
 
-    /// Counts the question that is on the page next.
+    /// Counts the next question on the page.
     pub(super) fn question(&mut self) {
         self.questions += 1;
     }
 
-    /// Adds the row of a card. An `earlier` card of the same call had this badge.
+    /// Adds the row of a card. `earlier` is the badge of an earlier card of the same call.
     pub(super) fn card(&mut self, card: &ReportCard, run: Option<CallRun>, earlier: Option<Badge>) {
         self.calls += usize::from(earlier.is_none());
         self.failed -= usize::from(earlier.is_some_and(Badge::is_failure));
@@ -255,7 +256,7 @@ impl Outline {
         self.last.push_back(row);
     }
 
-    /// The row at this position, if it is kept.
+    /// Returns the row at this position, if it is kept.
     fn row_at(&mut self, at: usize) -> Option<&mut OutlineRow> {
         if at < self.first.len() {
             return self.first.get_mut(at);
@@ -313,7 +314,7 @@ impl Outline {
         }
     }
 
-    /// Takes a message; returns whether it is a turn by itself.
+    /// Processes a message; returns whether it is a turn by itself.
     fn message(&mut self, event: &Event<'_>, message: Raw<'_>) -> bool {
         match message.get_str("role").as_deref() {
             Some("user") => {
@@ -346,8 +347,8 @@ impl Outline {
         }
     }
 
-    /// Takes the time until the first event of the turn: all that the turn has done so far moves by
-    /// that time.
+    /// Records the time until the first event of the turn, and moves everything in the turn by that
+    /// time.
     fn stats(&mut self, event: &Event<'_>, stats: &SessionStats) {
         let wait = stats.first_event_ms.map_or(0.0, milliseconds);
         if let Some(turn) = self.open.get(stream_of(event)).filter(|_| is_time(wait)) {
@@ -355,7 +356,7 @@ impl Outline {
         }
     }
 
-    /// The run that a `tool_use` begins.
+    /// Returns the run that a `tool_use` begins.
     pub(super) fn begin_run(&self, event: &Event<'_>, call: &ToolUse<'_>) -> CallRun {
         let turn = self.open.get(stream_of(event));
         let wait = turn.map(|turn| Rc::clone(&turn.wait)).unwrap_or_default();
@@ -371,7 +372,7 @@ impl Outline {
         }
     }
 
-    /// Ends the run of the call that has this result.
+    /// Ends the run of a call with this result.
     pub(super) fn end_run(&mut self, run: &mut CallRun, result: &ToolResult<'_>) {
         let took = match (result.duration_ms, run.timestamp.zip(result.timestamp)) {
             (Some(time), _) => Some(milliseconds(time)),
@@ -384,22 +385,22 @@ impl Outline {
     }
 }
 
-/// Milliseconds of a wait or a tool.
+/// Converts a duration to milliseconds.
 fn milliseconds(time: Millis) -> f64 {
     time.micros as f64 / 1000.0
 }
 
-/// Whether a time in milliseconds is one that a run can have: at most some 30 years.
+/// Whether a time in milliseconds is plausible: at most some 30 years.
 fn is_time(ms: f64) -> bool {
     (0.0..1e12).contains(&ms)
 }
 
-/// The time of an event in its stream.
+/// Returns the time of an event in its stream, in milliseconds.
 fn time(event: &Event<'_>) -> Option<f64> {
     event.t().and_then(Raw::f64).filter(|t| is_time(*t))
 }
 
-/// `line` as a title: a long one ends behind a word.
+/// Shortens `line` to a title; a long one is cut after a word.
 fn title(line: &str) -> String {
     let line = one_line(line, TITLE);
     match line.strip_suffix('…').and_then(|cut| cut.rsplit_once(' ')) {
@@ -408,11 +409,12 @@ fn title(line: &str) -> String {
     }
 }
 
-/// A time in milliseconds since 1970 as a date in UTC: `2026-11-24 13:05`.
+/// Formats milliseconds since 1970 as a date in UTC: `2026-11-24 13:05`.
 pub fn date(ms: u64) -> String {
     let minutes = ms / 60_000;
     let (days, minutes) = (minutes / 1440, minutes % 1440);
-    // https://howardhinnant.github.io/date_algorithms.html#civil_from_days, for days after 1970.
+    // Source: https://howardhinnant.github.io/date_algorithms.html#civil_from_days, for dates after
+    // 1970.
     let z = days + 719_468;
     let (era, of_era) = (z / 146_097, z % 146_097);
     let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;

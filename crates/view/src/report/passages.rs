@@ -1,32 +1,34 @@
-//! A text of Markdown in passages: whole blocks, each of which is read and written by itself.
+//! Splits Markdown text into passages: whole blocks that are parsed and written independently.
 //!
-//! A passage ends before a line that no block above it can hold: after an empty line, outside of
-//! code between fences, at the first column, and without the marker of a list. So where the text was
-//! cut into deltas never shows, each byte is read once, and no more than a passage is kept.
+//! A passage ends before a line that no block above can contain: a line after an empty line,
+//! outside of fenced code, that starts in the first column and is not a list item. So the output
+//! does not depend on how the text was split into deltas, each byte is parsed once, and at most one
+//! passage is buffered.
 
 use crate::markdown::Fence;
 
-/// How much of a text is one passage at most, in bytes. A longer block is written in parts.
+/// Maximum length of a passage in bytes. A longer block is written in parts.
 const PASSAGE: usize = 64 * 1024;
 
-/// The longest line that begins code again in the next part, in bytes.
+/// Maximum length in bytes of a fence line that is repeated in the next part.
 const OPENING: usize = 200;
 
-/// How a carriage return is written out. The parser would treat it as the end of a line.
+/// The visible form of a carriage return, which the parser would treat as a line end.
 const RETURN: &str = "\\x0d";
 
-/// The end of a text that is not written yet.
+/// The part of a text that is not written yet.
 #[derive(Debug, Default)]
 pub(super) struct Passages {
     source: String,
-    /// How much of it is looked through, in bytes: whole lines.
+    /// The number of bytes examined so far, always whole lines.
     seen: usize,
-    /// How many bytes at its front are not text, but repeat the fence of the previous passage.
+    /// The number of leading bytes that repeat the fence of the previous passage.
     opening: usize,
-    /// The fence of the code that is open at `seen`, and the line that opened it.
+    /// The fence of the code block that is open at `seen`, and the line that opened it.
     fence: Option<(Fence, String)>,
     is_after_empty_line: bool,
-    /// Whether a carriage return follows it: with a line feed next, both are one line end.
+    /// Whether a carriage return follows `source`: if a line feed comes next, both are one line
+    /// end.
     has_return: bool,
 }
 
@@ -47,7 +49,7 @@ impl Passages {
         }
     }
 
-    /// The next passage; of a text that is `whole` also the last one.
+    /// Returns the next passage. If the text is `whole`, this includes the last one.
     pub(super) fn next(&mut self, whole: bool) -> Option<String> {
         if whole && std::mem::take(&mut self.has_return) {
             self.source.push_str(RETURN);
@@ -91,7 +93,8 @@ impl Passages {
         (rest.source.len() > rest.opening).then_some(rest.source)
     }
 
-    /// Takes a part of a block that is longer than a passage: its whole lines, or a part of one line.
+    /// Takes a part of a block that is longer than a passage: its complete lines, or a part of one
+    /// line.
     fn part(&mut self) -> String {
         let end = match self.seen {
             seen if seen > self.opening => seen,
@@ -100,7 +103,7 @@ impl Passages {
         self.take(end)
     }
 
-    /// Takes the first `end` bytes; code that is open there goes on in the next passage.
+    /// Takes the first `end` bytes; a code block that is open there continues in the next passage.
     fn take(&mut self, end: usize) -> String {
         let rest = self.source.split_off(end);
         let passage = std::mem::take(&mut self.source);
@@ -116,14 +119,14 @@ impl Passages {
     }
 }
 
-/// Whether `line`, after an empty one, belongs to no block above it.
+/// Whether `line`, after an empty line, belongs to no block above it.
 fn begins_block(line: &str) -> bool {
     let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
     let is_number = rest.len() < line.len() && rest.starts_with(['.', ')']);
     !line.is_empty() && !line.starts_with([' ', '\t', '-', '*', '+']) && !is_number
 }
 
-/// The fence that `line` opens.
+/// Returns the fence that `line` opens.
 fn opened(line: &str) -> Option<Fence> {
     let (fence, info) = Fence::open(line)?;
     let is_ticks = line.trim_start_matches(' ').starts_with('`');
@@ -180,7 +183,7 @@ mod tests {
             .map(|part| part.trim_start_matches("```sh\n"))
             .collect();
         assert_eq!(text, format!("{}```\n\n", line.repeat(2000)));
-        // However the text was cut.
+        // The result does not depend on how the text was split.
         for size in [1, 7, 4096, 65_537] {
             let pieces: Vec<_> = (0..code.len())
                 .step_by(size)
