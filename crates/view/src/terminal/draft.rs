@@ -1,23 +1,23 @@
-//! Text with Markdown as it streams: an unfinished block is shown as it came, and drawn again as
+//! Draws Markdown while it streams: an unfinished block is shown as plain text, and is redrawn as
 //! Markdown when it ends.
 //!
-//! A block is drawn again only while its beginning is on the screen. Before the beginning scrolls
-//! away, the block is drawn up to a word after which it can be cut; where it cannot be cut, it
-//! stays as it came. Code between fences is drawn line by line.
+//! A block can be redrawn only while its beginning is on the screen. Before the beginning scrolls
+//! away, the block is redrawn up to a word after which it can be cut; a block that cannot be cut
+//! stays plain. Fenced code is drawn line by line.
 
 use super::pen::{Mark, Pen};
 use super::render::{INDENT, Renderer, code_label, code_style};
 use crate::markdown::{Blocks, Fence, lead};
 use anstyle::Style;
 
-/// How much is parsed at once, in bytes: each delta parses the unfinished block again. A longer
-/// block stays as it came.
+/// Maximum number of bytes parsed at once, since each delta parses the unfinished block again. A
+/// longer block stays plain.
 const WINDOW: usize = 8 * 1024;
 
-/// A carriage return as it is shown.
+/// The visible form of a carriage return.
 const RETURN: &str = "\\x0d";
 
-/// White space by the rules of CommonMark; other white space of Unicode is text.
+/// White space as CommonMark defines it; other Unicode white space is text.
 const BLANKS: [char; 3] = [' ', '\t', '\n'];
 
 fn is_blank(text: &str) -> bool {
@@ -28,18 +28,19 @@ fn is_blank(text: &str) -> bool {
 #[derive(Debug, Default)]
 pub(crate) struct TerminalDraft {
     source: String,
-    /// Whether a carriage return follows it: with a line feed next, both are one line end.
+    /// Whether a carriage return follows `source`: if a line feed comes next, both are one line
+    /// end.
     has_return: bool,
-    /// Where `source` begins on the page, and how much of it is shown, in bytes.
+    /// The position on the page where `source` begins, and the number of its bytes that are shown.
     start: Mark,
     drawn: usize,
-    /// How much of it was parsed without finding a finished block, in bytes.
+    /// The number of bytes parsed without finding a finished block.
     parsed: usize,
-    /// What precedes it in the parser's input, where it continues a block whose beginning is drawn;
-    /// see [`lead`].
+    /// The text before `source` in the parser's input, if `source` continues a block whose
+    /// beginning is drawn; see [`lead`].
     lead: String,
-    /// The fence of the code that `source` belongs to, and whether its current line began before
-    /// `source`.
+    /// The fence of the code block that `source` belongs to, and whether its current line began
+    /// before `source`.
     fence: Option<Fence>,
     in_line: bool,
     base: Style,
@@ -47,7 +48,7 @@ pub(crate) struct TerminalDraft {
 }
 
 impl TerminalDraft {
-    /// Starts another text.
+    /// Begins a new text.
     pub(super) fn reset(&mut self, base: Style) {
         *self = TerminalDraft {
             base,
@@ -72,8 +73,8 @@ impl TerminalDraft {
         self.rest(pen);
     }
 
-    /// Appends `text` with `\n` at the ends of its lines. Any other carriage return is written out:
-    /// the parser would take it as a line end, and a terminal would overwrite the line.
+    /// Appends `text` with its line ends as `\n`. Other carriage returns are made visible: the
+    /// parser would take them as line ends, and a terminal would overwrite the line.
     fn add(&mut self, text: &str) {
         if !self.has_return && !text.contains('\r') {
             return self.source.push_str(text);
@@ -90,8 +91,8 @@ impl TerminalDraft {
         }
     }
 
-    /// Draws all of it: its last block is complete. Code between fences may continue with the next
-    /// text.
+    /// Draws the whole text, whose last block is complete. A fenced code block may continue in the
+    /// next text.
     pub(super) fn finish(&mut self, pen: &mut Pen) {
         if !std::mem::take(&mut self.is_open) {
             return;
@@ -117,7 +118,7 @@ impl TerminalDraft {
         pen.end_row();
     }
 
-    /// Takes a step; returns whether another one may follow. A step that changes nothing is the
+    /// Runs a step; returns whether another step may follow. A step that changes nothing is the
     /// last.
     fn advances(&mut self, step: impl FnOnce(&mut Self) -> bool) -> bool {
         let state = |draft: &Self| (draft.source.len(), draft.lead.len(), draft.fence.is_some());
@@ -125,8 +126,8 @@ impl TerminalDraft {
         step(self) && state(self) != before
     }
 
-    /// Keeps the unfinished block on the screen when `rows` are laid below it, or leaves it as it
-    /// is.
+    /// Keeps the unfinished block on the screen when `rows` are written below it, or leaves the
+    /// block as it is.
     pub(super) fn make_room(&mut self, pen: &mut Pen, rows: usize) {
         if self.drawn == 0 || pen.reaches(&self.start, rows) {
             return;
@@ -146,24 +147,24 @@ impl TerminalDraft {
         self.take(self.drawn, pen);
     }
 
-    /// The block that begins at `start` in the source continues after the part that is drawn.
+    /// The block that begins at `start` in `source` continues after the drawn part.
     fn go_on(&mut self, start: usize, pen: &Pen) {
         if self.fence.is_some() || pen.is_at_start() {
             self.lead.clear();
         } else if self.lead.is_empty() || self.lead.contains('\n') || start > 0 {
-            // The rest of a row, of a table that stays as it came, is text.
+            // After the drawn part of a table that stays plain, the rest of a row is text.
             self.lead = lead(&self.source[start..]);
         }
     }
 
-    /// The first `bytes` of the source are on the page for good.
+    /// Removes the first `bytes` of the source, which are final on the page.
     fn take(&mut self, bytes: usize, pen: &Pen) {
         self.source.drain(..bytes);
         (self.drawn, self.parsed) = (0, 0);
         self.start = pen.mark();
     }
 
-    /// Draws the finished blocks, or all of them if the text is `whole`. Returns whether more may
+    /// Draws the finished blocks, or all blocks if the text is `whole`. Returns whether more may
     /// follow.
     fn blocks(&mut self, pen: &mut Pen, whole: bool) -> bool {
         if self.lead.is_empty() && self.drawn == 0 {
@@ -232,7 +233,7 @@ impl TerminalDraft {
         true
     }
 
-    /// Drops all empty lines at the beginning but one.
+    /// Drops all leading empty lines except one.
     fn empty_lines(&mut self, pen: &mut Pen) {
         let mut end = 0;
         while let Some(line) = self.source[end..].split_inclusive('\n').next()
@@ -249,7 +250,7 @@ impl TerminalDraft {
         }
     }
 
-    /// Draws the first `count` units in place of their shown part. Returns where their last line
+    /// Draws the first `count` units in place of their plain text. Returns where their last line
     /// ends.
     fn draw(&mut self, pen: &mut Pen, blocks: &Blocks, count: usize, window: usize) -> usize {
         let text = &self.source[..window];
@@ -261,7 +262,7 @@ impl TerminalDraft {
                 .filter(|u| count > 0 && u.bytes.end >= self.drawn);
             let plain = plain.filter(|u| blocks.is_plain(u, text) || !pen.reaches(&self.start, 0));
             if let Some(unit) = plain {
-                // Its shown part is right as it is: only the rest is missing.
+                // The shown part is correct as it is: only the rest is missing.
                 pen.put(
                     text[self.drawn..unit.bytes.end].trim_end_matches('\n'),
                     self.base,
@@ -283,9 +284,9 @@ impl TerminalDraft {
                 renderer.leave_containers();
             }
         }
-        // Empty lines at the end of the last unit stay in the source: they separate the next block
-        // from it. A table of which only the header, in the lead, remains has no line here: all of
-        // the source is another block.
+        // Empty lines at the end of the last unit stay in the source, since they separate it from
+        // the next block. If only a table header in the lead remains, it has no line here, and the
+        // whole source is another block.
         let Some(unit) = blocks.units[..count]
             .last()
             .filter(|unit| !unit.bytes.is_empty())
@@ -296,15 +297,15 @@ impl TerminalDraft {
         text[end..].find('\n').map_or(window, |at| end + at + 1)
     }
 
-    /// Draws the unfinished block up to a place where it can be cut. Returns whether there is one.
+    /// Draws the unfinished block up to a position where it can be cut. Returns whether there is
+    /// one.
     fn advance(&mut self, pen: &mut Pen) -> bool {
         if self.fence.is_some() || !pen.reaches(&self.start, 0) {
             return false;
         }
         let all = boundary(&self.source, WINDOW.min(self.source.len()));
         let lines = self.source[..all].rfind('\n').map_or(0, |at| at + 1);
-        // The last line is incomplete and may begin another block, of which nothing can be drawn
-        // yet.
+        // The last line is incomplete and may begin another block that cannot be drawn yet.
         self.cut(pen, all)
             || (0 < lines && lines < all && self.cut(pen, lines))
             || self.cut_table(pen, lines)
@@ -333,7 +334,7 @@ impl TerminalDraft {
         true
     }
 
-    /// Draws the complete rows of a table, which are the first `window` bytes.
+    /// Draws the complete rows of a table, the first `window` bytes.
     fn cut_table(&mut self, pen: &mut Pen, window: usize) -> bool {
         let text = &self.source[..window];
         let blocks = Blocks::parse(text, &self.lead);
@@ -352,9 +353,9 @@ impl TerminalDraft {
         true
     }
 
-    /// Shows the part of the unfinished block that is not on the page yet.
+    /// Shows the part of the unfinished block that is not yet on the page.
     fn rest(&mut self, pen: &mut Pen) {
-        // A few spaces are invisible; if nothing else follows in their line it is empty.
+        // A few spaces are invisible: if nothing else follows in their line, the line is empty.
         if self.lead.is_empty()
             && self.drawn == 0
             && self.source.len() < pen.width
@@ -392,7 +393,7 @@ impl TerminalDraft {
         self.start = pen.mark();
     }
 
-    /// Shows code. Returns whether it has ended.
+    /// Shows fenced code. Returns whether it has ended.
     fn code(&mut self, pen: &mut Pen) -> bool {
         let Some(fence) = self.fence.clone() else {
             return false;
@@ -427,7 +428,7 @@ impl TerminalDraft {
         false
     }
 
-    /// Shows the part of a line of code, complete or not, that is not on the page yet.
+    /// Shows the part of a line of code, complete or not, that is not yet on the page.
     fn line(&self, pen: &mut Pen, fence: &Fence, from: usize, to: usize) {
         let line = &self.source[from..to];
         let indent = if self.in_line {
@@ -439,7 +440,7 @@ impl TerminalDraft {
         pen.put_code(code.trim_end_matches('\r'), code_style(self.base));
     }
 
-    /// The source begins with the line of `bytes` that closes the code.
+    /// Closes the code block; the source begins with the closing line, `bytes` long.
     fn close_code(&mut self, pen: &mut Pen, bytes: usize) {
         if self.drawn > 0 && pen.reaches(&self.start, 0) {
             pen.return_to(&self.start);
@@ -455,7 +456,8 @@ impl TerminalDraft {
     }
 }
 
-/// The end of the last line of `text` within `most` bytes, else of its last character there.
+/// Returns the end of the last line of `text` within `most` bytes, or that of the last character if
+/// no line ends there.
 fn boundary(text: &str, most: usize) -> usize {
     if most >= text.len() {
         return text.len();

@@ -1,14 +1,14 @@
-//! Rows of text on a terminal, broken between words, and the way back to where a text began.
+//! Writes rows of text on a terminal, wrapped between words, and can return to where a text began.
 //!
-//! The last column stays empty: terminals disagree about where the cursor is after it. The current
-//! row is kept, so that its last word can move down as a whole, and so that the row can be written
-//! again after what was below it is cleared.
+//! The last column stays empty, since terminals disagree about the cursor position after it. The
+//! current row is kept, so that its last word can move to the next row as a whole, and so that the
+//! row can be rewritten after the rows below it are cleared.
 
 use crate::escape::{columns, safe, width};
 use anstyle::Style;
 use std::io::Write;
 
-/// The least number of columns that a terminal is treated as having.
+/// Minimum number of columns that a terminal is assumed to have.
 const NARROWEST: usize = 8;
 
 /// The current row.
@@ -18,18 +18,19 @@ struct PenRow {
     /// The styles, each with the byte at which it begins.
     styles: Vec<(usize, Style)>,
     column: usize,
-    /// The last byte at which the row may be broken: a word or a wide character begins there.
+    /// The last byte offset at which the row can be wrapped: a word or a wide character begins
+    /// there.
     word: usize,
-    /// The end of the prefix; the row is not broken before it.
+    /// The end of the prefix; the row is not wrapped before it.
     start: usize,
-    /// How many bytes the terminal has got.
+    /// The number of bytes written to the terminal.
     written: usize,
-    /// Whether the last character was wide, or joins the next one to itself.
+    /// Whether the last character was wide, and whether it joins with the next one.
     was_wide: bool,
     joins: bool,
 }
 
-/// A place to come back to.
+/// A position to return to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mark {
     row: usize,
@@ -37,26 +38,26 @@ pub(crate) struct Mark {
     feeds: usize,
 }
 
-/// Writes rows.
+/// Writes rows to a terminal.
 #[derive(Debug)]
 pub(crate) struct Pen {
-    /// Bytes for the terminal.
+    /// The bytes to send to the terminal.
     pub out: Vec<u8>,
-    /// Columns that are written to.
+    /// The number of columns used.
     pub width: usize,
-    /// Rows of the screen.
+    /// The number of rows on the screen.
     pub rows: usize,
     pub colour: bool,
-    /// The beginning of each row, in pieces with their styles.
+    /// The prefix of each row, in pieces with their styles.
     pub prefix: Vec<(String, Style)>,
-    /// The widths of the columns of the latest table.
+    /// The column widths of the latest table.
     pub columns: Vec<usize>,
-    /// Line feeds at the end of the page; two before the first word.
+    /// The number of line feeds at the end of the page; two before the first word.
     pub feeds: usize,
     line: PenRow,
     /// The number of the current row, from 0.
     row: usize,
-    /// The lowest row ever written to, and the highest one that is certainly on the screen.
+    /// The lowest row ever written to, and the highest row that is certainly on the screen.
     deepest: usize,
     highest: usize,
 }
@@ -80,7 +81,7 @@ impl Pen {
 
     /// Sets the size of the terminal.
     pub(super) fn resize(&mut self, columns: usize, rows: usize) {
-        // Rows that a smaller screen has lost do not all come back on a larger one.
+        // Rows that scrolled off a smaller screen do not all come back on a larger one.
         self.highest = self.top();
         (self.width, self.rows) = (columns.max(NARROWEST) - 1, rows.max(4));
         if self.line.column > self.width {
@@ -88,12 +89,13 @@ impl Pen {
         }
     }
 
-    /// Nothing above the current row is drawn again.
+    /// Fixes all rows above the current one: they are never redrawn.
     pub(super) fn fix(&mut self) {
         self.highest = self.row;
     }
 
-    /// The highest row that the cursor can go back to, wherever on the screen the first one was.
+    /// Returns the highest row that the cursor can go back to, wherever on the screen the first row
+    /// was.
     fn top(&self) -> usize {
         self.highest
             .max((self.deepest + 1).saturating_sub(self.rows))
@@ -107,28 +109,27 @@ impl Pen {
         }
     }
 
-    /// Whether `mark` will still be on the screen when `more` rows have been written below the
-    /// current row.
+    /// Whether `mark` is still on the screen after `more` rows were written below the current row.
     pub(super) fn reaches(&self, mark: &Mark, more: usize) -> bool {
         let deepest = self.deepest.max(self.row + more);
         mark.row >= self.highest.max((deepest + 1).saturating_sub(self.rows))
     }
 
-    /// Clears everything from `mark` on and continues there. The caller has checked that
-    /// [`Pen::reaches`] it.
+    /// Clears everything from `mark` on and continues there. The caller must have checked
+    /// [`Pen::reaches`].
     pub(super) fn return_to(&mut self, mark: &Mark) {
         let up = self.row - mark.row;
         (self.row, self.line, self.feeds) = (mark.row, mark.line.clone(), mark.feeds);
         self.rewrite(up);
     }
 
-    /// Clears the `below` rows that the caller has written below the current row.
+    /// Clears the `below` rows that the caller wrote below the current row.
     pub(super) fn lift(&mut self, below: usize) {
         self.rewrite(below);
     }
 
-    /// Clears the current row, which is `up` rows above the cursor, and all below it, and writes it
-    /// again. The cursor's column is unknown: terminals disagree about the width of emoji.
+    /// Rewrites the current row, which is `up` rows above the cursor, and clears everything below
+    /// it. The cursor's column is unknown, since terminals disagree about the width of emoji.
     fn rewrite(&mut self, up: usize) {
         self.out.push(b'\r');
         if up > 1 {
@@ -136,8 +137,8 @@ impl Pen {
             let _ = write!(self.out, "\x1b[{}A", up - 1);
         }
         if up > 0 {
-            // From the second row on: when the whole screen is cleared at once, tmux copies it into
-            // its scroll-back.
+            // Clear from the second row on: if the whole screen is cleared at once, tmux copies it
+            // into its scroll-back.
             self.out.extend_from_slice(b"\x1b[J\x1b[A");
         }
         self.out.extend_from_slice(b"\x1b[K");
@@ -145,12 +146,13 @@ impl Pen {
         self.flush();
     }
 
-    /// The caller has written `rows` rows below the current row.
+    /// Records that the caller wrote `rows` rows below the current row.
     pub(super) fn laid(&mut self, rows: usize) {
         self.deepest = self.deepest.max(self.row + rows);
     }
 
-    /// The caller has written `rows` complete rows; the cursor is at the beginning of the next one.
+    /// Records that the caller wrote `rows` complete rows; the cursor is at the beginning of the
+    /// next row.
     pub(super) fn skip(&mut self, rows: usize) {
         self.row += rows;
         self.deepest = self.deepest.max(self.row);
@@ -163,7 +165,7 @@ impl Pen {
         self.line.text.is_empty()
     }
 
-    /// How many columns a row has after its prefix.
+    /// Returns the number of columns that a row has after its prefix.
     pub(super) fn room(&self) -> usize {
         self.width
             - if self.has_prefix() {
@@ -173,7 +175,7 @@ impl Pen {
             }
     }
 
-    /// Whether rows begin with the prefix: only where it takes at most half of them.
+    /// Whether rows begin with the prefix: only if it takes at most half of the width.
     fn has_prefix(&self) -> bool {
         self.prefix_width() <= self.width / 2
     }
@@ -207,14 +209,15 @@ impl Pen {
         }
     }
 
-    /// Writes text with hidden characters written out, breaking rows between words. A word that
-    /// does not fit moves to the next row, together with its part that is written already.
+    /// Writes text, wrapped between words, with hidden characters made visible. A word that does
+    /// not fit moves to the next row, including the part of it that was already written.
     pub(super) fn put(&mut self, text: &str, style: Style) {
         self.write(&safe(text), style, true);
         self.flush();
     }
 
-    /// Writes text that keeps its spaces: a row is broken at its last column.
+    /// Writes text without wrapping between words: spaces are kept, and a row breaks at its last
+    /// column.
     pub(super) fn put_code(&mut self, text: &str, style: Style) {
         self.write(&safe(text), style, false);
         self.flush();
@@ -235,8 +238,8 @@ impl Pen {
             } else {
                 width(c)
             };
-            // The second limit is for accents, which take no column: a letter can have any number
-            // of them.
+            // The second limit is for combining accents, which take no column: a letter can have
+            // any number of them.
             if self.line.column + w > self.width || self.line.text.len() > 16 * self.width + 256 {
                 let at_start = self.line.text.len() == self.line.start;
                 if words && blank {
@@ -277,8 +280,8 @@ impl Pen {
         } else {
             line.text.push(c);
         }
-        // No word that ends in an emoji selector is moved: whether the selector widens its emoji
-        // depends on the terminal.
+        // A word that ends in an emoji selector is never moved: whether the selector widens the
+        // emoji depends on the terminal.
         if blank || c == '\u{fe0f}' {
             line.word = line.text.len();
         }
@@ -331,7 +334,7 @@ impl Pen {
         self.feeds = 0;
     }
 
-    /// Writes the part of the current row that the terminal has not got yet.
+    /// Sends the part of the current row that was not yet written to the terminal.
     fn flush(&mut self) {
         let line = &mut self.line;
         if line.written == line.text.len() {
@@ -353,7 +356,7 @@ impl Pen {
     }
 }
 
-/// Writes `text` in `style`, if colours are wanted.
+/// Writes `text`, in `style` if colours are enabled.
 pub(crate) fn paint(out: &mut Vec<u8>, colour: bool, style: Style, text: &str) {
     let _ = if colour {
         write!(out, "{style}{text}{style:#}")

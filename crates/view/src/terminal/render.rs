@@ -1,5 +1,5 @@
-//! Draws blocks of Markdown. Without colours the marks of headings, code, emphasis and
-//! strikethrough are drawn as characters, since nothing else shows their meaning.
+//! Draws Markdown blocks. Without colours, the markers of headings, code, emphasis and
+//! strikethrough are drawn as characters, since nothing else would show their meaning.
 
 use super::pen::Pen;
 use super::table::{TableCell, TerminalTable};
@@ -7,15 +7,15 @@ use crate::markdown::{BlockEvent, Fence};
 use anstyle::{AnsiColor, Style};
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, LinkType, Tag, TagEnd};
 
-/// The indentation of fenced code that is drawn without its fence.
+/// The indentation of fenced code whose fence is not drawn.
 pub(crate) const INDENT: &str = "  ";
 
-/// The style of code in text of style `base`.
+/// Returns the style of code within text of the style `base`.
 pub(crate) fn code_style(base: Style) -> Style {
     base.fg_color(Some(AnsiColor::Cyan.into()))
 }
 
-/// Draws blocks one after the other from their events.
+/// Draws blocks from their events, one after the other.
 pub(crate) struct Renderer<'p> {
     pen: &'p mut Pen,
     /// The text that the ranges of the events point into.
@@ -26,25 +26,25 @@ pub(crate) struct Renderer<'p> {
     /// The end of the drawn part of the text.
     at: usize,
     in_code: bool,
-    /// The fence of the current code, where fences are shown.
+    /// The fence of the current code block, if fences are shown.
     fence: Option<Fence>,
-    /// Whether an item has begun and nothing has begun or ended since: its first paragraph goes
-    /// into the row of the marker.
+    /// Whether a list item has begun and nothing has begun or ended since: its first paragraph
+    /// continues the row of the marker.
     after_marker: bool,
-    /// Whether the first block continues one on the page and none of its text has come yet, and
-    /// whether no other block has begun a row since that text came.
+    /// `goes_on`: whether the first block continues a block on the page and has no text so far.
+    /// `in_lead`: whether that text has come and no other block has begun a row since.
     goes_on: bool,
     in_lead: bool,
-    /// Whether the lead has a line end: only then does a table continue the one on the page.
+    /// Whether the lead contains a line end: only then does a table continue the table on the page.
     has_header: bool,
     table: Option<TerminalTable>,
-    /// The addresses of the open links, each with the text drawn for it.
+    /// The addresses of the open links, each with its drawn text.
     links: Vec<(String, String)>,
 }
 
 impl<'p> Renderer<'p> {
-    /// A renderer of `text`, of which the first `at` bytes are on the page already. With a `lead`
-    /// the first block continues one that is on the page.
+    /// Creates a renderer of `text`, of which the first `at` bytes are already on the page. With a
+    /// `lead`, the first block continues a block on the page.
     pub(super) fn new(pen: &'p mut Pen, text: &'p str, at: usize, base: Style, lead: &str) -> Self {
         Renderer {
             pen,
@@ -63,12 +63,12 @@ impl<'p> Renderer<'p> {
         }
     }
 
-    /// Drops the prefixes of all containers, because they end with the first block.
+    /// Drops the prefixes of all containers, since they end with the first block.
     pub(super) fn leave_containers(&mut self) {
         self.pen.prefix.clear();
     }
 
-    /// Draws `items`, the events of a unit or their beginning.
+    /// Draws `items`: all events of a unit, or the first ones.
     pub(super) fn draw(&mut self, items: &[BlockEvent]) {
         for (event, range) in items {
             if matches!(event, Event::Text(_)) && std::mem::take(&mut self.goes_on) {
@@ -139,11 +139,12 @@ impl<'p> Renderer<'p> {
         self.pen.put_code(text, self.style());
     }
 
-    /// Begins a block at `start` in a row of its own, after a blank row where the text has an empty
-    /// line before the block.
+    /// Begins a block at `start` in a new row, after a blank row if the text has an empty line
+    /// before the block.
     fn row(&mut self, start: usize) {
         if std::mem::take(&mut self.in_lead) {
-            // The block that was cut may be nested deeper than the next one in the same container.
+            // The block that was cut may be nested more deeply than the next block in the same
+            // container.
             self.pen.end_row();
             self.pen.prefix.truncate(1);
         }
@@ -214,8 +215,8 @@ impl<'p> Renderer<'p> {
                     }
                     CodeBlockKind::Fenced(_) => {
                         self.open(INDENT, base);
-                        // As it was written: a fence that opens while its text streams is drawn
-                        // with these words too.
+                        // As it was written: a fence that opens while its text streams is also
+                        // drawn with these words.
                         let line = self.text[start..].lines().next().unwrap_or_default();
                         code_label(
                             self.pen,
@@ -334,8 +335,8 @@ impl<'p> Renderer<'p> {
         }
     }
 
-    /// Adds what a row of a table has after the last column, as one cell: the parser leaves it out,
-    /// and its text would be lost.
+    /// Adds the part of a table row after the last column as one cell, since the parser drops its
+    /// text.
     fn cells_without_a_header(&mut self, end: usize) {
         let rest = self
             .text
@@ -349,7 +350,7 @@ impl<'p> Renderer<'p> {
     }
 
     /// Moves `at` past the first byte of the marker at `start`, so that an empty line before the
-    /// container does not count for its first block again.
+    /// container is not counted again for its first block.
     fn pass_marker(&mut self, start: usize) {
         let spaces = self.text[start..]
             .bytes()
@@ -358,7 +359,7 @@ impl<'p> Renderer<'p> {
         self.at = (start + spaces + 1).min(self.text.len());
     }
 
-    /// Begins a container whose rows begin with `prefix`.
+    /// Opens a container whose rows begin with `prefix`.
     fn open(&mut self, prefix: &str, style: Style) {
         self.prefixes.push(self.pen.prefix.len());
         self.pen.prefix.push((prefix.to_owned(), style));
@@ -371,7 +372,7 @@ impl<'p> Renderer<'p> {
     }
 }
 
-/// Draws the row above code: the words after the opening fence, where there are any.
+/// Draws the row above a code block: the info string of the fence, if there is one.
 pub(crate) fn code_label(pen: &mut Pen, info: &str, base: Style) {
     if !info.is_empty() {
         pen.put(info, base.dimmed());

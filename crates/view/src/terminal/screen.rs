@@ -1,10 +1,10 @@
-//! The page on a terminal: text that is wrapped between words, and below it the cards of the calls
-//! that may still change.
+//! The page on a terminal: text wrapped between words, and below it the cards of the calls that may
+//! still change.
 //!
-//! The cards that may change are the last thing on the screen. Before anything is written they are
-//! lifted (the cursor goes back to the end of the text, and all below is cleared), and afterwards
-//! they are laid again. A card that will not change any more is written for good, unless a card
-//! before it may change. The text of a model is drawn as Markdown, see [`TerminalDraft`].
+//! The cards that may change are always last on the screen. Before anything is written they are
+//! lifted: the cursor goes back to the end of the text, and everything below is cleared. Afterwards
+//! they are laid again. A card that can no longer change is written permanently, unless an earlier
+//! card may still change. A model's text is drawn as Markdown, see [`TerminalDraft`].
 
 use super::draft::TerminalDraft;
 use super::pen::{Pen, paint};
@@ -17,7 +17,7 @@ use conversation::{Call, CallState, Talk, Who};
 use std::collections::HashMap;
 use std::io::Write;
 
-/// The widest card, in columns.
+/// Maximum width of a card, in columns.
 const WIDEST: usize = 100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ enum ScreenBlock {
     Cards,
 }
 
-/// A terminal.
+/// The page on a terminal.
 #[derive(Debug)]
 pub(crate) struct Screen {
     pen: Pen,
@@ -35,16 +35,16 @@ pub(crate) struct Screen {
     no_time: bool,
     now: Who,
     last: Option<ScreenBlock>,
-    /// The voice of the latest text, while the next text may belong to it.
+    /// The voice of the latest text, if the next text may continue it.
     voice: Option<Voice>,
-    /// While cards lie below the text: the number of rows between the end of the text and the
+    /// If cards are laid below the text: the number of rows between the end of the text and the
     /// cursor.
     laid: Option<usize>,
-    /// The calls before this one have a card that is written for good.
+    /// The index of the first call without a permanent card.
     kept: usize,
-    /// The arguments of the other calls in short, which each drawing shows.
+    /// The shortened arguments of the other calls, which every redraw shows.
     briefs: HashMap<usize, String>,
-    /// Whether other programs may write on the same terminal.
+    /// Whether other programs may write to the same terminal.
     interrupted: bool,
 }
 
@@ -64,8 +64,8 @@ impl Screen {
         }
     }
 
-    /// Sets the size of the terminal. Terminals treat rows that have become too wide in different
-    /// ways, so on a narrower terminal nothing is drawn again.
+    /// Sets the size of the terminal. After it becomes narrower nothing is redrawn, since terminals
+    /// treat rows that are now too wide in different ways.
     pub(super) fn resize(&mut self, columns: usize, rows: usize) {
         if columns <= self.pen.width {
             self.leave();
@@ -83,14 +83,14 @@ impl Screen {
         }
     }
 
-    /// Clears the cards that lie below the text, and puts the cursor back to the end of the text.
+    /// Clears the cards below the text, and moves the cursor back to the end of the text.
     fn lift(&mut self) {
         if let Some(rows) = self.laid.take() {
             self.pen.lift(rows);
         }
     }
 
-    /// How many line feeds `block` needs before it.
+    /// Returns how many line feeds must precede `block`.
     fn gap(&self, block: ScreenBlock) -> usize {
         let want = if self.last == Some(block) {
             usize::from(!matches!(block, ScreenBlock::Text(_)))
@@ -114,7 +114,8 @@ impl Screen {
         new
     }
 
-    /// The card of a call, without a line feed at the end, and its number of rows.
+    /// Draws the card of a call, without a final line feed. Returns the card and its number of
+    /// rows.
     fn card(&self, call: &Call, brief: &str) -> (Vec<u8>, usize) {
         let mut out = Vec::new();
         let mut rows = 1;
@@ -123,7 +124,7 @@ impl Screen {
         let paint =
             |out: &mut Vec<u8>, style: Style, text: &str| paint(out, self.pen.colour, style, text);
         let (badge, status) = card::status(call, self.no_time);
-        // The sign of a call that succeeded is enough where figures follow.
+        // For a call that succeeded, the sign suffices if figures follow.
         let (status, status_style) = match badge {
             Badge::DONE => (
                 status.strip_prefix("done, ").unwrap_or(&status),
@@ -139,7 +140,7 @@ impl Screen {
         };
         let name = one_line(&call.name, room);
         let status = one_line(&format!("{status}{not_run}"), room);
-        // On a narrow terminal the status has a row of its own.
+        // If the terminal is too narrow, the status goes into its own row.
         let fits = columns(&name) + columns(&status) + 2 <= room;
         out.extend_from_slice(b"  ");
         paint(&mut out, badge.style, badge.sign);
@@ -152,8 +153,8 @@ impl Screen {
             out.extend_from_slice(one_line(brief, left - 2).as_bytes());
         }
         if fits {
-            // An absolute column: however wide the terminal draws emoji before it, the ends of all
-            // cards are aligned.
+            // An absolute column, so that the ends of all cards are aligned however wide the
+            // terminal draws emoji before it.
             let _ = write!(out, "\x1b[{}G", limit - columns(&status) + 1);
         } else {
             out.extend_from_slice(b"\n    ");
@@ -169,7 +170,7 @@ impl Screen {
         (out, rows)
     }
 
-    /// Writes the card of the call at this position for good.
+    /// Writes the card of the call at this position permanently.
     fn keep(&mut self, talk: &Talk, at: usize) {
         let call = &talk.calls()[at];
         if let Some(who) = talk.who(call) {
@@ -244,7 +245,7 @@ impl Page for Screen {
 
     fn text(&mut self, voice: Voice, text: &str) {
         let block = ScreenBlock::Text(voice);
-        // Models often begin with empty lines, which would add to the empty line between blocks.
+        // Models often begin with empty lines, which would widen the gap between blocks.
         let text = if self.last == Some(block) {
             text
         } else {
@@ -292,8 +293,8 @@ impl Page for Screen {
             self.briefs.insert(at, card::brief(call));
             self.lift();
         } else if call.has_ended() || call.is_lost() {
-            // The card of this call was written for good when its turn was over; a later result
-            // gets a card of its own, and so does the end of the log without one.
+            // The card of this call was written permanently when its turn ended. A later result
+            // gets another card, and so does a call that still has no result at the end of the log.
             self.keep(talk, at);
         }
     }
@@ -322,8 +323,8 @@ impl Page for Screen {
     }
 
     fn interrupt(&mut self) {
-        // Other programs may move the cursor now, so nothing is drawn again, and a card is written
-        // once, when it is settled.
+        // Other programs may move the cursor from now on, so nothing is redrawn, and each card is
+        // written once, when it can no longer change.
         self.leave();
         if self.last != Some(ScreenBlock::Cards) {
             self.pen.end_row();

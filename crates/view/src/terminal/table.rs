@@ -1,20 +1,20 @@
-//! Tables: as a grid where that fits, else with a line for each cell.
+//! Draws tables: as a grid if it fits, otherwise with a line for each cell.
 
 use super::pen::Pen;
 use crate::escape::{columns, safe};
 use anstyle::Style;
 use pulldown_cmark::Alignment;
 
-/// Pieces of text, each in its style.
+/// Pieces of text with their styles.
 pub(crate) type TableCell = Vec<(String, Style)>;
 
-/// A table as it is read.
+/// A table that is being read.
 #[derive(Debug, Default)]
 pub(crate) struct TerminalTable {
     pub alignments: Vec<Alignment>,
-    /// The first row is the header. A row may have more cells than the header.
+    /// The rows, beginning with the header. A row may have more cells than the header.
     pub rows: Vec<Vec<TableCell>>,
-    /// Whether the header is on the page already.
+    /// Whether the header is already on the page.
     pub goes_on: bool,
 }
 
@@ -25,7 +25,7 @@ fn wide(cell: &TableCell) -> usize {
 impl TerminalTable {
     pub(super) fn draw(&self, pen: &mut Pen, base: Style) {
         let count = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        // A table that continues keeps its columns where they are wide enough.
+        // A continued table keeps its column widths if they are sufficient.
         let mut widths = if self.goes_on {
             std::mem::take(&mut pen.columns)
         } else {
@@ -93,7 +93,7 @@ impl TerminalTable {
     }
 }
 
-/// Draws a cell on a line of its own, after the name of its column.
+/// Draws a cell in its own line, after the name of its column.
 fn line(pen: &mut Pen, name: Option<&TableCell>, cell: &TableCell, base: Style) {
     if let Some(name) = name {
         put(pen, name, true);
