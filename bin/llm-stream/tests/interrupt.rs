@@ -130,8 +130,9 @@ fn the_open_stream_is_closed_and_no_further_one_begins() {
 fn a_signal_at_the_end_of_a_stream_begins_no_other() {
     let body = turn(&["x"; 500]).stream(Protocol::Ollama);
     assert!(body.len() < 64 << 10, "it is read at once");
+    // The pipe takes 64 KiB of the output, the command keeps as much, and the test reads 8 KiB.
     let files =
-        [1, 2, 3].map(|n| File::new(&format!("interrupt-{n}-{}.sse", "long".repeat(40)), &body));
+        [1, 2, 3].map(|n| File::new(&format!("interrupt-{n}-{}.sse", "long".repeat(55)), &body));
     let args: Vec<&str> = files
         .iter()
         .flat_map(|file| ["--replay", file.path()])
