@@ -17,7 +17,7 @@ macro_rules! table {
             /// Every API, in table order.
             pub const ALL: [Api; [$(Api::$api,)*].len()] = [$(Api::$api,)*];
 
-            pub(crate) fn provider(self) -> &'static Provider {
+            pub(crate) const fn provider(self) -> &'static Provider {
                 match self {
                     $(Api::$api => &$provider,)*
                 }

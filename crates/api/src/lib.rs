@@ -22,6 +22,7 @@ mod failure;
 mod framing;
 mod gemini;
 mod inbound;
+mod known_server;
 mod members;
 mod mistral;
 mod models;
@@ -64,6 +65,7 @@ pub use crate::inbound::{
     ReferenceKind, TargetServer, forwarded_headers, inbound, inbound_size, message_lines,
     request_event, settings_for, ui_inbound, with_at_most, with_fitted_budget,
 };
+pub use crate::known_server::KnownServer;
 pub use crate::models::{ListedModel, listed_models, models_request};
 pub use crate::openai_responses::listing::response_items;
 pub use crate::passed::passed_request;
