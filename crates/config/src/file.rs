@@ -392,12 +392,21 @@ impl ConfigFile {
 
 /// What to write in place of `name`, for the end of a message.
 fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> String {
-    let like = |known: &str| strsim::jaro_winkler(name, known);
-    let best = known.max_by(|a, b| like(a).total_cmp(&like(b)));
-    match best {
-        Some(best) if like(best) > 0.7 => format!(", did you mean {best:?}?"),
-        _ => ", see docs/config.md for the keys".to_owned(),
+    match most_similar(name, known, 0.7) {
+        Some(best) => format!(", did you mean {best:?}?"),
+        None => ", see docs/config.md for the keys".to_owned(),
     }
+}
+
+/// Returns the name most similar to `name`, if its Jaro-Winkler similarity is above `least`.
+pub(crate) fn most_similar<'k>(
+    name: &str,
+    known: impl Iterator<Item = &'k str>,
+    least: f64,
+) -> Option<&'k str> {
+    let like = |known: &str| strsim::jaro_winkler(name, known);
+    let best = known.max_by(|a, b| like(a).total_cmp(&like(b)))?;
+    (like(best) > least).then_some(best)
 }
 
 /// A text, or a list of texts.

@@ -1,7 +1,7 @@
 //! Which value of an option counts: what was typed, else a variable of the environment, else the
 //! file.
 
-use crate::file::{ConfigFile, Model, Table};
+use crate::file::{ConfigFile, Model, Table, most_similar};
 use crate::options::{KnownOption, Values};
 use anyhow::{Result, anyhow};
 use args::DefaultOption;
@@ -9,6 +9,10 @@ use clap::{ArgMatches, Command};
 
 /// The variables of the options that say what to ask of a model begin so.
 const ASK: &str = "LLM";
+
+/// The Jaro-Winkler similarity above which one name may be a slip for another: `lrge` and `large`
+/// have 0.94, `small` and `smart` 0.81. So may `qwen3-8b` be for `qwen3-14b`, with 0.93.
+const SIMILAR: f64 = 0.9;
 
 /// How a command uses the file.
 #[derive(Clone, Debug)]
@@ -336,6 +340,18 @@ impl Configured {
     pub fn default_model(&self) -> Option<String> {
         let entry = self.file.as_ref()?.top.get("model")?;
         entry.value.as_str().map(str::to_owned)
+    }
+
+    /// The name or alias of a model of the file that is probably meant by `name`, which is not one.
+    pub fn similar_model(&self, name: &str) -> Option<&str> {
+        if self.model.is_some() {
+            return None;
+        }
+        let names = self.models().iter().flat_map(|model| {
+            let aliases = model.aliases.iter().map(String::as_str);
+            std::iter::once(model.name.as_str()).chain(aliases)
+        });
+        most_similar(name, names, SIMILAR)
     }
 
     /// The models of the file.
