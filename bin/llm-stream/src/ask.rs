@@ -10,7 +10,7 @@ use ::ask::{
 };
 use anyhow::{Result, anyhow, bail};
 use api::tape::NextOfLog;
-use api::{Request, RequestOptions, ServerReport, StreamOptions};
+use api::{Api, KnownServer, Request, RequestOptions, ServerReport, StreamOptions};
 use client::{Network, Recorder};
 use config::Configured;
 use event::Json;
@@ -121,6 +121,16 @@ fn show(turn: &TurnDraft, out: &mut Out) -> Result<Status> {
     Ok(Status::Done)
 }
 
+/// Prints which server was chosen by the name of the model, except for the default.
+fn report(server: &KnownServer, model: &str, messages: &Messages) {
+    if server.base_url != Api::OpenaiChat.base_url() {
+        messages.always(format_args!(
+            "asking {} ({}) for {model}; choose another server with --api or --base-url",
+            server.provider, server.base_url
+        ));
+    }
+}
+
 /// `--probe`: prints as JSON how `--tools-mode auto` decides for a model, without sending the model
 /// a request.
 ///
@@ -189,6 +199,9 @@ impl Opening {
             recorder.set_faults(args.faults.faults(&args.connection));
         }
         let first = recorder.as_ref().and_then(Recorder::first);
+        if first.is_none() {
+            settings.provider.check_name(configured)?;
+        }
         let provider = ReadyProvider::new(settings, first)?;
         if let [lacking, ..] = &*provider.left_out {
             bail!("{lacking}, leave it out");
@@ -284,6 +297,12 @@ impl Opening {
         let content = input::read(&self.filter, watch.signals(), &mut warn)?;
         if watch.signal().is_none() {
             content.report(out.messages());
+        }
+        let mut messages = content.conversation.messages.iter();
+        if let Some(server) = self.turn.provider.known_server
+            && !messages.any(|message| message.role() == "assistant")
+        {
+            report(server, self.turn.model(), out.messages());
         }
         let mut files = std::mem::take(&mut self.files);
         let texts = [content.text, files.text.take()];

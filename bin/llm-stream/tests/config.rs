@@ -484,3 +484,171 @@ fn a_turn_has_its_cost_where_the_model_has_a_price() {
         ran.stderr
     );
 }
+
+/// Models whose names are those of a provider, with the URL of its requests and its key.
+const KNOWN: [(&str, &str, &str); 7] = [
+    (
+        "claude-sonnet-4-5",
+        "https://api.anthropic.com/v1/messages",
+        "ANTHROPIC_API_KEY",
+    ),
+    (
+        "gemini-2.5-flash",
+        "https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:streamGenerateContent",
+        "GEMINI_API_KEY",
+    ),
+    (
+        "gpt-5-mini",
+        "https://api.openai.com/v1/chat/completions",
+        "OPENAI_API_KEY",
+    ),
+    (
+        "mistral-large-latest",
+        "https://api.mistral.ai/v1/chat/completions",
+        "MISTRAL_API_KEY",
+    ),
+    (
+        "command-a-03-2025",
+        "https://api.cohere.com/v2/chat",
+        "COHERE_API_KEY",
+    ),
+    (
+        "grok-4",
+        "https://api.x.ai/v1/chat/completions",
+        "XAI_API_KEY",
+    ),
+    (
+        "deepseek-chat",
+        "https://api.deepseek.com/v1/chat/completions",
+        "DEEPSEEK_API_KEY",
+    ),
+];
+
+#[test]
+fn the_name_of_a_model_selects_the_server_of_its_provider() {
+    let home = Home::new("");
+    for (model, url, key) in KNOWN {
+        let ran = run(home.command(&["--dry-run", "hi", "-m", model]));
+        assert!(ran.stderr.contains(url), "{model}: {}", ran.stderr);
+        let says_so = ran
+            .stderr
+            .contains(&format!("for {model}; choose another server"));
+        assert_eq!(says_so, key != "OPENAI_API_KEY", "{}", ran.stderr);
+        // With every other key, this one is missing.
+        let mut command = home.command(&["hi", "-m", model]);
+        for (_, _, other) in KNOWN {
+            command.env(other, "sk-other-key-1");
+        }
+        command.env_remove(key);
+        let ran = run(command);
+        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains(&format!("export {key}")),
+            "{}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
+fn the_chosen_server_is_reported_until_the_first_answer() {
+    let home = Home::new("");
+    let log = "{\"role\":\"user\",\"content\":\"a\"}\n{\"role\":\"assistant\",\"content\":\"b\"}\n";
+    let command = home.command(&["--dry-run", "hi", "-m", "grok-4"]);
+    let ran = run_with(command, log);
+    assert!(
+        !ran.stderr.contains("choose another server"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn the_name_of_a_model_selects_no_server_where_an_option_does() {
+    let (model, known, _) = KNOWN[0];
+    let anthropic = "https://api.anthropic.com";
+    for (text, args, variables, url) in [
+        (
+            "",
+            &["--api", "ollama"][..],
+            &[][..],
+            "http://localhost:11434",
+        ),
+        ("", &["--base-url", "http://h:1/v1"], &[], "http://h:1/v1"),
+        ("", &[], &[("LLM_API", "mistral")], "https://api.mistral.ai"),
+        (
+            "",
+            &[],
+            &[("LLM_BASE_URL", "http://h:2/v1")],
+            "http://h:2/v1",
+        ),
+        ("base_url = \"http://h:3/v1\"", &[], &[], "http://h:3/v1"),
+        // The key is that of a server which only the user knows.
+        (
+            "",
+            &["--api-key-env", "MINE"],
+            &[],
+            "https://api.openai.com",
+        ),
+        ("api_key_env = \"MINE\"", &[], &[], "https://api.openai.com"),
+        (
+            "",
+            &["--header", "X-Key: $MINE"],
+            &[],
+            "https://api.openai.com",
+        ),
+        // A model of the file without a server.
+        (
+            "[models.claude-sonnet-4-5]\ntemperature = 0",
+            &[],
+            &[],
+            anthropic,
+        ),
+        (
+            "[models.m]\nmodel = \"claude-sonnet-4-5\"",
+            &["-m", "m"],
+            &[],
+            anthropic,
+        ),
+    ] {
+        let home = Home::new(text);
+        let model = if args.contains(&"-m") {
+            &[][..]
+        } else {
+            &["-m", model]
+        };
+        let mut command = home.command(&[&["--dry-run", "hi"], args, model].concat());
+        command
+            .envs(variables.iter().copied())
+            .env("MINE", "sk-mine-1");
+        let ran = run(command);
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        assert!(ran.stderr.contains(url), "{text} {args:?}: {}", ran.stderr);
+        assert_eq!(
+            ran.stderr.contains(known),
+            url == anthropic,
+            "{}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
+fn a_slip_in_the_name_of_a_model_is_refused() {
+    let home = Home::new("[models.large]\nbase_url = \"http://h/v1\"\naliases = [\"grand\"]\n");
+    for (name, meant) in [("lrge", "large"), ("gradn", "grand")] {
+        let ran = run(home.command(&["--dry-run", "hi", "-m", name]));
+        assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
+        let says = format!(
+            "--model {name}: the configuration file has no such model, did you mean {meant:?}?"
+        );
+        assert!(ran.stderr.contains(&says), "{}", ran.stderr);
+    }
+    for args in [
+        &["-m", "other"][..],
+        &["-m", "lrge", "--base-url", "http://h/v1"],
+        &["-m", "lrge", "--api", "openai"],
+    ] {
+        assert_eq!(home.body(args)["model"], args[1]);
+    }
+}

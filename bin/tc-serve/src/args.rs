@@ -18,7 +18,7 @@ Examples:
   A local server that speaks OpenAI's API, made correct for every client:
     tc-serve --base-url http://localhost:8080
   Another provider, for clients that speak OpenAI's or Anthropic's API:
-    tc-serve --api anthropic --model claude-sonnet-4-5
+    tc-serve --model claude-sonnet-4-5
   Any pipeline as a service:
     tc-serve -- 'llm-stream -m gpt-5-mini | tag-parse | tc-accumulate'
   The agent loop as a service, with tools that it runs itself:

@@ -74,6 +74,9 @@ impl Providers {
         if !routes || has_server {
             let settings = settings.of_model(configured.model());
             let replay = Some(&asked.replay);
+            if !is_recorded {
+                settings.provider.check_name(configured)?;
+            }
             providers.usual = Some(Upstream::new(settings, replay, &mut networks, notices)?);
         }
         let mut missing = None;

@@ -5,6 +5,7 @@
 
 use crate::service::{SSE, Server, Service, answer, provider};
 use serde_json::{Value, json};
+use std::process::Command;
 use testkit::{Scratch, chat_chunk, chat_end};
 
 /// A whole answer with this text, as a provider of chat completions writes it without its name of
@@ -304,4 +305,20 @@ fn a_model_whose_key_is_missing_is_left_out() {
     let line = service.line(|line| line.contains("big"));
     assert!(line.contains("NO_SUCH_KEY"), "{line}");
     assert_eq!(listed(&service), ["fast"]);
+}
+
+#[test]
+fn a_slip_in_the_name_of_a_model_is_refused_at_the_start() {
+    let folder = Scratch::new();
+    let variable = configured(
+        &folder,
+        "[models.large]\nbase_url = \"http://127.0.0.1:9\"\n",
+    );
+    let mut command = Command::new("env");
+    command.arg(variable).arg(testkit::program("tc-serve"));
+    command.args(["--model", "lrge"]);
+    let said = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&said.stderr);
+    assert_eq!(said.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("did you mean \"large\"?"), "{stderr}");
 }

@@ -1,8 +1,10 @@
 //! The options that name a provider, and how it is asked.
 
-use api::{Api, Price};
+use anyhow::{Result, bail};
+use api::{Api, KnownServer, Price};
 use clap::ValueEnum;
 use client::{BodySplit, Speed, Stall};
+use config::Configured;
 use serde_json::{Map, Number, Value};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -20,7 +22,8 @@ pub struct ProviderArgs {
     /// The address of the API, if it is not the provider's own (env LLM_BASE_URL)
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
-    /// A model of the configuration file, or the provider's name of one (env LLM_MODEL)
+    /// A model of the configuration file, or the provider's name of one (env LLM_MODEL). A name such
+    /// as claude-sonnet-4-5 selects the provider's server if no option does (see docs/config.md)
     #[arg(short, long, value_name = "NAME")]
     pub model: Option<String>,
     /// The environment variable that holds the key, if it is not the API's usual one
@@ -64,6 +67,33 @@ pub struct ProviderArgs {
 }
 
 impl ProviderArgs {
+    /// Whether an option says where requests go or which key they carry. Then the name of the model
+    /// does not: a key must not reach a server that it was not named for.
+    pub(crate) fn selects_server(&self) -> bool {
+        self.api.is_some()
+            || self.base_url.is_some()
+            || self.api_key_env.is_some()
+            || self.api_key_file.is_some()
+            || !self.headers.is_empty()
+    }
+
+    /// Checks that the model's name is not a slip for a name in the configuration file. A request
+    /// for that name would go to OpenAI, which has no such model.
+    ///
+    /// # Errors
+    /// A one-line error with the similar name.
+    pub fn check_name(&self, configured: &Configured) -> Result<()> {
+        let name = self.model.as_deref().filter(|_| !self.selects_server());
+        let unknown = name.filter(|name| KnownServer::of_model(name).is_none());
+        match unknown.and_then(|name| Some((name, configured.similar_model(name)?))) {
+            Some((name, similar)) => bail!(
+                "--model {name}: the configuration file has no such model, did you mean \
+                 {similar:?}? Name the server of another model with --api or --base-url"
+            ),
+            None => Ok(()),
+        }
+    }
+
     /// The settings that each API has under a name of its own, by the names of chat completions.
     pub(crate) fn settings(&self) -> Map<String, Value> {
         let count = |number: Option<u64>| number.map(Value::from);

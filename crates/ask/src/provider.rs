@@ -5,7 +5,8 @@ use super::form::{dialects, named_dialect};
 use super::settings::Settings;
 use anyhow::{Context, Result, anyhow, bail};
 use api::{
-    Api, Request, RequestOptions, TargetServer, settings_for, with_at_most, with_fitted_budget,
+    Api, KnownServer, Request, RequestOptions, TargetServer, settings_for, with_at_most,
+    with_fitted_budget,
 };
 use client::{AddressError, RequestHeader, Route, secrets_in_url, with_path_of};
 use redact::{Redactor, is_secret_header};
@@ -18,6 +19,8 @@ use tag::{DEFAULT, Dialect, Dialects};
 pub struct ReadyProvider {
     /// The provider's API.
     pub api: Api,
+    /// The server that was chosen by the model's name, because nothing else selects one.
+    pub known_server: Option<&'static KnownServer>,
     /// The route that requests take.
     pub route: Route,
     /// The dialects that can be selected.
@@ -53,8 +56,15 @@ impl ReadyProvider {
             None => dialects.find(DEFAULT)?,
         };
         let args = &settings.provider;
+        let known_server = match &args.model {
+            Some(model) if recorded.is_none() && !args.selects_server() => {
+                KnownServer::of_model(model)
+            }
+            _ => None,
+        };
         let (api, recorded_model) = recorded.unzip();
-        let api = args.api.or(api).unwrap_or(Api::OpenaiChat);
+        let by_name = known_server.map(|server| server.api);
+        let api = args.api.or(api).or(by_name).unwrap_or(Api::OpenaiChat);
         let variable = |name: &str| std::env::var(name).ok();
         let headers = args
             .headers
@@ -65,6 +75,7 @@ impl ReadyProvider {
             .base_url
             .clone()
             .map(|url| with_path_of(url, api.base_url()));
+        let base_url = base_url.or_else(|| Some(known_server?.base_url.to_owned()));
         let route = Route::of(base_url.as_deref().unwrap_or(api.base_url()));
         // A server at a user's address may not need a key, and a header may contain the key.
         let is_provider = args.base_url.is_none() && !route.is_local;
@@ -88,6 +99,7 @@ impl ReadyProvider {
         settings.provider.params = merged(params, &typed);
         let mut provider = ReadyProvider {
             api,
+            known_server,
             left_out,
             route,
             dialects,
@@ -110,7 +122,11 @@ impl ReadyProvider {
     /// # Errors
     /// If the key is missing, or cannot be the value of a header.
     pub fn take_key(&mut self) -> Result<()> {
-        self.options.key = key(&self.settings.provider, self.api, self.is_key_needed)?;
+        let server = match self.known_server {
+            Some(known) => (known.provider, known.key_env),
+            None => (self.api.name(), self.api.key_env()),
+        };
+        self.options.key = key(&self.settings.provider, server, self.is_key_needed)?;
         self.redactor = Redactor::new(self.secrets());
         Ok(())
     }
@@ -210,13 +226,17 @@ fn refused(e: client::HeaderError) -> anyhow::Error {
     anyhow!("--header: {e}")
 }
 
-/// Returns the key from a file, from an environment variable, or from the API's usual variable.
-/// Returns `None` if that source has no key and `is_needed` is false.
+/// Returns the key from a file, from an environment variable, or from the usual variable of the
+/// server, given by its name and that variable. Returns `None` if that source has no key and `is_needed` is false.
 ///
 /// # Errors
 /// A one-line error that names the variable or the file, if the key is missing or cannot be the
 /// value of a header.
-fn key(args: &ProviderArgs, api: Api, is_needed: bool) -> Result<Option<String>> {
+fn key(
+    args: &ProviderArgs,
+    (name, usual): (&str, &str),
+    is_needed: bool,
+) -> Result<Option<String>> {
     let (key, origin) = match (&args.api_key_file, &args.api_key_env) {
         (Some(file), _) => {
             let text = stdio::file_text(file);
@@ -230,17 +250,12 @@ fn key(args: &ProviderArgs, api: Api, is_needed: bool) -> Result<Option<String>>
             })?;
             (text, name.clone())
         }
-        (None, None) => (
-            variable(api.key_env())?.unwrap_or_default(),
-            api.key_env().to_owned(),
-        ),
+        (None, None) => (variable(usual)?.unwrap_or_default(), usual.to_owned()),
     };
     let key = key.trim();
     if key.is_empty() && is_needed {
         bail!(
-            "no key for {}: export {} (or name another place with --api-key-env or --api-key-file)",
-            api.name(),
-            api.key_env()
+            "no key for {name}: export {usual} (or name another place with --api-key-env or --api-key-file)"
         );
     }
     if !key.bytes().all(|b| b.is_ascii_graphic()) {
