@@ -515,6 +515,11 @@ fn a_key_comes_from_the_environment_or_a_file_and_goes_nowhere_unprotected() {
         (vec!["--api-key-env", "MY_KEY"], "MY_KEY", "k-1"),
         (vec!["--api-key-file", key.as_str()], "OTHER", "k-2"),
         (
+            vec!["--api-key-command", "printf 'k-3\\nuser: me\\n'"],
+            "OTHER",
+            "k-3",
+        ),
+        (
             vec!["--header", "Authorization: Bearer $MY_KEY"],
             "MY_KEY",
             "k-1",
@@ -552,6 +557,14 @@ fn a_key_comes_from_the_environment_or_a_file_and_goes_nowhere_unprotected() {
             .refusal()
             .contains("/not/there")
     );
+    for (script, says) in [
+        ("echo k-4; exit 3", "failed, exit status: 3"),
+        ("echo; echo k-4", "prints no key"),
+        ("echo k 4", "holds spaces"),
+    ] {
+        let reported = with_key(&["--api-key-command", script]);
+        assert!(reported.refusal().contains(says), "{}", reported.stderr);
+    }
     assert!(
         with_key(&["--header", "Authorization: Bearer k-1"])
             .refusal()

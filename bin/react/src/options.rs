@@ -194,6 +194,12 @@ pub(crate) const PASSED: &[PassedOption] = &[
         "The environment variable that holds the key",
     ),
     row(&[ASK], "api-key-file", "FILE", "A file that holds the key"),
+    row(
+        &[ASK],
+        "api-key-command",
+        "COMMAND",
+        "A shell command that prints the key, such as 'pass show openai'",
+    ),
     row(&[ASK], "header", "K: V", "A header of the request"),
     row(&[ASK], "system", "TEXT", "The system prompt").letter('s'),
     row(&[ASK], "temperature", "NUMBER", "How random the answer is"),

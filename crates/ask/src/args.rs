@@ -27,11 +27,14 @@ pub struct ProviderArgs {
     #[arg(short, long, value_name = "NAME")]
     pub model: Option<String>,
     /// The environment variable that holds the key, if it is not the API's usual one
-    #[arg(long, value_name = "NAME", conflicts_with = "api_key_file")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["api_key_file", "api_key_command"])]
     pub api_key_env: Option<String>,
     /// A file that holds the key
     #[arg(long, value_name = "FILE")]
     pub api_key_file: Option<PathBuf>,
+    /// A shell command that prints the key on its first line, such as 'pass show openai'
+    #[arg(long, value_name = "COMMAND", conflicts_with = "api_key_file")]
+    pub api_key_command: Option<String>,
     /// A header of the request; $NAME in the value is a variable of the environment
     #[arg(long = "header", value_name = "K: V")]
     pub headers: Vec<String>,
@@ -74,6 +77,7 @@ impl ProviderArgs {
             || self.base_url.is_some()
             || self.api_key_env.is_some()
             || self.api_key_file.is_some()
+            || self.api_key_command.is_some()
             || !self.headers.is_empty()
     }
 

@@ -12,6 +12,7 @@ use client::{AddressError, RequestHeader, Route, secrets_in_url, with_path_of};
 use redact::{Redactor, is_secret_header};
 use serde_json::Value;
 use std::env;
+use std::process::{Command, Stdio};
 use tag::{DEFAULT, Dialect, Dialects};
 
 /// A provider that is ready for requests. It is prepared once and shared by any number of turns.
@@ -226,8 +227,8 @@ fn refused(e: client::HeaderError) -> anyhow::Error {
     anyhow!("--header: {e}")
 }
 
-/// Returns the key from a file, from an environment variable, or from the usual variable of the
-/// server, given by its name and that variable. Returns `None` if that source has no key and `is_needed` is false.
+/// Returns the key from a file, a command or an environment variable, or from the usual variable of
+/// the server, given by its name and that variable. Returns `None` if that source has no key and `is_needed` is false.
 ///
 /// # Errors
 /// A one-line error that names the variable or the file, if the key is missing or cannot be the
@@ -237,6 +238,9 @@ fn key(
     (name, usual): (&str, &str),
     is_needed: bool,
 ) -> Result<Option<String>> {
+    if let Some(command) = &args.api_key_command {
+        return printed_key(command).map(Some);
+    }
     let (key, origin) = match (&args.api_key_file, &args.api_key_env) {
         (Some(file), _) => {
             let text = stdio::file_text(file);
@@ -255,13 +259,43 @@ fn key(
     let key = key.trim();
     if key.is_empty() && is_needed {
         bail!(
-            "no key for {name}: export {usual} (or name another place with --api-key-env or --api-key-file)"
+            "no key for {name}: export {usual} (or name another place with --api-key-env, \
+             --api-key-file or --api-key-command)"
         );
     }
+    check_characters(key, &origin)?;
+    Ok(Some(key.to_owned()).filter(|key| !key.is_empty()))
+}
+
+/// Returns the first line that a shell command prints. The command may ask the user for a
+/// passphrase, so it has no time limit.
+///
+/// # Errors
+/// A one-line error if the command fails, or prints no key.
+fn printed_key(command: &str) -> Result<String> {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).stdin(Stdio::null());
+    let output = shell.stderr(Stdio::inherit()).output();
+    let output = output.context("--api-key-command: sh cannot be started")?;
+    if !output.status.success() {
+        bail!("--api-key-command: {command:?} failed, {}", output.status);
+    }
+    let printed = String::from_utf8(output.stdout);
+    let printed = printed.with_context(|| format!("--api-key-command: {command:?}"))?;
+    let key = printed.lines().next().unwrap_or_default().trim();
+    if key.is_empty() {
+        bail!("--api-key-command: {command:?} prints no key on its first line");
+    }
+    check_characters(key, "the output of --api-key-command")?;
+    Ok(key.to_owned())
+}
+
+/// Checks that a key from `origin` can be the value of a header.
+fn check_characters(key: &str, origin: &str) -> Result<()> {
     if !key.bytes().all(|b| b.is_ascii_graphic()) {
         bail!("the key in {origin} holds spaces or control characters, put the key alone there");
     }
-    Ok(Some(key.to_owned()).filter(|key| !key.is_empty()))
+    Ok(())
 }
 
 /// Returns the value of an environment variable, or `None` if it is not set.

@@ -377,7 +377,7 @@ impl ConfigFile {
             if KEYS.contains(&key.as_str()) {
                 bail!(
                     "{place}: {key}: name the place of the key instead: api_key_env = \"NAME\" of \
-                     a variable, or api_key_file = \"FILE\""
+                     a variable, api_key_file = \"FILE\" or api_key_command = \"COMMAND\""
                 );
             }
             let of_model = OF_MODEL

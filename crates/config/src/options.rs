@@ -31,10 +31,17 @@ const NEVER: [&str; 19] = [
 
 /// Options that say where a request goes and with which key: one thing, of which no part is of use
 /// without the others.
-const SERVER: [&str; 5] = ["api", "base-url", "api-key-env", "api-key-file", "header"];
+const SERVER: [&str; 6] = [
+    "api",
+    "base-url",
+    "api-key-env",
+    "api-key-file",
+    "api-key-command",
+    "header",
+];
 
 /// Those of them that are secret, or name something secret.
-const KEY: [&str; 3] = ["api-key-env", "api-key-file", "header"];
+const KEY: [&str; 4] = ["api-key-env", "api-key-file", "api-key-command", "header"];
 
 /// Options whose values have names: each value of another place with another name counts, too.
 const MERGED: [&str; 2] = ["header", "param"];

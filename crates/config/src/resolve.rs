@@ -294,8 +294,9 @@ impl Configured {
             };
             (!another && self.is_typed(name)) || in_environment()
         };
-        let has_key = option.long != "header" && (is_set("api-key-env") || is_set("api-key-file"));
-        is_set("base-url") || is_set("api") || has_key
+        let keys = ["api-key-env", "api-key-file", "api-key-command"];
+        let has_key = option.long != "header" && keys.into_iter().any(is_set);
+        has_key || is_set("base-url") || is_set("api")
     }
 
     /// All options of `command` where `model` is asked.
