@@ -1,7 +1,7 @@
 //! Parses one line of the protocol into an event that borrows from the line.
 
 use crate::scan::{self, Scan, ScanError};
-use crate::slot::{LineField, LineSlot};
+use crate::slot::{LineField, LineSlot, LineValue};
 use crate::template::Templates;
 use crate::{Event, Kind, Raw};
 
@@ -11,6 +11,8 @@ use crate::{Event, Kind, Raw};
 #[derive(Debug, Default)]
 pub struct Scanner {
     slots: Vec<LineSlot>,
+    /// The `t` of the line that was parsed last without a template.
+    t: Option<LineValue>,
     templates: Templates,
 }
 
@@ -61,11 +63,14 @@ impl Scanner {
             loop {
                 let (common, slot) = member(b, i)?;
                 match common {
-                    CommonMember::Type => kind = slot.value(line).str().map(|name| Kind::of(&name)),
+                    CommonMember::Type => {
+                        kind = slot.value.get(line).str().map(|name| Kind::of(&name))
+                    }
                     CommonMember::Stream => stream = Some(slot),
                     CommonMember::Choice => {
                         choice = slot
-                            .value(line)
+                            .value
+                            .get(line)
                             .i64()
                             .and_then(|c| u32::try_from(c).ok())
                             .unwrap_or(0)
@@ -73,7 +78,7 @@ impl Scanner {
                     CommonMember::Time => t = Some(slot),
                     CommonMember::Not(_) => self.slots.push(slot),
                 }
-                i = slot.value.1 as usize;
+                i = slot.value.end as usize;
                 if let Some(b' ' | b'\t' | b'\r' | b'\n') = b.get(i) {
                     i = scan::space(b, i);
                 }
@@ -102,12 +107,16 @@ impl Scanner {
         };
         self.templates
             .learn(line, (kind, choice), &self.slots, [stream, t]);
-        let given = |slot: &LineSlot| !slot.value(line).is_null();
+        let given = |value: &LineValue| !value.get(line).is_null();
+        self.t = t.map(|slot| slot.value).filter(given);
         Ok(Event::of_line(
             kind,
-            stream.filter(given).map(|slot| slot.value(line)),
+            stream
+                .map(|slot| slot.value)
+                .filter(given)
+                .map(|value| value.get(line)),
             choice,
-            t.filter(given),
+            self.t.as_ref(),
             line,
             &self.slots,
         ))
@@ -141,12 +150,15 @@ impl CommonMember {
 #[inline]
 fn member(b: &[u8], at: usize) -> Scan<(CommonMember, LineSlot)> {
     let (common, key_end, key_escaped, start) = key(b, at)?;
-    let (end, value_escaped) = scan::value(b, start)?;
+    let (end, is_escaped) = scan::value(b, start)?;
     let slot = LineSlot {
-        key: (at as u32, key_end as u32),
-        value: (start as u32, end as u32),
+        value: LineValue {
+            start: start as u32,
+            end: end as u32,
+            is_escaped,
+        },
+        key: ((start - at) as u32, (start - key_end) as u32),
         key_escaped,
-        value_escaped,
         field: if let CommonMember::Not(field) = common {
             field
         } else {

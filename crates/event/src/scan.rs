@@ -58,21 +58,40 @@ pub fn space(b: &[u8], mut at: usize) -> usize {
 /// Skips the plain bytes of a JSON string, starting at `at`. Returns the index of the first quote,
 /// backslash or control character, or the length of `b`. Plain bytes are skipped eight at a time.
 #[inline]
-pub fn plain(b: &[u8], mut at: usize) -> usize {
+pub fn plain(b: &[u8], at: usize) -> usize {
+    // Most strings end within the first eight bytes.
+    match b.get(at..).and_then(|rest| rest.first_chunk()) {
+        Some(eight) => match stops(*eight) {
+            0 => long_plain(b, at + 8),
+            stops => at + stops.trailing_zeros() as usize / 8,
+        },
+        None => long_plain(b, at),
+    }
+}
+
+/// Returns a word whose lowest high bit that is set belongs to the first byte that is not plain; 0
+/// if there is none.
+#[inline(always)]
+fn stops(eight: [u8; 8]) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
+    let w = u64::from_le_bytes(eight);
+    let quote = w ^ (ONES * b'"' as u64);
+    let slash = w ^ (ONES * b'\\' as u64);
+    // A byte of `x` below `n` borrows in `x - n`, which sets its high bit. The borrow can also
+    // change the next byte, but only the lowest match counts.
+    let below = |x: u64, n: u64| x.wrapping_sub(ONES * n) & !x;
+    (below(quote, 1) | below(slash, 1) | below(w, 0x20)) & HIGH
+}
+
+/// The rest of [`plain`], which few strings need.
+#[inline(never)]
+fn long_plain(b: &[u8], mut at: usize) -> usize {
     while let Some(eight) = b.get(at..).and_then(|rest| rest.first_chunk()) {
-        let w = u64::from_le_bytes(*eight);
-        let quote = w ^ (ONES * b'"' as u64);
-        let slash = w ^ (ONES * b'\\' as u64);
-        // A byte of `x` below `n` borrows in `x - n`, which sets its high bit. The borrow can also
-        // change the next byte, but only the lowest match counts.
-        let below = |x: u64, n: u64| x.wrapping_sub(ONES * n) & !x;
-        let stop = (below(quote, 1) | below(slash, 1) | below(w, 0x20)) & HIGH;
-        if stop != 0 {
-            return at + stop.trailing_zeros() as usize / 8;
+        match stops(*eight) {
+            0 => at += 8,
+            stops => return at + stops.trailing_zeros() as usize / 8,
         }
-        at += 8;
     }
     while at < b.len() && !STOP[b[at] as usize] {
         at += 1;
@@ -94,7 +113,18 @@ pub(crate) fn end(b: &[u8], at: usize) -> Scan<()> {
 /// and whether it has an escape.
 #[inline(always)]
 pub(crate) fn string(b: &[u8], at: usize) -> Scan<(usize, bool)> {
-    let i = plain(b, at + 1);
+    string_from(b, at + 1)
+}
+
+/// Like [`string`], for a text that starts after the opening quote.
+#[inline(always)]
+pub(crate) fn inside(b: &[u8]) -> Scan<(usize, bool)> {
+    string_from(b, 0)
+}
+
+#[inline(always)]
+fn string_from(b: &[u8], at: usize) -> Scan<(usize, bool)> {
+    let i = plain(b, at);
     if b.get(i) == Some(&b'"') {
         Ok((i + 1, false))
     } else {

@@ -35,23 +35,32 @@ impl LineField {
     }
 }
 
-/// The position of a member in its line. `u32` is sufficient, because `--max-line` limits lines to
+/// The position of a value in its line. `u32` is sufficient, because `--max-line` limits lines to
 /// less than 4 GiB.
 #[derive(Clone, Copy, Debug)]
+pub(crate) struct LineValue {
+    pub start: u32,
+    pub end: u32,
+    pub is_escaped: bool,
+}
+
+/// The position of a member in its line.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct LineSlot {
+    pub value: LineValue,
+    /// The distances, in bytes, from the start and from the end of the key to the start of the
+    /// value. They are the same in all lines of a template.
     pub key: (u32, u32),
-    pub value: (u32, u32),
     pub key_escaped: bool,
-    pub value_escaped: bool,
     pub field: LineField,
 }
 
-impl LineSlot {
+impl LineValue {
     #[inline]
-    pub(crate) fn value(self, line: &str) -> Raw<'_> {
+    pub(crate) fn get(self, line: &str) -> Raw<'_> {
         Raw::checked(
-            &line[self.value.0 as usize..self.value.1 as usize],
-            self.value_escaped,
+            &line[self.start as usize..self.end as usize],
+            self.is_escaped,
         )
     }
 
@@ -59,23 +68,41 @@ impl LineSlot {
     /// if the value is not a string.
     #[inline(always)]
     pub(crate) fn string(self, line: &str) -> Option<(&str, bool)> {
-        let start = self.value.0 as usize;
-        let end = self.value.1 as usize;
+        let start = self.start as usize;
+        let end = self.end as usize;
         if line.as_bytes().get(start) != Some(&b'"') {
             return None;
         }
         line.get(start + 1..end - 1)
-            .map(|inside| (inside, self.value_escaped))
+            .map(|inside| (inside, self.is_escaped))
+    }
+
+    /// Returns the length of a string without escapes, and without its quotes. Returns `None` for
+    /// any other value.
+    #[inline(always)]
+    pub(crate) fn plain_len(self, line: &str) -> Option<usize> {
+        let is_plain = !self.is_escaped && line.as_bytes().get(self.start as usize) == Some(&b'"');
+        is_plain.then(|| (self.end - self.start) as usize - 2)
+    }
+}
+
+impl LineSlot {
+    #[inline(always)]
+    fn key_bounds(&self) -> (usize, usize) {
+        let (start, end) = self.key;
+        let value = self.value.start;
+        ((value - start) as usize, (value - end) as usize)
     }
 
     #[inline]
     pub(crate) fn key(self, line: &str) -> Cow<'_, str> {
+        let (start, end) = self.key_bounds();
         if self.key_escaped {
-            Raw::checked(&line[self.key.0 as usize..self.key.1 as usize], true)
+            Raw::checked(&line[start..end], true)
                 .str()
                 .unwrap_or_default()
         } else {
-            Cow::Borrowed(&line[self.key.0 as usize + 1..self.key.1 as usize - 1])
+            Cow::Borrowed(&line[start + 1..end - 1])
         }
     }
 
@@ -84,7 +111,8 @@ impl LineSlot {
         if self.key_escaped {
             self.key(line) == key
         } else {
-            &line.as_bytes()[self.key.0 as usize + 1..self.key.1 as usize - 1] == key.as_bytes()
+            let (start, end) = self.key_bounds();
+            &line.as_bytes()[start + 1..end - 1] == key.as_bytes()
         }
     }
 }
@@ -124,11 +152,11 @@ impl<'a> LineMember<'a> {
 
     #[inline(always)]
     pub(crate) fn value(self) -> Raw<'a> {
-        self.slot.value(self.line)
+        self.slot.value.get(self.line)
     }
 
     #[inline(always)]
     pub(crate) fn string(self) -> Option<(&'a str, bool)> {
-        self.slot.string(self.line)
+        self.slot.value.string(self.line)
     }
 }

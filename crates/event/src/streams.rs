@@ -59,11 +59,17 @@ impl<T> Streams<T> {
     }
 
     /// Returns the value of the stream for modification, or `None` if it has no value.
-    #[inline]
+    // Inlined for the unnamed stream only.
+    #[inline(always)]
     pub fn get_mut(&mut self, name: &str) -> Option<&mut T> {
         if name.is_empty() {
             return self.unnamed.as_mut();
         }
+        self.named_mut(name)
+    }
+
+    #[inline(never)]
+    fn named_mut(&mut self, name: &str) -> Option<&mut T> {
         self.last = self.place(name)?;
         Some(&mut self.named[self.last].1)
     }

@@ -3,7 +3,7 @@
 //! in place of its values. If the next line has the same bytes between the holes, only its values
 //! are parsed.
 
-use crate::slot::LineSlot;
+use crate::slot::{LineSlot, LineValue};
 use crate::{Event, Kind, scan};
 
 /// The maximum number of values, apart from `stream` and `t`, in a line that becomes a template.
@@ -14,11 +14,11 @@ const MAX_HOLES: usize = 8;
 struct Template {
     kind: Kind,
     choice: u32,
-    /// The bytes of the line outside the holes.
-    literals: Vec<u8>,
     /// The holes in the order of the line: `stream` and `t`, if the line has them, then the other
     /// members.
     holes: Vec<Hole>,
+    /// The bytes of the line after the last hole.
+    end: Box<[u8]>,
     /// The positions of the values in the current line, one for each hole.
     slots: Vec<LineSlot>,
     has_stream: bool,
@@ -26,15 +26,12 @@ struct Template {
 }
 
 /// A hole: the place of one value.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Hole {
-    /// The number of bytes between the previous hole and this one, including the opening quote if
-    /// the value is a string.
-    literal: usize,
+    /// The bytes between the previous hole and this one, including the opening quote if the value
+    /// is a string.
+    before: Box<[u8]>,
     is_string: bool,
-    /// The distances, in bytes, from the start and from the end of the key to the start of the
-    /// value.
-    key: (u32, u32),
 }
 
 /// Templates of recent lines. Several are kept because a stream alternates between text, reasoning
@@ -48,8 +45,9 @@ pub(crate) struct Templates {
     next: usize,
 }
 
-/// The maximum number of templates that are kept.
-const MAX_TEMPLATES: usize = 4;
+/// The maximum number of templates that are kept: enough for short streams, one after the other,
+/// with text and a call.
+const MAX_TEMPLATES: usize = 6;
 
 impl Templates {
     /// Matches the line at the start of `rest` with the templates. Returns the end of the line,
@@ -71,9 +69,9 @@ impl Templates {
         let mut common = |is_there: bool| {
             let (first, others) = slots.split_first().filter(|_| is_there)?;
             slots = others;
-            Some(*first)
+            Some(&first.value)
         };
-        let stream = common(template.has_stream).map(|slot| slot.value(line));
+        let stream = common(template.has_stream).map(|value| value.get(line));
         let t = common(template.has_t);
         Event::of_line(template.kind, stream, template.choice, t, line, slots)
     }
@@ -101,7 +99,11 @@ impl Templates {
     ) {
         if !matches!(
             kind,
-            Kind::ContentDelta | Kind::Thinking | Kind::ToolCallDelta
+            Kind::ContentDelta
+                | Kind::Thinking
+                | Kind::ToolCallDelta
+                | Kind::StreamStart
+                | Kind::StreamEnd
         ) {
             return;
         }
@@ -135,66 +137,63 @@ impl Template {
         let (has_stream, has_t) = (stream.is_some(), t.is_some());
         let common = stream.into_iter().chain(t);
         let slots: Vec<_> = common.chain(slots.iter().copied()).collect();
-        let (mut literals, mut holes, mut at) = (Vec::new(), Vec::new(), 0);
-        for slot in &slots {
-            let (start, end) = (slot.value.0 as usize, slot.value.1 as usize);
+        let (mut holes, mut at) = (Vec::new(), 0);
+        for LineSlot { value, .. } in &slots {
+            let (start, end) = (value.start as usize, value.end as usize);
             let is_string = b[start] == b'"';
-            if start < at || !is_string && number(b, start) != Some(end) {
+            if start < at || !is_string && number(&b[start..]) != Some(end - start) {
                 return None;
             }
-            let literal = &b[at..start + usize::from(is_string)];
-            literals.extend_from_slice(literal);
             holes.push(Hole {
-                literal: literal.len(),
+                before: b[at..start + usize::from(is_string)].into(),
                 is_string,
-                key: (slot.value.0 - slot.key.0, slot.value.0 - slot.key.1),
             });
             at = end;
         }
-        literals.extend_from_slice(&b[at..]);
         Some(Template {
             kind,
             choice,
-            literals,
             holes,
+            end: b[at..].into(),
             slots,
             has_stream,
             has_t,
         })
     }
 
-    /// Parses the values of the line at the start of `rest`. Returns the end of the line, or `None`
+    /// Parses the values of the line at the start of `line`. Returns the end of the line, or `None`
     /// if the line differs outside the holes.
     // Not inlined: this loop needs all registers, and its callers would leave too few.
     #[inline(never)]
-    fn fit(&mut self, rest: &[u8]) -> Option<usize> {
-        let mut literals = &self.literals[..];
-        let mut i = 0;
+    fn fit(&mut self, line: &[u8]) -> Option<usize> {
+        let (mut rest, length) = (line, line.len());
         for (hole, slot) in self.holes.iter().zip(&mut self.slots) {
-            let (literal, others) = literals.split_at_checked(hole.literal)?;
-            literals = others;
-            i = after(rest, i, literal)?;
-            let start;
-            if hole.is_string {
-                start = i - 1;
-                (i, slot.value_escaped) = scan::string(rest, start).ok()?;
+            rest = after(rest, &hole.before)?;
+            let start = length - rest.len();
+            let (start, is_escaped) = if hole.is_string {
+                let (end, is_escaped) = scan::inside(rest).ok()?;
+                rest = &rest[end..];
+                (start - 1, is_escaped)
             } else {
-                start = i;
-                i = number(rest, start)?;
-            }
-            slot.value = (start as u32, i as u32);
-            slot.key = (slot.value.0 - hole.key.0, slot.value.0 - hole.key.1);
+                rest = &rest[number(rest)?..];
+                (start, false)
+            };
+            slot.value = LineValue {
+                start: start as u32,
+                end: (length - rest.len()) as u32,
+                is_escaped,
+            };
         }
-        i = after(rest, i, literals)?;
-        matches!(rest.get(i), None | Some(b'\n')).then_some(i)
+        rest = after(rest, &self.end)?;
+        matches!(rest.first(), None | Some(b'\n')).then(|| length - rest.len())
     }
 }
 
-/// Returns the index after `literal` if `b` has it at `at`.
+/// Returns the bytes after `literal` if `b` starts with it.
 #[inline(always)]
-fn after(b: &[u8], at: usize, literal: &[u8]) -> Option<usize> {
-    let end = at + literal.len();
-    is_same(b.get(at..end)?, literal).then_some(end)
+fn after<'b>(b: &'b [u8], literal: &[u8]) -> Option<&'b [u8]> {
+    let (start, rest) = b.split_at_checked(literal.len())?;
+    is_same(start, literal).then_some(rest)
 }
 
 /// Compares two texts of the same length. `==` would compile to a function call, which costs more
@@ -202,8 +201,13 @@ fn after(b: &[u8], at: usize, literal: &[u8]) -> Option<usize> {
 #[inline(always)]
 fn is_same(a: &[u8], b: &[u8]) -> bool {
     if let (Some(end_a), Some(end_b)) = (a.last_chunk::<16>(), b.last_chunk::<16>()) {
-        let (a, b) = (a.as_chunks::<16>().0, b.as_chunks::<16>().0);
-        return end_a == end_b && a.iter().zip(b).all(|(a, b)| a == b);
+        // Nearly all literals are the first 16 and the last 16 bytes.
+        return a.first_chunk::<16>() == b.first_chunk::<16>()
+            && end_a == end_b
+            && (a.len() <= 32 || {
+                let (a, b) = (a.as_chunks::<16>().0, b.as_chunks::<16>().0);
+                a.iter().zip(b).skip(1).all(|(a, b)| a == b)
+            });
     }
     if let (Some(end_a), Some(end_b)) = (a.last_chunk::<8>(), b.last_chunk::<8>()) {
         return end_a == end_b && a.first_chunk::<8>() == b.first_chunk::<8>();
@@ -211,36 +215,64 @@ fn is_same(a: &[u8], b: &[u8]) -> bool {
     a.iter().zip(b).all(|(a, b)| a == b)
 }
 
-/// Returns the end of a number without a sign and an exponent, such as an index or a time. The
-/// caller must check that the next byte does not continue the number.
+/// Returns the length of the number at the start of `b`, such as an index or a time: without a sign
+/// and an exponent. The caller must check that the next byte does not continue the number.
 #[inline(always)]
-fn number(b: &[u8], at: usize) -> Option<usize> {
-    let mut i = digits(b, at);
-    if i == at || (i > at + 1 && b[at] == b'0') {
+fn number(b: &[u8]) -> Option<usize> {
+    let Some(eight) = b.first_chunk() else {
+        return long_number(b);
+    };
+    let others = others(*eight);
+    if others == 0 {
+        return long_number(b);
+    }
+    let whole = others.trailing_zeros() as usize / 8;
+    if whole == 0 || whole > 1 && eight[0] == b'0' {
         return None;
     }
-    if b.get(i) == Some(&b'.') {
-        let fraction = i + 1;
-        i = digits(b, fraction);
-        if i == fraction {
-            return None;
-        }
+    if eight[whole] != b'.' {
+        return Some(whole);
     }
-    Some(i)
+    // The lowest of the others is the point.
+    let end = match others & (others - 1) {
+        0 => 8 + digits(&b[8..]),
+        others => others.trailing_zeros() as usize / 8,
+    };
+    (end > whole + 1).then_some(end)
 }
 
-/// Returns the index after the digits that start at `at`. Compares eight bytes at a time.
+/// Like [`number`], for a number that has more than eight bytes or ends at the end of `b`.
+#[inline(never)]
+fn long_number(b: &[u8]) -> Option<usize> {
+    let whole = digits(b);
+    if whole == 0 || whole > 1 && b[0] == b'0' {
+        return None;
+    }
+    if b.get(whole) != Some(&b'.') {
+        return Some(whole);
+    }
+    let fraction = digits(&b[whole + 1..]);
+    (fraction > 0).then_some(whole + 1 + fraction)
+}
+
+/// Returns a word with the high bit of each byte that is not a digit; the first byte is the lowest.
 #[inline(always)]
-fn digits(b: &[u8], mut at: usize) -> usize {
-    while let Some(eight) = b.get(at..).and_then(|rest| rest.first_chunk()) {
-        // In `w` a digit becomes a byte below 10; adding 0x76 keeps such a byte below 0x80. Any
-        // other byte can carry into the next one, but only the lowest match counts.
-        let w = u64::from_le_bytes(*eight) ^ 0x3030_3030_3030_3030;
-        let other = (w.wrapping_add(0x7676_7676_7676_7676) | w) & 0x8080_8080_8080_8080;
-        if other != 0 {
-            return at + other.trailing_zeros() as usize / 8;
+fn others(eight: [u8; 8]) -> u64 {
+    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    // A digit becomes a byte below 10, and adding 0x76 keeps such a byte below 0x80.
+    let w = u64::from_le_bytes(eight) ^ 0x3030_3030_3030_3030;
+    (((w & LOW) + 0x7676_7676_7676_7676) | w) & !LOW
+}
+
+/// Returns the number of digits at the start of `b`.
+#[inline(never)]
+fn digits(b: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(eight) = b[at..].first_chunk() {
+        match others(*eight) {
+            0 => at += 8,
+            others => return at + others.trailing_zeros() as usize / 8,
         }
-        at += 8;
     }
     while let Some(b'0'..=b'9') = b.get(at) {
         at += 1;
@@ -258,7 +290,7 @@ mod tests {
     }
 
     /// Lines of kinds that get templates, and of other kinds.
-    const LINES: [&str; 16] = [
+    const LINES: [&str; 18] = [
         r#"{"type":"content_delta","text":"a"}"#,
         r#"{"type":"content_delta","t":0.125,"text":"a \"é\" \u00e9"}"#,
         r#"{"type":"content_delta","stream":"s\"1","choice":2,"t":12,"text":""}"#,
@@ -273,7 +305,9 @@ mod tests {
         r#"{"type":"tool_call_delta","index":0,"tool_id":"c","tool_name":"f"}"#,
         r#"{"type":"tool_call_delta","index":12,"arguments":"{\"a\": \"\\\""}"#,
         r#"{"type":"tool_call_delta","t":3.5,"index":0,"arguments":"1","done":true}"#,
+        r#"{"type":"stream_start","stream":"a","v":1,"api":"b","model":"m"}"#,
         r#"{"type":"stream_end","finish_reason":"stop"}"#,
+        r#"{"type":"stream_end","t":12345678.125,"finish_reason":"stop"}"#,
         "{\"type\":\"content_delta\",\n\"text\":\"a\"}",
     ];
 
