@@ -10,6 +10,7 @@
 
 mod chain;
 mod choices;
+mod encoder;
 mod event;
 mod glob;
 mod hidden;
@@ -32,6 +33,7 @@ mod write;
 
 pub use chain::{Chain, Demux, OpenMachine};
 pub use choices::Choices;
+pub use encoder::Encoder;
 pub use event::Event;
 pub use glob::Glob;
 pub use hidden::{escaped, is_hidden, safe_json};

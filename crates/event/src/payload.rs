@@ -154,6 +154,19 @@ pub fn line(
     choice: u32,
     t: Option<&str>,
 ) {
+    envelope(out, payload, stream, choice);
+    time(out, t);
+    fields(out, payload);
+    out.push(b'}');
+}
+
+/// Writes the start of a line: the members before `t`.
+pub(crate) fn envelope(
+    out: &mut Vec<u8>,
+    payload: &Payload<'_>,
+    stream: Option<&str>,
+    choice: u32,
+) {
     let mut o = Object::open(out);
     let start = o.member("\"type\":\"");
     start.extend_from_slice(payload.kind().name().as_bytes());
@@ -164,11 +177,20 @@ pub fn line(
     if choice != 0 {
         o.int("choice", choice);
     }
+}
+
+/// Writes `t` after the envelope.
+#[inline]
+pub(crate) fn time(out: &mut Vec<u8>, t: Option<&str>) {
     if let Some(t) = t {
-        o.member("\"t\":").extend_from_slice(t.as_bytes());
+        out.extend_from_slice(b",\"t\":");
+        out.extend_from_slice(t.as_bytes());
     }
-    payload.write(&mut o);
-    o.close();
+}
+
+/// Writes the members after `t`.
+pub(crate) fn fields(out: &mut Vec<u8>, payload: &Payload<'_>) {
+    payload.write(&mut Object::resume(out));
 }
 
 /// The members of the schema that apply to all events.

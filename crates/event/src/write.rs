@@ -1,7 +1,8 @@
 //! Writes JSON directly into a buffer, in the order of the calls.
 
-/// How each byte is written: 0 unchanged; 1 as an escape; 2 the first byte of U+0080–U+00BF, which
-/// may be a C1 control and then is escaped with the second byte.
+/// How each byte is written: 0 unchanged; 1 as a long escape; 2 the first byte of U+0080–U+00BF,
+/// which may be a C1 control and then is escaped with the second byte; any other value is the letter
+/// of a short escape.
 const ESCAPE: [u8; 256] = {
     let mut t = [0; 256];
     let mut i = 0;
@@ -9,8 +10,11 @@ const ESCAPE: [u8; 256] = {
         t[i] = 1;
         i += 1;
     }
-    t[b'"' as usize] = 1;
-    t[b'\\' as usize] = 1;
+    t[b'"' as usize] = b'"';
+    t[b'\\' as usize] = b'\\';
+    t[b'\n' as usize] = b'n';
+    t[b'\r' as usize] = b'r';
+    t[b'\t' as usize] = b't';
     t[0x7f] = 1;
     t[0xc2] = 2;
     t
@@ -19,9 +23,38 @@ const ESCAPE: [u8; 256] = {
 /// Appends `text` as a JSON string. C0, DEL and C1 are always escaped, so that they never reach a
 /// terminal.
 pub fn push_string(out: &mut Vec<u8>, text: &str) {
+    if text.len() <= SHORT && push_short(out, text) {
+        return;
+    }
     out.push(b'"');
     escape(out, text);
     out.push(b'"');
+}
+
+/// The length of a short text, in bytes. The texts of most deltas are short.
+const SHORT: usize = 15;
+
+/// Appends a short text, which is put together before it is appended. Returns `false`, and appends
+/// nothing, if a byte may need a long escape.
+#[inline]
+fn push_short(out: &mut Vec<u8>, text: &str) -> bool {
+    let mut short = [b'"'; 2 * SHORT + 2];
+    let mut end = 1;
+    for c in text.bytes() {
+        match ESCAPE[c as usize] {
+            0 => short[end] = c,
+            1 | 2 => return false,
+            letter => {
+                short[end] = b'\\';
+                end += 1;
+                short[end] = letter;
+            }
+        }
+        end += 1;
+    }
+    short[end] = b'"';
+    out.extend_from_slice(&short[..=end]);
+    true
 }
 
 /// Returns `text` as a JSON string.
@@ -93,18 +126,14 @@ fn escape(out: &mut Vec<u8>, text: &str) {
         }
         out.extend_from_slice(&b[from..i]);
         let width = if class == 2 { 2 } else { 1 };
-        match b[i] {
-            b'"' => out.extend_from_slice(b"\\\""),
-            b'\\' => out.extend_from_slice(b"\\\\"),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            c => {
-                let code = if class == 2 { b[i + 1] } else { c };
+        match class {
+            1 | 2 => {
+                let code = b[i + width - 1];
                 let hex = b"0123456789abcdef";
                 out.extend_from_slice(b"\\u00");
                 out.extend_from_slice(&[hex[code as usize >> 4], hex[code as usize & 15]]);
             }
+            letter => out.extend_from_slice(&[b'\\', letter]),
         }
         i += width;
         from = i;
@@ -222,6 +251,11 @@ impl<'b> Object<'b> {
     pub fn open(out: &'b mut Vec<u8>) -> Self {
         out.push(b'{');
         Object { out, first: true }
+    }
+
+    /// Continues an object that has members at the end of `out`.
+    pub(crate) fn resume(out: &'b mut Vec<u8>) -> Self {
+        Object { out, first: false }
     }
 
     fn key(&mut self, key: &str) {

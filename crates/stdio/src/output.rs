@@ -1,6 +1,7 @@
 //! Standard output, written in large blocks. Its reader may exit at any time.
 
 use crate::Failure;
+use event::{Encoder, Payload};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::ops::Range;
 use std::os::fd::AsFd;
@@ -15,6 +16,8 @@ pub struct Output {
     /// The ranges of the buffer whose lines the log of this output already contains.
     recorded: Vec<Range<usize>>,
     is_deferred: bool,
+    /// Writes the events of this output.
+    encoder: Encoder,
 }
 
 impl Output {
@@ -24,6 +27,7 @@ impl Output {
             buffer: Vec::with_capacity(BLOCK + BLOCK / 2),
             recorded: Vec::new(),
             is_deferred: false,
+            encoder: Encoder::default(),
         }
     }
 
@@ -56,6 +60,19 @@ impl Output {
         }
         self.buffer.extend_from_slice(bytes);
         self.spill()
+    }
+
+    /// Appends an event as a line without its line feed; see [`event::payload::line`].
+    #[inline]
+    pub(crate) fn push_event(
+        &mut self,
+        payload: &Payload<'_>,
+        stream: Option<&str>,
+        choice: u32,
+        t: Option<&str>,
+    ) {
+        self.encoder
+            .line(&mut self.buffer, payload, stream, choice, t);
     }
 
     /// Returns the buffer, so that whole lines can be appended. Call [`Output::spill`] afterwards.

@@ -3,7 +3,7 @@
 
 use crate::{Failure, Output, message};
 use event::payload::{Error, Warning};
-use event::{Event, Kind, Payload, payload};
+use event::{Event, Kind, Payload};
 use std::path::PathBuf;
 
 /// How a command reads its input and writes its output.
@@ -98,10 +98,18 @@ impl<'b> LineWriter<'b> {
         self.run.1 = next;
     }
 
+    #[inline]
     fn put_run(&mut self) {
+        if self.run.0 < self.run.1 {
+            self.put_lines();
+        }
+    }
+
+    #[inline(never)]
+    fn put_lines(&mut self) {
         let run = &self.block[self.run.0..self.run.1];
         self.run.0 = self.run.1;
-        if self.options.emit != Emit::Events || self.failed.is_some() || run.is_empty() {
+        if self.options.emit != Emit::Events || self.failed.is_some() {
             return;
         }
         let mut result = self.stdout.put(run);
@@ -150,9 +158,9 @@ impl<'b> LineWriter<'b> {
             return false;
         }
         let t = t.filter(|_| !self.options.no_time);
+        let from = self.stdout.buffer().len();
+        self.stdout.push_event(payload, stream, choice, t);
         let buffer = self.stdout.buffer();
-        let from = buffer.len();
-        payload::line(buffer, payload, stream, choice, t);
         let length = buffer.len() - from;
         // Warnings and errors are short, and are written regardless of the limit.
         let too_long = length > self.options.max_line
@@ -163,7 +171,9 @@ impl<'b> LineWriter<'b> {
             return true;
         }
         buffer.push(b'\n');
-        self.failed = self.stdout.spill().err();
+        if self.stdout.is_full() {
+            self.failed = self.stdout.spill().err();
+        }
         false
     }
 
