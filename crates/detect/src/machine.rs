@@ -2,7 +2,7 @@
 //! as possible.
 
 use crate::checker::{Checker, EventCallHead, Factory, StreamEnding, Verdict};
-use event::payload::{ContentDelta, Decision, RefusalDelta, Retract, StreamEnd};
+use event::payload::{Decision, Retract, StreamEnd};
 use event::{Choices, Event, Kind, Machine, Sink, Text};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -122,30 +122,36 @@ impl Detect {
     #[inline(always)]
     fn ask(&mut self, at: usize, event: &Event<'_>, out: &mut dyn Sink) {
         let choice = &mut self.choices[at];
-        match choice.decided {
-            None => {
-                if let Some(verdict) = choice.checker.push(event) {
-                    self.decide(at, Some(verdict), false, out);
-                }
-            }
-            Some(true) if choice.checker.reads_past_verdict() => drop(choice.checker.push(event)),
-            Some(false) if choice.checker.revises_no() => {
-                if let Some(yes) = choice
-                    .checker
-                    .push(event)
-                    .filter(|verdict| verdict.tool_call)
-                {
-                    self.decide(at, Some(yes), true, out);
-                }
-            }
+        let needs_event = match choice.decided {
+            None => true,
+            Some(true) => choice.checker.reads_past_verdict(),
+            Some(false) => choice.checker.revises_no(),
+        };
+        if needs_event && let Some(verdict) = choice.checker.push(event) {
+            self.answer(at, verdict, out);
+        }
+    }
+
+    /// Handles a verdict of the checker: the first one, or one after a no that may revise it.
+    #[cold]
+    fn answer(&mut self, at: usize, verdict: Verdict, out: &mut dyn Sink) {
+        match self.choices[at].decided {
+            None => self.decide(at, Some(verdict), false, out),
+            Some(false) if verdict.tool_call => self.decide(at, Some(verdict), true, out),
             Some(_) => {}
         }
     }
 
-    /// Counts a decision that the input already contains, because the stream went through
-    /// `tc-detect` with this checker before.
-    fn decided_before(&mut self, number: u32, decision: &Decision<'_>) {
-        let at = self.choice(number);
+    /// Counts a decision that the input already contains, if the stream went through `tc-detect`
+    /// with this checker before.
+    // Not inlined, like all that few events need: its variables would be in the frame of each push.
+    #[inline(never)]
+    fn decided_before(&mut self, event: &Event<'_>) {
+        let decision = Decision::read(event);
+        if decision.checker != *self.name {
+            return;
+        }
+        let at = self.choice(event.choice());
         let choice = &mut self.choices[at];
         if let Some(decided) = choice
             .decided
@@ -161,6 +167,16 @@ impl Detect {
             self.answers
                 .add(StreamAnswer::of(decision.undecided, decision.tool_call));
         }
+    }
+
+    /// Handles the end of the stream.
+    #[inline(never)]
+    fn stream_end(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
+        self.end(
+            StreamEnding::Stream(StreamEnd::read(event).finish_reason),
+            out,
+        );
+        self.others = true;
     }
 
     fn end(&mut self, ending: StreamEnding, out: &mut dyn Sink) {
@@ -216,30 +232,19 @@ impl Machine for Detect {
     fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         self.events += 1;
         match event.kind() {
-            Kind::StreamEnd => {
-                self.end(
-                    StreamEnding::Stream(StreamEnd::read(event).finish_reason),
-                    out,
-                );
-                self.others = true;
-            }
-            Kind::Decision => {
-                let decision = Decision::read(event);
-                if decision.checker == *self.name {
-                    self.decided_before(event.choice(), &decision);
-                }
-            }
+            Kind::StreamEnd => self.stream_end(event, out),
+            Kind::Decision => self.decided_before(event),
             kind => {
                 let at = self.choice(event.choice());
                 let choice = &mut self.choices[at];
                 match kind {
-                    Kind::ToolCallDelta | Kind::ToolCall => choice.calls.begin(event),
-                    Kind::Retract => choice.calls.retract(event),
-                    Kind::ContentDelta if choice.decided.is_none() => {
-                        choice.bytes += ContentDelta::read(event).text.len() as u64;
+                    // Nearly every delta names no call.
+                    Kind::ToolCallDelta | Kind::ToolCall if event.names_call() => {
+                        choice.calls.begin(event);
                     }
-                    Kind::RefusalDelta if choice.decided.is_none() => {
-                        choice.bytes += RefusalDelta::read(event).text.len() as u64;
+                    Kind::Retract => choice.calls.retract(event),
+                    Kind::ContentDelta | Kind::RefusalDelta if choice.decided.is_none() => {
+                        choice.bytes += event.text_len() as u64;
                     }
                     // Events outside streams go only to the checker: a command (`cmd:`) reads them.
                     _ => {}
@@ -346,12 +351,9 @@ struct EventCallKey {
 }
 
 impl RememberedCalls {
-    /// Adds the call of a `tool_call_delta` or a `tool_call`.
+    /// Adds the call that a `tool_call_delta` or a `tool_call` names.
+    #[inline(never)]
     fn begin(&mut self, event: &Event<'_>) {
-        // Nearly every delta returns here.
-        if !event.names_call() {
-            return;
-        }
         let head = EventCallHead::read(event);
         let key = EventCallKey {
             id: head.id.map(|id| id.str().as_ref().into()),
@@ -365,6 +367,7 @@ impl RememberedCalls {
     }
 
     /// Removes the calls that a `retract` names.
+    #[inline(never)]
     fn retract(&mut self, event: &Event<'_>) {
         let Retract { index, tool_id, .. } = Retract::read(event);
         let id = tool_id.map(Text::str);
