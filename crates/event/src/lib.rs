@@ -48,4 +48,4 @@ pub use shell::shell_word;
 pub use streams::Streams;
 pub use surrogates::Surrogates;
 pub use text::{Json, Text, WriteJson};
-pub use write::{Array, Object, cut, minify, object, push_string, quoted};
+pub use write::{Array, Object, cut, minify, minify_recorded, object, push_string, quoted};

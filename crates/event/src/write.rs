@@ -1,5 +1,7 @@
 //! Writes JSON directly into a buffer, in the order of the calls.
 
+use crate::scan::{Record, space};
+
 /// How each byte is written: 0 unchanged; 1 as a long escape; 2 the first byte of U+0080–U+00BF,
 /// which may be a C1 control and then is escaped with the second byte; any other value is the letter
 /// of a short escape.
@@ -78,7 +80,7 @@ pub fn cut(text: &str, limit: usize) -> &str {
 pub(crate) fn push_escaped(out: &mut Vec<u8>, inner: &str) {
     out.push(b'"');
     let mut from = 0;
-    minify_string(out, inner, &mut from, 0);
+    let _ = minify_string(out, inner, &mut from, 0);
     out.extend_from_slice(&inner.as_bytes()[from..]);
     out.push(b'"');
 }
@@ -112,6 +114,21 @@ fn unchanged(b: &[u8], mut at: usize) -> usize {
     at
 }
 
+/// Appends the bytes from `from` to `to` of `b`. A short run is appended with the bytes after it,
+/// which are then removed: a copy of a fixed length is a store, any other a function call.
+#[inline]
+fn push_run(out: &mut Vec<u8>, b: &[u8], from: usize, to: usize) {
+    const SHORT: usize = 16;
+    match b.get(from..from + SHORT) {
+        Some(run) if to - from <= SHORT => {
+            let length = out.len() + (to - from);
+            out.extend_from_slice(run);
+            out.truncate(length);
+        }
+        _ => out.extend_from_slice(&b[from..to]),
+    }
+}
+
 fn escape(out: &mut Vec<u8>, text: &str) {
     let b = text.as_bytes();
     let mut from = 0;
@@ -124,7 +141,7 @@ fn escape(out: &mut Vec<u8>, text: &str) {
             i += 1;
             continue;
         }
-        out.extend_from_slice(&b[from..i]);
+        push_run(out, b, from, i);
         let width = if class == 2 { 2 } else { 1 };
         match class {
             1 | 2 => {
@@ -145,34 +162,73 @@ fn escape(out: &mut Vec<u8>, text: &str) {
 /// of the protocol. DEL and C1 controls in strings are escaped; everything else, including the
 /// digits of numbers, stays unchanged.
 pub fn minify(out: &mut Vec<u8>, json: &str) {
+    minify_recorded(out, json, &mut ());
+}
+
+/// Like [`minify`], and reports the contents of the JSON to `record`, with their offsets in `json`.
+#[inline]
+pub fn minify_recorded(out: &mut Vec<u8>, json: &str, record: &mut impl Record) {
     let b = json.as_bytes();
     // Bytes that stay are appended in runs; `from` is the start of the current run.
     let (mut from, mut i) = (0, 0);
     while i < b.len() {
+        let start = i;
         match b[i] {
-            b'"' => i = minify_string(out, json, &mut from, i + 1),
+            b'"' => {
+                let escaped;
+                (i, escaped) = minify_string(out, json, &mut from, i + 1);
+                if b.get(space(b, i)) == Some(&b':') {
+                    record.key(start, i, escaped);
+                } else {
+                    record.leaf(start, i, escaped);
+                }
+            }
             b' ' | b'\t' | b'\r' | b'\n' => {
-                out.extend_from_slice(&b[from..i]);
+                push_run(out, b, from, i);
                 i += 1;
                 from = i;
             }
-            _ => i += 1,
+            b'{' | b'[' => {
+                record.open(i);
+                i += 1;
+            }
+            b'}' | b']' => {
+                i += 1;
+                record.close(i);
+            }
+            b',' | b':' => i += 1,
+            // A number or a word.
+            _ => {
+                i += 1;
+                while let Some(b'0'..=b'9' | b'.' | b'+' | b'-' | b'A'..=b'Z' | b'a'..=b'z') =
+                    b.get(i)
+                {
+                    i += 1;
+                }
+                record.leaf(start, i, false);
+            }
         }
     }
     out.extend_from_slice(&b[from..]);
 }
 
-/// Appends the rest of a string, starting at `i`. Returns the index after its closing quote.
-fn minify_string(out: &mut Vec<u8>, json: &str, from: &mut usize, mut i: usize) -> usize {
+/// Appends the rest of a string, starting at `i`, except for the bytes from `from` on, which the
+/// caller appends. Returns the index after its closing quote, and whether it has an escape.
+#[inline]
+fn minify_string(out: &mut Vec<u8>, json: &str, from: &mut usize, mut i: usize) -> (usize, bool) {
     let b = json.as_bytes();
+    let mut escaped = false;
     loop {
         i = unchanged(b, i);
         let Some(first) = b.get(i) else {
-            return b.len();
+            return (b.len(), escaped);
         };
         i += match *first {
-            b'"' => return i + 1,
-            b'\\' => 2,
+            b'"' => return (i + 1, escaped),
+            b'\\' => {
+                escaped = true;
+                2
+            }
             c if c == 0x7f || (c == 0xc2 && b[i + 1] <= 0x9f) => {
                 let width = if c == 0x7f { 1 } else { 2 };
                 out.extend_from_slice(&b[*from..i]);
@@ -190,8 +246,15 @@ fn minify_string(out: &mut Vec<u8>, json: &str, from: &mut usize, mut i: usize) 
 pub(crate) fn push_json(out: &mut Vec<u8>, json: &str) {
     let b = json.as_bytes();
     let may_escape = |c: &u8| *c == 0x7f || *c == 0xc2;
-    // Without an early exit the compiler vectorizes this loop.
-    if !b.iter().fold(false, |found, c| found | may_escape(c)) {
+    // Within a chunk of a fixed length, without an early exit, the compiler vectorizes this loop.
+    let (chunks, rest) = b.as_chunks::<32>();
+    let any = |chunk: &[u8]| {
+        chunk
+            .iter()
+            .fold(0, |found, c| found | u8::from(may_escape(c)))
+            != 0
+    };
+    if !chunks.iter().any(|chunk| any(chunk)) && !any(rest) {
         return out.extend_from_slice(b);
     }
     let mut from = 0;
