@@ -28,11 +28,18 @@ pub(crate) enum ScanState {
     Exponent,
     Sign,
     Power,
-    /// Inside `true`, `false` or `null`, before these bytes.
-    Word(&'static [u8]),
+    /// Inside `true`, `false` or `null`, before the byte of [`WORDS`] at this offset.
+    Word(u8),
     /// The value has ended.
     End,
 }
+
+/// The words of JSON without their first bytes, each with a zero byte as its end. A state that held
+/// the rest of a word as a slice would be three times as large.
+const WORDS: &[u8] = b"rue\0alse\0ull\0";
+const TRUE: ScanState = ScanState::Word(0);
+const FALSE: ScanState = ScanState::Word(4);
+const NULL: ScanState = ScanState::Word(9);
 
 impl ScanState {
     /// Whether a number may end here.
@@ -63,63 +70,125 @@ pub struct JsonScanner {
     broken: Option<Balance>,
 }
 
-/// The effect of one byte.
-enum ScanStep {
-    Taken,
-    /// The byte ended a number, and must be read again as the next token.
-    Again,
-    /// The byte is invalid; the state is unchanged.
-    Broken,
-}
-
 impl JsonScanner {
     /// Reads the next piece. Returns how many of its bytes belong to the value and the white space
     /// after it. If the value ends inside the piece, the rest of the piece is not read.
     pub fn push(&mut self, text: &str) -> usize {
+        use ScanState::*;
+        /// The pattern of JSON white space.
+        macro_rules! SPACE {
+            () => {
+                b' ' | b'\t' | b'\r' | b'\n'
+            };
+        }
         let b = text.as_bytes();
         if self.broken.is_some() {
             return self.count(b, 0);
         }
         let mut i = 0;
-        while i < b.len() {
-            let c = b[i];
-            match self.state {
-                ScanState::Text => {
+        while let Some(&c) = b.get(i) {
+            // A jump by the state and then one by the byte: most bytes outside strings cost little
+            // else.
+            let next = match self.state {
+                Text => {
                     i = event::plain(b, i);
                     match b.get(i) {
+                        Some(b'"') if self.key => Some(Colon),
+                        Some(b'"') => Some(self.after_value()),
+                        Some(b'\\') => Some(Escape),
+                        Some(_) => None,
                         None => return i,
-                        Some(b'"') => self.state = self.after_text(),
-                        Some(b'\\') => self.state = ScanState::Escape,
-                        Some(_) => {
-                            self.broken_at(true);
-                            return self.count(b, i);
-                        }
                     }
                 }
+                Escape => match c {
+                    b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(Text),
+                    b'u' => Some(Hex(4)),
+                    _ => None,
+                },
+                Hex(1) if c.is_ascii_hexdigit() => Some(Text),
+                Hex(n) => c.is_ascii_hexdigit().then(|| Hex(n - 1)),
+                FirstKey | Key => match c {
+                    b'"' => {
+                        (self.key, self.filled) = (true, true);
+                        Some(Text)
+                    }
+                    b'}' if self.state == FirstKey => Some(self.close()),
+                    SPACE!() => Some(self.state),
+                    _ => None,
+                },
+                Colon => match c {
+                    b':' => Some(Value),
+                    SPACE!() => Some(Colon),
+                    _ => None,
+                },
+                Comma => match c {
+                    b',' if self.is_in_object() => Some(Key),
+                    b',' => Some(Value),
+                    b'}' if self.is_in_object() => Some(self.close()),
+                    b']' if !self.is_in_object() => Some(self.close()),
+                    SPACE!() => Some(Comma),
+                    _ => None,
+                },
+                Value | FirstItem => match c {
+                    b'"' => self.begin(c, Text),
+                    b'1'..=b'9' => self.begin(c, Digits),
+                    b'0' => self.begin(c, Zero),
+                    b'-' => self.begin(c, Minus),
+                    b't' => self.begin(c, TRUE),
+                    b'f' => self.begin(c, FALSE),
+                    b'n' => self.begin(c, NULL),
+                    b'{' | b'[' => self.open(c),
+                    b']' if self.state == FirstItem => Some(self.close()),
+                    SPACE!() => Some(self.state),
+                    _ => None,
+                },
+                Minus => match c {
+                    b'0' => Some(Zero),
+                    b'1'..=b'9' => Some(Digits),
+                    _ => None,
+                },
                 // After strings, runs of digits are the longest runs.
-                ScanState::Digits | ScanState::Fraction | ScanState::Power
-                    if c.is_ascii_digit() =>
-                {
-                    i += b[i..]
-                        .iter()
-                        .position(|c| !c.is_ascii_digit())
-                        .unwrap_or(b.len() - i);
+                Digits | Fraction | Power if c.is_ascii_digit() => {
+                    i += 1;
+                    while let Some(b'0'..=b'9') = b.get(i) {
+                        i += 1;
+                    }
                     continue;
                 }
-                ScanState::End => match c {
-                    b' ' | b'\t' | b'\r' | b'\n' => {}
+                Zero | Digits if c == b'.' => Some(Point),
+                Zero | Digits | Fraction if matches!(c, b'e' | b'E') => Some(Exponent),
+                // A number ends only at the byte after it.
+                Zero | Digits | Fraction | Power => match c {
+                    SPACE!() => Some(self.after_value()),
+                    b',' | b']' | b'}' if self.depth > 0 => {
+                        self.state = Comma;
+                        continue;
+                    }
+                    _ => None,
+                },
+                Point => c.is_ascii_digit().then_some(Fraction),
+                Exponent if matches!(c, b'+' | b'-') => Some(Sign),
+                Exponent | Sign => c.is_ascii_digit().then_some(Power),
+                Word(rest) => {
+                    let (first, rest) = (WORDS[usize::from(rest)], rest + 1);
+                    let is_last = WORDS[usize::from(rest)] == 0;
+                    (c == first).then(|| {
+                        if is_last {
+                            self.after_value()
+                        } else {
+                            Word(rest)
+                        }
+                    })
+                }
+                End => match c {
+                    SPACE!() => Some(End),
                     _ => return i,
                 },
-                _ => match self.step(c) {
-                    ScanStep::Taken => {}
-                    ScanStep::Again => continue,
-                    ScanStep::Broken => {
-                        let text = matches!(self.state, ScanState::Escape | ScanState::Hex(_));
-                        self.broken_at(text);
-                        return self.count(b, i);
-                    }
-                },
-            }
+            };
+            let Some(next) = next else {
+                return self.broken_at(b, i);
+            };
+            self.state = next;
             i += 1;
         }
         i
@@ -133,6 +202,12 @@ impl JsonScanner {
     /// Whether the text so far is a JSON value or the beginning of one.
     pub fn is_valid(&self) -> bool {
         self.broken.is_none()
+    }
+
+    /// Whether the text is valid so far and the next byte is inside an array or object.
+    #[inline]
+    pub fn is_inside(&self) -> bool {
+        self.is_valid() && self.depth > 0
     }
 
     /// Whether the text is a valid object whose top-level `}` has arrived.
@@ -169,86 +244,21 @@ impl JsonScanner {
         }
     }
 
-    /// Reads one byte that is not a plain byte of a string.
     #[inline]
-    fn step(&mut self, c: u8) -> ScanStep {
-        use ScanState::*;
-        if matches!(c, b' ' | b'\t' | b'\r' | b'\n')
-            && matches!(
-                self.state,
-                Value | FirstItem | FirstKey | Key | Colon | Comma
-            )
-        {
-            return ScanStep::Taken;
-        }
-        self.state = match (self.state, c) {
-            (Value | FirstItem, b'{' | b'[') => return self.open(c),
-            (Value | FirstItem, b'"') => self.begin(c, Text),
-            (Value | FirstItem, b'-') => self.begin(c, Minus),
-            (Value | FirstItem, b'0') => self.begin(c, Zero),
-            (Value | FirstItem, b'1'..=b'9') => self.begin(c, Digits),
-            (Value | FirstItem, b't') => self.begin(c, Word(b"rue")),
-            (Value | FirstItem, b'f') => self.begin(c, Word(b"alse")),
-            (Value | FirstItem, b'n') => self.begin(c, Word(b"ull")),
-            (FirstItem | Comma, b']') if self.objects & 1 == 0 => return self.close(),
-            (FirstKey | Comma, b'}') if self.objects & 1 == 1 => return self.close(),
-            (FirstKey | Key, b'"') => {
-                (self.key, self.filled) = (true, true);
-                Text
-            }
-            (Colon, b':') => Value,
-            (Comma, b',') => {
-                if self.objects & 1 == 1 {
-                    Key
-                } else {
-                    Value
-                }
-            }
-            (Escape, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Text,
-            (Escape, b'u') => Hex(4),
-            (Hex(1), c) if c.is_ascii_hexdigit() => Text,
-            (Hex(n), c) if c.is_ascii_hexdigit() => Hex(n - 1),
-            (Minus, b'0') => Zero,
-            (Minus, b'1'..=b'9') => Digits,
-            (Digits, b'0'..=b'9') => Digits,
-            (Zero | Digits, b'.') => Point,
-            (Point | Fraction, b'0'..=b'9') => Fraction,
-            (Zero | Digits | Fraction, b'e' | b'E') => Exponent,
-            (Exponent, b'+' | b'-') => Sign,
-            (Exponent | Sign | Power, b'0'..=b'9') => Power,
-            (Word(rest), c) if rest.first() == Some(&c) => {
-                if rest.len() == 1 {
-                    self.after_value()
-                } else {
-                    Word(&rest[1..])
-                }
-            }
-            // A number ends only at the byte after it.
-            (
-                Zero | Digits | Fraction | Power,
-                b' ' | b'\t' | b'\r' | b'\n' | b',' | b']' | b'}',
-            ) if self.depth > 0 => {
-                self.state = Comma;
-                return ScanStep::Again;
-            }
-            (Zero | Digits | Fraction | Power, b' ' | b'\t' | b'\r' | b'\n') => End,
-            _ => return ScanStep::Broken,
-        };
-        ScanStep::Taken
-    }
-
-    fn begin(&mut self, c: u8, state: ScanState) -> ScanState {
+    fn begin(&mut self, c: u8, state: ScanState) -> Option<ScanState> {
         self.key = false;
         if self.depth == 0 {
             self.first = c;
         }
         self.filled = true;
-        state
+        Some(state)
     }
 
-    fn open(&mut self, c: u8) -> ScanStep {
+    /// Returns `None` if the text is nested too deeply.
+    #[inline]
+    fn open(&mut self, c: u8) -> Option<ScanState> {
         if self.depth == MAX_DEPTH {
-            return ScanStep::Broken;
+            return None;
         }
         if self.depth == 0 {
             self.first = c;
@@ -257,29 +267,26 @@ impl JsonScanner {
         }
         self.depth += 1;
         self.objects = self.objects << 1 | u128::from(c == b'{');
-        self.state = if c == b'{' {
+        Some(if c == b'{' {
             ScanState::FirstKey
         } else {
             ScanState::FirstItem
-        };
-        ScanStep::Taken
+        })
     }
 
-    fn close(&mut self) -> ScanStep {
+    #[inline]
+    fn close(&mut self) -> ScanState {
         self.depth -= 1;
         self.objects >>= 1;
-        self.state = self.after_value();
-        ScanStep::Taken
+        self.after_value()
     }
 
-    fn after_text(&self) -> ScanState {
-        if self.key {
-            ScanState::Colon
-        } else {
-            self.after_value()
-        }
+    #[inline]
+    fn is_in_object(&self) -> bool {
+        self.objects & 1 == 1
     }
 
+    #[inline]
     fn after_value(&self) -> ScanState {
         if self.depth == 0 {
             ScanState::End
@@ -298,15 +305,17 @@ impl JsonScanner {
         b.len()
     }
 
-    fn broken_at(&mut self, text: bool) {
-        self.broken = Some(Balance::within(
-            self.depth,
-            text,
-            self.state == ScanState::Escape,
-        ));
+    /// Records that the byte at `i` is invalid, and reads the rest of the piece.
+    #[cold]
+    #[inline(never)]
+    fn broken_at(&mut self, b: &[u8], i: usize) -> usize {
+        let is_text = self.is_in_text();
+        let is_escape = self.state == ScanState::Escape;
+        self.broken = Some(Balance::within(self.depth, is_text, is_escape));
         if self.first == 0 {
             self.first = b'?';
         }
+        self.count(b, i)
     }
 }
 
