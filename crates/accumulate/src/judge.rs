@@ -4,7 +4,7 @@
 use crate::call::OpenCall;
 use event::payload::{CallErrorCode, FinishReason};
 use event::{Array, WriteJson};
-use json::{Repair, Shape, ToolList};
+use json::{JsonError, Repair, Shape, ToolList};
 
 /// The rules for checking arguments.
 #[derive(Clone, Copy, Debug)]
@@ -77,14 +77,14 @@ pub(crate) fn judge(call: &OpenCall, rules: ArgumentRules<'_>) -> Result<Judged,
     let (object, repairs) = match text.trim_ascii() {
         // Providers write empty arguments in these forms.
         "" | "null" => ("{}".to_owned(), Vec::new()),
-        trimmed => match json::check(trimmed) {
-            Ok(value) if value.shape == Shape::Object => (minified(trimmed), Vec::new()),
+        trimmed => match checked(call, trimmed) {
+            Ok((Shape::Object, object)) => (object, Vec::new()),
             other => match rules.repair.then(|| json::repair(text, true)).flatten() {
                 Some(mended) => (minified(&mended.text), mended.repairs),
                 None => {
-                    let wrong = match other.map(|value| value.shape) {
-                        Ok(Shape::Array) => "this is an array".to_owned(),
-                        Ok(shape) => format!("this is a {}", shape.name()),
+                    let wrong = match other {
+                        Ok((Shape::Array, _)) => "this is an array".to_owned(),
+                        Ok((shape, _)) => format!("this is a {}", shape.name()),
                         Err(e) => e.to_string(),
                     };
                     let message = format!("the arguments of {name} are not a JSON object: {wrong}");
@@ -111,6 +111,17 @@ pub(crate) fn judge(call: &OpenCall, rules: ArgumentRules<'_>) -> Result<Judged,
         };
     }
     Ok((object, Repairs(repairs)))
+}
+
+/// Checks the arguments of a call, without white space around them. Returns the type of their value,
+/// and the value on one line.
+fn checked(call: &OpenCall, trimmed: &str) -> Result<(Shape, String), JsonError> {
+    // Nearly all arguments were found to be an object while they arrived.
+    if call.is_balanced() {
+        return Ok((Shape::Object, json::check_scanned(trimmed)?));
+    }
+    let value = json::check(trimmed)?;
+    Ok((value.shape, minified(trimmed)))
 }
 
 fn minified(json: &str) -> String {

@@ -100,12 +100,7 @@ impl JsonError {
 /// # Errors
 /// See [`JsonError`].
 pub fn check(text: &str) -> Result<ValidJson<'_>, JsonError> {
-    let mut strict = Strict {
-        text,
-        open: Vec::new(),
-        keys: Vec::new(),
-        error: None,
-    };
+    let mut strict = Strict::new(text);
     let value = Raw::walk(text, &mut strict)?;
     strict.error.map_or(
         Ok(ValidJson {
@@ -114,6 +109,23 @@ pub fn check(text: &str) -> Result<ValidJson<'_>, JsonError> {
         }),
         Err,
     )
+}
+
+/// Like [`check`], for a text of which a [`JsonScanner`](crate::JsonScanner) has already found that
+/// it is one JSON value. In the same pass the text is copied without the white space between its
+/// tokens, as [`event::minify`] does; returns that copy.
+///
+/// # Errors
+/// See [`JsonError`]. The grammar is not checked again.
+pub fn check_scanned(text: &str) -> Result<String, JsonError> {
+    let mut strict = Strict::new(text);
+    let mut out = Vec::with_capacity(text.len());
+    event::minify_recorded(&mut out, text, &mut strict);
+    match strict.error {
+        // The change added or removed only ASCII, so the result is UTF-8.
+        None => Ok(String::from_utf8(out).unwrap_or_default()),
+        Some(error) => Err(error),
+    }
 }
 
 /// Returns the value of four hex digits.
@@ -191,7 +203,16 @@ impl Record for Strict<'_> {
     }
 }
 
-impl Strict<'_> {
+impl<'a> Strict<'a> {
+    fn new(text: &'a str) -> Self {
+        Strict {
+            text,
+            open: Vec::new(),
+            keys: Vec::new(),
+            error: None,
+        }
+    }
+
     fn refuse(&mut self, error: JsonError) {
         self.error.get_or_insert(error);
     }

@@ -18,7 +18,7 @@ mod schema;
 mod tools;
 mod typed;
 
-pub use check::{JsonError, Shape, ValidJson, check, equal, is_name};
+pub use check::{JsonError, Shape, ValidJson, check, check_scanned, equal, is_name};
 pub use difference::difference;
 pub use literal::{Literal, LiteralProgress, Notation};
 pub use names::{NAMESPACES, without_namespace, without_token};

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use toolpipe_json::{JsonScanner, check};
+use toolpipe_json::{JsonScanner, check, check_scanned};
 
 /// What a scanner finds out about a text in pieces.
 fn scan<'t>(pieces: impl IntoIterator<Item = &'t str>) -> (usize, [bool; 5]) {
@@ -55,5 +55,25 @@ proptest! {
         let whole = scan([&*text]);
         prop_assert_eq!(scan([&text[..at], &text[at..]]), whole);
         prop_assert_eq!(scan(text.split_inclusive(|_| true)), whole, "in characters: {}", text);
+    }
+}
+
+proptest! {
+    // More than sixteen keys are compared in another way, so that the texts are long.
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn the_check_of_scanned_text_is_the_check(
+        text in r#" ?\{( ?"([ab\x7f\u{85}\u{a0}]|\\"|\\u0061|\\ud83[d0]|\\ude00){0,3}" ?: ?("\\ud83d\\ude00"|"x ?y"|true|null|-?[01](\.5)?(e[0-9]{1,3})?|\[ ?\]|\{ ?\}|1[01]{320}|\[1 ?, ?\{"a" ?:2\}\]) ?,){0,20} ?"z":1 ?\} ?"#
+    ) {
+        let mut scanner = JsonScanner::default();
+        scanner.push(&text);
+        prop_assert!(scanner.is_balanced(), "{}", text);
+        let minified = check(&text).map(|_| {
+            let mut out = Vec::new();
+            event::minify(&mut out, &text);
+            String::from_utf8(out).unwrap_or_default()
+        });
+        prop_assert_eq!(check_scanned(&text), minified, "{}", text);
     }
 }
