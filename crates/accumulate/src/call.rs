@@ -294,6 +294,14 @@ impl OpenCall {
         NameUse::Ignored
     }
 
+    /// Adds a fragment that only continues the arguments, as nearly all do: the arguments are not
+    /// closed before it and after it. Returns `false`, and changes nothing, if the fragment needs
+    /// [`OpenCall::take`].
+    #[inline]
+    pub(crate) fn continues(&mut self, fragment: Text<'_>) -> bool {
+        self.arguments.continues(fragment)
+    }
+
     /// Adds the next fragment of the arguments.
     pub(crate) fn take(&mut self, fragment: Text<'_>) -> FragmentUse {
         let Fragments { text, half, .. } = &mut self.arguments;
@@ -376,6 +384,29 @@ impl OpenCall {
 }
 
 impl Fragments {
+    /// See [`OpenCall::continues`].
+    #[inline]
+    fn continues(&mut self, fragment: Text<'_>) -> bool {
+        if self.are_cumulative || !self.scanner.is_inside() {
+            return false;
+        }
+        let start = self.text.len();
+        let (half, scanner) = (self.half.clone(), self.scanner.clone());
+        self.half.push_text(fragment, &mut self.text);
+        if self.text.len() == start {
+            return true;
+        }
+        self.scanner.push(&self.text[start..]);
+        if !self.scanner.is_inside() {
+            self.text.truncate(start);
+            (self.half, self.scanner) = (half, scanner);
+            return false;
+        }
+        (self.last, self.certain) = (start, self.text.len());
+        self.count += 1;
+        true
+    }
+
     /// Decides whether the text from `start` on is the next fragment or repeats the text so far.
     /// Returns the offset at which the value ends.
     fn grown(&mut self, start: usize, is_from_text: bool) -> usize {
@@ -491,10 +522,15 @@ impl Fragments {
 mod tests {
     use super::*;
 
-    fn feed(fragments: &[&str]) -> (OpenCall, Vec<String>) {
+    /// A call after these fragments, and what was not kept. `in_short` offers each fragment to
+    /// [`OpenCall::continues`] first.
+    fn feed(fragments: &[&str], in_short: bool) -> (OpenCall, Vec<String>) {
         let mut call = OpenCall::new(0, "a".into(), false);
         let mut extra = Vec::new();
         for f in fragments {
+            if in_short && call.continues((*f).into()) {
+                continue;
+            }
             match call.take((*f).into()) {
                 FragmentUse::Kept => {}
                 FragmentUse::Dropped => extra.push("dropped".to_owned()),
@@ -534,6 +570,32 @@ mod tests {
                 "{\"a\": 1}",
                 &[],
             ),
+            // Fragments inside strings, escapes, numbers and words, and broken ones.
+            (
+                &[
+                    "{\"a",
+                    "\":\"\\",
+                    "\"}\",",
+                    "\"b\":-1",
+                    "2.",
+                    "5e",
+                    "1,\"c\":tr",
+                    "ue",
+                    "}",
+                ],
+                "{\"a\":\"\\\"}\",\"b\":-12.5e1,\"c\":true}",
+                &[],
+            ),
+            (
+                &["{\"a\":1", ",", "", "\"b\":[{", "}]}", "{\"c\":"],
+                "{\"a\":1,\"b\":[{}]}",
+                &["{\"c\":"],
+            ),
+            (
+                &["{\"a\":", "tru,", "\"b\":", "{", "}}"],
+                "{\"a\":tru,\"b\":{}}",
+                &[],
+            ),
             // Text that does not start an object is dropped, as is all the text after it.
             (&["{\"a\":1}}"], "{\"a\":1}", &["dropped"]),
             (
@@ -548,7 +610,13 @@ mod tests {
             ),
             (&["{}", "}", "{\"a\":1}"], "{}", &["dropped"]),
         ] {
-            let (call, got) = feed(fragments);
+            let (call, got) = feed(fragments, false);
+            let in_short = feed(fragments, true);
+            assert_eq!(
+                format!("{:?}", (&call, &got)),
+                format!("{in_short:?}"),
+                "{fragments:?}"
+            );
             assert_eq!(
                 (
                     call.text().trim(),

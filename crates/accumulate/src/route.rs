@@ -74,6 +74,27 @@ pub(crate) struct OpenCalls {
 }
 
 impl OpenCalls {
+    /// Applies a delta that has only an index and a fragment, and that leaves its call as open as it
+    /// was, so that nothing is due after it. Returns `false`, and changes nothing, if the delta
+    /// needs [`OpenCalls::take`].
+    #[inline]
+    pub(crate) fn continues(&mut self, delta: &ToolCallDelta<'_>) -> bool {
+        let ToolCallDelta {
+            index,
+            tool_id: None,
+            tool_name: None,
+            arguments: Some(arguments),
+            done: false,
+            from_text: false,
+            provider: None,
+        } = *delta
+        else {
+            return false;
+        };
+        let at = self.bound_now(index);
+        at.is_some_and(|at| self.list[at].continues(arguments))
+    }
+
     /// Applies a delta. Returns the position of its call; `None` if the delta is empty (rule 6), or
     /// if it has no id, name or arguments and no call has started.
     pub(crate) fn take(
@@ -392,6 +413,7 @@ impl OpenCalls {
 
     /// Returns the call that was last bound to an index. That call may be retracted, or other calls
     /// may have started after its end.
+    #[inline]
     fn labelled(&self, index: i64) -> Option<u32> {
         let near = usize::try_from(index)
             .ok()
@@ -418,11 +440,18 @@ impl OpenCalls {
 
     /// Returns the call that receives the deltas with an index or id of call `at`: that call, or
     /// the last one that started after its end. Returns `None` if that last one was retracted.
+    #[inline]
     fn newest(&mut self, at: u32) -> Option<usize> {
         let call = &self.list[at as usize];
         if call.next.is_none() {
             return Some(at as usize).filter(|_| !call.is_forgotten());
         }
+        self.newest_of_chain(at)
+    }
+
+    #[cold]
+    fn newest_of_chain(&mut self, at: u32) -> Option<usize> {
+        let call = &self.list[at as usize];
         let mut newest = call.newest.unwrap_or(at);
         while let Some(next) = self.list[newest as usize].next {
             newest = next;

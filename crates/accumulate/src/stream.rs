@@ -153,10 +153,15 @@ impl OpenStream {
     }
 
     /// Merges a delta into its call.
-    #[inline(always)]
+    #[inline]
     fn merge(&mut self, delta: &ToolCallDelta<'_>, event: &Event<'_>, out: &mut dyn Sink) {
         let number = event.choice();
         let at = self.choice(number);
+        let choice = &mut self.choices[at];
+        let is_watched = self.options.live || self.options.partial || choice.earlier.is_some();
+        if !is_watched && choice.calls.continues(delta) {
+            return;
+        }
         let origin = RouteContext {
             seed: self.seed,
             choice: number,
