@@ -16,6 +16,55 @@ pub(crate) fn unescaped(inside: &str, escaped: bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// The most bytes of a piece that is unescaped in a buffer on the stack.
+const SHORT: usize = 64;
+
+/// Returns the byte that a letter after a backslash stands for.
+#[inline]
+fn meaning(letter: u8) -> u8 {
+    match letter {
+        b'b' => 0x08,
+        b'f' => 0x0c,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        _ => letter,
+    }
+}
+
+/// Unescapes a short piece without `\u` into `out`, and returns its new length. Pieces of arguments
+/// are short and full of `\"`, so that appending each run by itself would cost more than this does.
+#[inline]
+fn unescape_short(b: &[u8], out: &mut [u8; SHORT + 8]) -> Option<usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    if b.len() > SHORT {
+        return None;
+    }
+    let (mut i, mut length) = (0, 0);
+    while i < b.len() {
+        if let Some(eight) = b.get(i..).and_then(|rest| rest.first_chunk::<8>()) {
+            // All eight are copied; those from the first backslash on are then overwritten.
+            *out.get_mut(length..)?.first_chunk_mut()? = *eight;
+            let slash = u64::from_le_bytes(*eight) ^ (ONES * b'\\' as u64);
+            let found = slash.wrapping_sub(ONES) & !slash & HIGH;
+            let plain = found.trailing_zeros() as usize / 8;
+            (i, length) = (i + plain, length + plain);
+            if found == 0 {
+                continue;
+            }
+        } else if b[i] != b'\\' {
+            *out.get_mut(length)? = b[i];
+            (i, length) = (i + 1, length + 1);
+            continue;
+        }
+        let letter = *b.get(i + 1).filter(|letter| **letter != b'u')?;
+        *out.get_mut(length)? = meaning(letter);
+        (i, length) = (i + 2, length + 1);
+    }
+    Some(length)
+}
+
 /// Joins the pieces of a text, even if a surrogate pair (`\ud83d` `\ude00`) was split between two
 /// pieces.
 ///
@@ -39,10 +88,15 @@ impl Surrogates {
         }
     }
 
-    /// Pieces of arguments are short and full of `\"`, so this loop inspects each byte once instead
-    /// of calling a search for each plain run.
     fn push_escaped(&mut self, inner: &str, out: &mut String) {
         let b = inner.as_bytes();
+        let mut short = [0; SHORT + 8];
+        if self.high.is_none()
+            && let Some(length) = unescape_short(b, &mut short)
+            && let Ok(text) = std::str::from_utf8(&short[..length])
+        {
+            return out.push_str(text);
+        }
         let (mut from, mut i) = (0, 0);
         while i < b.len() {
             if b[i] != b'\\' {
@@ -60,15 +114,7 @@ impl Surrogates {
                 }
                 letter => {
                     self.finish(out);
-                    out.push(match letter {
-                        Some(b'b') => '\u{8}',
-                        Some(b'f') => '\u{c}',
-                        Some(b'n') => '\n',
-                        Some(b'r') => '\r',
-                        Some(b't') => '\t',
-                        Some(c) => char::from(*c),
-                        None => '\u{fffd}',
-                    });
+                    out.push(letter.map_or('\u{fffd}', |letter| char::from(meaning(*letter))));
                     2
                 }
             };
@@ -106,6 +152,43 @@ impl Surrogates {
                     out.push('\u{fffd}');
                 }
                 out.push(char::from_u32(unit.into()).unwrap_or('\u{fffd}'));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_piece_means_the_same_whatever_its_length() {
+        let long = "x".repeat(SHORT);
+        for (escape, text) in [
+            (r#"\""#, "\""),
+            (r"\\", "\\"),
+            (r"\/", "/"),
+            (r"\b\f\n\r\t", "\u{8}\u{c}\n\r\t"),
+            (r"\u00e9", "é"),
+            (r"\ud83d\ude00", "😀"),
+            (r"\ud83d", "\u{fffd}"),
+            (r"\ude00", "\u{fffd}"),
+            (r#"\ud83d\""#, "\u{fffd}\""),
+            ("é€😀", "é€😀"),
+        ] {
+            for place in 0..=SHORT + 1 {
+                for (after, text_after) in [
+                    ("", ""),
+                    ("é", "é"),
+                    (r#"\"\\\""#, "\"\\\""),
+                    ("1234567", "1234567"),
+                    (&long, &long),
+                ] {
+                    let before = "y".repeat(place) + "é";
+                    let inner = format!("{before}{escape}{after}");
+                    let expected = format!("{before}{text}{text_after}");
+                    assert_eq!(unescaped(&inner, true), expected, "{inner}");
+                }
             }
         }
     }
