@@ -297,7 +297,7 @@ impl OpenCall {
     /// Adds a fragment that only continues the arguments, as nearly all do: the arguments are not
     /// closed before it and after it. Returns `false`, and changes nothing, if the fragment needs
     /// [`OpenCall::take`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn continues(&mut self, fragment: Text<'_>) -> bool {
         self.arguments.continues(fragment)
     }
@@ -385,7 +385,7 @@ impl OpenCall {
 
 impl Fragments {
     /// See [`OpenCall::continues`].
-    #[inline]
+    #[inline(always)]
     fn continues(&mut self, fragment: Text<'_>) -> bool {
         if self.are_cumulative || !self.scanner.is_inside() {
             return false;

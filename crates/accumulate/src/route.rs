@@ -77,7 +77,7 @@ impl OpenCalls {
     /// Applies a delta that has only an index and a fragment, and that leaves its call as open as it
     /// was, so that nothing is due after it. Returns `false`, and changes nothing, if the delta
     /// needs [`OpenCalls::take`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn continues(&mut self, delta: &ToolCallDelta<'_>) -> bool {
         let ToolCallDelta {
             index,
@@ -415,12 +415,19 @@ impl OpenCalls {
     /// may have started after its end.
     #[inline]
     fn labelled(&self, index: i64) -> Option<u32> {
-        let near = usize::try_from(index)
+        match usize::try_from(index)
             .ok()
             .and_then(|i| self.by_index.get(i))
-            .copied();
-        near.filter(|at| *at != FREE)
-            .or_else(|| self.by_far_index.get(&index).copied())
+        {
+            Some(&at) if at != FREE => Some(at),
+            _ => self.labelled_far(index),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn labelled_far(&self, index: i64) -> Option<u32> {
+        self.by_far_index.get(&index).copied()
     }
 
     fn bind(&mut self, index: Option<i64>, at: usize) {
@@ -450,6 +457,7 @@ impl OpenCalls {
     }
 
     #[cold]
+    #[inline(never)]
     fn newest_of_chain(&mut self, at: u32) -> Option<usize> {
         let call = &self.list[at as usize];
         let mut newest = call.newest.unwrap_or(at);

@@ -143,8 +143,8 @@ impl OpenStream {
     /// Handles a `tool_call_delta` event.
     pub(crate) fn delta(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         let delta = ToolCallDelta::read(event);
-        if !self.is_over {
-            self.merge(&delta, event, out);
+        if !self.is_over && !self.continues(event.choice(), &delta) {
+            self.merge(event, out);
         }
         if self.options.keep_deltas && !self.options.live {
             out.pass();
@@ -152,16 +152,23 @@ impl OpenStream {
         self.count(|meter| meter.take_call(event.choice(), &delta), out);
     }
 
-    /// Merges a delta into its call.
-    #[inline]
-    fn merge(&mut self, delta: &ToolCallDelta<'_>, event: &Event<'_>, out: &mut dyn Sink) {
-        let number = event.choice();
+    /// Merges a delta after which nothing is due; see [`OpenCalls::continues`]. Returns `false`, and
+    /// merges nothing, if the delta needs [`OpenStream::merge`].
+    #[inline(always)]
+    fn continues(&mut self, number: u32, delta: &ToolCallDelta<'_>) -> bool {
         let at = self.choice(number);
         let choice = &mut self.choices[at];
         let is_watched = self.options.live || self.options.partial || choice.earlier.is_some();
-        if !is_watched && choice.calls.continues(delta) {
-            return;
-        }
+        !is_watched && choice.calls.continues(delta)
+    }
+
+    /// Merges a delta into its call.
+    // Reads the delta again: if it were passed, each delta would have to be stored for that.
+    #[inline(never)]
+    fn merge(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
+        let delta = &ToolCallDelta::read(event);
+        let number = event.choice();
+        let at = self.choice(number);
         let origin = RouteContext {
             seed: self.seed,
             choice: number,

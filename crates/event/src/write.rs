@@ -119,6 +119,9 @@ fn unchanged(b: &[u8], mut at: usize) -> usize {
 #[inline]
 fn push_run(out: &mut Vec<u8>, b: &[u8], from: usize, to: usize) {
     const SHORT: usize = 16;
+    if from == to {
+        return;
+    }
     match b.get(from..from + SHORT) {
         Some(run) if to - from <= SHORT => {
             let length = out.len() + (to - from);

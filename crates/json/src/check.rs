@@ -177,7 +177,7 @@ impl Record for Strict<'_> {
         } else if let b'-' | b'0'..=b'9' = self.text.as_bytes()[start] {
             let number = &self.text[start..end];
             // A number without an exponent needs more than 300 digits to overflow a double.
-            let is_safe = number.len() < 300 && !number.contains(['e', 'E']);
+            let is_safe = number.len() < 300 && !number.bytes().any(|c| c | 0x20 == b'e');
             if !is_safe && !number.parse::<f64>().is_ok_and(f64::is_finite) {
                 self.refuse(JsonError::NumberRange { at: start });
             }

@@ -17,13 +17,23 @@ impl<'a> Codec<'a, Option<Text<'a>>> for Fragment {
 
     #[inline(always)]
     fn read_member(member: LineMember<'a>) -> Option<Text<'a>> {
-        Text::of_member(member).or_else(|| Self::read(member.value()))
+        match Text::of_member(member) {
+            None => other_fragment(member),
+            text => text,
+        }
     }
 
     #[inline]
     fn write(value: &Option<Text<'a>>, key: &'static str, o: &mut Object<'_>) {
         PlainField::write(value, key, o);
     }
+}
+
+/// Reads a fragment that is not a string.
+#[cold]
+#[inline(never)]
+fn other_fragment(member: LineMember<'_>) -> Option<Text<'_>> {
+    Fragment::read(member.value())
 }
 
 payload! {
