@@ -177,7 +177,7 @@ const BLOCK: usize = 64 * 1024;
 pub struct FileBody {
     name: String,
     origin: FileOrigin,
-    block: Vec<u8>,
+    block: FileBlock,
     /// Whether the block holds bytes that [`FileBody::ahead`] read and [`FileBody::next`] has not
     /// returned.
     is_ahead: bool,
@@ -188,7 +188,45 @@ enum FileOrigin {
     File(File),
     /// Any source other than a regular file, such as a pipe. Another thread blocks on its bytes, so
     /// that this thread can wait for other things too.
-    Thread(mpsc::Receiver<io::Result<Vec<u8>>>),
+    Thread(BlockReader),
+}
+
+/// The blocks that another thread reads.
+#[derive(Debug)]
+struct BlockReader {
+    blocks: mpsc::Receiver<io::Result<FileBlock>>,
+    /// Returns blocks to the thread, which reads into their memory again.
+    used: std::sync::mpsc::Sender<FileBlock>,
+}
+
+/// The memory of a read, and how many bytes at its start were read. The rest keeps what an earlier
+/// read left there, because clearing it would cost as much as a copy.
+#[derive(Debug, Default)]
+struct FileBlock {
+    memory: Vec<u8>,
+    length: usize,
+}
+
+impl FileBlock {
+    fn bytes(&self) -> &[u8] {
+        &self.memory[..self.length]
+    }
+
+    /// Reads the next bytes, none at the end of the file.
+    fn read(&mut self, from: &mut impl io::Read) -> io::Result<()> {
+        self.length = 0;
+        if self.memory.len() < BLOCK {
+            self.memory.resize(BLOCK, 0);
+        }
+        self.length = read(from, &mut self.memory[..BLOCK])?;
+        Ok(())
+    }
+
+    fn extend(&mut self, more: &[u8]) {
+        self.memory.truncate(self.length);
+        self.memory.extend_from_slice(more);
+        self.length = self.memory.len();
+    }
 }
 
 impl FileBody {
@@ -222,7 +260,7 @@ impl FileBody {
         FileBody {
             name,
             origin,
-            block: vec![],
+            block: FileBlock::default(),
             is_ahead: false,
         }
     }
@@ -239,25 +277,30 @@ impl FileBody {
     /// If the system cannot read the file.
     pub async fn ahead(&mut self, mut enough: impl FnMut(&[u8]) -> bool) -> io::Result<&[u8]> {
         self.is_ahead = true;
-        while !enough(&self.block) {
-            let more = self.read(vec![]).await?;
-            if more.is_empty() {
+        let mut next = FileBlock::default();
+        while !enough(self.block.bytes()) {
+            next = self.read(next).await?;
+            if next.length == 0 {
                 break;
             }
-            self.block.extend_from_slice(&more);
+            if self.block.length == 0 {
+                std::mem::swap(&mut self.block, &mut next);
+            } else {
+                self.block.extend(next.bytes());
+            }
         }
-        Ok(&self.block)
+        Ok(self.block.bytes())
     }
 
     async fn next(&mut self) -> BodyPiece<'_> {
         let mut read = Ok(());
-        if !std::mem::take(&mut self.is_ahead) || self.block.is_empty() {
+        if !std::mem::take(&mut self.is_ahead) || self.block.length == 0 {
             let block = std::mem::take(&mut self.block);
             read = self.read(block).await.map(|block| self.block = block);
         }
         let what = match read {
-            Ok(()) if self.block.is_empty() => PieceContent::End,
-            Ok(()) => PieceContent::Bytes(&self.block),
+            Ok(()) if self.block.length == 0 => PieceContent::End,
+            Ok(()) => PieceContent::Bytes(self.block.bytes()),
             Err(e) => {
                 let message = format!("{} cannot be read: {e}", self.name);
                 PieceContent::Lost(Error::new(ErrorKind::File, message))
@@ -266,17 +309,19 @@ impl FileBody {
         BodyPiece { at: None, what }
     }
 
-    /// Returns the next block, or an empty one at the end. A file is read into `block`'s memory to
-    /// save an allocation.
-    async fn read(&mut self, mut block: Vec<u8>) -> io::Result<Vec<u8>> {
+    /// Returns the next block, or an empty one at the end. `block` is memory that is read into
+    /// again.
+    async fn read(&mut self, mut block: FileBlock) -> io::Result<FileBlock> {
         match &mut self.origin {
-            FileOrigin::File(file) => {
-                block.resize(BLOCK, 0);
-                let n = read(file, &mut block)?;
-                block.truncate(n);
-                Ok(block)
+            FileOrigin::File(file) => block.read(file).map(|()| block),
+            FileOrigin::Thread(reader) => {
+                if !block.memory.is_empty() {
+                    // The thread ends before the last blocks are read.
+                    let _ = reader.used.send(block);
+                }
+                let next = reader.blocks.recv().await;
+                next.unwrap_or_else(|| Ok(FileBlock::default()))
             }
-            FileOrigin::Thread(blocks) => blocks.recv().await.unwrap_or_else(|| Ok(vec![])),
         }
     }
 }
@@ -294,24 +339,25 @@ fn read(file: &mut impl io::Read, block: &mut [u8]) -> io::Result<usize> {
 /// error, or when it has a block to send but the receiver was dropped.
 fn blocks<R: io::Read>(
     open: impl FnOnce() -> io::Result<R> + Send + 'static,
-) -> io::Result<mpsc::Receiver<io::Result<Vec<u8>>>> {
-    let (send, receive) = mpsc::channel(1);
+) -> io::Result<BlockReader> {
+    let (send, blocks) = mpsc::channel(1);
+    let (used, returned) = std::sync::mpsc::channel();
     let work = move || {
         let mut from = match open() {
             Ok(from) => from,
             // The receiver may already be dropped.
             Err(e) => return send.blocking_send(Err(e)).unwrap_or_default(),
         };
-        let mut block = vec![0; BLOCK];
         loop {
-            let got = read(&mut from, &mut block).map(|n| block[..n].to_vec());
-            let last = !matches!(&got, Ok(bytes) if !bytes.is_empty());
+            let mut block: FileBlock = returned.try_recv().unwrap_or_default();
+            let got = block.read(&mut from).map(|()| block);
+            let last = !matches!(&got, Ok(block) if block.length > 0);
             if send.blocking_send(got).is_err() || last {
                 return;
             }
         }
     };
-    start_thread(work).map(|()| receive)
+    start_thread(work).map(|()| BlockReader { blocks, used })
 }
 
 /// Starts a detached thread.
