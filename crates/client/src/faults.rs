@@ -135,7 +135,9 @@ impl ReplayFaults {
     /// Applies the faults to a recording.
     pub fn apply(&self, recording: &mut RecordedAnswer) {
         let reads = &mut recording.reads;
-        let body: Vec<u8> = reads.iter().flat_map(|r| &r.bytes).copied().collect();
+        // The body as it was recorded, which only `dup_at` needs.
+        let recorded: Vec<&[u8]> = reads.iter().map(|read| &read.bytes[..]).collect();
+        let body = self.dup_at.map(|_| recorded.concat()).unwrap_or_default();
         let last = self.cut_at.into_iter().chain(self.error_at).min();
         if let Some(last) = last {
             recording.error = (self.error_at == Some(last))
