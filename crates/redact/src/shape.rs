@@ -10,17 +10,27 @@ pub fn credential(bytes: &[u8]) -> Option<&'static str> {
 
 /// Returns the kind and the range of each text that has the format of a credential.
 pub(super) fn shapes(bytes: &[u8]) -> impl Iterator<Item = (&'static str, Range<usize>)> {
-    (0..bytes.len()).filter_map(move |at| {
-        if !STARTS[bytes[at] as usize] || !begins_word(&bytes[..at]) {
-            return None;
-        }
-        SHAPES.iter().find_map(|shape| {
-            let rest = bytes[at..].strip_prefix(shape.prefix.as_bytes())?;
-            let length = rest.iter().take_while(|b| shape.has(**b)).count();
-            let holds = length >= shape.least && random(&rest[..length]);
-            holds.then(|| (kind(shape), at..at + shape.prefix.len() + length))
+    bytes
+        .windows(START)
+        .enumerate()
+        .filter_map(move |(at, start)| {
+            let mut begun = begun_shapes(start);
+            if begun == 0 || !begins_word(&bytes[..at]) {
+                return None;
+            }
+            while begun != 0 {
+                let shape = &SHAPES[begun.trailing_zeros() as usize];
+                begun &= begun - 1;
+                let Some(rest) = bytes[at..].strip_prefix(shape.prefix.as_bytes()) else {
+                    continue;
+                };
+                let length = rest.iter().take_while(|b| shape.has(**b)).count();
+                if length >= shape.least && random(&rest[..length]) {
+                    return Some((kind(shape), at..at + shape.prefix.len() + length));
+                }
+            }
+            None
         })
-    })
 }
 
 /// Returns how many bytes at the end of `bytes` may be the beginning of a credential.
@@ -35,7 +45,8 @@ pub(super) fn begun_shape(bytes: &[u8]) -> usize {
     };
     let start = bytes.len().saturating_sub(LONGEST);
     let mut at = start..bytes.len();
-    at.find(|at| STARTS[bytes[*at] as usize] && begins_word(&bytes[..*at]) && begins(&bytes[*at..]))
+    let may_begin = |at: usize| STARTS[0][bytes[at] as usize] != 0 && begins_word(&bytes[..at]);
+    at.find(|at| may_begin(*at) && begins(&bytes[*at..]))
         .map_or(0, |at| bytes.len() - at)
 }
 
@@ -107,16 +118,31 @@ const SHAPES: [KeyShape; 24] = [
     },
 ];
 
-/// The bytes that a key's prefix may begin with.
-const STARTS: [bool; 256] = {
-    let mut t = [false; 256];
+/// The length of the shortest prefix.
+const START: usize = 3;
+
+/// For each of the first bytes of a prefix: the shapes that have this byte there, one bit each.
+static STARTS: [[u32; 256]; START] = {
+    let mut t = [[0; 256]; START];
     let mut i = 0;
     while i < SHAPES.len() {
-        t[SHAPES[i].prefix.as_bytes()[0] as usize] = true;
+        let mut at = 0;
+        while at < START {
+            t[at][SHAPES[i].prefix.as_bytes()[at] as usize] |= 1 << i;
+            at += 1;
+        }
         i += 1;
     }
     t
 };
+
+/// Returns the shapes whose prefix begins with these bytes, one bit each. This runs for every byte
+/// of a tape, and nearly always returns 0.
+#[inline]
+fn begun_shapes(start: &[u8]) -> u32 {
+    let &[a, b, c] = start else { return 0 };
+    STARTS[0][usize::from(a)] & STARTS[1][usize::from(b)] & STARTS[2][usize::from(c)]
+}
 
 fn kind(shape: &KeyShape) -> &'static str {
     match shape.prefix {
@@ -150,6 +176,28 @@ fn random(tail: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_shape_is_found_between_other_texts() {
+        for shape in &SHAPES {
+            let key = format!("{}{}", shape.prefix, "0123456789abcdefghijABCDEFGHIJ");
+            for (before, after) in [
+                ("", ""),
+                ("sk ", " sk-"),
+                ("gh", ""),
+                ("\"", "\""),
+                ("é", "é"),
+            ] {
+                let text = format!("{before}{key}{after}");
+                let at = before.len()..before.len() + key.len();
+                let begins = begins_word(before.as_bytes());
+                let want = begins.then(|| (kind(shape), at));
+                assert_eq!(shapes(text.as_bytes()).next(), want, "{text}");
+            }
+            let short = &key[..shape.prefix.len() + shape.least - 1];
+            assert_eq!(credential(short.as_bytes()), None, "{short}");
+        }
+    }
 
     #[test]
     fn a_word_may_begin_after_an_escape() {
