@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use event::{Object, Raw};
+use event::{Index, Object, Raw};
 use redact::{Redactor, credential, is_secret_answer};
 use serde_json::Value;
 use std::time::Duration;
@@ -29,6 +29,7 @@ impl Tape {
     /// Parses the lines of a tape; see [`Tape::read`].
     pub(super) fn of_lines(text: &str) -> Result<Tape, TapeError> {
         let mut exchanges: Vec<TapeExchange> = vec![];
+        let mut index = Index::default();
         for (number, line) in text.lines().enumerate() {
             let at = |what: String| TapeError {
                 line: number + 1,
@@ -41,7 +42,7 @@ impl Tape {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let value = Raw::parse(line)
+            let value = Raw::indexed(line, &mut index)
                 .map_err(|e| at(format!("not a JSON value ({e}), fix the line")))?;
             if value.is_object() {
                 exchanges.push(header(value, number + 1).map_err(at)?);
@@ -124,7 +125,8 @@ impl TapeExchange {
 
     /// Returns all bytes of the response.
     pub fn body(&self) -> Vec<u8> {
-        self.reads.iter().flat_map(|r| &r.bytes).copied().collect()
+        let reads: Vec<&[u8]> = self.reads.iter().map(|read| &read.bytes[..]).collect();
+        reads.concat()
     }
 }
 
