@@ -10,27 +10,25 @@ pub fn credential(bytes: &[u8]) -> Option<&'static str> {
 
 /// Returns the kind and the range of each text that has the format of a credential.
 pub(super) fn shapes(bytes: &[u8]) -> impl Iterator<Item = (&'static str, Range<usize>)> {
-    bytes
-        .windows(START)
-        .enumerate()
-        .filter_map(move |(at, start)| {
-            let mut begun = begun_shapes(start);
-            if begun == 0 || !begins_word(&bytes[..at]) {
-                return None;
-            }
-            while begun != 0 {
-                let shape = &SHAPES[begun.trailing_zeros() as usize];
-                begun &= begun - 1;
-                let Some(rest) = bytes[at..].strip_prefix(shape.prefix.as_bytes()) else {
-                    continue;
-                };
-                let length = rest.iter().take_while(|b| shape.has(**b)).count();
-                if length >= shape.least && random(&rest[..length]) {
-                    return Some((kind(shape), at..at + shape.prefix.len() + length));
-                }
-            }
-            None
-        })
+    // Two bytes at a time: those of a prefix are the first and second ones of a pair, or the second
+    // and third ones.
+    let pairs = bytes.as_chunks().0.iter().enumerate();
+    let begun = pairs.filter(|(_, [a, b])| PAIRS[0][*a as usize] & PAIRS[1][*b as usize] != 0);
+    let places = begun.flat_map(|(pair, _)| [(2 * pair).checked_sub(1), Some(2 * pair)]);
+    places.flatten().filter_map(move |at| shape_at(bytes, at))
+}
+
+/// Returns the kind and the range of the text at `at` that has the format of a credential.
+fn shape_at(bytes: &[u8], at: usize) -> Option<(&'static str, Range<usize>)> {
+    if STARTS[0][bytes[at] as usize] == 0 || !begins_word(&bytes[..at]) {
+        return None;
+    }
+    SHAPES.iter().find_map(|shape| {
+        let rest = bytes[at..].strip_prefix(shape.prefix.as_bytes())?;
+        let length = rest.iter().take_while(|b| shape.has(**b)).count();
+        let holds = length >= shape.least && random(&rest[..length]);
+        holds.then(|| (kind(shape), at..at + shape.prefix.len() + length))
+    })
 }
 
 /// Returns how many bytes at the end of `bytes` may be the beginning of a credential.
@@ -136,13 +134,19 @@ static STARTS: [[u32; 256]; START] = {
     t
 };
 
-/// Returns the shapes whose prefix begins with these bytes, one bit each. This runs for every byte
-/// of a tape, and nearly always returns 0.
-#[inline]
-fn begun_shapes(start: &[u8]) -> u32 {
-    let &[a, b, c] = start else { return 0 };
-    STARTS[0][usize::from(a)] & STARTS[1][usize::from(b)] & STARTS[2][usize::from(c)]
-}
+/// For both bytes of a pair: the shapes that have this byte as the first or second one of a pair at
+/// their start, and, shifted, as the first or second one of a pair after their first byte. This is
+/// looked up for every byte of a tape.
+static PAIRS: [[u64; 256]; 2] = {
+    let mut t = [[0; 256]; 2];
+    let mut b = 0;
+    while b < 256 {
+        t[0][b] = STARTS[0][b] as u64 | (STARTS[1][b] as u64) << 32;
+        t[1][b] = STARTS[1][b] as u64 | (STARTS[2][b] as u64) << 32;
+        b += 1;
+    }
+    t
+};
 
 fn kind(shape: &KeyShape) -> &'static str {
     match shape.prefix {
