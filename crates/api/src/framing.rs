@@ -90,6 +90,53 @@ impl Framing {
         }
     }
 
+    /// Processes the next bytes, in a form that has bytes between its frames only to the end of one
+    /// frame. Returns the number of bytes processed.
+    pub(crate) fn push_frame(&mut self, bytes: &[u8], on: &mut dyn FnMut(Frame<'_>)) -> usize {
+        if let BodyForm::Start(begun, _) = &self.mode
+            && begun.is_empty()
+            && unmarked(bytes).len() == bytes.len()
+            && let Some(mode) = mode(bytes, false, self.limit, self.is_inner)
+        {
+            self.mode = mode;
+        }
+        let (length, is_full) = match &mut self.mode {
+            BodyForm::Sse(decoder) => {
+                let length = decoder.push_event(bytes, &mut |e| event(e, on));
+                (length, decoder.is_full())
+            }
+            BodyForm::Json(values) => {
+                let length = values.push_value(bytes, on);
+                (length, values.is_full())
+            }
+            _ => {
+                self.push(bytes, on);
+                return bytes.len();
+            }
+        };
+        if is_full {
+            self.too_long(on);
+        }
+        length
+    }
+
+    /// Returns the maximum size of a frame with the bytes around it, if the next byte is the first
+    /// one after a frame. The same bytes then always make the same frame.
+    pub(crate) fn room_between(&self) -> Option<usize> {
+        match &self.mode {
+            BodyForm::Sse(decoder) if decoder.is_between() => Some(self.limit),
+            BodyForm::Json(values) => values.room_between(),
+            _ => None,
+        }
+    }
+
+    /// Records that a frame was read without [`Framing::push_frame`].
+    pub(crate) fn skip_frame(&mut self) {
+        if let BodyForm::Json(values) = &mut self.mode {
+            values.skip_value();
+        }
+    }
+
     /// Handles the end of the body, complete or truncated.
     pub(crate) fn finish(&mut self, on: &mut dyn FnMut(Frame<'_>)) {
         if let BodyForm::Start(begun, _) = &mut self.mode {

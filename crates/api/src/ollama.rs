@@ -10,6 +10,7 @@ use crate::members::{GetText, Put};
 use crate::openai_chat;
 use crate::openai_chat::request::{ChatLog, ChatRow, chat_body, put_calls, role};
 use crate::provider::{KeyRule, Provider};
+use crate::template::Varying;
 use crate::turn::{Decoder, EventWriter, ReasoningField};
 use event::payload::{SessionStats, ToolCallDelta};
 use event::{Raw, Text};
@@ -67,6 +68,17 @@ impl Decoder for Ollama {
             let word = data.get_str("done_reason").unwrap_or(Cow::Borrowed("stop"));
             turn.finish_reason(0, openai_chat::stream::reason(&word), &word);
             turn.marked = true;
+        }
+    }
+
+    fn repeats(&self) -> bool {
+        true
+    }
+
+    fn varying(&self) -> Varying {
+        Varying {
+            unread: &["created_at"],
+            ..Varying::default()
         }
     }
 

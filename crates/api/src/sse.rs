@@ -94,9 +94,23 @@ impl SseParser {
 
     /// Parses the next bytes of the body and calls `on` for each completed event.
     pub fn push(&mut self, mut bytes: &[u8], on: &mut dyn FnMut(SseFrame<'_>)) {
-        if self.is_full {
-            return;
+        while !bytes.is_empty() {
+            bytes = &bytes[self.push_event(bytes, on)..];
         }
+    }
+
+    /// Whether the next byte is the first one of an event, and not of the body.
+    pub(crate) fn is_between(&self) -> bool {
+        self.begun && self.size == 0 && self.line.is_empty() && !self.after_return && !self.is_full
+    }
+
+    /// Parses the next bytes of the body, at most to the end of the next blank line. Returns the
+    /// number of bytes parsed.
+    pub(crate) fn push_event(&mut self, all: &[u8], on: &mut dyn FnMut(SseFrame<'_>)) -> usize {
+        if self.is_full {
+            return all.len();
+        }
+        let mut bytes = all;
         if self.after_return && !bytes.is_empty() {
             self.after_return = false;
             bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
@@ -108,8 +122,9 @@ impl SseParser {
             let (line, rest) = bytes.split_at(end);
             self.size += self.line.len() + line.len() + 1;
             if self.overflows(0) {
-                return;
+                return all.len();
             }
+            let is_blank = line.is_empty() && self.line.is_empty();
             if self.line.is_empty() {
                 self.line(line, &mut only, on);
             } else {
@@ -127,11 +142,15 @@ impl SseParser {
                 }
                 _ => &rest[1..],
             };
+            if is_blank {
+                return all.len() - bytes.len();
+            }
         }
         self.keep(only);
         if !self.overflows(self.line.len() + bytes.len()) {
             self.line.extend_from_slice(bytes);
         }
+        all.len()
     }
 
     /// Whether the event exceeds the limit with `more` bytes of an incomplete line. The result does

@@ -6,7 +6,7 @@ use crate::framing::{Frame, Framing};
 use crate::no_data::is_no_data;
 use crate::recognise::{answer_id, begins, mismatch, unread};
 use crate::tape::LogDecoder;
-use crate::template::{FrameEffect, FrameTemplate};
+use crate::template::{FrameEffect, FrameTemplate, RepeatedFrame};
 use crate::turn::{Decoder, EventWriter, TurnState};
 use event::payload::{FinishReason, SessionStats};
 use event::{Index, Raw, Sink};
@@ -88,7 +88,24 @@ impl Stream {
         } = self;
         if !turn.ended || reader.several.is_some() {
             let turn = &mut EventWriter { state: turn, out };
-            framing.push(bytes, &mut |frame| reader.frame(frame, turn));
+            let mut rest = bytes;
+            while !rest.is_empty() {
+                let room = framing.room_between();
+                let mut length = room.map_or(0, |room| reader.repeated(rest, room, turn));
+                if length > 0 {
+                    framing.skip_frame();
+                } else {
+                    let mut frames = 0;
+                    length = framing.push_frame(rest, &mut |frame| {
+                        frames += 1;
+                        reader.frame(frame, turn);
+                    });
+                    if room.is_some() && frames == 1 && framing.room_between().is_some() {
+                        reader.template.keep_block(&rest[..length]);
+                    }
+                }
+                rest = &rest[length..];
+            }
         }
     }
 
@@ -219,6 +236,31 @@ fn is_done(data: &str) -> bool {
 }
 
 impl Reader {
+    /// Reads the frame at the start of `bytes` if it repeats the last one and has at most `room`
+    /// bytes. Returns the number of bytes read.
+    #[inline]
+    fn repeated(&mut self, bytes: &[u8], room: usize, turn: &mut EventWriter<'_>) -> usize {
+        if turn.ended || self.may_be_another(turn) {
+            return 0;
+        }
+        match self.template.block(bytes) {
+            Some((frame, length)) if length <= room => {
+                self.repeat(frame, turn);
+                length
+            }
+            _ => 0,
+        }
+    }
+
+    /// Decodes a frame that repeats the last one.
+    #[inline]
+    fn repeat(&mut self, frame: RepeatedFrame<'_>, turn: &mut EventWriter<'_>) {
+        self.decoder.delta(frame.delta, frame.piece, turn);
+        if let Some(counts) = frame.counts {
+            self.decoder.counts(counts, turn);
+        }
+    }
+
     fn frame(&mut self, frame: Frame<'_>, turn: &mut EventWriter<'_>) {
         if self.is_another(frame, turn) {
             self.next(turn);
@@ -235,8 +277,8 @@ impl Reader {
             Frame::Damaged(why) => return self.damaged(why, turn),
             Frame::TooLong => return self.too_long(turn),
         };
-        if let Some((delta, piece)) = self.template.delta(name, text) {
-            return self.decoder.delta(delta, piece, turn);
+        if let Some(frame) = self.template.frame(name, text) {
+            return self.repeat(frame, turn);
         }
         self.template.clear();
         let data = match Raw::indexed(text, &mut self.index) {
@@ -263,7 +305,9 @@ impl Reader {
             turn.effect = FrameEffect::default();
             self.decoder.frame(name, data, turn);
             if self.decoder.repeats() {
-                self.template.keep(name, text, &turn.effect);
+                let varying = self.decoder.varying();
+                self.template
+                    .keep(name, (text, data), &turn.effect, varying);
             }
         }
         if turn.marked {
@@ -276,8 +320,7 @@ impl Reader {
     /// with a frame that only occurs at the start or has a different id. Frames after an error may
     /// belong to the same answer, so they never start another one.
     fn is_another(&self, frame: Frame<'_>, turn: &TurnState) -> bool {
-        let may_be = turn.ended || self.is_whole || turn.is_whole();
-        if self.several.is_none() || !may_be || turn.error.is_some() {
+        if !self.may_be_another(turn) || turn.error.is_some() {
             return false;
         }
         let (name, text) = match frame {
@@ -294,6 +337,12 @@ impl Reader {
         };
         begins(name, data, turn.ended)
             .is_some_and(|only_here| only_here || turn.ended || self.is_whole || is_other())
+    }
+
+    /// Whether the current answer may be complete, so that the next frame may start another one.
+    #[inline]
+    fn may_be_another(&self, turn: &TurnState) -> bool {
+        self.several.is_some() && (turn.ended || self.is_whole || turn.is_whole())
     }
 
     /// Ends the current answer, if it is still open, and resets the state for the next one.
@@ -446,6 +495,11 @@ impl Stream {
 
     /// Whether the template would match a frame without a name.
     pub(crate) fn has_template_for(&self, frame: &str) -> bool {
-        self.reader.template.delta(None, frame).is_some()
+        self.reader.template.frame(None, frame).is_some()
+    }
+
+    /// Whether the template would match the start of these bytes of a body.
+    pub(crate) fn has_template_for_body(&self, body: &[u8]) -> bool {
+        self.framing.room_between().is_some() && self.reader.template.block(body).is_some()
     }
 }

@@ -3,7 +3,7 @@
 use crate::failure::{StreamFailure, Words};
 use crate::members::minified;
 use crate::price::Price;
-use crate::template::{DeltaKind, FrameDelta, FrameEffect};
+use crate::template::{Counts, DeltaKind, FrameDelta, FrameEffect, Varying};
 use event::payload::{
     ContentDelta, Details, Error, FinishReason, RefusalDelta, Retract, RetractReason, ServerItem,
     SessionStats, StreamEnd, StreamStart, Thinking, ToolCallDelta, Warning,
@@ -256,6 +256,12 @@ impl EventWriter<'_> {
         self.kept += bytes;
     }
 
+    /// Like [`EventWriter::keep`], for bytes of the piece that the decoder also keeps of a frame
+    /// that repeats this one.
+    pub(crate) fn keep_piece(&mut self, bytes: usize) {
+        self.kept += bytes;
+    }
+
     /// Records that the decoder buffers `bytes` fewer bytes.
     pub(crate) fn free(&mut self, bytes: usize) {
         if bytes > 0 {
@@ -366,6 +372,8 @@ impl EventWriter<'_> {
                 let kind = DeltaKind::Arguments(delta.index);
                 self.state.effect.piece(choice, kind, piece, &text);
             }
+            // The decoder has decoded the arguments, and reports their piece itself.
+            None if delta.arguments.is_some() && !is_more => {}
             _ => self.state.effect.unique(),
         }
         if !text.is_empty() {
@@ -751,6 +759,14 @@ pub(crate) trait Decoder {
     fn repeats(&self) -> bool {
         false
     }
+
+    /// The members at the top of a frame that may differ in a frame that repeats the previous one.
+    fn varying(&self) -> Varying {
+        Varying::default()
+    }
+
+    /// Reads the token counts of a frame that repeats the previous one, after its delta.
+    fn counts(&mut self, _counts: Counts, _turn: &mut EventWriter<'_>) {}
 
     /// Decodes a frame that repeats the previous one, which was `delta`. `piece` is the new string.
     fn delta(&mut self, delta: FrameDelta, piece: Raw<'_>, turn: &mut EventWriter<'_>) {

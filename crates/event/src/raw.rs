@@ -81,6 +81,22 @@ impl<'a> Raw<'a> {
         Ok(Raw::checked(&text[start..end], escaped))
     }
 
+    /// Validates the JSON value at the start of `bytes`, and that it is UTF-8. Bytes after the value
+    /// are ignored. Returns `None` if `bytes` does not start with a valid JSON value.
+    #[inline]
+    pub fn of_bytes(bytes: &'a [u8]) -> Option<Self> {
+        let (end, escaped) = scan::value(bytes, 0).ok()?;
+        let text = std::str::from_utf8(&bytes[..end]).ok()?;
+        Some(Raw::checked(text, escaped))
+    }
+
+    /// Returns the length of the JSON value at the start of `bytes`, without the check that it is
+    /// UTF-8. Returns `None` if `bytes` does not start with a valid JSON value.
+    #[inline]
+    pub fn length(bytes: &[u8]) -> Option<usize> {
+        Some(scan::value(bytes, 0).ok()?.0)
+    }
+
     pub(crate) fn checked(text: &'a str, escaped: bool) -> Self {
         Raw {
             text,

@@ -59,9 +59,29 @@ impl Values {
     }
 
     /// Processes the next bytes.
-    pub(crate) fn push(&mut self, bytes: &[u8], on: &mut dyn FnMut(Frame<'_>)) {
+    pub(crate) fn push(&mut self, mut bytes: &[u8], on: &mut dyn FnMut(Frame<'_>)) {
+        while !bytes.is_empty() {
+            bytes = &bytes[self.push_value(bytes, on)..];
+        }
+    }
+
+    /// Returns how many bytes the next value may have, with those before it, if the next byte is
+    /// outside of values.
+    pub(crate) fn room_between(&self) -> Option<usize> {
+        let is_between = self.state == ValuesState::Between && !self.full;
+        is_between.then(|| self.limit.saturating_sub(self.between))
+    }
+
+    /// Records that a value was read without [`Values::push_value`].
+    pub(crate) fn skip_value(&mut self) {
+        self.between = 0;
+    }
+
+    /// Processes the next bytes, at most to the end of a value. Returns the number of bytes
+    /// processed.
+    pub(crate) fn push_value(&mut self, bytes: &[u8], on: &mut dyn FnMut(Frame<'_>)) -> usize {
         if self.full {
-            return;
+            return bytes.len();
         }
         let mut from = 0; // where what is not yet in `kept` begins
         for (at, &byte) in bytes.iter().enumerate() {
@@ -70,7 +90,7 @@ impl Values {
                     from = at;
                     self.between(byte);
                     if self.full {
-                        return;
+                        return bytes.len();
                     }
                     if self.state == ValuesState::Between {
                         from = at + 1;
@@ -106,8 +126,7 @@ impl Values {
                         self.depth -= 1;
                         if self.depth == 0 {
                             self.give(&bytes[from..=at], on, false);
-                            from = at + 1;
-                            continue;
+                            return at + 1;
                         }
                     }
                     _ => {}
@@ -121,6 +140,7 @@ impl Values {
             self.full |= self.kept.len() + bytes.len() - from > self.limit;
             self.kept.extend_from_slice(&bytes[from..]);
         }
+        bytes.len()
     }
 
     /// Handles the end of the body.

@@ -8,6 +8,7 @@
 
 use crate::failure::StreamFailure;
 use crate::gemini::partial::{PartialArguments, Placement};
+use crate::template::{Counts, Varying};
 use crate::turn::{Decoder, EventWriter};
 use event::payload::{FinishReason, RetractReason, SessionStats, ToolCallDelta};
 use event::{Json, Raw};
@@ -22,6 +23,16 @@ const CANDIDATE: [&str; 6] = [
     "finishMessage",
     "groundingMetadata",
     "urlContextMetadata",
+];
+
+/// The token counts of `usageMetadata` that are parsed.
+const COUNTS: [&str; 6] = [
+    "promptTokenCount",
+    "toolUsePromptTokenCount",
+    "candidatesTokenCount",
+    "thoughtsTokenCount",
+    "totalTokenCount",
+    "cachedContentTokenCount",
 ];
 
 /// Decodes Gemini's streams.
@@ -107,22 +118,33 @@ impl Decoder for Gemini {
             );
             turn.finish_reason(0, FinishReason::ContentFilter, &word);
         }
-        if let Some(usage) = data.get("usageMetadata") {
-            let count = |key| crate::turn::count(usage, &[key]);
-            let reasoning = count("thoughtsTokenCount");
-            turn.usage(SessionStats {
-                // The model also read the output of the provider's own tools.
-                prompt_tokens: crate::turn::sum(&[
-                    count("promptTokenCount"),
-                    count("toolUsePromptTokenCount"),
-                ]),
-                completion_tokens: crate::turn::sum(&[count("candidatesTokenCount"), reasoning]),
-                total_tokens: count("totalTokenCount"),
-                reasoning_tokens: reasoning,
-                cached_tokens: count("cachedContentTokenCount"),
-                ..SessionStats::default()
-            });
+        if let Some(counts) = data.get("usageMetadata") {
+            self.counts(COUNTS.map(|name| crate::turn::count(counts, &[name])), turn);
         }
+    }
+
+    fn repeats(&self) -> bool {
+        true
+    }
+
+    fn varying(&self) -> Varying {
+        Varying {
+            unread: &[],
+            counts: Some(("usageMetadata", COUNTS)),
+        }
+    }
+
+    fn counts(&mut self, counts: Counts, turn: &mut EventWriter<'_>) {
+        let [prompt, of_tools, text, reasoning, total, cached] = counts;
+        turn.usage(SessionStats {
+            // The model also read the output of the provider's own tools.
+            prompt_tokens: crate::turn::sum(&[prompt, of_tools]),
+            completion_tokens: crate::turn::sum(&[text, reasoning]),
+            total_tokens: total,
+            reasoning_tokens: reasoning,
+            cached_tokens: cached,
+            ..SessionStats::default()
+        });
     }
 }
 

@@ -8,6 +8,7 @@
 
 use crate::failure::StreamFailure;
 use crate::members::minified;
+use crate::template::Varying;
 use crate::turn::{Decoder, EventWriter};
 use event::payload::{FinishReason, SessionStats, ToolCallDelta};
 use event::{Choices, Json, Raw, Text};
@@ -99,6 +100,13 @@ impl Decoder for OpenaiChat {
 
     fn repeats(&self) -> bool {
         true
+    }
+
+    fn varying(&self) -> Varying {
+        Varying {
+            unread: &["obfuscation"],
+            ..Varying::default()
+        }
     }
 
     fn is_whole(&self, body: Raw<'_>) -> bool {

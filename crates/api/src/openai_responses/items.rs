@@ -2,6 +2,7 @@
 
 use crate::failure::StreamFailure;
 use crate::members::minified;
+use crate::template::DeltaKind;
 use crate::turn::EventWriter;
 use event::payload::{RetractReason, ToolCallDelta};
 use event::{Json, Raw, Surrogates, Text, quoted};
@@ -588,6 +589,8 @@ impl OutputItem {
             return;
         }
         self.write(&text, turn);
+        let kind = DeltaKind::Arguments(Some(self.label));
+        turn.effect.piece(0, kind, piece, &text);
     }
 
     /// Writes the held back pieces of a call whose end will not arrive.
@@ -759,7 +762,7 @@ impl OutputItem {
         } else {
             Cow::Borrowed(text)
         };
-        turn.keep(text.len());
+        turn.keep_piece(text.len());
         self.sent.push_str(text);
         let delta = ToolCallDelta {
             index: Some(self.label),

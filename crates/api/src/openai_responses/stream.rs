@@ -9,6 +9,7 @@
 
 use crate::failure::StreamFailure;
 use crate::openai_responses::items::{ItemKind, OutputItems};
+use crate::template::{DeltaKind, FrameDelta, Varying};
 use crate::turn::{Decoder, EventWriter};
 use event::Raw;
 use event::payload::{FinishReason, SessionStats};
@@ -35,6 +36,8 @@ const READ: [&str; 14] = [
 #[derive(Debug, Default)]
 pub(crate) struct OpenaiResponses {
     items: OutputItems,
+    /// The item of the last delta that a frame may repeat.
+    repeated: usize,
 }
 
 impl Decoder for OpenaiResponses {
@@ -55,9 +58,8 @@ impl Decoder for OpenaiResponses {
                 let at = self.items.locate(data, ItemKind::Message);
                 self.items[at].spoken = true;
                 if let Some(text) = data.get("delta") {
-                    self.items.hear(at, text);
                     self.items[at].announce(turn);
-                    turn.text(0, text);
+                    self.text(at, text, turn);
                 }
                 if let Some(list) = data
                     .get("logprobs")
@@ -71,6 +73,7 @@ impl Decoder for OpenaiResponses {
             "audio.delta" => turn.server_item(0, "audio", data),
             "audio.transcript.delta" => {
                 if let Some(words) = data.get("delta") {
+                    turn.effect.unique(); // not the text of an item
                     turn.text(0, words);
                 }
             }
@@ -89,12 +92,14 @@ impl Decoder for OpenaiResponses {
             "function_call_arguments.delta" => {
                 let at = self.items.locate(data, ItemKind::Function);
                 if let (true, Some(piece)) = (self.items[at].is_call(), data.get("delta")) {
+                    self.repeated = at;
                     self.items[at].piece(piece, turn);
                 }
             }
             "custom_tool_call_input.delta" => {
                 let at = self.items.locate(data, ItemKind::Custom);
                 if let (true, Some(piece)) = (self.items[at].is_call(), data.get("delta")) {
+                    self.repeated = at;
                     self.items[at].piece(piece, turn);
                 }
             }
@@ -118,9 +123,8 @@ impl Decoder for OpenaiResponses {
                 let at = self.items.locate(data, ItemKind::Reasoning);
                 self.items[at].spoken = true;
                 if let Some(text) = data.get("delta") {
-                    self.items.hear(at, text);
                     self.items[at].announce(turn);
-                    turn.thinking(0, text);
+                    self.thinking(at, text, turn);
                 }
             }
             "reasoning_summary_part.added"
@@ -134,6 +138,7 @@ impl Decoder for OpenaiResponses {
             "refusal.delta" | "refusal.done" => {
                 let at = self.items.locate(data, ItemKind::Message);
                 let part = data.get("content_index").and_then(Raw::i64).unwrap_or(0);
+                turn.effect.unique(); // the text of this part is kept
                 match data.get("delta") {
                     Some(piece) => {
                         self.items.hear(at, piece);
@@ -162,6 +167,29 @@ impl Decoder for OpenaiResponses {
             _ => {}
         }
         turn.keep(self.items.kept() - before);
+    }
+
+    fn repeats(&self) -> bool {
+        true
+    }
+
+    fn varying(&self) -> Varying {
+        Varying {
+            unread: &["obfuscation", "sequence_number"],
+            ..Varying::default()
+        }
+    }
+
+    fn delta(&mut self, delta: FrameDelta, piece: Raw<'_>, turn: &mut EventWriter<'_>) {
+        match delta.kind {
+            DeltaKind::Text { with_call } => {
+                turn.with_call = with_call;
+                self.text(self.repeated, piece, turn);
+            }
+            DeltaKind::Thinking => self.thinking(self.repeated, piece, turn),
+            DeltaKind::Arguments(_) => self.items[self.repeated].piece(piece, turn),
+            DeltaKind::Refusal => turn.delta(delta, piece),
+        }
     }
 
     fn is_whole(&self, body: Raw<'_>) -> bool {
@@ -207,6 +235,20 @@ fn offered(response: Raw<'_>) -> Option<u32> {
 }
 
 impl OpenaiResponses {
+    /// Writes a piece of the text of the item at `at`.
+    fn text(&mut self, at: usize, piece: Raw<'_>, turn: &mut EventWriter<'_>) {
+        self.repeated = at;
+        self.items.hear(at, piece);
+        turn.text(0, piece);
+    }
+
+    /// Writes a piece of the reasoning of the item at `at`.
+    fn thinking(&mut self, at: usize, piece: Raw<'_>, turn: &mut EventWriter<'_>) {
+        self.repeated = at;
+        self.items.hear(at, piece);
+        turn.thinking(0, piece);
+    }
+
     fn created(&mut self, event: &str, response: Raw<'_>, turn: &mut EventWriter<'_>) {
         turn.choice(0);
         turn.id(response.get("id"));
