@@ -81,10 +81,13 @@ impl Parser {
     /// end of the prompt; both are `None` if unknown.
     pub fn new(look: Rc<Look>, tools: Option<Rc<ToolList>>, prefill: Option<&str>) -> Parser {
         let mode = prefill.map(|prefill| {
-            let opens_reasoning = look.reasoning.iter().any(|(open, close)| {
-                let opened = prefill.rfind(open);
-                opened.is_some() && opened > prefill.rfind(close)
-            });
+            // Each search costs much more than the end of most prompts, which is empty.
+            let mut pairs = look.reasoning.iter();
+            let opens_reasoning = !prefill.is_empty()
+                && pairs.any(|(open, close)| {
+                    let opened = prefill.rfind(open);
+                    opened.is_some() && opened > prefill.rfind(close)
+                });
             let body = if look.has_messages {
                 messages::prefilled(prefill)
             } else {
