@@ -7,7 +7,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 use tokio::net::TcpStream;
-use url::Url;
+use url::{Host, Url};
 
 /// The route to the server of a base URL.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct Route {
     /// The host and its addresses, if the host is `localhost` or a name under it and all its
     /// addresses are loopback addresses. Connections go to these addresses only.
     pub(crate) pinned: Option<(String, Vec<SocketAddr>)>,
+    /// The host of the URL.
+    pub(crate) host: Option<Host>,
 }
 
 /// A proxy for requests. The proxy resolves the names of servers itself, so a [`crate::Guard`]
@@ -48,12 +50,16 @@ impl Route {
     /// resolved: such a name does not guarantee this machine (RFC 6761), so the route is local only
     /// if all its addresses are loopback addresses.
     pub fn of(url: &str) -> Route {
+        let Ok(parsed) = Url::parse(url) else {
+            return Route {
+                url: url.to_owned(),
+                ..Route::default()
+            };
+        };
         let other = Route {
             url: url.to_owned(),
+            host: parsed.host().map(|host| host.to_owned()),
             ..Route::default()
-        };
-        let Ok(parsed) = Url::parse(url) else {
-            return other;
         };
         let host = parsed.host_str().unwrap_or_default();
         if let Ok(address) = host
@@ -131,15 +137,14 @@ impl Route {
         if !matches!(url.scheme(), "http" | "https") || host.is_empty() {
             return Err(AddressError::Scheme(url.scheme().to_owned()));
         }
-        let has_secret = request
-            .headers
-            .iter()
-            .any(|(name, _)| is_secret_header(name) || is_secret(name))
-            || !in_url(&url).is_empty();
+        let has_secret = || {
+            let mut names = request.headers.iter().map(|(name, _)| name);
+            names.any(|name| is_secret_header(name) || is_secret(name)) || !in_url(&url).is_empty()
+        };
         // The route describes the host of the base URL, so it says nothing about other hosts.
-        let is_local =
-            self.is_local && Url::parse(&self.url).is_ok_and(|base| base.host() == url.host());
-        if has_secret && url.scheme() == "http" && !is_local {
+        let is_own = |host: Host<&str>| self.host.as_ref().is_some_and(|own| *own == host);
+        let is_local = self.is_local && url.host().is_some_and(is_own);
+        if url.scheme() == "http" && !is_local && has_secret() {
             return Err(AddressError::Exposed(host.to_owned()));
         }
         Ok(())
