@@ -5,8 +5,8 @@ use crate::host::{StdoutHost, StopWatch, runtime};
 use crate::input::{self, QuestionFiles};
 use crate::output::{Messages, Out};
 use ::ask::{
-    AskTurn, COMMAND, Host, ModelArgs, Note, ReadyProvider, SessionEnd, Settings, ToolsModeChoice,
-    TurnDraft, open_tape,
+    AskTurn, COMMAND, Host, ModelReader, Note, ReadyProvider, SessionEnd, Settings,
+    ToolsModeChoice, TurnDraft, open_tape,
 };
 use anyhow::{Result, anyhow, bail};
 use api::tape::NextOfLog;
@@ -220,9 +220,10 @@ impl Opening {
             ..StreamOptions::default()
         };
         let mut fallbacks = vec![];
+        let mut reader = ModelReader::new(configured, filter.max_line);
         let asked = configured.model();
         for model in asked.map_or(vec![], |model| configured.fallbacks(model)) {
-            let settings = ModelArgs::settings(configured, model, filter.max_line)?;
+            let settings = reader.settings(model)?;
             let provider = Arc::new(ReadyProvider::new(settings, None)?);
             let turn = TurnDraft::new(provider, options.clone(), stream.clone());
             fallbacks.push((model.name.clone(), turn));

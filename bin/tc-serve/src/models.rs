@@ -7,7 +7,7 @@ use crate::pipe::Pipe;
 use crate::upstream::Upstream;
 use anyhow::Result;
 use api::{Api, FailedAnswer, InboundError, InboundRequest, ListedModel};
-use ask::{ModelArgs, Settings};
+use ask::{ModelReader, Settings};
 use client::Networks;
 use config::{Configured, Model};
 use tag::Dialects;
@@ -80,8 +80,9 @@ impl Providers {
             providers.usual = Some(Upstream::new(settings, replay, &mut networks, notices)?);
         }
         let mut missing = None;
+        let mut reader = ModelReader::new(configured, max_frame);
         for model in named {
-            let settings = ModelArgs::settings(configured, model, max_frame)?;
+            let settings = reader.settings(model)?;
             match Upstream::new(settings, None, &mut networks, notices) {
                 Ok(upstream) => providers.named.push(NamedProvider {
                     model: model.clone(),

@@ -32,7 +32,7 @@ pub use playlist::{PlayedAnswer, Playlist};
 pub use provider::ReadyProvider;
 pub use response::{ResponseEnd, write_events};
 pub use session::{AskTurn, SessionEnd};
-pub use settings::{ModelArgs, Settings, TapeSettings, open_tape, run};
+pub use settings::{ModelReader, Settings, TapeSettings, open_tape, run};
 pub use trouble::{end, sentence};
 pub use turn::TurnDraft;
 pub use words::{COMMAND, SERVICE};

@@ -5,7 +5,7 @@ use super::args::{
 };
 use ::args::DefaultOption;
 use anyhow::{Result, anyhow, bail};
-use clap::{CommandFactory, Parser, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, ValueEnum};
 use client::{Recorder, RecorderError, ReplayFaults, TapeMode};
 use config::{Configured, Model, Spec};
 use std::ffi::OsString;
@@ -44,7 +44,7 @@ impl Settings {
 /// The options for requests to a model. The configuration may set each of them per model.
 #[derive(Clone, Debug, clap::Parser)]
 #[command(no_binary_name = true)]
-pub struct ModelArgs {
+struct ModelArgs {
     /// Whom to ask.
     #[command(flatten)]
     pub provider: ProviderArgs,
@@ -59,37 +59,53 @@ pub struct ModelArgs {
     pub connection: ConnectionArgs,
 }
 
-impl ModelArgs {
-    /// Returns the settings of a configured model other than the one on the command line, as
-    /// [`Settings::of_model`] does.
+/// Reads the settings of configured models other than the one on the command line.
+#[derive(Debug)]
+pub struct ModelReader<'c> {
+    configured: &'c Configured,
+    /// The most bytes in one event of a response body.
+    max_frame: usize,
+    /// The parser of the options, which all models share.
+    command: Option<clap::Command>,
+}
+
+impl<'c> ModelReader<'c> {
+    /// Creates a reader of the models in `configured`.
+    pub fn new(configured: &'c Configured, max_frame: usize) -> ModelReader<'c> {
+        ModelReader {
+            configured,
+            max_frame,
+            command: None,
+        }
+    }
+
+    /// Returns the settings of a model, as [`Settings::of_model`] does.
     ///
     /// # Errors
     /// An invalid value of an option, with its place in the configuration.
-    pub fn settings(configured: &Configured, model: &Model, max_frame: usize) -> Result<Settings> {
+    pub fn settings(&mut self, model: &Model) -> Result<Settings> {
         let ModelArgs {
             provider,
             tools,
             auto,
             connection,
-        } = ModelArgs::of(configured, model)?;
+        } = self.options(model)?;
         let settings = Settings {
             provider,
             tools,
             auto,
             connection,
-            max_frame,
+            max_frame: self.max_frame,
         };
         Ok(settings.of_model(Some(model)))
     }
 
-    /// Returns the options of a configured model other than the one on the command line.
-    ///
-    /// # Errors
-    /// An invalid value of an option, with its place in the configuration.
-    fn of(configured: &Configured, model: &Model) -> Result<ModelArgs> {
-        let words = configured.words_for(model)?;
-        ModelArgs::try_parse_from(words.iter().map(DefaultOption::word))
-            .map_err(|e| anyhow!("{}", ::args::misfit(configured.command(), &e, &words)))
+    fn options(&mut self, model: &Model) -> Result<ModelArgs> {
+        let words = self.configured.words_for(model)?;
+        let command = self.command.get_or_insert_with(ModelArgs::command);
+        let matches = command.try_get_matches_from_mut(words.iter().map(DefaultOption::word));
+        let options = matches.and_then(|mut matches| ModelArgs::from_arg_matches_mut(&mut matches));
+        options.map_err(|e| anyhow!("{}", ::args::misfit(self.configured.command(), &e, &words)))
     }
 }
 

@@ -59,6 +59,11 @@ impl Table {
         self.0.iter().find(|entry| entry.key == key)
     }
 
+    /// Whether it has no entry.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     fn take(&mut self, key: &str) -> Option<Entry> {
         let at = self.0.iter().position(|entry| entry.key == key)?;
         Some(self.0.remove(at))

@@ -79,14 +79,6 @@ impl KnownOption {
         KnownOption::every(command).filter(|option| !NEVER.contains(&&*option.long))
     }
 
-    /// Whether the file may give a command the option of this name.
-    pub(crate) fn is_of(command: &Command, long: &str) -> bool {
-        let mut named = command
-            .get_arguments()
-            .filter(|arg| arg.get_long() == Some(long));
-        !NEVER.contains(&long) && named.any(|arg| KnownOption::of(arg).is_some())
-    }
-
     /// All options of a command, also those about one run alone.
     pub(crate) fn every(command: &Command) -> impl Iterator<Item = KnownOption> {
         command.get_arguments().filter_map(KnownOption::of)

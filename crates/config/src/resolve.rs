@@ -100,6 +100,8 @@ impl Resolved {
 #[derive(Debug)]
 pub struct Configured {
     spec: Spec,
+    /// The options of `spec.model`.
+    of_model: Vec<KnownOption>,
     /// What was typed, by the long name.
     typed: Vec<(String, Values)>,
     /// Whether recorded answers are played: then nothing but what was typed counts.
@@ -123,8 +125,10 @@ impl Configured {
         let typed = KnownOption::every(command)
             .filter_map(|option| Some((option.long.clone(), option.typed(matches)?)))
             .collect();
+        let of_model = spec.model.iter().flat_map(KnownOption::all).collect();
         let mut configured = Configured {
             spec,
+            of_model,
             typed,
             is_off,
             file,
@@ -141,16 +145,18 @@ impl Configured {
         let Some(file) = &self.file else {
             return Ok(());
         };
-        let keys = |command: &Command| {
-            KnownOption::all(command)
-                .flat_map(|option| option.keys().collect::<Vec<_>>())
+        let keys = |options: &[KnownOption]| {
+            options
+                .iter()
+                .flat_map(KnownOption::keys)
                 .collect::<Vec<_>>()
         };
         if let Some(section) = file.section(self.spec.section) {
-            file.check(&format!("[{}]", self.spec.section), section, &keys(command))?;
+            let known: Vec<KnownOption> = KnownOption::all(command).collect();
+            file.check(&format!("[{}]", self.spec.section), section, &keys(&known))?;
         }
-        if let Some(of_model) = &self.spec.model {
-            let known = keys(of_model);
+        if self.spec.model.is_some() {
+            let known = keys(&self.of_model);
             file.check("the file outside its tables", &file.top, &known)?;
             for model in &file.models {
                 file.check(&format!("[models.{}]", model.name), &model.options, &known)?;
@@ -187,7 +193,7 @@ impl Configured {
     /// given it.
     fn is_shared(&self, option: &KnownOption) -> bool {
         match &self.spec.model {
-            Some(command) => KnownOption::is_of(command, &option.long),
+            Some(_) => self.of_model.iter().any(|own| own.long == option.long),
             None => self.spec.shared.contains(&option.long.as_str()),
         }
     }
@@ -261,21 +267,30 @@ impl Configured {
         let is_asked = self.spec.model.is_some() && self.is_shared(option);
         let is_own = option.long == "model" && self.spec.routes;
         let server_of_model = option.is_server().then_some(()).and(model);
-        let tables: [Option<(String, &Table)>; 3] = [
+        let tables: [Option<(Option<&str>, &Table)>; 3] = [
             file.section(self.spec.section)
                 .filter(|_| server_of_model.is_none())
-                .map(|table| (format!(" [{}]", self.spec.section), table)),
+                .map(|table| (Some(self.spec.section), table)),
             model
                 .filter(|_| is_asked)
-                .map(|model| (format!(" [models.{}]", model.name), &model.options)),
-            Some((String::new(), &file.top))
+                .map(|model| (None, &model.options)),
+            Some((Some(""), &file.top))
                 .filter(|_| is_asked && !is_own && server_of_model.is_none()),
         ];
-        for (name, table) in tables.into_iter().flatten() {
+        let tables = tables
+            .into_iter()
+            .flatten()
+            .filter(|(_, table)| !table.is_empty());
+        for (section, table) in tables {
             let Some(entry) = option.keys().find_map(|key| table.get(&key)) else {
                 continue;
             };
             let place = file.place(entry.line);
+            let name = match (section, model) {
+                (Some(""), _) | (None, None) => String::new(),
+                (Some(section), _) => format!(" [{section}]"),
+                (None, Some(model)) => format!(" [models.{}]", model.name),
+            };
             // Where no option and no variable has it, react leaves this to the stage that reads it.
             let values = option
                 .in_file(&entry.value, file.folder())
@@ -372,14 +387,10 @@ impl Configured {
     /// # Errors
     /// A value in the file that its option does not take.
     pub fn words_for(&self, model: &Model) -> Result<Vec<DefaultOption>> {
-        let Some(command) = &self.spec.model else {
-            return Ok(vec![]);
-        };
-        let all = self.all(command, Some(model), true)?;
-        Ok(all
-            .iter()
-            .filter(|found| found.option.long != "model")
-            .flat_map(Resolved::words)
-            .collect())
+        let mut words = vec![];
+        for option in self.of_model.iter().filter(|option| option.long != "model") {
+            words.extend(self.find(option, Some(model), true)?.words());
+        }
+        Ok(words)
     }
 }
