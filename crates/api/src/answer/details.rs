@@ -342,6 +342,16 @@ fn complete(ours: &mut DetailMembers, theirs: &DetailMembers) {
     }
 }
 
+/// Whether `ours` has all of the provider's counts, so that [`complete`] would add none.
+fn has_all(ours: Raw<'_>, theirs: &DetailMembers) -> bool {
+    theirs
+        .iter()
+        .all(|(name, value)| match (ours.get(name), value) {
+            (Some(ours), Value::Object(theirs)) => !ours.is_object() || has_all(ours, theirs),
+            (ours, _) => ours.is_some(),
+        })
+}
+
 /// Writes members into an object.
 pub(crate) fn write(o: &mut Object<'_>, members: &DetailMembers) {
     for (name, value) in members {
@@ -352,7 +362,7 @@ pub(crate) fn write(o: &mut Object<'_>, members: &DetailMembers) {
 /// Returns the counts that `ours` writes, plus the provider's counts that these lack.
 pub(crate) fn counts(theirs: &DetailMembers, ours: impl FnOnce(&mut Object<'_>)) -> String {
     let out = event::object(ours);
-    if theirs.is_empty() {
+    if Raw::parse(&out).is_ok_and(|ours| has_all(ours, theirs)) {
         return out;
     }
     let mut ours = members(out.as_bytes());
