@@ -12,7 +12,6 @@ use crate::provider::{KeyRule, Provider};
 use crate::request::gate::gated;
 use crate::request::results::with_text_results;
 use crate::request::tagged::{NATIVE, tagged};
-use serde_json::Value;
 use sha2::Digest as _;
 
 pub(crate) use crate::request::gate::result_without_call;
@@ -96,15 +95,18 @@ pub fn request(
         talk.with_refusals_as_text(client.is_some() && provider.name == "anthropic")
     })?;
     if let Some(verbatim) = verbatim {
-        verbatim.put(&mut body);
+        // The original members replace the tools, too.
+        body.tools = None;
+        verbatim.put(&mut body.members);
     }
     for (key, value) in &options.params {
-        body.insert(key.clone(), value.clone());
+        body.set(key, value.clone());
     }
     if options.dialect.is_some() {
-        body.retain(|key, _| !NATIVE.contains(&key.as_str()));
+        body.members
+            .retain(|key, _| !NATIVE.contains(&key.as_str()));
     }
-    let body = Value::Object(body).to_string();
+    let body = body.text();
     let url = url(
         options.base_url.as_deref().unwrap_or(provider.base_url),
         &(provider.path)(options)?,
@@ -181,7 +183,7 @@ pub(crate) fn url(base: &str, path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     const LOG: &str = concat!(
         r#"{"role":"user","content":[{"type":"text","text":"look"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]}"#,
@@ -212,6 +214,35 @@ mod tests {
             url(api.base_url(), &(api.provider().path)(&options).unwrap())
         );
         serde_json::from_str(&request.body).unwrap()
+    }
+
+    #[test]
+    fn a_body_is_what_a_tree_of_it_writes_also_with_other_tools() {
+        let (talk, _) = Conversation::read(LOG);
+        let tools = r#"[{"name": "f", "description": "F\t\"é\"", "strict": true, "inputSchema": {"type": "object", "maxProperties": 1.50}},
+            {"type": "web_search", "limit": 3}]"#;
+        for api in Api::ALL {
+            for params in [
+                vec![],
+                vec![(options::TOOLS.to_owned(), json!([{"own": 1}]))],
+            ] {
+                let options = RequestOptions {
+                    model: "m".into(),
+                    tools: crate::support::list(tools),
+                    params: params.clone(),
+                    ..RequestOptions::default()
+                };
+                let body = request(api, &talk, &options).unwrap().body;
+                let tree: Value = serde_json::from_str(&body).unwrap();
+                assert_eq!(tree.to_string(), body, "{}", api.name());
+                let has_tools = body.contains(r#"\"é\""#) && body.contains("1.50");
+                assert_eq!(has_tools, params.is_empty(), "{body}");
+                let is_strict = params.is_empty()
+                    && matches!(api, Api::OpenaiChat | Api::OpenaiResponses | Api::Mistral);
+                assert!(!is_strict || body.contains(r#""strict":true"#), "{body}");
+                assert!(api != Api::Cohere || !body.contains("strict"), "{body}");
+            }
+        }
     }
 
     #[test]

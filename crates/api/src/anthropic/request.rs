@@ -12,7 +12,7 @@ use crate::conversation::{Conversation, Message, PastBlock};
 use crate::members::Put;
 use crate::provider::{KeyRule, Provider};
 use crate::request::options::{
-    RequestError, RequestOptions, RequestTool, ToolChoice, is_system, system, value,
+    RequestBody, RequestError, RequestOptions, RequestTool, ToolChoice, is_system, system, value,
 };
 use crate::request::part::{MediaKind, Part, PartSource, parts};
 use serde_json::{Map, Value, json};
@@ -49,7 +49,7 @@ pub(crate) const PROVIDER: Provider = Provider {
 pub(crate) fn body(
     talk: &Conversation,
     options: &RequestOptions,
-) -> Result<Map<String, Value>, RequestError> {
+) -> Result<RequestBody, RequestError> {
     let mut body = Map::new();
     body.put("model", options.model.as_str());
     body.put("max_tokens", max_tokens(&options.model));
@@ -91,7 +91,7 @@ pub(crate) fn body(
         cache::mark_prefix(&mut body, is_later_turn);
     }
     cache::keep_most(&mut body);
-    Ok(body)
+    Ok(body.into())
 }
 
 fn tool(tool: &RequestTool<'_>) -> Value {

@@ -8,7 +8,7 @@ use crate::gemini::stream::Gemini;
 use crate::members::Put;
 use crate::provider::{KeyRule, Provider};
 use crate::request::options::{
-    RequestError, RequestOptions, RequestTool, ToolChoice, is_system, system, value,
+    RequestBody, RequestError, RequestOptions, RequestTool, ToolChoice, is_system, system, value,
 };
 use crate::request::part::{Part, PartSource, parts};
 use event::url::{leads_elsewhere, percent_encoded};
@@ -68,7 +68,7 @@ pub(crate) const PROVIDER: Provider = Provider {
 pub(crate) fn body(
     talk: &Conversation,
     options: &RequestOptions,
-) -> Result<Map<String, Value>, RequestError> {
+) -> Result<RequestBody, RequestError> {
     let mut body = Map::new();
     if let Some(system) = system(talk, options) {
         body.put("systemInstruction", json!({"parts": [{"text": system}]}));
@@ -101,7 +101,7 @@ pub(crate) fn body(
     if !tools.is_empty() {
         body.put("tools", tools);
     }
-    Ok(body)
+    Ok(body.into())
 }
 
 /// Declares a function. This member accepts any JSON Schema, while `parameters` only accepts a part

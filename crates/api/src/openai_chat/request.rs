@@ -5,7 +5,10 @@ use crate::conversation::{Conversation, Message, PastCall};
 use crate::members::{GetText, Put};
 use crate::openai_chat::stream::OpenaiChat;
 use crate::provider::{KeyRule, Provider};
-use crate::request::options::{RequestError, RequestOptions, RequestTool, ToolChoice};
+use crate::request::options::{
+    RequestBody, RequestError, RequestOptions, RequestTool, TOOLS, ToolChoice,
+};
+use event::Array;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -27,7 +30,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     answers: Some(&crate::openai_chat::writer::FORMAT),
 };
 
-fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<String, Value>, RequestError> {
+fn body(talk: &Conversation, options: &RequestOptions) -> Result<RequestBody, RequestError> {
     chat_body(talk, options, &ROW)
 }
 
@@ -70,7 +73,7 @@ pub(crate) fn chat_body(
     talk: &Conversation,
     options: &RequestOptions,
     row: &ChatRow,
-) -> Result<Map<String, Value>, RequestError> {
+) -> Result<RequestBody, RequestError> {
     let mut messages = Vec::with_capacity(talk.messages.len() + 1);
     if let Some(text) = &options.system {
         messages.push(json!({"role": "system", "content": text}));
@@ -95,18 +98,25 @@ pub(crate) fn chat_body(
     let mut body = Map::new();
     body.put("model", options.model.as_str());
     body.put("messages", messages);
-    put_tools(&mut body, options, row);
+    let tools = put_tools(&mut body, options, row);
     if !row.asks_for_usage {
         body.put("stream", options.stream);
     } else if options.stream {
         body.put("stream", true);
         body.put("stream_options", json!({"include_usage": true}));
     }
-    Ok(body)
+    Ok(RequestBody {
+        members: body,
+        tools,
+    })
 }
 
-/// Inserts `tools` and `tool_choice`, if there are tools.
-fn put_tools(body: &mut Map<String, Value>, options: &RequestOptions, row: &ChatRow) {
+/// Inserts `tools` and `tool_choice`, if there are tools. Returns the value of `tools`.
+fn put_tools(
+    body: &mut Map<String, Value>,
+    options: &RequestOptions,
+    row: &ChatRow,
+) -> Option<String> {
     let mut tools = options.tool_list();
     let [auto, none, required] = row.choices.map(|word| word.map(Value::from));
     let choice = match options.choice() {
@@ -126,19 +136,31 @@ fn put_tools(body: &mut Map<String, Value>, options: &RequestOptions, row: &Chat
         None => None,
     };
     if tools.is_empty() {
-        return;
+        return None;
     }
-    let mut tools: Vec<Value> = tools.iter().map(RequestTool::openai).collect();
-    if !row.has_strict {
-        let functions = tools.iter_mut().filter_map(|tool| tool.get_mut("function"));
-        for function in functions.filter_map(Value::as_object_mut) {
-            function.shift_remove("strict");
-        }
-    }
-    body.put("tools", tools);
+    body.put(TOOLS, Value::Null);
     if let Some(choice) = choice {
         body.insert("tool_choice".into(), choice);
     }
+    let mut out = Vec::new();
+    let mut list = Array::open(&mut out);
+    for tool in tools {
+        match tool {
+            RequestTool::Function(tool) if row.has_strict => {
+                list.object(|entry| tool.write_openai(entry));
+            }
+            tool => {
+                let mut tool = tool.openai();
+                let function = tool.get_mut("function").and_then(Value::as_object_mut);
+                if let Some(function) = function.filter(|_| !row.has_strict) {
+                    function.shift_remove("strict");
+                }
+                list.raw(&tool.to_string());
+            }
+        }
+    }
+    list.close();
+    String::from_utf8(out).ok()
 }
 
 /// Returns a message's role, with `developer` replaced by `system`.

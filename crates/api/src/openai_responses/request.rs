@@ -10,7 +10,7 @@ use crate::members::{GetText, Put};
 use crate::openai_responses::stream::OpenaiResponses;
 use crate::provider::{KeyRule, Provider};
 use crate::request::options::{
-    RequestError, RequestOptions, RequestTool, ToolChoice, is_system, system, value,
+    RequestBody, RequestError, RequestOptions, RequestTool, ToolChoice, is_system, system, value,
 };
 use crate::request::part::{MediaKind, Part, PartSource, parts};
 use serde_json::{Map, Value, json};
@@ -39,7 +39,7 @@ pub(crate) const PROVIDER: Provider = Provider {
 pub(crate) fn body(
     talk: &Conversation,
     options: &RequestOptions,
-) -> Result<Map<String, Value>, RequestError> {
+) -> Result<RequestBody, RequestError> {
     let mut body = Map::new();
     body.put("model", options.model.as_str());
     if let Some(system) = system(talk, options) {
@@ -70,7 +70,7 @@ pub(crate) fn body(
     if options.stream {
         body.put("stream", true);
     }
-    Ok(body)
+    Ok(body.into())
 }
 
 /// Whether the model may reason. Other models reject a request for encrypted reasoning.

@@ -3,11 +3,61 @@
 use crate::conversation::Conversation;
 use json::{ProviderTool, ToolEntry, ToolList};
 use serde_json::{Map, Value};
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// Builds the request body for one API. The conversation must have passed the history gate.
 pub(crate) type BodyBuilder =
-    fn(&Conversation, &RequestOptions) -> Result<Map<String, Value>, RequestError>;
+    fn(&Conversation, &RequestOptions) -> Result<RequestBody, RequestError>;
+
+/// The body of a request.
+#[derive(Debug, Default)]
+pub(crate) struct RequestBody {
+    pub members: Map<String, Value>,
+    /// The value of the member `tools` as JSON, where the API takes the tools as the list writes
+    /// them; its place in `members` is held by `null`. So large schemas need no tree.
+    pub tools: Option<String>,
+}
+
+impl From<Map<String, Value>> for RequestBody {
+    fn from(members: Map<String, Value>) -> RequestBody {
+        RequestBody {
+            members,
+            tools: None,
+        }
+    }
+}
+
+impl RequestBody {
+    /// Replaces a member.
+    pub(crate) fn set(&mut self, name: &str, value: Value) {
+        if name == TOOLS {
+            self.tools = None;
+        }
+        self.members.insert(name.to_owned(), value);
+    }
+
+    /// Returns the body as JSON on one line.
+    pub(crate) fn text(self) -> String {
+        let Some(tools) = &self.tools else {
+            return Value::Object(self.members).to_string();
+        };
+        let mut out = "{".to_owned();
+        for (name, value) in &self.members {
+            let comma = if out.len() > 1 { "," } else { "" };
+            let quoted = event::quoted(name);
+            // Writing to a string does not fail.
+            _ = match &**name {
+                TOOLS => write!(out, "{comma}{quoted}:{tools}"),
+                _ => write!(out, "{comma}{quoted}:{value}"),
+            };
+        }
+        out + "}"
+    }
+}
+
+/// The member of a body that contains the tools.
+pub(crate) const TOOLS: &str = "tools";
 
 /// The settings of a request.
 #[derive(Clone, Debug)]
