@@ -18,6 +18,7 @@ use hyper::{HeaderMap, Request, Response};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use trace::SpanContext;
@@ -180,15 +181,16 @@ impl Service {
         Rc::new(Pipe::new(settings, search, turns, output))
     }
 
-    /// Waits for a slot, then pushes the events that answer the request into `pipe`.
+    /// Waits for a slot, then pushes the events that answer the request into `pipe`. The future is
+    /// large, so it is boxed before it is moved.
     pub(super) fn work(
         self: &Rc<Self>,
         asked: ClientRequest,
         pipe: &Rc<Pipe>,
-    ) -> impl Future<Output = ()> + use<> {
+    ) -> Pin<Box<dyn Future<Output = ()>>> {
         let service = Rc::clone(self);
         let feed = Rc::clone(pipe);
-        async move {
+        Box::pin(async move {
             let places = service.places(asked.key);
             let answer = async {
                 match places.take(asked.key).await {
@@ -206,7 +208,7 @@ impl Service {
                 () = answer => {}
                 () = service.ending.is_cut() => feed.fail("shutting_down", "the server is being stopped", 503, None),
             }
-        }
+        })
     }
 
     /// Returns what the response `id` contains apart from the model's output.
