@@ -376,6 +376,11 @@ impl Pipe {
         }
     }
 
+    /// Whether nothing of the response leaves the pipe before its end.
+    pub fn is_sent_whole(&self) -> bool {
+        matches!(&self.0.borrow().end.output, PipeOutput::Answer(encoder) if encoder.is_whole())
+    }
+
     /// Returns why a response stored in a session cannot currently be read to its end. The stored
     /// response itself is unaffected.
     pub fn unread(&self) -> Option<FailedAnswer> {

@@ -37,6 +37,12 @@ use tokio::time::Instant;
 /// The model name of recorded responses that name no model.
 const REPLAY: &str = "replay";
 
+/// The most tokens of a response that is requested whole. At ten tokens a second the connection is
+/// then silent for less than a minute, the time after which some load balancers close it
+/// (<https://docs.aws.amazon.com/elasticloadbalancing/latest/application/application-load-balancers.html>,
+/// "Connection idle timeout").
+const FEW_TOKENS: u64 = 512;
+
 /// A provider and the state for requests to it.
 #[derive(Debug)]
 pub(crate) struct Upstream {
@@ -54,6 +60,8 @@ pub(crate) struct Upstream {
     /// provider rejects tools.
     modes: ByModel<(ToolsForm, bool)>,
     servers: ByModel<KnownServer>,
+    /// The models whose whole responses the provider refuses.
+    streamed: ByModel<()>,
     notices: Notices,
 }
 
@@ -107,6 +115,7 @@ impl Upstream {
             speed: replay.map_or(Speed::Max, |replay| replay.speed),
             modes: ByModel::default(),
             servers: ByModel::default(),
+            streamed: ByModel::default(),
             notices: notices.clone(),
         })
     }
@@ -171,6 +180,7 @@ impl Upstream {
         if turn.needs_family() {
             turn.family = self.server_of(turn.model()).await.family;
         }
+        turn.form.is_whole = pipe.is_sent_whole() && self.may_ask_whole(asked.api, &turn);
         let session = AskTurn {
             turn: &turn,
             host,
@@ -191,6 +201,9 @@ impl Upstream {
         if end.refusal.is_some() {
             self.modes.keep(turn.model(), (turn.tag(), false));
         }
+        if end.needs_stream {
+            self.streamed.keep(turn.model(), ());
+        }
         if let Some(recorder) = &self.recorder
             && let Err(error) = recorder
                 .borrow_mut()
@@ -199,6 +212,18 @@ impl Upstream {
             self.notices.warn("tape_not_saved", &error.to_string());
         }
         Ok(end.fell_back)
+    }
+
+    /// Whether the whole response to a client of `api` may be requested at once, which costs less
+    /// than a stream: it needs no conversion and has few tokens. Without a network a response
+    /// depends on the recorded request, which is for a stream.
+    fn may_ask_whole(&self, api: Api, turn: &TurnDraft) -> bool {
+        api == self.provider.api
+            && matches!(turn.form.tools, ToolsForm::Native)
+            && self.network.is_some()
+            && self.recorder.is_none()
+            && turn.most_tokens().is_some_and(|most| most <= FEW_TOKENS)
+            && self.streamed.get(turn.model()).is_none()
     }
 
     /// Returns the connection options for a client. Only one layer retries: the client if it

@@ -21,4 +21,5 @@ mod service;
 mod sessions;
 mod stored;
 mod traces;
+mod whole_answers;
 mod words;

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 pub use crate::inbound::body::inbound_size;
 pub use crate::inbound::lines::{message_lines, request_event};
 pub use crate::inbound::parameters::{
-    TargetServer, settings_for, with_at_most, with_fitted_budget,
+    TargetServer, most_tokens, settings_for, with_at_most, with_fitted_budget,
 };
 pub use crate::inbound::request::{
     ClientApproval, InboundError, InboundRequest, Instructions, Reference, ReferenceKind,

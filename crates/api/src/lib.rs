@@ -63,7 +63,7 @@ pub use crate::failure::{Words, error_message, is_context_overflow};
 pub use crate::inbound::{
     ClientApproval, InboundError, InboundRequest, Instructions, NamespacedTool, Reference,
     ReferenceKind, TargetServer, forwarded_headers, inbound, inbound_size, message_lines,
-    request_event, settings_for, ui_inbound, with_at_most, with_fitted_budget,
+    most_tokens, request_event, settings_for, ui_inbound, with_at_most, with_fitted_budget,
 };
 pub use crate::known_server::KnownServer;
 pub use crate::models::{ListedModel, listed_models, models_request};

@@ -8,7 +8,8 @@ use tag::{Dialect, Dialects};
 /// The form of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestForm {
-    /// Whether the whole response is requested at once instead of a stream.
+    /// Whether the whole response is requested at once instead of a stream. If the first request of
+    /// a turn has this form, a stream is requested where the provider rejects it.
     pub is_whole: bool,
     /// How tools are presented to the model.
     pub tools: ToolsForm,

@@ -62,6 +62,8 @@ pub struct SessionEnd<S> {
     /// The provider's message, if it rejected tools and then responded with the tools in the
     /// prompt.
     pub refusal: Option<String>,
+    /// Whether the provider rejected the request for a whole response and was asked for a stream.
+    pub needs_stream: bool,
 }
 
 /// The progress of the attempts at a turn.
@@ -104,7 +106,9 @@ impl<H: Host> AskTurn<'_, H> {
                 retries: self.connection.retries(),
                 only_lost: self.connection.only_lost,
                 may_ask_whole: self.connection.fallback == Fallback::Sync
-                    && self.turn.options.stream,
+                    && self.turn.options.stream
+                    && !form.is_whole,
+                may_ask_stream: form.is_whole,
                 may_tag: self.may_tag && matches!(form.tools, ToolsForm::Native),
             }),
             span: None,
@@ -119,6 +123,7 @@ impl<H: Host> AskTurn<'_, H> {
             },
             recorded: self.recorded,
             refusal: progress.refusal,
+            needs_stream: form.is_whole && !progress.form.is_whole,
         })
     }
 
@@ -152,6 +157,12 @@ impl<H: Host> AskTurn<'_, H> {
                         "streaming is refused; asking for the whole answer at once",
                     ));
                     progress.form.is_whole = true;
+                }
+                NextAttempt::Stream => {
+                    self.host.note(Note::Detail(
+                        "the whole answer at once is refused; asking for a stream",
+                    ));
+                    progress.form.is_whole = false;
                 }
                 NextAttempt::GiveUp(advice) => {
                     return Ok(self.give_up(&trouble, advice.as_deref(), &mut stream));

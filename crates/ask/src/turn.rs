@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use api::tape::AskedOfLog;
 use api::{
     Api, Conversation, InboundRequest, Request, RequestError, RequestOptions, StreamOptions,
-    TargetServer, request,
+    TargetServer, most_tokens, request,
 };
 use redact::Redactor;
 use serde_json::{Value, json};
@@ -253,6 +253,11 @@ impl TurnDraft {
         &self.provider.route.url
     }
 
+    /// Returns the limit of the response's tokens, or `None` if the request sets none.
+    pub fn most_tokens(&self) -> Option<u64> {
+        most_tokens(&self.target(), &self.options.params)
+    }
+
     /// Returns the redactor that removes this turn's secrets from output.
     pub fn redactor(&self) -> &Redactor {
         self.provider.redactor()
@@ -318,7 +323,7 @@ impl TurnDraft {
             dialect: dialect.map(|d| d.name.to_owned()),
             model: Some(self.options.model.clone()),
             attempt: (attempt > 1).then_some(attempt),
-            fallback: form.is_whole,
+            fallback: form.is_whole && !self.form.is_whole,
             id: Some(options.id.unwrap_or_else(|| request.name())),
             redactor: self.redactor().clone(),
             ..options

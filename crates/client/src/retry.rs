@@ -19,6 +19,8 @@ pub struct AttemptPolicy {
     pub only_lost: bool,
     /// Whether to request the whole response at once if streaming is rejected.
     pub may_ask_whole: bool,
+    /// Whether to request a stream if a whole response, which was requested first, is rejected.
+    pub may_ask_stream: bool,
     /// Whether to put the tools into the prompt if native tools are rejected.
     pub may_tag: bool,
 }
@@ -28,7 +30,8 @@ pub struct AttemptPolicy {
 pub struct Attempts {
     policy: AttemptPolicy,
     retries: u32,
-    is_whole: bool,
+    /// Whether the whole response is requested in place of a stream, or a stream in its place.
+    is_turned: bool,
     is_tagged: bool,
 }
 
@@ -40,6 +43,8 @@ pub enum NextAttempt {
     Tagged(String),
     /// Retry without streaming.
     Whole,
+    /// Retry with streaming.
+    Stream,
     /// Retry the same request after this wait.
     Again(Wait),
     /// Give up. The value is the provider's advice, if it gave any.
@@ -52,13 +57,13 @@ impl Attempts {
         Attempts {
             policy,
             retries: 0,
-            is_whole: false,
+            is_turned: false,
             is_tagged: false,
         }
     }
 
-    /// Returns the number of the attempt, from 1. A retry without streaming does not count, because
-    /// the request that was rejected never reached the model.
+    /// Returns the number of the attempt, from 1. A retry with or without streaming does not count,
+    /// because the request that was rejected never reached the model.
     pub fn number(&self) -> u32 {
         1 + self.retries + u32::from(self.is_tagged)
     }
@@ -70,7 +75,7 @@ impl Attempts {
 
     /// Returns how often another form of the request was tried.
     pub fn fallbacks(&self) -> u32 {
-        u32::from(self.is_whole) + u32::from(self.is_tagged)
+        u32::from(self.is_turned) + u32::from(self.is_tagged)
     }
 
     /// Decides what to do after `trouble`. `fits` returns whether there is time for a wait.
@@ -84,13 +89,18 @@ impl Attempts {
         }
         let is_left_to_client =
             self.policy.only_lost && !trouble.is_lost_connection() && trouble.may_pass();
-        if self.policy.may_ask_whole
-            && !self.is_whole
-            && trouble.refuses_streaming()
-            && !is_left_to_client
-        {
-            self.is_whole = true;
-            return NextAttempt::Whole;
+        if !self.is_turned && !is_left_to_client {
+            let next = if self.policy.may_ask_whole && trouble.refuses_streaming() {
+                Some(NextAttempt::Whole)
+            } else if self.policy.may_ask_stream && trouble.requires_streaming() {
+                Some(NextAttempt::Stream)
+            } else {
+                None
+            };
+            if let Some(next) = next {
+                self.is_turned = true;
+                return next;
+            }
         }
         match trouble.wait(self.retries + 1) {
             Some(wait)
@@ -179,15 +189,29 @@ impl AttemptTrouble {
         match head.status {
             405 | 501 => true,
             400 | 403 | 404 | 406 | 415 | 422 => {
-                let body = body
-                    .to_lowercase()
-                    .replace("upstream", "")
-                    .replace("downstream", "");
-                body.contains("stream") && REFUSALS.iter().any(|word| body.contains(word))
+                let body = body.to_lowercase();
+                names_streaming(&body) && REFUSALS.iter().any(|word| body.contains(word))
             }
             _ => false,
         }
     }
+
+    /// Whether the provider seems to respond only with streams, judging by its status and its
+    /// message. Any message about streaming counts, since the same request with streaming gets the
+    /// same error if it is about something else.
+    pub fn requires_streaming(&self) -> bool {
+        let AttemptTrouble::Refused(head, body) = self else {
+            return false;
+        };
+        matches!(head.status, 400 | 403 | 404..=406 | 415 | 422 | 501)
+            && names_streaming(&body.to_lowercase())
+    }
+}
+
+/// Whether a message in lower case is about streaming.
+fn names_streaming(message: &str) -> bool {
+    let message = message.replace("upstream", "").replace("downstream", "");
+    message.contains("stream")
 }
 
 /// Phrases in the messages of servers that reject streaming, or the request member that enables it.
@@ -397,6 +421,7 @@ mod tests {
             let word = match attempts.after(trouble, |_| true) {
                 NextAttempt::Tagged(_) => "tagged".to_owned(),
                 NextAttempt::Whole => "whole".to_owned(),
+                NextAttempt::Stream => "stream".to_owned(),
                 NextAttempt::Again(wait) => format!("again {}", wait.when()),
                 NextAttempt::GiveUp(advice) => format!("give up {}", advice.is_some()),
             };
@@ -416,6 +441,7 @@ mod tests {
             retries: 2,
             only_lost: false,
             may_ask_whole: true,
+            may_ask_stream: false,
             may_tag: true,
         };
         let no_tools = || {
@@ -450,11 +476,43 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_is_requested_once_where_a_whole_response_is_rejected() {
+        let policy = AttemptPolicy {
+            may_ask_stream: true,
+            ..AttemptPolicy::default()
+        };
+        for (status, body, word) in [
+            (
+                400,
+                r#"{"error":{"message":"parameter.enable_thinking must be set to false for non-streaming calls"}}"#,
+                "stream",
+            ),
+            (400, r#"{"detail":"Stream must be set to true"}"#, "stream"),
+            (422, "this model only supports stream mode", "stream"),
+            (400, "the upstream refused max_tokens", "give up false"),
+            (501, "not implemented", "give up false"),
+            (503, "the stream service is busy", "give up false"),
+        ] {
+            let twice = [refused(status, &[], body), refused(status, &[], body)];
+            let told = decisions(policy, &twice);
+            assert_eq!(
+                (&*told[0].0, &*told[1].0),
+                (word, "give up false"),
+                "{body}"
+            );
+            assert_eq!(told[1].3, u32::from(word == "stream"), "{body}");
+            let never = decisions(AttemptPolicy::default(), &twice);
+            assert_eq!(never[0].0, "give up false", "{body}");
+        }
+    }
+
+    #[test]
     fn an_error_that_may_pass_is_left_to_a_client_that_retries() {
         let policy = AttemptPolicy {
             retries: 1,
             only_lost: true,
             may_ask_whole: true,
+            may_ask_stream: false,
             may_tag: true,
         };
         let lost = || {

@@ -312,7 +312,12 @@ impl Encoder {
     /// Whether the whole response is kept in memory: a complete response is written at its end, and
     /// a Responses stream repeats all content at its end.
     pub fn keeps_all(&self) -> bool {
-        self.page.form != AnswerForm::Stream || self.page.front == Front::Responses
+        self.is_whole() || self.page.front == Front::Responses
+    }
+
+    /// Whether the response is written at its end, as one JSON object.
+    pub fn is_whole(&self) -> bool {
+        self.page.form != AnswerForm::Stream
     }
 
     /// Returns why the response failed. If [`Encoder::has_begun`] is false, the failure must be

@@ -97,6 +97,31 @@ pub fn settings_for(
     (out.into_iter().collect(), left_out)
 }
 
+/// Returns the paths of the token limit in a request to `api`.
+fn token_limits(api: Api) -> impl Iterator<Item = &'static str> {
+    let mut rows = ROWS.iter();
+    let row = rows.find(|row| {
+        row.readable(Api::OpenaiChat)
+            .any(|place| place == "max_tokens")
+    });
+    row.into_iter().flat_map(move |row| row.readable(api))
+}
+
+/// Returns the token limit in `params` of a request to `to`, the greatest if there are several. A
+/// limit under a name that the server may ignore does not count.
+pub fn most_tokens(to: &TargetServer<'_>, params: &[(String, Value)]) -> Option<u64> {
+    let limit = |place: &str| {
+        let mut names = place.split('.');
+        let first = names.next()?;
+        let (_, value) = params.iter().find(|(name, _)| name == first)?;
+        names
+            .try_fold(value, |value, name| value.get(name))?
+            .as_u64()
+    };
+    let places = token_limits(to.api).filter(|place| name_at(place, to) == *place);
+    places.filter_map(limit).max()
+}
+
 /// Removes a token limit above `most` from `params` of a request to `api`. Also returns whether a
 /// limit of at most `most` remains.
 pub fn with_at_most(
@@ -106,12 +131,8 @@ pub fn with_at_most(
 ) -> (Vec<(String, Value)>, bool) {
     let mut params = Map::from_iter(params);
     let mut is_left = false;
-    let row = ROWS.iter().find(|row| {
-        row.readable(Api::OpenaiChat)
-            .any(|place| place == "max_tokens")
-    });
     let is_less = |asked: &Value| asked.as_u64().is_some_and(|asked| asked <= most);
-    for place in row.into_iter().flat_map(|row| row.readable(api)) {
+    for place in token_limits(api) {
         if let Some(asked) = take(&mut params, place).filter(is_less) {
             is_left |= put(&mut params, place, asked).is_some();
         }
