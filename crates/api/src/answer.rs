@@ -5,6 +5,7 @@
 //! `accumulate` emits them with live deltas, and writes the bytes of the response. This module
 //! opens no connections, reads no clock, and does not merge deltas.
 
+pub(crate) mod delta;
 pub(crate) mod details;
 pub(crate) mod encoder;
 pub(crate) mod failure;

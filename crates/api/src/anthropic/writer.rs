@@ -12,6 +12,7 @@
 //! (github.com/MadAppGang/claudish/pull/246 reports the same). Without the stop, it reports the
 //! limit and asks again. The AI SDK also reports a call when its block stops.
 
+use crate::answer::delta::DeltaFrame;
 use crate::answer::details;
 use crate::answer::details::{DetailMembers, DetailsPlace, merge};
 use crate::answer::failure::FailedAnswer;
@@ -62,6 +63,8 @@ struct MessagesWriter {
     block: Option<MessageBlock>,
     /// The finished blocks as JSON.
     content: Vec<String>,
+    /// The bytes around the text of the open block's deltas.
+    frame: DeltaFrame<(u32, &'static str)>,
     out: Vec<u8>,
 }
 
@@ -82,6 +85,7 @@ impl MessagesWriter {
             is_whole,
             block: None,
             content: Vec::new(),
+            frame: DeltaFrame::default(),
             out: Vec::new(),
         }
     }
@@ -128,15 +132,19 @@ impl MessagesWriter {
         });
     }
 
-    fn delta(&mut self, kind: &str, member: &'static str, text: &str) {
+    fn delta(&mut self, kind: &'static str, member: &'static str, text: &str) {
         if let Some(block) = &mut self.block {
             return block.push(member, text);
         }
-        frame(&mut self.out, "content_block_delta", |o| {
-            o.int("index", self.index).object("delta", |o| {
-                o.str("type", kind).str(member, text);
+        let index = self.index;
+        let write = |out: &mut Vec<u8>, text: &str| {
+            frame(out, "content_block_delta", |o| {
+                o.int("index", index).object("delta", |o| {
+                    o.str("type", kind).str(member, text);
+                });
             });
-        });
+        };
+        self.frame.push(&mut self.out, (index, kind), text, write);
     }
 
     fn cite(&mut self, citation: String) {

@@ -3,10 +3,11 @@
 //! The format is documented at <https://platform.openai.com/docs/api-reference/chat-streaming> and
 //! <https://platform.openai.com/docs/api-reference/chat/object>.
 
+use crate::answer::delta::DeltaFrame;
 use crate::answer::details;
 use crate::answer::details::{DetailMembers, DetailsPlace, merge};
 use crate::answer::failure::FailedAnswer;
-use crate::answer::step::{AnswerOptions, CallStepKind, ReportedUsage, Step};
+use crate::answer::step::{AnswerOptions, CallStepKind, ReportedUsage, Step, TextKind};
 use crate::answer::writer::{AnswerFormat, AnswerWriter, openai_error};
 use event::payload::FinishReason;
 use event::{Choices, Object, Raw};
@@ -46,9 +47,27 @@ struct ChatChoice {
     message_details: DetailMembers,
     /// The number of entries written for each list of the message.
     entries: HashMap<String, usize>,
+    /// The bytes around the text of the choice's deltas.
+    frame: DeltaFrame<(u32, DeltaText)>,
     /// The message of a complete response.
     message: ChatMessage,
     finish: FinishReason,
+}
+
+/// The text that a delta continues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DeltaText {
+    Of(TextKind),
+    Arguments(CallPlace),
+}
+
+impl DeltaText {
+    fn write(self, o: &mut Object<'_>, text: &str) {
+        match self {
+            DeltaText::Of(kind) => _ = o.str(TEXTS[kind as usize], text),
+            DeltaText::Arguments(place) => place.arguments(o, text),
+        }
+    }
 }
 
 /// The message of a complete response.
@@ -90,6 +109,24 @@ impl ChatWriter {
         self.choice(choice, fill, |o| _ = o.raw("finish_reason", "null"));
     }
 
+    /// Writes a chunk with the next piece of a text.
+    fn text(&mut self, choice: u32, of: DeltaText, text: &str) {
+        let waits = self.choices.of(choice);
+        let has_details = !waits.details.is_empty() || !waits.message_details.is_empty();
+        let envelope = &self.envelope;
+        if has_details || !envelope.is_steady {
+            return self.delta(choice, |o| of.write(o, text));
+        }
+        let key = (envelope.version, of);
+        waits.frame.push(&mut self.out, key, text, |out, text| {
+            envelope.event(out, |o| {
+                let none = DetailMembers::new();
+                let end = |o: &mut Object<'_>| _ = o.raw("finish_reason", "null");
+                write_choice(o, choice, |o| of.write(o, text), [&none, &none], end);
+            });
+        });
+    }
+
     /// Writes a chunk of one choice, with its pending details.
     fn choice(
         &mut self,
@@ -102,18 +139,29 @@ impl ChatWriter {
         let mut of_message = std::mem::take(&mut waits.message_details);
         number(&mut of_message, &mut waits.entries);
         self.envelope.chunk(&mut self.out, |o| {
-            o.array("choices", |list| {
-                list.object(|o| {
-                    o.int("index", choice).object("delta", |o| {
-                        delta(o);
-                        details::write(o, &of_message);
-                    });
-                    details::write(o, &of_choice);
-                    end(o);
-                });
-            });
+            write_choice(o, choice, delta, [&of_message, &of_choice], end);
         });
     }
+}
+
+/// Writes the choice of a chunk, with details of its message and its own.
+fn write_choice(
+    o: &mut Object<'_>,
+    choice: u32,
+    delta: impl FnOnce(&mut Object<'_>),
+    [of_message, of_choice]: [&DetailMembers; 2],
+    end: impl FnOnce(&mut Object<'_>),
+) {
+    o.array("choices", |list| {
+        list.object(|o| {
+            o.int("index", choice).object("delta", |o| {
+                delta(o);
+                details::write(o, of_message);
+            });
+            details::write(o, of_choice);
+            end(o);
+        });
+    });
 }
 
 /// Adds an `index` with its position to each list entry. openai-python merges the lists of a stream
@@ -146,7 +194,7 @@ impl AnswerWriter for ChatWriter {
         match step {
             Step::Details(place, members) => {
                 let (into, joins) = match place {
-                    DetailsPlace::Answer => (&mut self.envelope.members, false),
+                    DetailsPlace::Answer => (self.envelope.members(), false),
                     DetailsPlace::Usage => (&mut self.counts, false),
                     DetailsPlace::Choice => (&mut self.choices.of(choice).details, false),
                     DetailsPlace::Message
@@ -165,7 +213,7 @@ impl AnswerWriter for ChatWriter {
             }),
             Step::Text { kind, text, .. } => {
                 if !text.is_empty() {
-                    self.delta(choice, |o| _ = o.str(TEXTS[*kind as usize], text));
+                    self.text(choice, DeltaText::Of(*kind), text);
                 }
             }
             Step::Call(call) => {
@@ -175,7 +223,7 @@ impl AnswerWriter for ChatWriter {
                         self.delta(choice, |o| place.begin(o, &call.id, &call.name));
                     }
                     CallStepKind::Arguments => {
-                        self.delta(choice, |o| place.arguments(o, &call.text));
+                        self.text(choice, DeltaText::Arguments(place), &call.text);
                     }
                     _ => {
                         if let Some(extra) = call.provider.as_deref().and_then(extra_content) {
@@ -342,7 +390,7 @@ fn usage_members(usage: &ReportedUsage, o: &mut Object<'_>) {
 
 /// The index of a call among those of its choice. Indexes are dense from 0, because openai-python
 /// uses them as list indexes.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CallPlace(u32);
 
 impl CallPlace {
@@ -430,7 +478,11 @@ pub(crate) struct ChunkEnvelope {
     created: u64,
     model: String,
     /// Members of the provider's response for the next object.
-    pub members: DetailMembers,
+    members: DetailMembers,
+    /// Whether the next chunk has no members that the one after it lacks.
+    is_steady: bool,
+    /// Changes with all that is written into each chunk.
+    version: u32,
 }
 
 impl ChunkEnvelope {
@@ -445,28 +497,45 @@ impl ChunkEnvelope {
             created: options.created,
             model: options.model.clone(),
             members: DetailMembers::new(),
+            is_steady: true,
+            version: 0,
         }
     }
 
     /// Sets the id.
     pub(crate) fn set_id(&mut self, id: &str) {
         id.clone_into(&mut self.id);
+        self.version += 1;
     }
 
     /// Sets the model's name, unless `model` is empty.
     pub(crate) fn set_model(&mut self, model: &str) {
-        if !model.is_empty() {
+        if !model.is_empty() && model != self.model {
             model.clone_into(&mut self.model);
+            self.version += 1;
         }
+    }
+
+    /// Returns the members for the next object, to add some.
+    pub(crate) fn members(&mut self) -> &mut DetailMembers {
+        self.is_steady = false;
+        self.version += 1;
+        &mut self.members
     }
 
     /// Appends one event to the stream. `fill` adds the members specific to it.
     pub(crate) fn chunk(&mut self, out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
+        self.event(out, fill);
+        self.members
+            .retain(|name, _| REPEATED.contains(&name.as_str()));
+        self.is_steady = true;
+    }
+
+    /// Does the same as [`ChunkEnvelope::chunk`], but keeps all members for the next object.
+    fn event(&self, out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
         out.extend_from_slice(b"data: ");
         self.object(out, fill);
         out.extend_from_slice(b"\n\n");
-        self.members
-            .retain(|name, _| REPEATED.contains(&name.as_str()));
     }
 
     /// Appends one object.
