@@ -153,13 +153,19 @@ pub struct Errors {
 }
 
 impl Errors {
-    /// Returns the reports of a command that forwards events. It reports errors only if standard
-    /// output is a file or a device such as /dev/null. A pipe has a reader that shows or reports
-    /// the error, and a terminal shows the event itself.
+    /// Returns the reports of a command that forwards or shows events. It reports errors only if
+    /// standard output is a file or a device such as /dev/null. A pipe has a reader that shows or
+    /// reports the error, and a terminal shows the event itself. If standard error leads to the same
+    /// file (`2>&1`), the error is already there.
     pub fn passed(command: &'static str) -> Self {
         let stdout = crate::stdout();
-        let kind = rustix::fs::fstat(&stdout).map(|stat| FileType::from_raw_mode(stat.st_mode));
-        let is_read = matches!(kind, Ok(FileType::Fifo | FileType::Socket))
+        let stat = rustix::fs::fstat(&stdout).ok();
+        let kind = stat.map(|stat| FileType::from_raw_mode(stat.st_mode));
+        let place = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino);
+        let stderr = rustix::fs::fstat(rustix::stdio::stderr()).ok();
+        let is_same = stat.is_some() && stat.map(place) == stderr.map(place);
+        let is_read = is_same
+            || matches!(kind, Some(FileType::Fifo | FileType::Socket))
             || rustix::termios::isatty(&stdout);
         Errors {
             is_silent: is_read,
