@@ -177,7 +177,7 @@ impl<'o> LineReader<'o> {
             return Ok(());
         };
         let mut out = LineWriter::new(self.options, stdout, line.as_bytes());
-        if let Ok(event) = self.scanner.read(&line) {
+        if let Ok(event) = self.scanner.read(line.trim_end_matches('\n')) {
             handler.event(&event, (0, line.len()), &mut out);
         }
         self.errors.count();
