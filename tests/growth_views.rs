@@ -38,6 +38,7 @@ const SURFACE: Surface = Surface {
     colour: Some(true),
     no_time: false,
     contents: true,
+    conversation: None,
 };
 
 /// Shows every event of one kind, then every event of another.

@@ -35,6 +35,9 @@ pub(crate) struct Args {
     /// Leave out what the user asked, for whoever has typed it at the same terminal
     #[arg(long, hide_short_help = true)]
     no_questions: bool,
+    /// The name of the conversation for react --continue, which `json` adds
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    conversation: Option<String>,
     /// Add messages, arguments, results and error messages to the spans of `otlp`
     #[arg(long)]
     contents: bool,
@@ -63,7 +66,8 @@ Examples:
   tc-view chat.ndjson
   tc-view --follow chat.ndjson
   tc-view --follow http://127.0.0.1:8790/v1/sessions/3fa9…
-  tc-view --format json chat.ndjson | jq -r .text
+  tc-view --format answer chat.ndjson
+  tc-view --format json chat.ndjson | jq -r .calls
   tc-view --format html chat.ndjson >chat.html
   tc-view --format otlp chat.ndjson >trace.jsonl
 
@@ -130,6 +134,7 @@ impl Args {
             },
             no_time: self.common.no_time,
             contents: self.contents,
+            conversation: self.conversation.as_deref(),
         };
         let view = (self.format.unwrap_or(FORMS[0]).view)(&surface);
         if self.no_questions {
@@ -159,6 +164,10 @@ impl View for WithoutQuestions {
 
     fn finish(&mut self, out: &mut Vec<u8>) {
         self.0.finish(out);
+    }
+
+    fn shows_notices(&self) -> bool {
+        self.0.shows_notices()
     }
 }
 

@@ -370,3 +370,117 @@ fn ended(mut child: Child) -> i32 {
     assert_eq!(stderr, "");
     status
 }
+
+const ANSWERED: &str = concat!(
+    r#"{"type":"message","message":{"role":"user","content":"Is it cold?"}}"#,
+    "\n",
+    r#"{"type":"stream_start","v":1}"#,
+    "\n",
+    r#"{"type":"thinking","text":"Hm."}"#,
+    "\n",
+    r#"{"type":"content_delta","text":"\n\nIt is \u001b[31mcold\u202e.\r\n"}"#,
+    "\n",
+    r#"{"type":"stream_end","finish_reason":"stop"}"#,
+    "\n",
+);
+
+#[test]
+fn the_answer_alone_is_as_the_model_wrote_it() {
+    let out = run(&["-f", "answer"], ANSWERED);
+    assert_eq!(texts(&out), (0, "It is \u{1b}[31mcold\u{202e}.\n", ""));
+    // A refusal is an answer, too; neither is what was answered before.
+    let refused = format!(
+        "{ANSWERED}{}",
+        ANSWERED.replace("content_delta", "refusal_delta")
+    );
+    assert_eq!(texts(&run(&["-f", "answer"], &refused)).1, texts(&out).1);
+    let asked = ANSWERED.lines().next().unwrap();
+    assert_eq!(
+        texts(&run(&["-f", "answer"], &format!("{ANSWERED}{asked}\n"))).1,
+        ""
+    );
+}
+
+/// A turn that failed, was cut or waits for results has none.
+#[test]
+fn an_answer_that_is_not_whole_is_none() {
+    let error = r#"{"type":"error","source":"llm-stream","code":"disconnected","message":"gone"}"#;
+    let call = r#"{"type":"tool_call","index":0,"tool_id":"a","tool_name":"heat","arguments":{}}"#;
+    let result = r#"{"type":"tool_result","tool_id":"a","tool_name":"heat","status":"success","output":"on"}"#;
+    let end = r#"{"type":"stream_end","finish_reason":"stop"}"#;
+    let before = |line: &str| ANSWERED.replace(end, &format!("{line}\n{end}"));
+    let ending = |reason: &str| ANSWERED.replace("\"stop\"", &format!("\"{reason}\""));
+    let cut = "tc-view: warning: the connection ended before the answer did\n";
+    for (log, status, err) in [
+        (
+            before(error),
+            2,
+            "tc-view: llm-stream: gone (disconnected)\n",
+        ),
+        (ending("cut"), 0, cut),
+        (
+            ending("cut").replace(
+                "{\"type\":\"stream_end\"",
+                &format!("{error}\n{{\"type\":\"stream_end\""),
+            ),
+            2,
+            "tc-view: llm-stream: gone (disconnected)\n",
+        ),
+        (ending("cancelled"), 0, "tc-view: warning: cancelled\n"),
+        (before(call), 0, ""),
+        (before(&format!("{call}\n{result}")), 0, ""),
+        (ANSWERED.replace(&format!("{end}\n"), ""), 0, ""),
+    ] {
+        let out = run(&["-f", "answer"], &log);
+        assert_eq!(texts(&out), (status, "", err), "{log}");
+    }
+    // The output of a tool that answers is the answer, and a call that was taken back counts no more.
+    let direct = result.replace("\"on\"", "\"on\",\"return_directly\":true");
+    let out = run(&["-f", "answer"], &before(&format!("{call}\n{direct}")));
+    assert_eq!(texts(&out), (0, "on\n", ""));
+    let retract = r#"{"type":"retract","tool_id":"a","reason":"reasoning"}"#;
+    let out = run(&["-f", "answer"], &before(&format!("{call}\n{retract}")));
+    assert!(texts(&out).1.starts_with("It is "), "{out:?}");
+}
+
+#[test]
+fn notices_that_an_answer_does_not_show_are_on_standard_error() {
+    let warning =
+        r#"{"type":"warning","source":"tag-parse","code":"tag_unread","message":"read it"}"#;
+    let out = run(&["-f", "answer"], &format!("{warning}\n{ANSWERED}"));
+    let (status, stdout, stderr) = texts(&out);
+    assert!(status == 0 && stdout.starts_with("It is"), "{stdout}");
+    assert_eq!(
+        stderr,
+        "tc-view: warning: tag-parse: read it (tag_unread)\n"
+    );
+    // Only so many; a line that is not an event is one line.
+    let out = run(&["-f", "answer"], &format!("{warning}\n").repeat(100));
+    let (_, _, stderr) = texts(&out);
+    assert_eq!(stderr.lines().count(), 10);
+    assert!(
+        stderr.ends_with("; further warnings are not reported\n"),
+        "{stderr}"
+    );
+    let out = run(&["-f", "answer"], &format!("what\n{ANSWERED}"));
+    assert_eq!(texts(&out).2.lines().count(), 1, "{out:?}");
+    // Other forms show them.
+    let out = run(&["-f", "text"], &format!("{warning}\n{ANSWERED}"));
+    assert_eq!(texts(&out).2, "");
+}
+
+#[test]
+fn events_are_the_lines_themselves() {
+    let odd = "{ \"type\" : \"content_delta\", \"text\":\"\u{202e}\\u001b\", \"more\":1.50 }\n{\"type\":\"new\"}\n";
+    let log = format!("{odd}\n{ANSWERED}{TURN}");
+    let out = run(&["-f", "events"], &log);
+    assert_eq!(texts(&out), (0, &*log.replace("\n\n", "\n"), ""));
+    let bare = run(
+        &["-f", "events"],
+        "{\"role\":\"user\",\"content\":\"Hi\"}\n",
+    );
+    let message = r#"{"type":"message","message":{"role":"user","content":"Hi"}}"#;
+    assert_eq!(texts(&bare), (0, &*format!("{message}\n"), ""));
+    let long = run(&["-f", "events", "--max-line", "40"], &log);
+    assert!(!texts(&long).1.contains("\n\n"), "{long:?}");
+}

@@ -105,6 +105,12 @@ pub trait View {
 
     /// Handles the end of the input, and appends the remaining output.
     fn finish(&mut self, out: &mut Vec<u8>);
+
+    /// Whether the output shows warnings and errors. If not, it is a bare result, and the command
+    /// reports them on standard error.
+    fn shows_notices(&self) -> bool {
+        true
+    }
 }
 
 /// A sink that collects the lines that a pipe would receive, without line feeds. Used by tests, and

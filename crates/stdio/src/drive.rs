@@ -2,7 +2,7 @@
 //! line of the input to a handler, and decide when to flush and when to stop.
 
 use crate::{
-    Emit, Failure, Filter, FilterEnd, Input, LineHandler, LineReader, LineWriter, Output,
+    Emit, Failure, Filter, FilterEnd, Input, LineHandler, LineReader, LineWriter, Notices, Output,
     StopSignals,
 };
 use event::payload::{Message, Warning};
@@ -17,18 +17,17 @@ use std::rc::Rc;
 /// See [`Failure`].
 pub fn drive(options: &Filter, handler: &mut impl LineHandler) -> Result<FilterEnd, Failure> {
     let input = Input::open(&options.files, options.max_line)?;
-    drive_input(options, input, handler)
+    drive_input(input, LineReader::new(options), handler)
 }
 
-/// Like [`drive`], but reads `input` instead of the operands.
+/// Like [`drive`], but reads `input` with `reader` instead of the operands.
 fn drive_input(
-    options: &Filter,
     mut input: Input,
+    mut reader: LineReader<'_>,
     handler: &mut impl LineHandler,
 ) -> Result<FilterEnd, Failure> {
-    let signals = StopSignals::of(options)?;
+    let signals = StopSignals::of(reader.options())?;
     let mut stdout = Output::new();
-    let mut reader = LineReader::new(options);
     let mut is_settled = false;
     // Whether the handler needs the rest of the input after a signal; `None` before a signal. A
     // second signal ends the process at any point.
@@ -212,7 +211,8 @@ impl Sink for MachineSink<'_, '_> {
 /// # Errors
 /// See [`Failure`]. After [`Failure::Gone`] the command exits silently with status 0.
 pub fn view(options: &Filter, view: &mut dyn View) -> Result<FilterEnd, Failure> {
-    drive(options, &mut ViewHandler { view })
+    let input = Input::open(&options.files, options.max_line)?;
+    view_input(options, input, view)
 }
 
 /// Like [`view()`], but reads `input` instead of the operands.
@@ -224,11 +224,20 @@ pub fn view_input(
     input: Input,
     view: &mut dyn View,
 ) -> Result<FilterEnd, Failure> {
-    drive_input(options, input, &mut ViewHandler { view })
+    let (reader, notices) = match view.shows_notices() {
+        true => (LineReader::new(options), None),
+        false => (
+            LineReader::reporting(options),
+            Some(Notices::new(options.command)),
+        ),
+    };
+    drive_input(input, reader, &mut ViewHandler { view, notices })
 }
 
 struct ViewHandler<'v> {
     view: &'v mut dyn View,
+    /// The reports of what the view does not show; `None` if it shows everything.
+    notices: Option<Notices>,
 }
 
 impl ViewHandler<'_> {
@@ -241,6 +250,9 @@ impl ViewHandler<'_> {
 impl LineHandler for ViewHandler<'_> {
     fn event(&mut self, event: &Event<'_>, _: (usize, usize), out: &mut LineWriter<'_>) -> bool {
         out.text(|out| self.view.push(event, out));
+        if let Some(notices) = &mut self.notices {
+            notices.report(event);
+        }
         false
     }
 

@@ -25,6 +25,7 @@ pub use output::{Output, reader_gone};
 pub use own::{StandardFile, ThreadCommand, arguments, stdin, stdout};
 pub use reader::{BadLine, BadLines, InputPiece, LineReader, read_in_thread};
 pub use signals::{StopSignals, each_signal, hangups, heeded};
+pub(crate) use status::Notices;
 pub use status::{Errors, Failure, FilterEnd, Status, block, message};
 pub use system::{Patience, check_descriptors, terminal, thread};
 pub use writer::{Emit, Filter, LineHandler, LineWriter};

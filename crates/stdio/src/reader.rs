@@ -45,6 +45,19 @@ impl<'o> LineReader<'o> {
         }
     }
 
+    /// Returns a reader that reports every error, because the output does not show them.
+    pub(crate) fn reporting(options: &'o Filter) -> Self {
+        LineReader {
+            errors: Errors::kept(options.command),
+            ..LineReader::new(options)
+        }
+    }
+
+    /// Returns the settings of the command.
+    pub(crate) fn options(&self) -> &'o Filter {
+        self.options
+    }
+
     /// Whether an `error` event was read or written.
     pub fn has_failed(&self) -> bool {
         self.errors.any()

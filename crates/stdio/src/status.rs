@@ -1,8 +1,8 @@
 //! How a command ends: the exit statuses of the protocol, the message on standard error, and the
 //! reports of `error` events there.
 
-use event::payload::Error;
-use event::{Event, Text};
+use event::payload::{Error, FinishReason, StreamEnd, Warning};
+use event::{Event, Kind, Text};
 use rustix::fs::FileType;
 use std::io::Write;
 
@@ -217,5 +217,72 @@ impl Errors {
             ""
         };
         message(self.command, &format!("{from}{text}{code}{more}"));
+    }
+}
+
+/// Reports on standard error the warnings that a view does not show, and why an answer is
+/// incomplete.
+#[derive(Debug)]
+pub(crate) struct Notices {
+    command: &'static str,
+    seen: u64,
+    /// Whether an `error` event of the answer was reported, which explains why it was cut.
+    has_failed: bool,
+}
+
+impl Notices {
+    pub(crate) fn new(command: &'static str) -> Self {
+        Notices {
+            command,
+            seen: 0,
+            has_failed: false,
+        }
+    }
+
+    /// Reports an event if it is a warning or the end of an incomplete answer.
+    #[inline]
+    pub(crate) fn report(&mut self, event: &Event<'_>) {
+        if matches!(
+            event.kind(),
+            Kind::Error | Kind::Warning | Kind::StreamStart | Kind::StreamEnd
+        ) {
+            self.report_rare(event);
+        }
+    }
+
+    #[cold]
+    fn report_rare(&mut self, event: &Event<'_>) {
+        match event.kind() {
+            Kind::Error => self.has_failed = true,
+            Kind::StreamStart => self.has_failed = false,
+            Kind::StreamEnd => {
+                let reason = StreamEnd::read(event).finish_reason;
+                let is_explained = reason == FinishReason::Cut && self.has_failed;
+                if let Some(why) = reason.notice().filter(|_| !is_explained) {
+                    self.put(why);
+                }
+            }
+            _ => {
+                let warning = Warning::read(event);
+                let [source, code, text] =
+                    [warning.source, warning.code, warning.message].map(Text::str);
+                // The command that read the line has reported it already.
+                if code != "not_an_event" {
+                    self.put(&format!("{source}: {text} ({code})"));
+                }
+            }
+        }
+    }
+
+    fn put(&mut self, text: &str) {
+        self.seen += 1;
+        if self.seen <= REPORTED {
+            let more = if self.seen == REPORTED {
+                "; further warnings are not reported"
+            } else {
+                ""
+            };
+            message(self.command, &format!("warning: {text}{more}"));
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! `json`: the final answer as one JSON object on one line.
 
+use crate::answer::LastTurns;
 use crate::surface::FormRow;
-use conversation::{Call, CallState, Change, ChoiceTurns, Keep, Talk, Turn};
-use event::payload::{FinishReason, Message, SessionStats};
-use event::{Event, Kind, Object, Raw, View, safe_json};
+use conversation::{Call, CallState, ChoiceTurns, Keep, Turn};
+use event::payload::{FinishReason, SessionStats};
+use event::{Event, Object, Raw, View, safe_json};
 
 pub(crate) const ROW: FormRow = FormRow {
     name: "json",
@@ -11,6 +12,7 @@ pub(crate) const ROW: FormRow = FormRow {
     view: |surface| {
         Box::new(JsonView {
             for_terminal: surface.is_terminal,
+            conversation: surface.conversation.map(str::to_owned),
             ..JsonView::default()
         })
     },
@@ -21,21 +23,24 @@ pub(crate) const ROW: FormRow = FormRow {
 /// which they started, except for streams without any of these.
 #[derive(Debug)]
 pub struct JsonView {
-    talk: Talk,
+    last: LastTurns,
     /// Whether the output goes to a terminal, so that hidden characters (see [`event::is_hidden`])
     /// become JSON escapes.
     for_terminal: bool,
+    /// The name under which the conversation is stored, for each object.
+    conversation: Option<String>,
 }
 
 impl Default for JsonView {
     fn default() -> Self {
         JsonView {
-            talk: Talk::new(Keep {
+            last: LastTurns::new(Keep {
                 text: true,
                 arguments: true,
                 results: true,
             }),
             for_terminal: false,
+            conversation: None,
         }
     }
 }
@@ -43,13 +48,11 @@ impl Default for JsonView {
 impl JsonView {
     /// Writes the answer of a choice.
     fn write(&self, choice: &ChoiceTurns, out: &mut Vec<u8>) {
-        let turns = || choice.turns.iter().map(|at| &self.talk.turns()[*at]);
+        let turns = || self.last.turns(choice);
         let Some(last) = turns().next_back() else {
             return;
         };
-        let calls: Vec<&Call> = turns()
-            .flat_map(|turn| turn.calls.iter().map(|at| &self.talk.calls()[*at]))
-            .collect();
+        let calls: Vec<&Call> = turns().flat_map(|turn| self.last.calls(turn)).collect();
         let mut usage = SessionStats::default();
         turns().for_each(|turn| usage.add(&turn.usage));
         let usage = [
@@ -90,6 +93,7 @@ impl JsonView {
                 }
             });
         }
+        o.maybe_str("conversation", self.conversation.as_deref());
         if let Some([code, message]) = &last.error {
             o.object("error", |o| {
                 o.str("code", code).str("message", message);
@@ -132,27 +136,16 @@ fn write_call(o: &mut Object<'_>, call: &Call) {
 
 impl View for JsonView {
     fn push(&mut self, event: &Event<'_>, _: &mut Vec<u8>) {
-        let change = self.talk.push(event);
-        if event.kind() == Kind::Message
-            && let Change::Turn(at) = change
-            && self.talk.turns()[at].is_fresh
-            && Message::read(event).is_of("user")
-            && let Some(choice) = self.talk.choice_of(event)
-        {
-            let earlier = choice.turns.iter().copied().filter(|turn| *turn != at);
-            for turn in earlier.collect::<Vec<_>>() {
-                self.talk.forget(turn);
-            }
-        }
+        self.last.push(event);
     }
 
     fn interrupt(&mut self, _: &mut Vec<u8>) -> bool {
-        self.talk.any_runs()
+        self.last.talk.any_runs()
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) {
         let from = out.len();
-        let choices = self.talk.choices();
+        let choices = self.last.talk.choices();
         choices.for_each(|choice| self.write(choice, out));
         if self.for_terminal {
             let json = String::from_utf8_lossy(&out.split_off(from)).into_owned();

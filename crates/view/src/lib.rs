@@ -6,11 +6,13 @@
 //! opens no terminal and reads no clock: a [`Surface`] describes where a view is shown, and times
 //! come from the events.
 //!
-//! Control characters written by a model or a tool are always escaped (see [`safe`]); the only raw
-//! escape sequences are those of the views.
+//! Control characters written by a model or a tool are always escaped (see [`safe`]), except in the
+//! form `answer` outside of a terminal; the only raw escape sequences are those of the views.
 
+mod answer;
 mod card;
 mod escape;
+mod events;
 mod json;
 mod markdown;
 mod metrics;
@@ -36,12 +38,15 @@ pub use text::text;
 /// Its header lists the elements and classes.
 pub const CARDS: &str = include_str!("cards.css");
 
-/// The views; the first one is the default. To add a view, write a file with the view and its row,
-/// then add its `mod` line and its entry in this table.
+/// The views: the values of `--format` of `tc-view` and of `react`. The first one is the default of
+/// `tc-view`. To add a view, write a file with the view and its row, then add its `mod` line and its
+/// entry in this table.
 pub const FORMS: &[FormRow] = &[
     terminal::ROW,
     text::ROW,
+    answer::ROW,
     json::ROW,
+    events::ROW,
     report::HTML,
     report::GITHUB,
     metrics::ROW,

@@ -389,15 +389,11 @@ impl<P: Page> Story<P> {
             .failed
             .take_if(|who| who.shares_stream(event))
             .is_some();
-        let why = match reason {
-            FinishReason::Length => "the answer was cut at the token limit",
-            FinishReason::ContentFilter => "the provider's content filter stopped the answer",
-            FinishReason::Cancelled => "cancelled",
-            FinishReason::Cut if is_reported => return,
-            FinishReason::Cut => "the connection ended before the answer did",
-            FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Error => return,
-        };
-        self.note(event, Tone::Warning, why);
+        if let Some(why) = reason.notice()
+            && !(is_reported && reason == FinishReason::Cut)
+        {
+            self.note(event, Tone::Warning, why);
+        }
     }
 
     /// Shows a `warning` or an `error`: its source, its message and its code, each of which may be

@@ -15,7 +15,7 @@ pub struct Terminal {
 
 /// The destination of a view's output.
 #[derive(Clone, Copy, Debug)]
-pub struct Surface {
+pub struct Surface<'a> {
     /// Returns the current columns and rows of the terminal; `None` if there is no terminal, or if
     /// it cannot move its cursor.
     pub size: fn() -> Option<(usize, usize)>,
@@ -27,6 +27,8 @@ pub struct Surface {
     pub no_time: bool,
     /// Whether a trace includes messages, arguments and results.
     pub contents: bool,
+    /// The name under which the conversation is stored; `None` if it is not stored.
+    pub conversation: Option<&'a str>,
 }
 
 /// A row of the table of views.
@@ -37,5 +39,5 @@ pub struct FormRow {
     /// The description of the view for `--help`.
     pub help: &'static str,
     /// Creates the view.
-    pub view: fn(&Surface) -> Box<dyn View>,
+    pub view: fn(&Surface<'_>) -> Box<dyn View>,
 }

@@ -425,6 +425,7 @@ fn said_by_metrics(log: &str) -> Vec<u64> {
         colour: None,
         no_time: true,
         contents: false,
+        conversation: None,
     };
     let mut page = (row.unwrap().view)(&surface);
     let (mut scanner, mut out) = (Scanner::default(), Vec::new());

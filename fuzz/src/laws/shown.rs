@@ -82,6 +82,7 @@ fn check(bytes: &[u8], turn: Turn) {
                 colour: Some(false),
                 no_time: true,
                 contents: true,
+                conversation: None,
             });
             let mut bytes = Vec::new();
             for line in &merged {
@@ -89,6 +90,10 @@ fn check(bytes: &[u8], turn: Turn) {
             }
             shown.finish(&mut bytes);
             let text = String::from_utf8(bytes).expect("UTF-8");
+            // A program gets the answer as the model wrote it.
+            if form.name == "answer" && !is_terminal {
+                continue;
+            }
             let raw = |c: char| {
                 c.is_control()
                     && !['\n', '\t'].contains(&c)

@@ -159,6 +159,18 @@ words! {
 }
 
 impl FinishReason {
+    /// Returns why the answer may be incomplete, for people; `None` if it is complete, or if an
+    /// `error` event has the reason.
+    pub fn notice(self) -> Option<&'static str> {
+        match self {
+            FinishReason::Length => Some("the answer was cut at the token limit"),
+            FinishReason::ContentFilter => Some("the provider's content filter stopped the answer"),
+            FinishReason::Cancelled => Some("cancelled"),
+            FinishReason::Cut => Some("the connection ended before the answer did"),
+            FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Error => None,
+        }
+    }
+
     /// Whether the model ended by itself, so that what it wrote is whole.
     pub fn is_whole(self) -> bool {
         matches!(self, FinishReason::Stop | FinishReason::ToolCalls)
