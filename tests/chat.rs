@@ -7,14 +7,14 @@ use std::process::{Child, Stdio};
 use testkit::{Protocol, SSE, Server, Turn, kill};
 
 /// A terminal with react in its foreground.
-struct Terminal {
+pub(crate) struct Terminal {
     person: File,
     child: Child,
     screen: String,
 }
 
 impl Terminal {
-    fn new(scratch: &Scratch, line: &str) -> Terminal {
+    pub(crate) fn new(scratch: &Scratch, line: &str) -> Terminal {
         let (person, command) = testkit::terminal().expect("a terminal");
         let mut bash = scratch.bash(&format!("exec setsid --wait --ctty bash -c '{line}'"));
         let copy = || Stdio::from(command.try_clone().expect("a copy"));
@@ -54,7 +54,7 @@ impl Terminal {
     }
 
     /// Waits for the end, and returns the status and the rest of the screen.
-    fn ends(mut self) -> (Option<i32>, String) {
+    pub(crate) fn ends(mut self) -> (Option<i32>, String) {
         let mut rest = Vec::new();
         // Ends with an error when nobody has the terminal any more.
         let _ = self.person.read_to_end(&mut rest);

@@ -11,6 +11,7 @@ mod checkers;
 mod conversations;
 mod false_calls;
 mod follow;
+mod formats;
 mod fuzz;
 mod growth;
 mod growth_bodies;

@@ -21,7 +21,7 @@ const COMMANDS: [&str; 14] = [
 ];
 
 /// The letter of each long option that has one, for all commands.
-const LETTERS: [(&str, char); 19] = [
+const LETTERS: [(&str, char); 18] = [
     ("--api", 'a'),
     ("--attach", 'a'), // of react, where --api has no letter
     ("--checker", 'c'),
@@ -40,11 +40,10 @@ const LETTERS: [(&str, char); 19] = [
     ("--tools", 't'),
     ("--verbose", 'v'),
     ("--version", 'V'),
-    ("--view", 'f'), // of react, which hands it to tc-view as --format
 ];
 
 /// The letters that stand for two long options, and why that is one meaning to whoever types them.
-const SHARED_LETTERS: [(char, &str); 3] = [
+const SHARED_LETTERS: [(char, &str); 2] = [
     (
         'a',
         "the users of react know -a as --attachment of other programs, and its --api has no letter",
@@ -53,7 +52,6 @@ const SHARED_LETTERS: [(char, &str); 3] = [
         'c',
         "react has no checkers, and its users know -c as --continue of other programs",
     ),
-    ('f', "react hands --view to tc-view as --format"),
 ];
 
 /// The options of one name that mean different things in two commands, and why the name stays. All
@@ -240,6 +238,7 @@ fn old_names_of_options_are_understood_for_a_release() {
         "tc-serve --log --steps 3 --version",
         "tc-serve -l --version",
         "react --steps 3 --version",
+        "react --view text --version",
     ] {
         let (out, err) = printed(line);
         assert!(out.contains(' ') && err.is_empty(), "{line}: {out}{err}");
@@ -282,6 +281,7 @@ fn every_command_proposes_what_was_meant() {
         ("tc-accumulate --tool x.json", "did you mean '--tools'?"),
         ("tool-exec --tool x.json", "did you mean '--tools'?"),
         ("tc-eval --checkers full", "did you mean '--checker'?"),
+        ("react -f jsn hi", "did you mean 'json'?"),
         ("tc-view --formats json", "did you mean '--format'?"),
         ("tc-view --format jsn", "did you mean 'json'?"),
     ] {

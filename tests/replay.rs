@@ -84,7 +84,7 @@ fn a_run_is_played_again_from_its_log_alone() {
 fn a_question_is_answered_from_the_recording_alone() {
     let folder = folder();
     let question = "Is a hut free on Saturday, for four of us? Reserve and pay one by a lake.";
-    let react = "react --tools tools.json --no-time --log run.ndjson --view json";
+    let react = "react --tools tools.json --no-time --log run.ndjson -f json";
     for (name, script) in [
         (
             "a question",

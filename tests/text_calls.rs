@@ -400,7 +400,7 @@ fn the_pipeline_finds_what_tc_serve_finds_and_nothing_quoted() {
 /// `react` in front of a server with native calls. The tool notes that it ran.
 fn react(scratch: &Scratch, url: &str, case: usize, options: &str) -> testkit::Ran {
     let script = format!(
-        "react -t tools.json --base-url {url} --log log{case}.ndjson --view text {options} '{CASE}{case}'"
+        "react -t tools.json --base-url {url} --log log{case}.ndjson -f text {options} '{CASE}{case}'"
     );
     let mut bash = testkit::bash(&script, scratch);
     bash.env("HOME", &**scratch).env("TMPDIR", &**scratch);

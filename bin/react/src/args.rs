@@ -9,6 +9,11 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+/// The forms of the output that react itself knows.
+pub(crate) const ANSWER: &str = "answer";
+pub(crate) const EVENTS: &str = "events";
+pub(crate) const JSON: &str = "json";
+
 const EXAMPLES: &str = "\
 Any other option of llm-stream goes after --.
 
@@ -17,7 +22,11 @@ request: its messages are the conversation, and its last \
 message the question.
 
 Otherwise text on standard input is appended to the question: a pipe or a file is read to its \
-end, at most --max-line bytes. A terminal and /dev/null count as empty.
+end, at most --max-line bytes. A terminal and /dev/null count as empty. Only with -f events it is \
+a log of events, which is the conversation so far.
+
+In a pipe, a file or x=$(react …), standard output is the answer alone, or nothing after a \
+failure; warnings and errors are on standard error. -f text is the conversation as text.
 
 Exit status: 0 the model answered; 2 an error; 3 a call needs approval (asked on the terminal \
 if there is one); 130 and 143 after SIGINT and SIGTERM. Unless it is 0, the last line is the \
@@ -28,7 +37,8 @@ Examples:
   react -t $tools -m gpt-5-mini -l trip.ndjson 'Is a hut free on Sunday?'
   react -c -m gpt-5 'And on Monday?'
   react -a hut.jpg --schema hut.schema.json 'What is on the picture?' | jq .
-  git diff | react -m gpt-5-mini 'Write a commit message for this.'
+  message=$(git diff | react -m gpt-5-mini 'Write a commit message for this.')
+  react -f events -m gpt-5-mini 'And on Monday?' <trip.ndjson | tc-view
   react -t $tools --replay trip.ndjson
   react -t $tools -m gpt-5-mini -l trip.ndjson --question '-5 degrees: cold?'";
 
@@ -194,6 +204,34 @@ impl Args {
         self.typed(|typed| names.contains(&typed.option.name))
     }
 
+    /// Returns the form of the output that was named; `None` if none was.
+    pub(crate) fn form(&self) -> Option<&str> {
+        let names = [options::FORMAT, options::PLAIN];
+        let mut typed = self.passed.iter().rev();
+        let named = typed.find(|typed| names.contains(&typed.option.name))?;
+        // --plain has no value.
+        named
+            .value
+            .as_ref()
+            .map_or(Some("text"), |form| form.to_str())
+    }
+
+    /// Whether standard input is a log and not text of the question. Only the command line decides,
+    /// never the input.
+    pub(crate) fn takes_log(&self) -> bool {
+        self.form() == Some(EVENTS)
+    }
+
+    /// Returns the longest line that is read, in bytes.
+    ///
+    /// # Errors
+    /// Fails if `--max-line` is not a size.
+    pub(crate) fn max_line(&self) -> anyhow::Result<usize> {
+        let typed = self.of_name(&["max-line"]);
+        let typed = typed.last().and_then(|value| value.to_str());
+        ::args::bytes(typed.unwrap_or(::args::MAX_LINE)).map_err(|e| anyhow!("--max-line: {e}"))
+    }
+
     /// Returns the path of the answer's schema; `None` without `--schema`.
     pub(crate) fn schema(&self) -> Option<&Path> {
         let mut typed = self
@@ -239,7 +277,8 @@ impl Args {
     }
 
     /// Returns the options for the next question of this conversation, from any folder: paths are
-    /// absolute, and options with secrets are left out.
+    /// absolute, and options with secrets are left out, as are those that select how this run is
+    /// shown.
     pub(crate) fn kept(&self) -> Vec<OsString> {
         let redactor = Redactor::of_environment(environment());
         let has_secret = |words: &[OsString]| {
@@ -249,6 +288,7 @@ impl Args {
             })
         };
         let again = self.again.iter().filter(|words| !has_secret(words));
+        let again = again.filter(|words| !options::is_of_one_run(&words[0]));
         let rest: Vec<_> = self.rest().cloned().collect();
         again
             .flat_map(|words| {
@@ -294,7 +334,8 @@ impl Args {
             again.iter().map(|words| key(&words[0])).collect()
         };
         let (typed, typed_then) = (keys(&self.again), keys(&earlier.again));
-        let is_new = |word: &OsString| !typed.contains(&key(word));
+        // Earlier releases stored how a run was shown.
+        let is_new = |word: &OsString| !typed.contains(&key(word)) && !options::is_of_one_run(word);
         // Typed then, and not now.
         let is_kept = |word: &OsString| is_new(word) && typed_then.contains(&key(word));
         if is_kept(&"--tools".into()) {
@@ -349,7 +390,7 @@ impl Args {
 /// What an option sets: two names of one option are the same.
 fn key(word: &OsString) -> OsString {
     if word == "--plain" {
-        "--view".into()
+        "--format".into()
     } else {
         word.clone()
     }

@@ -197,6 +197,11 @@ pub(crate) struct KeptConversation {
 }
 
 impl KeptConversation {
+    /// Returns its name, for `--continue`.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Returns the path of its log.
     pub(crate) fn log(&self) -> PathBuf {
         self.folder.0.path().join(file(&self.name, LOG))

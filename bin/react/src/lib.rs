@@ -13,6 +13,7 @@ mod run;
 mod signals;
 mod structured;
 
+use anyhow::bail;
 use args::Args;
 use std::process::ExitCode;
 use stdio::Status;
@@ -23,6 +24,10 @@ pub const ABOUT: &str = env!("CARGO_PKG_DESCRIPTION");
 /// Runs the command with the arguments of this process; returns its exit status.
 pub fn main() -> ExitCode {
     config::run(options::spec(), args::remedy, |args: Args, configured| {
+        // A default would let a text become the conversation.
+        if args.takes_log() && !configured.is_typed(options::FORMAT) {
+            bail!("events is no default of --format, type -f events where standard input is a log");
+        }
         let args = args.without_defaults(|option| configured.is_typed(option));
         match run::run(args) {
             Err(e) if e.is::<run::Reported>() => Ok(Status::Error),

@@ -82,6 +82,27 @@ impl Log {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
+    /// Appends the lines of a file, which are the conversation so far. They do not count as written
+    /// by this run.
+    ///
+    /// # Errors
+    /// Fails if the log already has a conversation, or cannot be written.
+    pub(crate) fn begin_with(&mut self, lines: &Path) -> anyhow::Result<()> {
+        let name = self.name.display();
+        if !self.is_empty() {
+            bail!(
+                "standard input and {name} both hold a conversation, leave one of them out \
+                 (</dev/null, or another --log)"
+            );
+        }
+        let copied = OpenOptions::new()
+            .append(true)
+            .open(&self.file)
+            .and_then(|mut log| std::io::copy(&mut File::open(lines)?, &mut log));
+        self.before = copied.with_context(|| format!("{name}: the log cannot be written"))?;
+        Ok(())
+    }
+
     fn unreadable(&self) -> String {
         format!("{}: the log cannot be read", self.name.display())
     }

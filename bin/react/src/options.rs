@@ -1,5 +1,6 @@
 //! The options that the stages of the pipeline take.
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::ffi::OsString;
 
@@ -9,6 +10,10 @@ pub(crate) const PARSE: &str = "tag-parse";
 pub(crate) const MERGE: &str = "tc-accumulate";
 pub(crate) const EXEC: &str = "tool-exec";
 pub(crate) const VIEW: &str = "tc-view";
+
+/// The options that name the form of the output, by long name.
+pub(crate) const FORMAT: &str = "format";
+pub(crate) const PLAIN: &str = "plain";
 
 /// All stages, in the order of the pipeline.
 pub(crate) const STAGES: [&str; 5] = [ASK, PARSE, MERGE, EXEC, VIEW];
@@ -101,6 +106,11 @@ impl PassedOption {
         };
         if self.value.is_empty() {
             arg
+        } else if self.name == FORMAT {
+            let forms = view::FORMS.iter();
+            let forms = forms.map(|form| PossibleValue::new(form.name).help(form.help));
+            let forms = PossibleValuesParser::new(forms).map(OsString::from);
+            arg.value_name(self.value).value_parser(forms)
         } else {
             arg.value_name(self.value)
                 .value_parser(value_parser!(OsString))
@@ -415,13 +425,14 @@ pub(crate) const PASSED: &[PassedOption] = &[
     ),
     row(
         &[VIEW],
-        "view",
+        FORMAT,
         "FORM",
-        "What is shown: term, text, json or another form of tc-view",
+        "What standard output gets; on a terminal term, else answer; with events, standard input \
+         is a log, and without it text of the question",
     )
     .letter('f')
-    .passed(&["--format"]),
-    row(&[VIEW], "plain", "", "The same as --view text").passed(&["--format", "text"]),
+    .alias("view"),
+    row(&[VIEW], PLAIN, "", "The same as --format text").passed(&["--format", "text"]),
     row(
         &[VIEW],
         "color",
@@ -442,6 +453,15 @@ pub(crate) const PASSED: &[PassedOption] = &[
     ),
     row(&STAGES, "max-line", "BYTES", "Longest line that is read"),
 ];
+
+/// Whether the option with this word selects how one run is shown, which is no property of the
+/// conversation.
+pub(crate) fn is_of_one_run(word: &OsString) -> bool {
+    let passed = PASSED.iter().find(|option| option.word() == *word);
+    passed.is_some_and(|option| {
+        option.stages == [VIEW] || ["verbose", "no-time"].contains(&option.name)
+    })
+}
 
 /// Whether the value of the option with this word is a path.
 pub(crate) fn is_file(word: &OsString) -> bool {

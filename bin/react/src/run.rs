@@ -1,10 +1,10 @@
 //! A run: the turns of the loop until the model answers without a call.
 
-use crate::args::{Args, StageKind};
+use crate::args::{ANSWER, Args, JSON, StageKind};
 use crate::chat::{Prompt, Typed};
 use crate::conversations::{self, Conversations, KeptConversation};
 use crate::folder::TemporaryFolder;
-use crate::input;
+use crate::input::{self, Given};
 use crate::log::Log;
 use crate::options::{ASK, EXEC, MERGE, PARSE, VIEW};
 use crate::pipeline::{Pipeline, Stage, StageEnd, StartedStage, find, start};
@@ -15,7 +15,7 @@ use event::shell_word;
 use rustix::process::Signal;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, IsTerminal, PipeWriter};
+use std::io::{self, IsTerminal, PipeWriter, Read, Seek};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::process::CommandExt;
@@ -53,11 +53,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Status> {
     let (args, continued) = &mut with_continued(args)?;
     refuse_pipes(args)?;
     let mode = Mode::of(args)?;
-    let may_have_text = mode == Mode::Once && input::may_hold_text();
-    refuse_no_question(args, mode, may_have_text)?;
+    let may_be_given = mode == Mode::Once && input::may_have_content();
+    refuse_no_question(args, mode, may_be_given)?;
     check_expected(args)?;
     if args.own.print_pipeline {
-        return print(args, may_have_text);
+        return print(args, may_be_given);
     }
     for stage in crate::options::STAGES {
         find(stage)?;
@@ -66,18 +66,31 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Status> {
         return under_hub(args);
     }
     ::args::warn_of_old_name("react", "--approve", "--ask");
-    let text = may_have_text.then(|| input::text(args)).transpose()?;
-    let text = text.flatten();
-    refuse_no_question(args, mode, text.is_some())?;
+    ::args::warn_of_old_name("react", "--view", "--format");
     let folder = TemporaryFolder::new()?;
+    let given = match may_be_given {
+        true => input::read(args, folder.path())?,
+        false => Given::Nothing,
+    };
+    refuse_no_question(args, mode, !matches!(given, Given::Nothing))?;
     let tools = Tools::new(args, &folder)?;
     let place = LogPlace::new(args, mode, continued.take(), &folder);
+    let mut log = place.open(args)?;
+    let text = match &given {
+        Given::Nothing => None,
+        Given::Text(text) => Some(&**text),
+        Given::Log(lines) => {
+            log.begin_with(lines)?;
+            None
+        }
+    };
     let mut run = Run {
         args,
         tools,
-        log: place.open(args)?,
+        log,
+        conversation: place.conversation(),
         running: Running::take_signals()?,
-        question: Question::new(args, text.as_deref(), folder.path())?,
+        question: Question::new(args, text, folder.path())?,
         mode,
         answer_form: args.schema().map(AnswerForm::new).transpose()?,
         killed: None,
@@ -213,6 +226,14 @@ impl LogPlace {
             }
         }
         LogPlace::Temporary(folder.path().join("log.ndjson"))
+    }
+
+    /// Returns the name for `--continue`; `None` for a log that is not stored for it.
+    fn conversation(&self) -> Option<&str> {
+        match self {
+            LogPlace::Kept(kept) => Some(kept.name()),
+            LogPlace::Named(_) | LogPlace::Temporary(_) => None,
+        }
     }
 
     /// Opens the log. A continued conversation gets the options of this run.
@@ -434,6 +455,8 @@ struct Stages<'a> {
     tools: &'a Tools,
     log: &'a Path,
     continued: &'a str,
+    /// The name for `--continue`; `None` if the log is not stored for it.
+    conversation: Option<&'a str>,
     mode: Mode,
 }
 
@@ -500,10 +523,24 @@ impl Stages<'_> {
         let stage = self
             .part(VIEW, self.args.of_stage(VIEW))
             .and(["--ignore-interrupts"]);
+        let form = form(self.args);
+        let default = form.filter(|_| self.args.form().is_none());
         // The questions of a chat are already on the terminal.
         let typed = (self.mode == Mode::Chat).then_some("--no-questions");
-        stage.and(typed)
+        let name = self.conversation.filter(|_| form == Some(JSON));
+        let name = name.into_iter().flat_map(|name| ["--conversation", name]);
+        stage
+            .and(default.into_iter().flat_map(|form| ["--format", form]))
+            .and(name)
+            .and(typed)
     }
+}
+
+/// Returns the form of the output; `None` for the conversation on a terminal. A program gets the
+/// answer alone.
+fn form(args: &Args) -> Option<&str> {
+    let is_read_by_program = !io::stdout().is_terminal();
+    args.form().or(is_read_by_program.then_some(ANSWER))
 }
 
 /// A run with its open log.
@@ -511,6 +548,8 @@ struct Run<'a> {
     args: &'a Args,
     tools: Tools,
     log: Log,
+    /// The name for `--continue`; `None` if the log is not stored for it.
+    conversation: Option<&'a str>,
     running: Running,
     question: Question,
     mode: Mode,
@@ -538,10 +577,10 @@ impl Run<'_> {
         self.check_view()?;
         let name = own_name();
         let continued = self.command(&name, &[], false);
-        let (status, view) = if self.prints_answer_alone() {
-            self.show_answer(&continued)?
+        let (status, view) = if self.answer_form.is_some() && form(self.args) == Some(ANSWER) {
+            self.show_fitting(&continued)?
         } else {
-            let (input, view) = self.start_view()?;
+            let (input, view) = self.start_view(None)?;
             self.show(&continued, input, view)?
         };
         // If the loop ended normally, the status of the view counts, because the view may have
@@ -555,13 +594,6 @@ impl Run<'_> {
             self.suggest_next(&name, status)?;
         }
         Ok(status)
-    }
-
-    /// Whether only the answer is printed: it must match a schema, and a program reads it.
-    fn prints_answer_alone(&self) -> bool {
-        self.answer_form.is_some()
-            && !io::stdout().is_terminal()
-            && self.args.of_name(&["view", "plain"]).is_empty()
     }
 
     /// Reports the commands that continue a run stopped with this status.
@@ -617,7 +649,7 @@ impl Run<'_> {
 
     /// Answers a question in a chat. The view reports failures; Ctrl-C ends the answer.
     fn answer(&mut self) -> anyhow::Result<()> {
-        let (input, view) = self.start_view()?;
+        let (input, view) = self.start_view(None)?;
         self.show(&self.command(&own_name(), &[], false), input, view)?;
         self.running.forget_interrupt();
         Ok(())
@@ -653,10 +685,11 @@ impl Run<'_> {
         }
     }
 
-    fn start_view(&self) -> anyhow::Result<(PipeWriter, StartedStage)> {
+    /// Starts the view. If `output` is `None`, it writes to the standard output of react.
+    fn start_view(&self, output: Option<OwnedFd>) -> anyhow::Result<(PipeWriter, StartedStage)> {
         let (read, write) = io::pipe().context("a pipe cannot be made")?;
         let view = self.stages("").view();
-        Ok((write, start(&view, &self.running, read.into(), None)?))
+        Ok((write, start(&view, &self.running, read.into(), output)?))
     }
 
     /// Runs the loop with a view. Returns the exit statuses of the loop and of the view.
@@ -687,6 +720,7 @@ impl Run<'_> {
             tools: &self.tools,
             log: &self.log.file,
             continued,
+            conversation: self.conversation,
             mode: self.mode,
         }
     }
@@ -753,18 +787,24 @@ impl Run<'_> {
         Ok(self.status(&ended))
     }
 
-    /// Runs the loop without a view, then prints only the answer, for a program that reads it.
-    fn show_answer(&mut self, continued: &str) -> anyhow::Result<(i32, i32)> {
-        // Without a view, each stage reports its own errors.
-        let status = self.turns(continued, &mut null, &mut || false)?;
+    /// Runs the loop, then prints the answer if it fits the schema, without a Markdown fence.
+    fn show_fitting(&mut self, continued: &str) -> anyhow::Result<(i32, i32)> {
+        let cannot = "the answer cannot be kept in memory";
+        let flags = rustix::fs::MemfdFlags::CLOEXEC;
+        let mut kept = File::from(rustix::fs::memfd_create("answer", flags).context(cannot)?);
+        let output = kept.try_clone().context(cannot)?;
+        let (input, view) = self.start_view(Some(output.into()))?;
+        let (status, view) = self.show(continued, input, view)?;
         if status == 1 {
-            let text = conversations::last_answer(&self.log.read()?);
+            let mut text = String::new();
+            kept.rewind().context(cannot)?;
+            kept.read_to_string(&mut text).context(cannot)?;
             let mut out = stdio::Output::new();
             out.put(structured::bare(&text).as_bytes())?;
             out.put(b"\n")?;
             out.flush()?;
         }
-        Ok((status, 0))
+        Ok((status, view))
     }
 
     /// Returns the exit status of the run. It is that of `tool-exec`, the last stage, unless
@@ -833,7 +873,7 @@ impl Run<'_> {
 }
 
 /// Prints the loop as a bash command line.
-fn print(args: &Args, has_text: bool) -> anyhow::Result<Status> {
+fn print(args: &Args, is_given: bool) -> anyhow::Result<Status> {
     let mut before = String::from("set -o pipefail; ");
     // These placeholders stand for files that do not exist yet, and need no quotes in a shell.
     let mut files = Vec::new();
@@ -871,19 +911,22 @@ fn print(args: &Args, has_text: bool) -> anyhow::Result<Status> {
         tools: &tools,
         log: &log,
         continued: "",
+        conversation: None,
         mode: Mode::Once,
     };
-    let text = has_text.then(|| temporary("text", " && cat >\"$text\""));
+    let takes_log = is_given && args.takes_log();
+    let text = (is_given && !takes_log).then(|| temporary("text", " && cat >\"$text\""));
     let question: String = Question::words(args, text.as_deref())
         .iter()
         .map(|word| format!(" {}", shell_word(&word.to_string_lossy())))
         .collect();
     let log = shell_word(&log.to_string_lossy()).into_owned();
+    let begin = if takes_log { "cat" } else { ":" };
     let [ask, others @ ..] = &*stages.turn(&[]).0 else {
         bail!("the pipeline has no stage");
     };
     let mut line = format!(
-        "{before}: >>{log}; set --{question}; {{ {} </dev/null; [ $? -le 1 ] && while {ask} \"$@\" \
+        "{before}{begin} >>{log}; set --{question}; {{ {} </dev/null; [ $? -le 1 ] && while {ask} \"$@\" \
          <{log} | {}; do set --; done; }} | {}",
         stages.resume(),
         Pipeline(others.to_vec()),

@@ -45,10 +45,7 @@ fn threads_and_processes_write_the_same() {
     let folder = linked();
     for (script, holds) in [
         (format!("$REACT {TAPE} {QUESTION}"), "sleeping bags"),
-        (
-            format!("$REACT {TAPE} --view json {QUESTION}"),
-            "stream_end",
-        ),
+        (format!("$REACT {TAPE} -f json {QUESTION}"), "stream_end"),
         (
             format!(
                 "$REACT {} --tools-mode tag {QUESTION}",
@@ -72,10 +69,7 @@ fn threads_and_processes_write_the_same() {
         (format!("$REACT {TAPE} {QUESTION} -- --help"), "Usage"),
         (format!("$REACT {TAPE} 'Another question?'"), "tape_miss"),
         (format!("$REACT {TAPE} --cut-at 700 {QUESTION}"), "error"),
-        (
-            format!("$REACT {TAPE} --view nothing {QUESTION}"),
-            "nothing",
-        ),
+        (format!("$REACT {TAPE} -f nothing {QUESTION}"), "nothing"),
         (
             format!("$REACT {TAPE} --dialect nothing {QUESTION}"),
             "nothing",
@@ -94,7 +88,7 @@ fn threads_and_processes_write_the_same() {
             "standard output",
         ),
         (
-            format!("$REACT {TAPE} --view json {QUESTION} | head -1"),
+            format!("$REACT {TAPE} -f json {QUESTION} | head -1"),
             "stream_start",
         ),
     ] {
