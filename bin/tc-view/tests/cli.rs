@@ -426,7 +426,7 @@ fn an_answer_that_is_not_whole_is_none() {
             2,
             "tc-view: llm-stream: gone (disconnected)\n",
         ),
-        (ending("cancelled"), 0, "tc-view: warning: cancelled\n"),
+        (ending("cancelled"), 0, ""),
         (before(call), 0, ""),
         (before(&format!("{call}\n{result}")), 0, ""),
         (ANSWERED.replace(&format!("{end}\n"), ""), 0, ""),

@@ -117,8 +117,9 @@ fn started(folder: &Scratch, stages: &str, place: &str, speed: &str) -> Child {
     for name in ["log", "reserved"] {
         let _ = std::fs::remove_file(folder.path(name));
     }
-    let script =
-        format!("exec react --trust --stages {stages} -l log {TAPE} {QUESTION} -- --speed {speed}");
+    let script = format!(
+        "exec react --trust --stages {stages} -f text -l log {TAPE} {QUESTION} -- --speed {speed}"
+    );
     let mut shell = bash(folder, &script);
     shell
         .stdout(Stdio::piped())
@@ -188,7 +189,7 @@ fn signals_end_a_run_whose_view_is_stuck() {
         // A pipe that is full and has a reader, which reads nothing.
         let script = format!(
             "rm -f full log; mkfifo full; exec 3<>full; head -c 65536 /dev/zero >&3; \
-             react --trust --stages {stages} --log log {TAPE} {QUESTION} >&3 & \
+             react --trust --stages {stages} -f text --log log {TAPE} {QUESTION} >&3 & \
              until grep -qs 'sleeping bags' log; do :; done; \
              while kill -TERM $! 2>&-; do :; done; wait $!"
         );

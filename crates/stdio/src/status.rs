@@ -257,7 +257,9 @@ impl Notices {
             Kind::StreamStart => self.has_failed = false,
             Kind::StreamEnd => {
                 let reason = StreamEnd::read(event).finish_reason;
-                let is_explained = reason == FinishReason::Cut && self.has_failed;
+                // Whoever cancelled the answer knows it, and an error explains why it was cut.
+                let is_explained = reason == FinishReason::Cancelled
+                    || reason == FinishReason::Cut && self.has_failed;
                 if let Some(why) = reason.notice().filter(|_| !is_explained) {
                     self.put(why);
                 }
