@@ -186,6 +186,7 @@ impl Upstream {
             host,
             connection,
             network: self.network.as_ref(),
+            pace: None,
             recorder: self.recorder.as_ref(),
             playlist: self.playlist.as_ref(),
             speed: self.speed,

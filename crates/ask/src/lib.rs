@@ -11,6 +11,7 @@ mod args;
 mod auto;
 mod form;
 mod host;
+mod pace;
 mod playlist;
 mod provider;
 mod response;
@@ -28,6 +29,7 @@ pub use args::{
 pub use auto::FormDecision;
 pub use form::{RequestForm, ToolsForm, dialects, named_dialect};
 pub use host::{Host, Note};
+pub use pace::Pace;
 pub use playlist::{PlayedAnswer, Playlist};
 pub use provider::ReadyProvider;
 pub use response::{ResponseEnd, write_events};

@@ -4,6 +4,7 @@
 use super::args::{ConnectionArgs, Fallback};
 use super::form::{RequestForm, ToolsForm};
 use super::host::{Host, Note};
+use super::pace::{Pace, PlaceInPace, is_busy};
 use super::playlist::{PlayedAnswer, Playlist, head};
 use super::response::{ResponseEnd, now, write_events};
 use super::trouble;
@@ -35,6 +36,8 @@ pub struct AskTurn<'a, H> {
     pub connection: ConnectionArgs,
     /// The client of the provider; `None` if every response is recorded.
     pub network: Option<&'a Network>,
+    /// The pace that this turn shares with other turns of the same server; `None` for a turn alone.
+    pub pace: Option<&'a Pace>,
     /// The tape, if one is used.
     pub recorder: Option<&'a RefCell<Recorder>>,
     /// Recorded responses used in place of the provider, if there are any.
@@ -75,6 +78,26 @@ struct Progress {
     span: Option<TraceContext>,
     /// The provider's message when it rejected tools.
     refusal: Option<String>,
+    /// How many turns of the same pace were answered when the server was busy last, or at the start.
+    answers: u64,
+    /// How often the server was busy while it answered other turns.
+    shared: u32,
+}
+
+/// The most retries because of a server that is busy with other turns.
+const MOST_SHARED: u32 = 20;
+
+impl Progress {
+    /// Records that the server is busy. While it answers other turns, the limit is one of all, so
+    /// that it does not count as a retry of this one.
+    fn share(&mut self, pace: &Pace) {
+        let answers = pace.answers();
+        if answers > self.answers && self.shared < MOST_SHARED {
+            self.shared += 1;
+            self.attempts.allow_another();
+        }
+        self.answers = answers;
+    }
 }
 
 /// How the last of the attempts ended.
@@ -91,7 +114,7 @@ enum AttemptEnd<S> {
     Failed(AttemptTrouble),
 }
 
-impl<H: Host> AskTurn<'_, H> {
+impl<'a, H: Host> AskTurn<'a, H> {
     /// Makes attempts until part of a response is written or no further attempt is allowed, and
     /// writes the events. A turn that gives up writes its error into the stream and returns `Ok`.
     ///
@@ -113,6 +136,8 @@ impl<H: Host> AskTurn<'_, H> {
             }),
             span: None,
             refusal: None,
+            answers: self.pace.map_or(0, Pace::answers),
+            shared: 0,
         };
         let end = self.attempts(&mut progress).await?;
         Ok(SessionEnd {
@@ -132,8 +157,15 @@ impl<H: Host> AskTurn<'_, H> {
             let played = self.playlist.map(Playlist::next);
             let (request, mut stream) = self.prepare(played, progress).await?;
             let deadline = progress.deadline;
+            let place = match self.enter(deadline, &mut stream).await? {
+                Ok(place) => place,
+                Err(end) => return Ok(end),
+            };
             let trouble = match self.attempt(request, played, &mut stream, deadline).await? {
                 AttemptEnd::Ended => {
+                    if let Some(place) = &place {
+                        place.answered();
+                    }
                     self.keep_refusal(progress);
                     return Ok(TurnEnd::Ended);
                 }
@@ -141,6 +173,11 @@ impl<H: Host> AskTurn<'_, H> {
                 AttemptEnd::Failed(trouble) => trouble,
             };
             self.host.set_time(None, false);
+            let pace = self.pace.filter(|_| is_busy(&trouble));
+            if let (Some(pace), Some(place)) = (pace, place) {
+                place.refused();
+                progress.share(pace);
+            }
             let fits = |wait: &Wait| {
                 deadline.is_none_or(|deadline| Instant::now() + self.scaled(wait.time) < deadline)
             };
@@ -169,6 +206,9 @@ impl<H: Host> AskTurn<'_, H> {
                 }
                 NextAttempt::Again(wait) => {
                     self.announce(&trouble, &wait);
+                    if let Some(pace) = pace {
+                        pace.hold(self.scaled(wait.time));
+                    }
                     if let Some(end) = self.wait(&wait, deadline, &mut stream).await? {
                         return Ok(end);
                     }
@@ -258,6 +298,39 @@ impl<H: Host> AskTurn<'_, H> {
                 self.end(stream, end);
                 TurnEnd::Ended
             })),
+        }
+    }
+
+    /// Waits for a place among the turns that share a pace. Returns how the turn ended if something
+    /// ended it during the wait.
+    async fn enter(
+        &mut self,
+        deadline: Option<Instant>,
+        stream: &mut Stream,
+    ) -> Result<Result<Option<PlaceInPace<'a>>, TurnEnd<H::Stop>>> {
+        let Some(pace) = self.pace else {
+            return Ok(Ok(None));
+        };
+        self.host.flush().await?;
+        let limits = TimeLimits {
+            idle: None,
+            deadline,
+        };
+        tokio::select! {
+            biased;
+            stop = self.host.stop() => {
+                let stop = stop?;
+                self.end(stream, End::Cancelled);
+                Ok(Err(TurnEnd::Stopped(stop)))
+            }
+            place = limits.wait(pace.enter()) => Ok(match place {
+                Ok(place) => Ok(Some(place)),
+                Err(error) => {
+                    let end = end(&error, stream.server());
+                    self.end(stream, end);
+                    Err(TurnEnd::Ended)
+                }
+            }),
         }
     }
 

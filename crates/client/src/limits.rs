@@ -16,9 +16,12 @@ pub struct TimeLimits {
 }
 
 impl TimeLimits {
-    /// Waits for `work`. Returns an error if a limit passes first, or if the deadline has already
-    /// passed: a stream that always has bytes ready would otherwise never reach a wait.
-    pub(crate) async fn wait<T>(self, work: impl Future<Output = T>) -> Result<T, Error> {
+    /// Waits for `work`.
+    ///
+    /// # Errors
+    /// If a limit passes first, or if the deadline has already passed: a stream that always has
+    /// bytes ready would otherwise never reach a wait.
+    pub async fn wait<T>(self, work: impl Future<Output = T>) -> Result<T, Error> {
         if self.is_over() {
             return Err(Error::deadline());
         }

@@ -68,6 +68,11 @@ impl Attempts {
         1 + self.retries + u32::from(self.is_tagged)
     }
 
+    /// Allows one more retry of the same request than before.
+    pub fn allow_another(&mut self) {
+        self.policy.retries = self.policy.retries.saturating_add(1);
+    }
+
     /// Returns how often the same request was retried.
     pub fn retries(&self) -> u32 {
         self.retries
