@@ -2,6 +2,7 @@
 
 use ask::{ConnectionArgs, FaultArgs, ProviderArgs, ReplayArgs, ToolsModeArgs};
 use clap::Parser;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -16,6 +17,8 @@ Examples:
     cat notes.txt | llm-stream -m gpt-5-mini 'Summarise this.' | tc-view
   A local server that speaks OpenAI's API:
     llm-stream --base-url http://localhost:8080 -m any 'Hello' | tc-view
+  Each line of a file, eight at once:
+    llm-stream -m gpt-5-mini --each -j 8 'Translate into French:' <words.txt
   The request and its address, without sending it:
     llm-stream --dry-run -a anthropic -m claude-sonnet-4-5 'Hello'
   A parameter of the API:
@@ -56,6 +59,13 @@ pub(crate) struct Args {
     /// given many times
     #[arg(long, value_name = "FILE", conflicts_with = "files")]
     pub attach: Vec<PathBuf>,
+    /// Ask about each line of standard input, which is a question of its own; in PROMPT, {{.field}}
+    /// is a member of a line that is a JSON object, and {{.}} the line
+    #[arg(long, conflicts_with_all = ["files", "text", "dry_run", "probe"])]
+    pub each: bool,
+    /// With --each, how many lines are asked about at once
+    #[arg(short, long, value_name = "N", default_value_t = NonZeroUsize::new(4).expect("not 0"))]
+    pub jobs: NonZeroUsize,
 
     /// Report each request's address, its status, retries and waits, and the time to the first
     /// event on standard error

@@ -5,12 +5,14 @@ use crate::host::{StdoutHost, StopWatch, runtime};
 use crate::input::{self, QuestionFiles};
 use crate::output::{Messages, Out};
 use ::ask::{
-    AskTurn, COMMAND, Host, ModelReader, Note, ReadyProvider, SessionEnd, Settings,
+    AskTurn, COMMAND, Host, ModelReader, Note, Pace, ReadyProvider, SessionEnd, Settings,
     ToolsModeChoice, TurnDraft, open_tape,
 };
 use anyhow::{Result, anyhow, bail};
 use api::tape::NextOfLog;
-use api::{Api, KnownServer, Request, RequestOptions, ServerReport, StreamOptions};
+use api::{
+    Api, Conversation, KnownServer, Request, RequestOptions, ServerReport, StreamOptions,
+};
 use client::{Network, Recorder};
 use config::Configured;
 use event::Json;
@@ -28,8 +30,7 @@ use stdio::{Failure, Filter, Status};
 /// Fails with one line for invalid arguments, files or logs, and if standard output fails.
 pub(crate) fn turn(args: Args, configured: &Configured) -> Result<Status> {
     let mut opening = Opening::new(args, configured)?;
-    let recorder = opening.recorder.as_ref();
-    let is_offline = recorder.is_some_and(|recorder| recorder.borrow().is_offline());
+    let is_offline = opening.is_offline();
     let key = if is_offline {
         Ok(())
     } else {
@@ -38,12 +39,12 @@ pub(crate) fn turn(args: Args, configured: &Configured) -> Result<Status> {
     // A missing key is reported before standard input is read, which may take long, unless the tape
     // may make the key unnecessary. If no model is named yet, standard input may name it; if it
     // does not, the missing model is reported first.
-    let may_wait = opening.recorder.is_some() || opening.turn.check_model().is_err();
+    let may_wait = opening.recorder.is_some() || opening.models.turn.check_model().is_err();
     let key = if may_wait { key } else { Ok(key?) };
     let asked = runtime()?.block_on(async {
         let watch = StopWatch::new()?;
-        let mut out = opening.out();
-        let question = opening.converse(&watch, &mut out, true)?;
+        let out = opening.out();
+        let question = opening.converse(&watch, &out, true)?;
         let network = if is_offline {
             None
         } else {
@@ -51,7 +52,7 @@ pub(crate) fn turn(args: Args, configured: &Configured) -> Result<Status> {
         };
         let next = opening.of_log(question.is_some());
         for message in next.iter().flatten() {
-            opening.turn.push(message);
+            opening.models.turn.push(message);
             out.event(Message {
                 message: Json::of(message),
                 ..Message::default()
@@ -63,14 +64,14 @@ pub(crate) fn turn(args: Args, configured: &Configured) -> Result<Status> {
         }
         let mut may_tag = false;
         if watch.signal().is_none() {
-            may_tag = opening.decide(network.as_ref(), &watch, &mut out).await?;
+            may_tag = opening.decide(network.as_ref(), &watch, &out).await?;
         }
         if let Some(signal) = watch.signal() {
             return Ok(Status::Signal(signal));
         }
-        let request = opening.turn.request(opening.turn.form)?;
+        let request = opening.models.turn.request(opening.models.turn.form)?;
         let recorder = opening.recorder.as_ref().map(RefCell::borrow);
-        if !recorder.is_some_and(|r| r.has_answer(opening.turn.model(), &request)) {
+        if !recorder.is_some_and(|r| r.has_answer(opening.models.turn.model(), &request)) {
             key?;
         }
         if let Some(question) = question {
@@ -79,9 +80,7 @@ pub(crate) fn turn(args: Args, configured: &Configured) -> Result<Status> {
                 ..Message::default()
             });
         }
-        opening
-            .ask(network.as_ref(), may_tag, &watch, &mut out)
-            .await
+        opening.ask(network.as_ref(), may_tag, &watch, &out).await
     });
     asked.map_err(|e| opening.redacted(e))
 }
@@ -94,22 +93,22 @@ pub(crate) fn dry_run(args: Args, configured: &Configured) -> Result<Status> {
     let mut opening = Opening::new(args, configured)?;
     let shown = runtime()?.block_on(async {
         let watch = StopWatch::new()?;
-        let mut out = opening.out();
-        opening.converse(&watch, &mut out, false)?;
+        let out = opening.out();
+        opening.converse(&watch, &out, false)?;
         if watch.signal().is_none() {
-            opening.decide(None, &watch, &mut out).await?;
+            opening.decide(None, &watch, &out).await?;
         }
         if let Some(signal) = watch.signal() {
             return Ok(Status::Signal(signal));
         }
-        show(&opening.turn, &mut out)
+        show(&opening.models.turn, &out)
     });
     shown.map_err(|e| opening.redacted(e))
 }
 
 /// Prints the body of the request on one line, or indented on a terminal; the URL goes to standard
 /// error.
-fn show(turn: &TurnDraft, out: &mut Out) -> Result<Status> {
+fn show(turn: &TurnDraft, out: &Out) -> Result<Status> {
     let request = turn.request(turn.form)?;
     let mut body = request.body.clone();
     if stdio::stdout().is_terminal() {
@@ -139,24 +138,20 @@ fn report(server: &KnownServer, model: &str, messages: &Messages) {
 /// standard output fails.
 pub(crate) fn probe(args: Args, configured: &Configured) -> Result<Status> {
     let mut opening = Opening::new(args, configured)?;
-    opening.turn.check_model()?;
+    opening.models.turn.check_model()?;
     // The server may answer even without a key.
     let _ = opening.take_key();
     let found = runtime()?.block_on(async {
         let watch = StopWatch::new()?;
-        let mut out = opening.out();
+        let out = opening.out();
         let network = if opening.recorder.is_some() {
             None
         } else {
             Some(opening.network()?)
         };
-        let turn = &opening.turn;
+        let turn = &opening.models.turn;
         let decision = turn
-            .find_tools(
-                network.as_ref(),
-                &StdoutHost::new(&watch, &mut out, None),
-                true,
-            )
+            .find_tools(network.as_ref(), &StdoutHost::new(&watch, &out, None), true)
             .await?;
         if let Some(signal) = watch.signal() {
             return Ok(Status::Signal(signal));
@@ -167,22 +162,69 @@ pub(crate) fn probe(args: Args, configured: &Configured) -> Result<Status> {
     found.map_err(|e| opening.redacted(e))
 }
 
-/// The common setup of a turn, a dry run and a probe: the tape, the turn, standard input, and the
-/// form in which tools are offered.
-struct Opening {
-    args: Args,
-    filter: Filter,
-    recorder: Option<RefCell<Recorder>>,
-    turn: TurnDraft,
+/// The turn, and the same turn with other models.
+#[derive(Clone)]
+pub(crate) struct Models {
+    /// The turn.
+    pub turn: TurnDraft,
     /// The models to try if the server fails, by name.
     fallbacks: Vec<(String, TurnDraft)>,
+}
+
+impl Models {
+    /// Iterates over the turn and those of the fallbacks.
+    fn turns(&mut self) -> impl Iterator<Item = &mut TurnDraft> {
+        let fallbacks = self.fallbacks.iter_mut().map(|(_, turn)| turn);
+        std::iter::once(&mut self.turn).chain(fallbacks)
+    }
+
+    /// Sets the conversation and the question with its files; returns the question as a chat
+    /// message. `most` is the longest message, in bytes.
+    pub(crate) fn converse(
+        &mut self,
+        conversation: &Conversation,
+        question: Option<&str>,
+        files: &QuestionFiles,
+        most: usize,
+    ) -> Result<Option<String>> {
+        let mut asked = None;
+        for turn in self.turns() {
+            turn.converse(conversation.clone());
+            if let Some(schema) = &files.schema {
+                turn.answer_by(schema.clone());
+            }
+            let parts = files.attachments(turn.provider.api, most)?;
+            let message = if parts.is_empty() {
+                question.map(|question| turn.ask(question))
+            } else {
+                let text = question.map(|question| json!({"type": "text", "text": question}));
+                let content: Vec<Value> = text.into_iter().chain(parts).collect();
+                Some(turn.ask(content))
+            };
+            // The written message is the one in the form for the named model, not for a fallback.
+            asked = asked.or(message);
+        }
+        Ok(asked)
+    }
+}
+
+/// The common setup of a turn, a dry run and a probe: the tape, the turn, standard input, and the
+/// form in which tools are offered.
+pub(crate) struct Opening {
+    /// What was typed.
+    pub args: Args,
+    /// The common options.
+    pub filter: Filter,
+    recorder: Option<RefCell<Recorder>>,
+    /// The turn with its models.
+    pub models: Models,
     /// The files that belong to the question.
-    files: QuestionFiles,
+    pub files: QuestionFiles,
 }
 
 impl Opening {
     /// Opens the tape and builds the turn.
-    fn new(args: Args, configured: &Configured) -> Result<Opening> {
+    pub(crate) fn new(args: Args, configured: &Configured) -> Result<Opening> {
         let tape = args.replay.tape()?;
         let filter = args.common.filter("llm-stream", vec![]);
         let request = &args.request;
@@ -234,49 +276,59 @@ impl Opening {
             files,
             filter,
             recorder: recorder.map(RefCell::new),
-            turn,
-            fallbacks,
+            models: Models { turn, fallbacks },
             args,
         };
-        for turn in opening.turns() {
+        for turn in opening.models.turns() {
             turn.trace = ::args::trace();
         }
         opening.hide_secrets();
         Ok(opening)
     }
 
-    /// Iterates over the turn and those of the fallbacks.
-    fn turns(&mut self) -> impl Iterator<Item = &mut TurnDraft> {
-        let fallbacks = self.fallbacks.iter_mut().map(|(_, turn)| turn);
-        std::iter::once(&mut self.turn).chain(fallbacks)
-    }
-
     /// Reads the key of the turn, and hides it in all output.
-    fn take_key(&mut self) -> Result<()> {
-        self.turn.take_key()?;
+    pub(crate) fn take_key(&mut self) -> Result<()> {
+        self.models.turn.take_key()?;
         self.hide_secrets();
         Ok(())
     }
 
     fn hide_secrets(&mut self) {
         if let Some(recorder) = &self.recorder {
-            recorder.borrow_mut().set_redactor(self.turn.redactor());
+            recorder
+                .borrow_mut()
+                .set_redactor(self.models.turn.redactor());
         }
     }
 
     /// Returns the writer for standard output and standard error.
-    fn out(&self) -> Out {
+    pub(crate) fn out(&self) -> Out {
         let no_time = self.filter.no_time;
         Out::new(
             no_time,
-            Messages::new(self.args.verbose, no_time, self.turn.redactor().clone()),
+            Messages::new(
+                self.args.verbose,
+                no_time,
+                self.models.turn.redactor().clone(),
+            ),
         )
     }
 
+    /// Whether a tape answers every request.
+    pub(crate) fn is_offline(&self) -> bool {
+        let recorder = self.recorder.as_ref();
+        recorder.is_some_and(|recorder| recorder.borrow().is_offline())
+    }
+
+    /// Whether there is a tape.
+    pub(crate) fn has_tape(&self) -> bool {
+        self.recorder.is_some()
+    }
+
     /// Returns the network through which the turn reaches the provider.
-    fn network(&self) -> Result<Network> {
+    pub(crate) fn network(&self) -> Result<Network> {
         Ok(Network::new(
-            &self.turn.provider.route,
+            &self.models.turn.provider.route,
             self.args.connection.connect_timeout,
         )?)
     }
@@ -284,12 +336,7 @@ impl Opening {
     /// Reads standard input, and applies its `request` event; returns the question as a chat
     /// message. A signal may have ended the reading. If `warns` is true, lines of a log that are
     /// not events become warnings.
-    fn converse(
-        &mut self,
-        watch: &StopWatch,
-        out: &mut Out,
-        warns: bool,
-    ) -> Result<Option<String>> {
+    fn converse(&mut self, watch: &StopWatch, out: &Out, warns: bool) -> Result<Option<String>> {
         let mut warn = |warning: &Warning| {
             if warns {
                 out.event(*warning);
@@ -309,8 +356,8 @@ impl Opening {
         let texts = [content.text, files.text.take()];
         let question = input::question(self.args.prompt.as_deref(), texts);
         if let Some((api, request)) = &content.request {
-            let mut left_out = self.turn.fill_in(*api, request);
-            for (_, turn) in &mut self.fallbacks {
+            let mut left_out = self.models.turn.fill_in(*api, request);
+            for (_, turn) in &mut self.models.fallbacks {
                 left_out.append(&mut turn.fill_in(*api, request));
             }
             for note in request.notes.iter().chain(&left_out) {
@@ -319,28 +366,11 @@ impl Opening {
             }
         }
         if watch.signal().is_none() {
-            self.turn.check_model()?;
+            self.models.turn.check_model()?;
         }
         let most = self.filter.max_line;
-        let mut asked = None;
-        for turn in self.turns() {
-            turn.converse(content.conversation.clone());
-            if let Some(schema) = &files.schema {
-                turn.answer_by(schema.clone());
-            }
-            let parts = files.attachments(turn.provider.api, most)?;
-            let message = if parts.is_empty() {
-                question.as_deref().map(|question| turn.ask(question))
-            } else {
-                let text = question.as_deref();
-                let text = text.map(|question| json!({"type": "text", "text": question}));
-                let content: Vec<Value> = text.into_iter().chain(parts).collect();
-                Some(turn.ask(content))
-            };
-            // The written message is the one in the form for the named model, not for a fallback.
-            asked = asked.or(message);
-        }
-        Ok(asked)
+        self.models
+            .converse(&content.conversation, question.as_deref(), &files, most)
     }
 
     /// Returns the messages, as JSON, with which the log that serves as tape continues; the list is
@@ -350,81 +380,41 @@ impl Opening {
         let Some(recorder) = recorder.filter(|recorder| recorder.is_log() && !has_question) else {
             return Some(vec![]);
         };
-        match recorder.next_of_log(&self.turn.asked()) {
+        match recorder.next_of_log(&self.models.turn.asked()) {
             NextOfLog::Answer => Some(vec![]),
             NextOfLog::Messages(messages) => Some(messages.iter().map(Value::to_string).collect()),
             NextOfLog::End => None,
         }
     }
 
-    /// Whether the model has given `max_steps` answers since the user's last message. Always false
-    /// without that limit.
-    fn is_enough(&self) -> bool {
-        let most = self.args.request.max_steps;
-        most.is_some_and(|most| self.turn.steps() >= most)
-    }
-
     /// Calls [`decide`], unless the limit of steps is reached. A signal may have ended the search.
-    async fn decide(
+    pub(crate) async fn decide(
         &mut self,
         network: Option<&Network>,
         watch: &StopWatch,
-        out: &mut Out,
+        out: &Out,
     ) -> Result<bool> {
-        if self.is_enough() {
+        if is_enough(&self.models.turn, &self.args) {
             return Ok(false);
         }
         let recorder = self.recorder.as_ref();
-        decide(&mut self.turn, recorder, network, watch, out).await
+        decide(&mut self.models.turn, recorder, network, watch, out).await
     }
 
-    /// Sends the request of the turn, and writes the events of the answer.
+    /// Sends the request of the turn, writes the events of the answer, and returns the status.
     async fn ask(
         &self,
         network: Option<&Network>,
         may_tag: bool,
         watch: &StopWatch,
-        out: &mut Out,
+        out: &Out,
     ) -> Result<Status> {
-        if self.is_enough() {
-            let steps = self.turn.steps();
-            let message = format!(
-                "the model has answered {steps} times since the last user's message (--max-steps)"
-            );
-            out.event(Error::new("llm-stream", "max_steps", &message));
-            out.flush()?;
-            return Ok(Status::Error);
-        }
-        let first = self.fallbacks.first().map(|(name, _)| name.as_str());
-        let mut end = self
-            .attempt(&self.turn, first, network, may_tag, watch, out)
-            .await?;
-        for (at, (_, turn)) in self.fallbacks.iter().enumerate() {
-            if !end.fell_back {
-                break;
-            }
-            let mut turn = turn.clone();
-            let mut other = None;
-            for lacking in &turn.provider.left_out {
-                out.event(Warning::new("llm-stream", "parameter_left_out", lacking));
-            }
-            if network.is_some() {
-                turn.take_key()?;
-                if let Some(recorder) = &self.recorder {
-                    recorder.borrow_mut().set_redactor(turn.redactor());
-                }
-                let connect = turn.provider.settings.connection.connect_timeout;
-                other = Some(Network::new(&turn.provider.route, connect)?);
-            }
-            let recorder = self.recorder.as_ref();
-            let may_tag = decide(&mut turn, recorder, other.as_ref(), watch, out).await?;
-            let next = self.fallbacks.get(at + 1).map(|(name, _)| name.as_str());
-            let recorded = end.recorded;
-            end = self
-                .attempt(&turn, next, other.as_ref(), may_tag, watch, out)
-                .await?;
-            end.recorded.splice(..0, recorded);
-        }
+        let way = Way {
+            network,
+            pace: None,
+            may_tag,
+        };
+        let end = self.answer(&self.models, None, way, watch, out).await?;
         out.flush()?;
         if let Some(signal) = end.stop {
             return Ok(Status::Signal(signal));
@@ -439,26 +429,89 @@ impl Opening {
         })
     }
 
+    /// Sends the request of a turn, and writes the events of the answer. `name` (as JSON) is the
+    /// name of its stream.
+    pub(crate) async fn answer(
+        &self,
+        models: &Models,
+        name: Option<&str>,
+        way: Way<'_>,
+        watch: &StopWatch,
+        out: &Out,
+    ) -> Result<SessionEnd<i32>> {
+        if is_enough(&models.turn, &self.args) {
+            let steps = models.turn.steps();
+            let message = format!(
+                "the model has answered {steps} times since the last user's message (--max-steps)"
+            );
+            out.write(
+                name,
+                0,
+                None,
+                &Error::new("llm-stream", "max_steps", &message).into(),
+            );
+            return Ok(SessionEnd {
+                stop: None,
+                recorded: vec![],
+                fell_back: false,
+                refusal: None,
+            });
+        }
+        let first = models.fallbacks.first().map(|(name, _)| name.as_str());
+        let host = || StdoutHost::new(watch, out, name);
+        let mut end = self.attempt(&models.turn, first, way, host()).await?;
+        for (at, (_, turn)) in models.fallbacks.iter().enumerate() {
+            if !end.fell_back {
+                break;
+            }
+            let mut turn = turn.clone();
+            let mut other = None;
+            for lacking in &turn.provider.left_out {
+                let warning = Warning::new("llm-stream", "parameter_left_out", lacking);
+                out.write(name, 0, None, &warning.into());
+            }
+            if way.network.is_some() {
+                turn.take_key()?;
+                if let Some(recorder) = &self.recorder {
+                    recorder.borrow_mut().set_redactor(turn.redactor());
+                }
+                let connect = turn.provider.settings.connection.connect_timeout;
+                other = Some(Network::new(&turn.provider.route, connect)?);
+            }
+            let recorder = self.recorder.as_ref();
+            let may_tag = decide(&mut turn, recorder, other.as_ref(), watch, out).await?;
+            let next = models.fallbacks.get(at + 1).map(|(name, _)| name.as_str());
+            let recorded = end.recorded;
+            let way = Way {
+                network: other.as_ref(),
+                pace: None,
+                may_tag,
+            };
+            end = self.attempt(&turn, next, way, host()).await?;
+            end.recorded.splice(..0, recorded);
+        }
+        Ok(end)
+    }
+
     /// Asks the model of one turn. If that fails, `next` is the model to report as the next one to
     /// try.
     async fn attempt(
         &self,
         turn: &TurnDraft,
         next: Option<&str>,
-        network: Option<&Network>,
-        may_tag: bool,
-        watch: &StopWatch,
-        out: &mut Out,
+        way: Way<'_>,
+        mut host: StdoutHost<'_>,
     ) -> Result<SessionEnd<i32>> {
         let session = AskTurn {
             turn,
-            host: &mut StdoutHost::new(watch, out, None),
+            host: &mut host,
             connection: turn.provider.settings.connection,
-            network,
+            network: way.network,
+            pace: way.pace,
             recorder: self.recorder.as_ref(),
             playlist: None,
             speed: self.args.replay.speed,
-            may_tag,
+            may_tag: way.may_tag,
             next,
             recorded: vec![],
         };
@@ -467,13 +520,34 @@ impl Opening {
 
     /// Returns `error` without the secrets of the turn. A [`Failure`] is returned unchanged,
     /// because redaction would turn it into plain text.
-    fn redacted(&self, error: anyhow::Error) -> anyhow::Error {
+    pub(crate) fn redacted(&self, error: anyhow::Error) -> anyhow::Error {
         if error.is::<Failure>() {
             error
         } else {
-            anyhow!("{}", self.turn.redactor().text(&format!("{error:#}")))
+            anyhow!(
+                "{}",
+                self.models.turn.redactor().text(&format!("{error:#}"))
+            )
         }
     }
+}
+
+/// How a turn reaches its server.
+#[derive(Clone, Copy)]
+pub(crate) struct Way<'w> {
+    /// `None` if a tape answers.
+    pub network: Option<&'w Network>,
+    /// The pace that turns share; `None` for a turn alone.
+    pub pace: Option<&'w Pace>,
+    /// Whether a rejection of the tools may change how they are offered.
+    pub may_tag: bool,
+}
+
+/// Whether the model has given `--max-steps` answers since the user's last message. Always false
+/// without that limit.
+fn is_enough(turn: &TurnDraft, args: &Args) -> bool {
+    let most = args.request.max_steps;
+    most.is_some_and(|most| turn.steps() >= most)
 }
 
 /// Makes the decisions that depend on the server. In `--tools-mode auto`, decides whether the
@@ -486,7 +560,7 @@ async fn decide(
     recorder: Option<&RefCell<Recorder>>,
     network: Option<&Network>,
     watch: &StopWatch,
-    out: &mut Out,
+    out: &Out,
 ) -> Result<bool> {
     let (mut may_tag, mut server) = (false, None);
     if turn.provider.settings.tools.tools_mode == ToolsModeChoice::Auto && turn.has_tools() {

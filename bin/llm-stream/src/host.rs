@@ -21,7 +21,7 @@ const PULSE: Duration = Duration::from_millis(100);
 /// produced an event.
 pub(crate) struct StdoutHost<'o> {
     watch: &'o StopWatch,
-    out: &'o mut Out,
+    out: &'o Out,
     /// The name of the stream as JSON; `None` if it has no name.
     name: Option<&'o str>,
     begin: Option<Duration>,
@@ -32,11 +32,7 @@ pub(crate) struct StdoutHost<'o> {
 
 impl<'o> StdoutHost<'o> {
     /// Creates a host; `name` (as JSON) is the name of every stream that follows.
-    pub(crate) fn new(
-        watch: &'o StopWatch,
-        out: &'o mut Out,
-        name: Option<&'o str>,
-    ) -> StdoutHost<'o> {
+    pub(crate) fn new(watch: &'o StopWatch, out: &'o Out, name: Option<&'o str>) -> StdoutHost<'o> {
         StdoutHost {
             watch,
             out,

@@ -2,6 +2,7 @@
 
 mod args;
 mod ask;
+mod each;
 mod host;
 mod input;
 mod output;
@@ -31,6 +32,9 @@ pub fn main() -> ExitCode {
                     "faults are put into recorded answers only, name some with --replay, or with \
                      --tape and without --tape-mode"
                 );
+            }
+            if args.each {
+                return each::each(args, &configured);
             }
             match (args.auto.probe, args.request.dry_run) {
                 (true, _) => ask::probe(args, &configured),

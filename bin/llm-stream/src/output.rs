@@ -4,17 +4,23 @@ use api::Request;
 use event::payload::{self, Payload};
 use event::{Event, Kind};
 use redact::Redactor;
+use std::cell::RefCell;
 use std::fmt::Display;
 use std::time::Duration;
 use stdio::{Errors, Failure, Output};
 
-/// The destination of all events. After a failure nothing is written until [`Out::check`] or
-/// [`Out::flush`] has returned that failure.
+/// The destination of all events, which turns share that run at the same time. After a failure
+/// nothing is written until [`Out::check`] or [`Out::flush`] has returned that failure.
 #[derive(Debug)]
 pub(crate) struct Out {
-    stdout: Output,
     no_time: bool,
     messages: Messages,
+    written: RefCell<Written>,
+}
+
+#[derive(Debug)]
+struct Written {
+    stdout: Output,
     failed: Option<Failure>,
     errors: Errors,
 }
@@ -23,11 +29,13 @@ impl Out {
     /// Creates the destination; `no_time` omits times from the events.
     pub(crate) fn new(no_time: bool, messages: Messages) -> Out {
         Out {
-            stdout: Output::new(),
             no_time,
             messages,
-            failed: None,
-            errors: Errors::passed("llm-stream"),
+            written: RefCell::new(Written {
+                stdout: Output::new(),
+                failed: None,
+                errors: Errors::passed("llm-stream"),
+            }),
         }
     }
 
@@ -43,57 +51,63 @@ impl Out {
 
     /// Whether an `error` event was written.
     pub(crate) fn has_error(&self) -> bool {
-        self.errors.any()
+        self.written.borrow().errors.any()
     }
 
     /// Flushes standard output.
     ///
     /// # Errors
     /// Returns the first failure since the last call.
-    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+    pub(crate) fn flush(&self) -> Result<(), Failure> {
         self.check()?;
-        self.stdout.flush()
+        self.written.borrow_mut().stdout.flush()
     }
 
     /// Checks the writes so far.
     ///
     /// # Errors
     /// Returns the first failure since the last call.
-    pub(crate) fn check(&mut self) -> Result<(), Failure> {
-        self.failed.take().map_or(Ok(()), Err)
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        self.written.borrow_mut().failed.take().map_or(Ok(()), Err)
     }
 
     /// Writes text that is not an event, and flushes.
     ///
     /// # Errors
     /// Fails like [`Out::flush`].
-    pub(crate) fn text(&mut self, text: &str) -> Result<(), Failure> {
-        self.stdout.put(text.as_bytes())?;
-        self.stdout.put(b"\n")?;
-        self.flush()
+    pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
+        let stdout = &mut self.written.borrow_mut().stdout;
+        stdout.put(text.as_bytes())?;
+        stdout.put(b"\n")?;
+        stdout.flush()
     }
 
     /// Writes an event outside any stream.
-    pub(crate) fn event<'e>(&mut self, event: impl Into<Payload<'e>>) {
+    pub(crate) fn event<'e>(&self, event: impl Into<Payload<'e>>) {
         self.write(None, 0, None, &event.into());
     }
 
     /// Writes an event of the stream `stream` (as JSON) and of `choice`, at time `t`.
     pub(crate) fn write(
-        &mut self,
+        &self,
         stream: Option<&str>,
         choice: u32,
         t: Option<&str>,
         event: &Payload<'_>,
     ) {
-        if self.failed.is_none() {
-            let buffer = self.stdout.buffer();
+        let Written {
+            stdout,
+            failed,
+            errors,
+        } = &mut *self.written.borrow_mut();
+        if failed.is_none() {
+            let buffer = stdout.buffer();
             payload::line(buffer, event, stream, choice, t);
             buffer.push(b'\n');
             if event.kind() == Kind::Error {
-                self.errors.report(&Event::of(event, None, choice, None));
+                errors.report(&Event::of(event, None, choice, None));
             }
-            self.failed = self.stdout.spill().err();
+            *failed = stdout.spill().err();
         }
     }
 }

@@ -230,7 +230,7 @@ impl ReplayRun<'_> {
         let recording = RecordedAnswer::of(exchange);
         match &exchange.head {
             Some(head) if !(200..300).contains(&head.status) => {
-                let mut host = StdoutHost::new(&self.watch, &mut self.out, Some(name));
+                let mut host = StdoutHost::new(&self.watch, &self.out, Some(name));
                 host.set_time(recording.ended, false);
                 stream.retry_after(client::retry_after(head, SystemTime::now()));
                 stream.error_body(head.status, &exchange.body(), None, host.sink());
@@ -252,7 +252,7 @@ impl ReplayRun<'_> {
 
     /// Writes the events of one body.
     async fn write(&mut self, mut body: Body, mut stream: Stream, name: &str) -> Result<()> {
-        let mut host = StdoutHost::new(&self.watch, &mut self.out, Some(name));
+        let mut host = StdoutHost::new(&self.watch, &self.out, Some(name));
         match write_events(&mut body, &mut stream, &mut host).await? {
             ResponseEnd::Ended(_) => {}
             ResponseEnd::Lost(error) => {

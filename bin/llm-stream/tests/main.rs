@@ -4,6 +4,7 @@ mod auto;
 mod cli;
 mod config;
 mod cut;
+mod each;
 mod flood;
 mod http;
 mod interrupt;
