@@ -39,6 +39,7 @@ Examples:
   react -a hut.jpg --schema hut.schema.json 'What is on the picture?' | jq .
   message=$(git diff | react -m gpt-5-mini 'Write a commit message for this.')
   react -f events -m gpt-5-mini 'And on Monday?' <trip.ndjson | tc-view
+  react -m gpt-5-mini --each -j 8 --rows out.ndjson 'Translate into French:' <words.txt
   react -t $tools --replay trip.ndjson
   react -t $tools -m gpt-5-mini -l trip.ndjson --question '-5 degrees: cold?'";
 
@@ -92,6 +93,18 @@ pub(crate) struct Own {
     /// List the stored conversations, the last one first, and stop
     #[arg(long)]
     pub list: bool,
+    /// Ask about each line of standard input, --jobs at once, and print a row for each:
+    /// {"input":…,"answer":…}, or the members of --schema; {{.}} in QUESTION is the line, {{.field}}
+    /// a member of a line that is a JSON object. Nobody is asked for an approval
+    #[arg(long, conflicts_with_all = ["attach", "log", "continued", "list", "replay", "expect",
+        "approve_call", "deny_call", "answer_call", "print_pipeline"])]
+    pub each: bool,
+    /// With --each, append the rows to this file, and leave out the lines whose rows it has
+    #[arg(long, value_name = "FILE", requires = "each", hide_short_help = true)]
+    pub rows: Option<PathBuf>,
+    /// With --each, print the rows as they come, not in the order of their lines
+    #[arg(long, requires = "each", hide_short_help = true)]
+    pub unordered: bool,
     /// Do not store the conversation for --continue (env TOOLPIPE_KEEP=0)
     #[arg(long, hide_short_help = true)]
     pub no_keep: bool,
@@ -197,6 +210,25 @@ impl Args {
         });
         let option = OsString::from(option);
         log.into_iter().flat_map(move |log| [option.clone(), log])
+    }
+
+    /// Takes an option out of those for the stages; returns its last value.
+    pub(crate) fn take(&mut self, name: &str) -> Option<OsString> {
+        let taken = self
+            .passed
+            .extract_if(.., |typed| typed.option.name == name);
+        taken.last().and_then(|typed| typed.value)
+    }
+
+    /// Returns the longest line that is read, in bytes.
+    ///
+    /// # Errors
+    /// If `--max-line` is not a number of bytes.
+    pub(crate) fn max_line(&self) -> anyhow::Result<usize> {
+        let typed = self.of_name(&["max-line"]);
+        let typed = typed.last().and_then(|value| value.to_str());
+        let most = ::args::bytes(typed.unwrap_or(::args::MAX_LINE));
+        most.map_err(|e| anyhow!("--max-line: {e}"))
     }
 
     /// The options of these names, for a stage that takes no others.

@@ -2,7 +2,7 @@
 //! its options in a file beside it.
 
 use anyhow::{Context, anyhow, bail};
-use api::Conversation;
+use api::{Conversation, PastCall};
 use event::Raw;
 use rustix::fs::OFlags;
 use std::ffi::{OsStr, OsString};
@@ -148,7 +148,7 @@ fn line(name: &str, log: &str) -> String {
     let question = question.map(|message| message.text()).unwrap_or_default();
     let first = question.trim().lines().next().unwrap_or_default();
     let first = view::one_line(first, FIRST_LINE);
-    let waiting = match waiting(&talk) {
+    let waiting = match waiting(&talk).len() {
         0 => String::new(),
         count => format!("[{count} waiting] "),
     };
@@ -170,20 +170,32 @@ pub(crate) fn last_answer(log: &str) -> String {
     answers.map(|message| message.text()).unwrap_or_default()
 }
 
-/// Returns the number of calls of the last answer that have no result.
-fn waiting(talk: &Conversation) -> usize {
+/// Returns the calls of the last answer in a log that have no result: the id, the tool and the
+/// arguments of each.
+pub(crate) fn waiting_calls(log: &str) -> Vec<[String; 3]> {
+    let (talk, _) = Conversation::read(log);
+    let calls = waiting(&talk);
+    calls
+        .iter()
+        .map(|call| [call.id, call.name, call.arguments].map(str::to_owned))
+        .collect()
+}
+
+/// Returns the calls of the last answer that have no result.
+fn waiting(talk: &Conversation) -> Vec<PastCall<'_>> {
     let mut answered = Vec::new();
     for message in talk.messages.iter().rev() {
         match message.role() {
             "tool" => answered.push(message.tool_call_id()),
             "assistant" => {
-                let calls = message.calls();
-                return calls.iter().filter(|c| !answered.contains(&c.id)).count();
+                let mut calls = message.calls();
+                calls.retain(|call| !answered.contains(&call.id));
+                return calls;
             }
-            _ => return 0,
+            _ => break,
         }
     }
-    0
+    Vec::new()
 }
 
 fn file(name: &str, end: &str) -> String {

@@ -138,7 +138,7 @@ pub(crate) fn may_have_content() -> bool {
 ///
 /// # Errors
 /// Fails if standard input cannot be read, is not UTF-8, or is longer than `--max-line`.
-fn text(args: &Args) -> anyhow::Result<Option<String>> {
+pub(crate) fn text(args: &Args) -> anyhow::Result<Option<String>> {
     let _patience = Patience::new("react", TEXT_WAITS);
     ::args::text(&mut io::stdin().lock(), "standard input", args.max_line()?)
 }

@@ -4,11 +4,14 @@
 mod args;
 mod chat;
 mod conversations;
+mod each;
 mod folder;
 mod input;
 mod log;
 mod options;
 mod pipeline;
+mod progress;
+mod rows;
 mod run;
 mod signals;
 mod structured;
@@ -29,7 +32,11 @@ pub fn main() -> ExitCode {
             bail!("events is no default of --format, type -f events where standard input is a log");
         }
         let args = args.without_defaults(|option| configured.is_typed(option));
-        match run::run(args) {
+        let ended = match args.own.each {
+            true => each::run(args),
+            false => run::run(args),
+        };
+        match ended {
             Err(e) if e.is::<run::Reported>() => Ok(Status::Error),
             ended => ended,
         }

@@ -348,7 +348,13 @@ pub(crate) const PASSED: &[PassedOption] = &[
         "Report each request's address, its status, retries and waits",
     )
     .letter('v'),
-    row(&[EXEC], "jobs", "N", "How many calls run at once").letter('j'),
+    row(
+        &[EXEC],
+        "jobs",
+        "N",
+        "How many calls run at once; with --each, how many lines",
+    )
+    .letter('j'),
     row(&[EXEC], "timeout", "TIME", "How long a call may take").common(),
     row(
         &[EXEC],

@@ -118,6 +118,11 @@ pub(crate) struct StageEnd {
 }
 
 impl StageEnd {
+    /// Creates the exit of a command.
+    pub(crate) fn of(command: &'static str, status: ExitStatus) -> StageEnd {
+        StageEnd { command, status }
+    }
+
     /// Returns the exit status that counts for the run: that of the stage, 128 plus the signal
     /// number for SIGINT and SIGTERM, with which a user or the system stops a stage, and 2 for any
     /// other signal.
@@ -159,7 +164,11 @@ impl Pipeline {
         ended.context("a stage cannot be waited for")
     }
 
-    fn start(
+    /// Starts all stages, from `input` to `output`, and adds them to `children`.
+    ///
+    /// # Errors
+    /// As [`Pipeline::run`]; `children` then has those that run.
+    pub(crate) fn start(
         &self,
         running: &Running,
         input: OwnedFd,

@@ -28,7 +28,7 @@ use store::FileId;
 const EVAL: &str = "tc-eval";
 
 /// The environment variable with the socket of a tool server hub.
-const HUB: &str = "TOOLPIPE_HUB";
+pub(crate) const HUB: &str = "TOOLPIPE_HUB";
 
 /// The environment variable that `tc-serve` sets for the command that answers a request.
 const REQUEST: &str = "TOOLPIPE_REQUEST_ID";
@@ -150,7 +150,7 @@ impl Mode {
 }
 
 /// Whether an environment variable has a value.
-fn is_set(name: &str) -> bool {
+pub(crate) fn is_set(name: &str) -> bool {
     std::env::var_os(name).is_some_and(|value| !value.is_empty())
 }
 
@@ -184,7 +184,7 @@ fn check_expected(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Whether tool servers must run. A replay takes their tools from its recording.
-fn needs_servers(args: &Args) -> bool {
+pub(crate) fn needs_servers(args: &Args) -> bool {
     let mut sources = args.own.tools.iter();
     args.own.replay.is_none() && sources.any(|source| toolbox::names_servers(source))
 }
@@ -276,7 +276,7 @@ fn exit_status(status: i32) -> Status {
 
 /// Rejects a pipe for an option whose file several processes read: the first process would leave
 /// nothing for the others.
-fn refuse_pipes(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn refuse_pipes(args: &Args) -> anyhow::Result<()> {
     let is_pipe = |path: &Path| path.metadata().is_ok_and(|meta| meta.file_type().is_fifo());
     match args.shared_files().find(|(_, path)| is_pipe(path)) {
         Some((option, path)) => bail!(
@@ -346,7 +346,7 @@ fn is_kept(args: &Args) -> bool {
 
 /// Starts the tool servers once for all turns: a hub starts them and runs this command again, which
 /// then finds the hub in its environment.
-fn under_hub(args: &Args) -> anyhow::Result<Status> {
+pub(crate) fn under_hub(args: &Args) -> anyhow::Result<Status> {
     let mut command = hub(args).process()?;
     command
         .arg("--")
@@ -397,7 +397,7 @@ fn own_name() -> String {
 
 /// The tools of a run.
 #[derive(Default)]
-struct Tools {
+pub(crate) struct Tools {
     /// The sources of the tools; empty if a recording has the tools.
     sources: Vec<PathBuf>,
     /// The sources offered to the model; empty if it gets no tools.
@@ -405,7 +405,8 @@ struct Tools {
 }
 
 impl Tools {
-    fn new(args: &Args, folder: &TemporaryFolder) -> anyhow::Result<Tools> {
+    /// Finds the tools, and asks servers for theirs.
+    pub(crate) fn new(args: &Args, folder: &TemporaryFolder) -> anyhow::Result<Tools> {
         let sources = args.own.tools.clone();
         let is_recorded = args.own.replay.is_some();
         if is_recorded && sources.iter().all(|source| toolbox::names_servers(source)) {
@@ -450,7 +451,7 @@ fn inherited() -> anyhow::Result<OwnedFd> {
 }
 
 /// Builds the stages of a run.
-struct Stages<'a> {
+pub(crate) struct Stages<'a> {
     args: &'a Args,
     tools: &'a Tools,
     log: &'a Path,
@@ -460,22 +461,39 @@ struct Stages<'a> {
     mode: Mode,
 }
 
-impl Stages<'_> {
+impl<'a> Stages<'a> {
+    /// Creates the stages of a run with one question.
+    pub(crate) fn new(
+        args: &'a Args,
+        tools: &'a Tools,
+        log: &'a Path,
+        continued: &'a str,
+    ) -> Stages<'a> {
+        Stages {
+            args,
+            tools,
+            log,
+            continued,
+            mode: Mode::Once,
+        }
+    }
+
+    /// Returns the pipeline that gets the answers to all lines of `--each`, `jobs` at once.
+    pub(crate) fn each(&self, jobs: usize) -> Pipeline {
+        let ask = self.ask(["--each".to_owned(), "--jobs".to_owned(), jobs.to_string()]);
+        let parse = self.part(PARSE, self.args.of_stage(PARSE));
+        let merge = self.part(MERGE, self.args.of_stage(MERGE));
+        Pipeline(vec![ask, parse, merge])
+    }
+
     /// Returns the pipeline that gets one answer from the model and runs its calls. `llm-stream`
     /// reads the log to its end before anything is appended. `tag-parse` parses calls in the text,
     /// and forwards streams with native calls. `--keep-deltas` lets the view show arguments while
     /// the model writes them. `tool-exec` appends every event to the log, even if the view has
     /// ended, and runs a call only if the log contains its start.
     fn turn(&self, question: &[OsString]) -> Pipeline {
-        let steps = [
-            "--max-steps".to_owned(),
-            self.args.own.max_steps.to_string(),
-        ];
         let ask = self
-            .part(ASK, tools_options(&self.tools.offered))
-            .and(steps)
-            .and(self.args.recording("--tape"))
-            .and(self.args.of_stage(ASK))
+            .ask(self.args.recording("--tape"))
             .and(question.iter().cloned());
         let parse = self.part(PARSE, self.args.of_stage(PARSE));
         let merge = self
@@ -486,6 +504,18 @@ impl Stages<'_> {
         let parse = Some(parse).filter(|_| self.args.own.replay.is_none());
         let stages = [Some(ask), parse, Some(merge), Some(self.calls())];
         Pipeline(stages.into_iter().flatten().collect())
+    }
+
+    /// Returns the stage that asks the model, with `more` options.
+    fn ask<W: Into<OsString>>(&self, more: impl IntoIterator<Item = W>) -> Stage {
+        let steps = [
+            "--max-steps".to_owned(),
+            self.args.own.max_steps.to_string(),
+        ];
+        self.part(ASK, tools_options(&self.tools.offered))
+            .and(steps)
+            .and(more)
+            .and(self.args.of_stage(ASK))
     }
 
     /// Returns a stage that may run as a thread of this process. Stages of `tool-exec` may not,
@@ -502,7 +532,8 @@ impl Stages<'_> {
         }
     }
 
-    fn calls(&self) -> Stage {
+    /// Returns the stage that runs the calls of a turn.
+    pub(crate) fn calls(&self) -> Stage {
         let stage = Stage::new(EXEC, tools_options(&self.tools.sources))
             .and(["--log".as_ref(), self.log.as_os_str()])
             .and(self.args.recording("--replay"))

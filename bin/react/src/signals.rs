@@ -66,7 +66,8 @@ impl Running {
         *lock(&self.prompt) = Some(prompt);
     }
 
-    fn pass_on(&self) {
+    /// Sends SIGTERM to all processes that run, and ends the prompt.
+    pub(crate) fn pass_on(&self) {
         let prompt = lock(&self.prompt);
         if let Some(prompt) = &*prompt {
             // Fails if the chat has ended.
@@ -131,7 +132,7 @@ impl Running {
 
     /// Waits until a process has ended. Its pid is removed from the list before another process can
     /// get the same pid.
-    fn wait_for(&self, child: &mut Child) -> io::Result<ExitStatus> {
+    pub(crate) fn wait_for(&self, child: &mut Child) -> io::Result<ExitStatus> {
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         if let Some(pid) = pid {
             let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;

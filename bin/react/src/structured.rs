@@ -1,16 +1,19 @@
 //! Answers that must match a JSON Schema.
 
+use event::Raw;
 use json::Schema;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 /// Maximum number of times the model is asked again for a matching answer.
 const AGAIN: usize = 3;
 
-/// The schema that an answer must match.
+/// The schema that an answer must match, for the answers to one question. Clones share the schema.
+#[derive(Clone)]
 pub(crate) struct AnswerForm {
-    path: PathBuf,
-    schema: Schema,
-    text: String,
+    path: Arc<Path>,
+    schema: Arc<Schema>,
+    text: Arc<str>,
     asked_again: usize,
 }
 
@@ -31,14 +34,22 @@ impl AnswerForm {
     /// Returns one line that names the file and its fault.
     pub(crate) fn new(path: &Path) -> anyhow::Result<AnswerForm> {
         let (schema, text) = ::args::file(path, |text| {
-            Ok::<_, anyhow::Error>((Schema::new(text)?, text.to_owned()))
+            Ok::<_, anyhow::Error>((Schema::new(text)?, text.into()))
         })?;
         Ok(AnswerForm {
-            path: path.to_owned(),
-            schema,
+            path: path.into(),
+            schema: Arc::new(schema),
             text,
             asked_again: 0,
         })
+    }
+
+    /// Returns the names of the members that the schema describes.
+    pub(crate) fn member_names(&self) -> Vec<String> {
+        let schema = Raw::parse(&self.text);
+        let members = schema.ok().and_then(|schema| schema.get("properties"));
+        let members = members.into_iter().flat_map(Raw::entries);
+        members.map(|(name, _)| name.into_owned()).collect()
     }
 
     /// Checks an answer against the schema.
