@@ -36,6 +36,10 @@ const AHEAD: u64 = 64;
 /// How often a line is asked about again whose answer broke off.
 const AGAIN: u32 = 2;
 
+/// The errors that every line would get: the key is refused, or its account has no money. The run
+/// ends, since a row would keep its line from being asked about again.
+const KEY_IS_REFUSED: [&str; 2] = ["http_401", "http_402"];
+
 /// Asks about each line of standard input, and writes the rows. Returns status 2 if a row is an
 /// error, otherwise 3 if one waits for an approval.
 ///
@@ -44,7 +48,10 @@ const AGAIN: u32 = 2;
 /// rows cannot be written.
 pub(crate) fn run(mut args: Args) -> anyhow::Result<Status> {
     let jobs = jobs(&mut args)?;
-    if !args.of_name(&["view", "plain"]).is_empty() {
+    if args
+        .again()
+        .any(|word| word == "--view" || word == "--plain")
+    {
         bail!("--each writes rows, which have one form: leave --view out");
     }
     run::refuse_pipes(&args)?;
@@ -286,6 +293,9 @@ impl Each<'_> {
             return Ok(()); // a signal has ended the turn, and the run ends
         }
         if let Some((code, message)) = &turn.error {
+            if KEY_IS_REFUSED.contains(&code.as_str()) {
+                bail!("{message}; no line is answered with this key, so the run ends");
+            }
             let is_cut = turn.reason == "cut" && turn.is_retryable;
             if is_cut && line.cut < AGAIN {
                 line.cut += 1;

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use testkit::{PATIENCE, Ran, Request, Scratch, Server, Turn, kill, run_with};
@@ -34,6 +34,23 @@ fn react(server: &Server, folder: &Scratch, words: &[&str]) -> Command {
         .env("XDG_CONFIG_HOME", folder.path("config"))
         .env("XDG_STATE_HOME", folder.path("state"))
         .env("TMPDIR", folder.path(""))
+        .current_dir(folder.path(""))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// The command `plain`, started by the command of these words.
+fn under(words: &[&str], plain: &Command, folder: &Scratch) -> Command {
+    let envs = plain
+        .get_envs()
+        .filter_map(|(name, value)| Some((name, value?)));
+    let mut command = Command::new(words[0]);
+    command
+        .args(&words[1..])
+        .arg(plain.get_program())
+        .args(plain.get_args())
+        .envs(envs)
         .current_dir(folder.path(""))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -146,10 +163,9 @@ fn tools(folder: &Scratch) -> String {
     path.display().to_string()
 }
 
-#[test]
-fn calls_run_between_the_turns_and_one_that_needs_approval_makes_its_row_pending() {
-    let folder = Scratch::new();
-    let server = Server::answering(|_, request, stream| {
+/// A model that calls the tool that the question names, and then tells its result.
+fn caller() -> Server {
+    Server::answering(|_, request, stream| {
         let messages = request.body["messages"].as_array().unwrap();
         let question = messages[0]["content"].as_str().unwrap();
         let turn = match (question, messages.len()) {
@@ -162,7 +178,13 @@ fn calls_run_between_the_turns_and_one_that_needs_approval_makes_its_row_pending
         };
         stream.answer(request, &turn);
         false
-    });
+    })
+}
+
+#[test]
+fn calls_run_between_the_turns_and_one_that_needs_approval_makes_its_row_pending() {
+    let folder = Scratch::new();
+    let server = caller();
     let tools = tools(&folder);
     let ran = run_with(
         react(&server, &folder, &["-t", &tools]),
@@ -316,20 +338,9 @@ fn a_full_disk_is_an_error() {
         "{ran:?}"
     );
     // A file that may not grow, as on a full disk: the rows that fit stay whole.
-    let mut limited = Command::new("bash");
-    limited.args(["-c", "ulimit -f 1; trap '' XFSZ; exec \"$@\""]);
-    let plain = react(&server, &folder, &["--rows", "rows", "-j", "1", "-s", "x"]);
-    limited
-        .arg("-")
-        .arg(plain.get_program())
-        .args(plain.get_args());
-    for (name, value) in plain.get_envs() {
-        limited.env(name, value.unwrap());
-    }
-    limited
-        .current_dir(folder.path(""))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    let words = ["bash", "-c", "ulimit -f 1; trap '' XFSZ; exec \"$@\"", "-"];
+    let plain = react(&server, &folder, &["--rows", "rows", "-j", "1"]);
+    let limited = under(&words, &plain, &folder);
     let lines: String = (0..40)
         .map(|n| format!("line {n} {}\n", "x".repeat(30)))
         .collect();
@@ -443,4 +454,66 @@ fn a_signal_ends_the_run_without_rows_of_what_was_open() {
     let ran = testkit::finish(child, None);
     assert_eq!((ran.status, &*ran.stderr), (143, ""), "{ran:?}");
     assert_eq!(rows(&folder.read("rows")), echoed(&["a"]));
+}
+
+/// A row would keep its line from being asked about again with the right key.
+#[test]
+fn a_key_that_is_refused_ends_the_run_and_leaves_no_rows() {
+    let folder = Scratch::new();
+    let server = Server::answering(|number, request, stream| {
+        if number == 0 {
+            stream.answer(request, &Turn::says("<a>"));
+            return false;
+        }
+        let body = "{\"error\":{\"message\":\"wrong key\"}}";
+        let length = body.len();
+        let head = format!(
+            "HTTP/1.1 401 Unauthorized\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+        );
+        let _ = stream.write_all(head.as_bytes());
+        false
+    });
+    let words = &["--rows", "rows", "-j", "1"];
+    let ran = run_with(react(&server, &folder, words), "a\nb\nc\n");
+    let says = "react: HTTP 401: wrong key; no line is answered with this key, so the run ends\n";
+    assert_eq!((ran.status, &*ran.stderr), (2, says), "{ran:?}");
+    assert_eq!(rows(&folder.read("rows")), echoed(&["a"]));
+    assert_eq!(server.asked().len(), 2);
+}
+
+#[test]
+fn at_a_terminal_nobody_is_asked_and_its_last_row_counts_the_rows() {
+    if testkit::terminal().is_err() || !testkit::needs::programs(&["setsid"]) {
+        return;
+    }
+    let folder = Scratch::new();
+    let server = caller();
+    let (mut person, terminal) = testkit::terminal().unwrap();
+    let line = "printf 'harm\\nhello\\n' | \"$@\" >out";
+    let words = ["setsid", "--wait", "--ctty", "bash", "-c", line, "-"];
+    let tools = tools(&folder);
+    let plain = react(&server, &folder, &["-j", "1", "-t", &tools]);
+    let mut command = under(&words, &plain, &folder);
+    let copy = || Stdio::from(terminal.try_clone().unwrap());
+    let command = command.stdin(copy()).stdout(copy()).stderr(copy());
+    let mut child = command.spawn().unwrap();
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    drop(terminal);
+    let mut screen = Vec::new();
+    // Ends with an error when nobody has the terminal any more.
+    let _ = person.read_to_end(&mut screen);
+    let screen = String::from_utf8(screen).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(3), "{screen}");
+    let got = rows(&folder.read("out"));
+    assert!(
+        got[0]["pending"].is_array() && got[1]["answer"] == "1: hello",
+        "{got:?}"
+    );
+    assert!(
+        screen.starts_with("\r\x1b[Kreact: 0 rows, 1 open") && screen.ends_with("\r\x1b[K"),
+        "{screen:?}"
+    );
 }
