@@ -10,9 +10,7 @@ use ::ask::{
 };
 use anyhow::{Result, anyhow, bail};
 use api::tape::NextOfLog;
-use api::{
-    Api, Conversation, KnownServer, Request, RequestOptions, ServerReport, StreamOptions,
-};
+use api::{Api, Conversation, Request, RequestOptions, ServerReport, StreamOptions};
 use client::{Network, Recorder};
 use config::Configured;
 use event::Json;
@@ -118,16 +116,6 @@ fn show(turn: &TurnDraft, out: &Out) -> Result<Status> {
     out.text(&body)?;
     out.messages().always(out.messages().line(&request));
     Ok(Status::Done)
-}
-
-/// Prints which server was chosen by the name of the model, except for the default.
-fn report(server: &KnownServer, model: &str, messages: &Messages) {
-    if server.base_url != Api::OpenaiChat.base_url() {
-        messages.always(format_args!(
-            "asking {} ({}) for {model}; choose another server with --api or --base-url",
-            server.provider, server.base_url
-        ));
-    }
 }
 
 /// `--probe`: prints as JSON how `--tools-mode auto` decides for a model, without sending the model
@@ -333,6 +321,20 @@ impl Opening {
         )?)
     }
 
+    /// Prints which server the name of the model selects, except for the default.
+    pub(crate) fn report_server(&self, messages: &Messages) {
+        let turn = &self.models.turn;
+        let selected = turn.provider.known_server;
+        if let Some(server) = selected.filter(|s| s.base_url != Api::OpenaiChat.base_url()) {
+            messages.always(format_args!(
+                "asking {} ({}) for {}; choose another server with --api or --base-url",
+                server.provider,
+                server.base_url,
+                turn.model()
+            ));
+        }
+    }
+
     /// Reads standard input, and applies its `request` event; returns the question as a chat
     /// message. A signal may have ended the reading. If `warns` is true, lines of a log that are
     /// not events become warnings.
@@ -347,10 +349,8 @@ impl Opening {
             content.report(out.messages());
         }
         let mut messages = content.conversation.messages.iter();
-        if let Some(server) = self.turn.provider.known_server
-            && !messages.any(|message| message.role() == "assistant")
-        {
-            report(server, self.turn.model(), out.messages());
+        if !messages.any(|message| message.role() == "assistant") {
+            self.report_server(out.messages());
         }
         let mut files = std::mem::take(&mut self.files);
         let texts = [content.text, files.text.take()];
@@ -454,6 +454,7 @@ impl Opening {
                 stop: None,
                 recorded: vec![],
                 fell_back: false,
+                needs_stream: false,
                 refusal: None,
             });
         }

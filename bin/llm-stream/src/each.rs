@@ -39,6 +39,7 @@ pub(crate) fn each(args: Args, configured: &Configured) -> Result<Status> {
     let asked = runtime()?.block_on(async {
         let watch = StopWatch::new()?;
         let out = opening.out();
+        opening.report_server(out.messages());
         let network = (!is_offline).then(|| opening.network()).transpose()?;
         let may_tag = opening.decide(network.as_ref(), &watch, &out).await?;
         let each = Each {

@@ -220,17 +220,6 @@ impl Args {
         taken.last().and_then(|typed| typed.value)
     }
 
-    /// Returns the longest line that is read, in bytes.
-    ///
-    /// # Errors
-    /// If `--max-line` is not a number of bytes.
-    pub(crate) fn max_line(&self) -> anyhow::Result<usize> {
-        let typed = self.of_name(&["max-line"]);
-        let typed = typed.last().and_then(|value| value.to_str());
-        let most = ::args::bytes(typed.unwrap_or(::args::MAX_LINE));
-        most.map_err(|e| anyhow!("--max-line: {e}"))
-    }
-
     /// The options of these names, for a stage that takes no others.
     pub(crate) fn of_name(&self, names: &[&str]) -> Vec<OsString> {
         self.typed(|typed| names.contains(&typed.option.name))

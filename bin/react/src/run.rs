@@ -474,6 +474,7 @@ impl<'a> Stages<'a> {
             tools,
             log,
             continued,
+            conversation: None,
             mode: Mode::Once,
         }
     }
