@@ -263,12 +263,12 @@ mod tests {
             ("{\"a\":1}", ""),
             ("[\"\"]", ""),
         ] {
-            let line = format!("{{\"type\":\"content_delta\",\"text\":{value}}}");
-            assert_eq!(
-                ContentDelta::read(&s.read(&line).unwrap()).text,
-                text,
-                "{line}"
-            );
+            for before in ["", r#""text":"before","#] {
+                let line = format!(r#"{{"type":"content_delta",{before}"text":{value}}}"#);
+                let event = s.read(&line).unwrap();
+                assert_eq!(ContentDelta::read(&event).text, text, "{line}");
+                assert_eq!(event.text_len(), text.len(), "{line}");
+            }
         }
     }
 }
