@@ -163,7 +163,7 @@ impl OpenStream {
     }
 
     /// Merges a delta into its call.
-    // Reads the delta again: if it were passed, each delta would have to be stored for that.
+    // Rare, so that it may read the delta again; inlined it would make the short way longer.
     #[inline(never)]
     fn merge(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         let delta = &ToolCallDelta::read(event);
