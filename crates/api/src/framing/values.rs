@@ -209,6 +209,13 @@ mod tests {
     }
 
     #[test]
+    fn brackets_after_a_value_over_the_limit_are_not_read() {
+        let mut values = Values::limited(3);
+        values.push(b"{\"a\":1}}]}{}", &mut |frame| panic!("{frame:?}"));
+        assert!(values.is_full());
+    }
+
+    #[test]
     fn a_value_over_the_limit_ends_it_however_the_bytes_come() {
         let body = b"{\"a\":1}\n  {\"bb\":22}\n          {\"a\":1}\n{\"ccccc\":33333333}{}";
         let read = |limit: usize, step: usize| {
