@@ -123,6 +123,66 @@ def anthropic(dice, size):
     return [start, *opened, {"type": "content_block_start", "index": 1, "content_block": block}, *fragments, {"type": "content_block_stop", "index": 1}, *end]
 
 
+def responses(dice, size):
+    number = 0
+
+    def event(kind, **fields):
+        nonlocal number
+        number += 1
+        return {"type": f"response.{kind}", **fields, "sequence_number": number}
+
+    def delta(kind, index, text, **fields):
+        padding = "".join(dice.choices("abcdefghijkABCDEFGHIJK0123456789", k=16 - len(text) % 16))
+        return event(f"{kind}.delta", item_id=f"item_{index}", output_index=index, **fields, delta=text, obfuscation=padding)
+
+    response = {"id": "resp_1", "object": "response", "status": "in_progress", "model": "m", "output": []}
+    message = {"id": "item_0", "type": "message", "status": "in_progress", "role": "assistant", "content": []}
+    call = {"id": "item_1", "type": "function_call", "call_id": "call_1", "name": "write", "arguments": ""}
+    whole = arguments(dice, 100_000 * size)
+    opened = [event("created", response=response), event("output_item.added", output_index=0, item=message)]
+    words = [delta("output_text", 0, dice.choice(WORDS) + " ", content_index=0, logprobs=[]) for _ in range(int(20_000 * size))]
+    begun = event("output_item.added", output_index=1, item=call)
+    fragments = [delta("function_call_arguments", 1, piece) for piece in pieces(whole, 5)]
+    done = event("output_item.done", output_index=1, item={**call, "arguments": whole, "status": "completed"})
+    return [*opened, *words, begun, *fragments, done, event("completed", response={**response, "status": "completed"})]
+
+
+def gemini(dice, size):
+    """Texts of some words, as this API sends them, and the counts of tokens so far."""
+    tokens = 0
+
+    def chunk(parts, **fields):
+        nonlocal tokens
+        tokens += 9
+        of_prompt = {"promptTokenCount": 42, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 42}]}
+        counts = {**of_prompt, "candidatesTokenCount": tokens, "totalTokenCount": 42 + tokens}
+        candidate = {"content": {"parts": parts, "role": "model"}, **fields, "index": 0}
+        return {"candidates": [candidate], "usageMetadata": counts, "modelVersion": "gemini-2.5-flash", "responseId": "r1"}
+
+    words = [chunk([{"text": " ".join(dice.choices(WORDS, k=8)) + " "}]) for _ in range(int(20_000 * size))]
+    return [*words, chunk([{"functionCall": {"name": "write", "args": {"n": 1}}}], finishReason="STOP")]
+
+
+def ollama(dice, size):
+    def line(text, **fields):
+        time = f"2026-11-28T10:00:{dice.randrange(60):02}.{dice.randrange(10**6)}Z"
+        return {"model": "qwen3:8b", "created_at": time, "message": {"role": "assistant", "content": text}, "done": False, **fields}
+
+    words = [line(dice.choice(WORDS) + " ") for _ in range(int(20_000 * size))]
+    return [*words, line("", done=True, done_reason="stop", prompt_eval_count=9, eval_count=len(words))]
+
+
+def tape(dice, size):
+    """The chunks of Chat Completions, each in a read of its own."""
+    request = {"method": "POST", "url": "https://provider.example/v1/chat/completions", "body": {"model": "m", "messages": []}, "sha256": "ab"}
+    yield {"tape": 1, "api": "openai-chat", "model": "m", "request": request, "redactions": []}
+    yield [0.4, "head", {"status": 200, "headers": {"content-type": "text/event-stream"}}]
+    for chunk in openai(dice, size):
+        data = json.dumps(chunk, ensure_ascii=False, separators=(",", ":"))
+        yield [0.01, "text", f"data: {data}\n\n"]
+    yield [0.1, "end", "eof"]
+
+
 # What is read, and the commands that read it. The inputs of llm-stream are bodies: jq reads the same payloads, a line each.
 INPUTS = {
     "prose": (prose, ["tc-detect", "tag-parse", "tc-accumulate"]),
@@ -134,7 +194,13 @@ INPUTS = {
     "one-tagged-call": (one_tagged_call, ["tag-parse"]),
     "openai": (openai, ["llm-stream --api openai-chat --replay -"]),
     "anthropic": (anthropic, ["llm-stream --api anthropic --replay -"]),
+    "responses": (responses, ["llm-stream --api openai-responses --replay -"]),
+    "gemini": (gemini, ["llm-stream --api gemini --replay -"]),
+    "ollama": (ollama, ["llm-stream --api ollama --replay -"]),
+    "tape": (tape, ["llm-stream --replay -"]),
 }
+# The inputs that are written as Server-Sent Events, and whether each event has its type as its name.
+NAMED = {"openai": False, "anthropic": True, "responses": True, "gemini": False}
 
 
 def make(name, folder, size):
@@ -142,10 +208,10 @@ def make(name, folder, size):
     lines = folder / f"{name}-{size}"
     events = [json.dumps(event, ensure_ascii=False, separators=(",", ":")) for event in INPUTS[name][0](random.Random(name), size)]
     lines.write_text("".join(event + "\n" for event in events))
-    if name not in ("openai", "anthropic"):
+    if name not in NAMED:
         return lines, lines
     body = folder / f"{name}-{size}.sse"
-    event = (lambda data: f"event: {json.loads(data)['type']}\n") if name == "anthropic" else (lambda data: "")
+    event = (lambda data: f"event: {json.loads(data)['type']}\n") if NAMED[name] else (lambda data: "")
     frames = "".join(f"{event(data)}data: {data}\n\n" for data in events)
     body.write_text(frames + ("data: [DONE]\n\n" if name == "openai" else ""))
     return lines, body
