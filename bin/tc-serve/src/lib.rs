@@ -23,6 +23,7 @@ mod tools;
 mod traces;
 mod turns;
 mod upstream;
+mod woken;
 
 use args::Args;
 use config::Configured;

@@ -18,7 +18,7 @@ use observers::{AnswerCounts, AnswerObservers};
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 /// How many bytes of a response are buffered for a slow client before its source must wait.
@@ -79,6 +79,8 @@ struct PipeState {
     share: Share,
     /// How many bytes the source holds in memory.
     of_source: usize,
+    /// Wakes a source that waits for [`Pipe::room`].
+    full: Option<Waker>,
     /// Whether the response failed because it needed too much memory. Further events are ignored.
     is_over: bool,
     /// Whether the events come from a response stored in a session.
@@ -250,6 +252,7 @@ impl Pipe {
             },
             limits: Vec::new(),
             of_source: 0,
+            full: None,
             is_over: false,
             is_view: search == TextSearch::Done,
             unread: None,
@@ -306,14 +309,13 @@ impl Pipe {
 
     /// Waits until the client has read enough of the buffered bytes.
     pub async fn room(&self) {
-        // The body polls the source again after it has passed on the buffered bytes, so this future
-        // needs no waker.
-        poll_fn(|_| {
-            if self.0.borrow().end.bytes.len() < ROOM {
-                Poll::Ready(())
-            } else {
-                Poll::Pending
+        poll_fn(|cx| {
+            let state = &mut *self.0.borrow_mut();
+            if state.end.bytes.len() < ROOM {
+                return Poll::Ready(());
             }
+            state.full = Some(cx.waker().clone());
+            Poll::Pending
         })
         .await;
     }
@@ -492,7 +494,11 @@ impl Pipe {
 
     /// Removes and returns the bytes that are ready to send.
     pub fn take(&self) -> Vec<u8> {
-        std::mem::take(&mut self.0.borrow_mut().end.bytes)
+        let state = &mut *self.0.borrow_mut();
+        if let Some(source) = state.full.take() {
+            source.wake();
+        }
+        std::mem::take(&mut state.end.bytes)
     }
 
     /// Appends a keep-alive to the output.

@@ -62,25 +62,29 @@ fn every_front_streams_and_answers_at_once() {
 fn each_piece_is_sent_while_the_model_writes() {
     let upstream = Upstream::new();
     let service = Service::of(&upstream.url(), &[]);
-    let mut client = service.send(
-        "POST",
-        CHAT,
-        JSON,
-        &STREAM.replacen('{', &format!("{{{TOOLS},"), 1),
-    );
-    let mut call = upstream.next();
-    assert!(
-        call.request.header("authorization") == Some("Bearer sk-upstream-secret")
-            && call.request.text.contains(r#""stream":true"#)
-    );
-    call.begin();
-    for word in ["Free", " beds", " and", "."] {
-        call.text(word);
-        // The next word is not written before this one is here.
-        client.until(word);
+    let with_tools = STREAM.replacen('{', &format!("{{{TOOLS},"), 1);
+    for (path, body, end) in [
+        (CHAT, &*with_tools, "[DONE]"),
+        (CHAT, STREAM, "[DONE]"),
+        ("/v1/responses", RESPONSES, "response.completed"),
+        ("/v1/messages", MESSAGES, "message_stop"),
+        ("/v1/events", WHOLE, "stream_end"),
+    ] {
+        let mut client = service.send("POST", path, JSON, body);
+        let mut call = upstream.next();
+        assert!(
+            call.request.header("authorization") == Some("Bearer sk-upstream-secret")
+                && call.request.text.contains(r#""stream":true"#)
+        );
+        call.begin();
+        for word in ["Free", " beds", " and", "."] {
+            call.text(word);
+            // The next word is not written before this one is here.
+            client.until(word);
+        }
+        call.stop();
+        client.until(end);
     }
-    call.stop();
-    client.until("[DONE]");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //!
 //! [`Network`] sends any number of concurrent requests to one server, and returns each response
 //! with a [`Body`] that is read in pieces. [`Networks`] holds connections to several servers.
-//! [`TimeLimits`] bounds how long a response may take. [`Route`] determines whether a server is on
+//! [`TimeLimits`] bounds how long a response may take, with a [`LazyTimer`]. [`Route`] determines whether a server is on
 //! this machine and whether a secret may be sent to it; [`Guard`] determines which addresses may be
 //! connected to at all. [`RequestHeader`] is a header whose value may be secret. [`Attempts`]
 //! decides what to do after an [`AttemptTrouble`], and how long to [`Wait`] before a retry.
@@ -34,6 +34,7 @@ mod recorder;
 mod redirect;
 mod retry;
 mod route;
+mod timer;
 
 pub use api::{Request, tape::Head};
 pub use body::{Body, BodyPiece, FileBody, PieceContent, Response};
@@ -47,3 +48,4 @@ pub use recorder::{Recorder, RecorderError, TapeMode};
 pub use redirect::{RedirectError, follow, redirect};
 pub use retry::{AttemptPolicy, AttemptTrouble, Attempts, NextAttempt, Wait, retry_after};
 pub use route::{AddressError, Proxy, Route, secrets_in_url, with_path_of};
+pub use timer::LazyTimer;

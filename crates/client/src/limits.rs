@@ -1,7 +1,9 @@
 //! Time limits for a response.
 
-use crate::Error;
-use std::future::{Future, pending};
+use crate::{Error, LazyTimer};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -22,15 +24,7 @@ impl TimeLimits {
     /// If a limit passes first, or if the deadline has already passed: a stream that always has
     /// bytes ready would otherwise never reach a wait.
     pub async fn wait<T>(self, work: impl Future<Output = T>) -> Result<T, Error> {
-        if self.is_over() {
-            return Err(Error::deadline());
-        }
-        tokio::select! {
-            biased;
-            done = work => Ok(done),
-            () = until(self.deadline) => Err(Error::deadline()),
-            silence = silence(self.idle) => Err(Error::idle(silence)),
-        }
+        TimedWaits::new(self).wait(work).await
     }
 
     /// Sleeps for `time`, such as before the next attempt.
@@ -50,19 +44,55 @@ impl TimeLimits {
     }
 }
 
-async fn until(time: Option<Instant>) {
-    match time {
-        Some(time) => tokio::time::sleep_until(time).await,
-        None => pending().await,
-    }
+/// The waits for the pieces of one response, which share a timer.
+#[derive(Debug)]
+pub(crate) struct TimedWaits {
+    limits: TimeLimits,
+    /// When the current wait began; `None` if nothing is waited for.
+    since: Option<Instant>,
+    timer: LazyTimer,
 }
 
-async fn silence(longest: Option<Duration>) -> Duration {
-    match longest {
-        Some(time) => {
-            tokio::time::sleep(time).await;
-            time
+impl TimedWaits {
+    /// Creates the state before the first wait.
+    pub(crate) fn new(limits: TimeLimits) -> TimedWaits {
+        TimedWaits {
+            limits,
+            since: None,
+            timer: LazyTimer::default(),
         }
-        None => pending().await,
+    }
+
+    /// Does the same as [`TimeLimits::wait`]. A wait that was dropped goes on with the next call.
+    pub(crate) async fn wait<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Error> {
+        if self.limits.is_over() {
+            return Err(Error::deadline());
+        }
+        let mut work = pin!(work);
+        let ended = poll_fn(|cx| match work.as_mut().poll(cx) {
+            Poll::Ready(done) => Poll::Ready(Ok(done)),
+            Poll::Pending => self.poll_over(cx).map(Err),
+        });
+        let ended = ended.await;
+        self.since = None;
+        ended
+    }
+
+    /// Returns which limit of the current wait has passed.
+    fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<Error> {
+        let TimeLimits { idle, deadline } = self.limits;
+        let silent = idle.map(|idle| (*self.since.get_or_insert_with(Instant::now) + idle, idle));
+        let first = silent.map(|(silent, _)| silent);
+        let first = first.into_iter().chain(deadline).min();
+        let Some(first) = first else {
+            return Poll::Pending;
+        };
+        ready!(self.timer.poll(first, cx));
+        Poll::Ready(match silent {
+            Some((silent, idle)) if deadline.is_none_or(|deadline| silent < deadline) => {
+                Error::idle(idle)
+            }
+            _ => Error::deadline(),
+        })
     }
 }

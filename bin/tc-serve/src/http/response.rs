@@ -10,8 +10,9 @@ use crate::log::{AccessLine, LogLines};
 use crate::panics::{self, Panicked, caught_now};
 use crate::pipe::{JSON, Pipe};
 use crate::places::AnswerSlot;
+use crate::woken::WokenWork;
 use api::{FailedAnswer, Front};
-use client::{Error, PieceContent};
+use client::{Error, LazyTimer, PieceContent};
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use hyper::header::{ALLOW, CONNECTION, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Response, StatusCode};
@@ -20,7 +21,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::Instant;
 
 /// The body of a response.
 pub(crate) struct ResponseBody {
@@ -283,13 +284,15 @@ pub(super) fn no_content() -> Response<ResponseBody> {
 /// A response in progress. The response's body polls it, so a client that reads slowly slows down
 /// the source, and a client that leaves ends it.
 pub(crate) struct Answering {
-    work: Pin<Box<dyn Future<Output = ()>>>,
+    work: WokenWork,
     /// The pipe that the events go through.
     pub pipe: Rc<Pipe>,
     has_ended: bool,
     /// Fires when the next keep-alive is due.
-    timer: Pin<Box<Sleep>>,
+    timer: LazyTimer,
     keep_alive: Duration,
+    /// When the last bytes were passed on.
+    passed: Instant,
 }
 
 impl Answering {
@@ -301,21 +304,22 @@ impl Answering {
         keep_alive: Duration,
     ) -> Answering {
         Answering {
-            work: Box::pin(work),
+            work: WokenWork::new(work),
             pipe,
             has_ended: false,
-            timer: Box::pin(sleep(keep_alive)),
+            timer: LazyTimer::default(),
             keep_alive,
+            passed: Instant::now(),
         }
     }
 
     /// Polls the source until it has to wait.
-    fn poll_work(&mut self, cx: &mut Context<'_>) {
-        if !self.has_ended && self.work.as_mut().poll(cx).is_ready() {
+    fn poll_work(&mut self, cx: &Context<'_>) {
+        if !self.has_ended && self.work.poll(cx).is_ready() {
             self.has_ended = true;
             self.pipe.finish();
             // Drop everything the source held before the last byte is sent.
-            self.work = Box::pin(async {});
+            self.work = WokenWork::new(async {});
         }
     }
 
@@ -331,7 +335,7 @@ impl Answering {
             } = key_removed();
             self.pipe.fail(&code, &message, status, None);
             self.pipe.finish();
-            self.work = Box::pin(async {});
+            self.work = WokenWork::new(async {});
         }
     }
 
@@ -352,15 +356,11 @@ impl Answering {
             if self.has_ended {
                 return Poll::Ready(Ok(None));
             }
-            if self.timer.as_mut().poll(cx).is_pending() {
-                return Poll::Pending;
-            }
+            ready!(self.timer.poll(self.passed + self.keep_alive, cx));
             self.pipe.keep_alive();
             bytes = self.pipe.take();
         }
-        self.timer.as_mut().reset(Instant::now() + self.keep_alive);
-        // Registers the timer for the next wait.
-        let _ = self.timer.as_mut().poll(cx);
+        self.passed = Instant::now();
         Poll::Ready(Ok(Some(bytes)))
     }
 

@@ -1,8 +1,9 @@
 //! A connection with limits on how long its client may take.
 
 use crate::life::ConnectionPhase;
+use client::LazyTimer;
 use std::cell::RefCell;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::io;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
@@ -10,7 +11,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Instant;
 
 /// A connection with limits on how long its client may take: for the head of a request, between two
 /// requests, and to read what it is sent. A limit that has passed is an error of the connection,
@@ -22,8 +23,10 @@ struct TimedState<S> {
     wire: S,
     phase: Rc<ConnectionPhase>,
     reader_time: Duration,
-    reading: Timer,
-    writing: Timer,
+    reading: LazyTimer,
+    /// When the write that waits for the client fails; `None` if none waits.
+    write_deadline: Option<Instant>,
+    writing: LazyTimer,
     /// Bytes of further requests, which were read to find out whether the client is still there.
     ahead: Vec<u8>,
     /// There were more of them than are kept, so that none can be answered.
@@ -41,35 +44,9 @@ impl<S> Clone for TimedWire<S> {
     }
 }
 
-#[derive(Default)]
-struct Timer {
-    sleep: Option<Pin<Box<Sleep>>>,
-    is_running: bool,
-}
-
-impl Timer {
-    /// Whether `deadline` has passed; wakes the task when it does.
-    fn poll(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<io::Error> {
-        let sleep = self
-            .sleep
-            .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
-        if sleep.deadline() != deadline {
-            sleep.as_mut().reset(deadline);
-        }
-        ready!(sleep.as_mut().poll(cx));
-        Poll::Ready(io::ErrorKind::TimedOut.into())
-    }
-
-    /// The deadline of a wait that lasts at most `time` from its first poll.
-    fn deadline(&mut self, time: Duration) -> Instant {
-        match &self.sleep {
-            Some(sleep) if self.is_running => sleep.deadline(),
-            _ => {
-                self.is_running = true;
-                Instant::now() + time
-            }
-        }
-    }
+/// The result of a read or write for which a client took too long.
+fn timed_out<T>((): ()) -> io::Result<T> {
+    Err(io::ErrorKind::TimedOut.into())
 }
 
 impl<S: AsyncRead + Unpin> TimedWire<S> {
@@ -79,8 +56,9 @@ impl<S: AsyncRead + Unpin> TimedWire<S> {
             wire,
             phase,
             reader_time,
-            reading: Timer::default(),
-            writing: Timer::default(),
+            reading: LazyTimer::default(),
+            write_deadline: None,
+            writing: LazyTimer::default(),
             ahead: Vec::new(),
             has_overrun: false,
         })))
@@ -109,7 +87,7 @@ impl<S: AsyncRead + Unpin> TimedWire<S> {
 impl<S> TimedWire<S> {
     /// Ready with what `take` gives, as soon as no write waits for the client.
     pub(super) fn when_written<T>(&self, take: impl FnOnce() -> Option<T>) -> Poll<T> {
-        let is_written = !self.0.borrow().writing.is_running;
+        let is_written = self.0.borrow().write_deadline.is_none();
         let taken = is_written.then(take).flatten();
         taken.map_or(Poll::Pending, Poll::Ready)
     }
@@ -149,11 +127,12 @@ impl<S> TimedState<S> {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
         if result.is_ready() {
-            self.writing.is_running = false;
+            self.write_deadline = None;
             return result;
         }
-        let deadline = self.writing.deadline(self.reader_time);
-        self.writing.poll(deadline, cx).map(Err)
+        let latest = || Instant::now() + self.reader_time;
+        let deadline = *self.write_deadline.get_or_insert_with(latest);
+        self.writing.poll(deadline, cx).map(timed_out)
     }
 }
 
@@ -187,14 +166,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedWire<S> {
             // A client that sends its head a byte at a time never makes a long wait, so the
             // deadline is looked at here, too.
             return match this.phase.deadline() {
-                Some(deadline) if deadline <= Instant::now() => {
-                    Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
-                }
+                Some(deadline) if deadline <= Instant::now() => Poll::Ready(timed_out(())),
                 _ => result,
             };
         }
         match this.phase.deadline() {
-            Some(deadline) => this.reading.poll(deadline, cx).map(Err),
+            Some(deadline) => this.reading.poll(deadline, cx).map(timed_out),
             None => Poll::Pending,
         }
     }

@@ -1,5 +1,6 @@
 //! A response body that is arriving from the network.
 
+use crate::limits::TimedWaits;
 use crate::{BodyPiece, Error, PieceContent, TimeLimits};
 use api::tape::{Head, TapeEnding, TapeExchange, TapeRead};
 use bytes::Bytes;
@@ -11,7 +12,7 @@ use tokio::time::Instant;
 pub(crate) struct LiveBody {
     response: reqwest::Response,
     sent: Instant,
-    limits: TimeLimits,
+    waits: TimedWaits,
     /// Bytes that arrived but were not returned yet.
     chunk: Bytes,
     /// The piece returned last.
@@ -45,7 +46,7 @@ impl LiveBody {
         LiveBody {
             response,
             sent,
-            limits,
+            waits: TimedWaits::new(limits),
             chunk: Bytes::new(),
             piece: Bytes::new(),
             at: head.after,
@@ -61,7 +62,7 @@ impl LiveBody {
         if !self.chunk.is_empty() {
             return self.next_piece();
         }
-        let came = self.limits.wait(self.response.chunk()).await;
+        let came = self.waits.wait(self.response.chunk()).await;
         let at = elapsed(self.sent);
         let what = match came.and_then(|chunk| chunk.map_err(|e| Error::from(&e))) {
             Ok(Some(bytes)) => {
