@@ -37,6 +37,8 @@ pub async fn write_events<H: Host>(
         }
         let at_hand = match host.stopped(is_due) {
             Some(stop) => Some(Err(stop)),
+            // Everything is flushed, so this task may as well wait.
+            None if is_due => None,
             None => tokio::select! {
                 biased;
                 piece = body.next() => Some(Ok(piece)),
@@ -47,7 +49,9 @@ pub async fn write_events<H: Host>(
         let next = match at_hand {
             Some(next) => next,
             None => {
-                host.flush().await?;
+                if !is_due {
+                    host.flush().await?;
+                }
                 tokio::select! {
                     biased;
                     piece = body.next() => Ok(piece),
