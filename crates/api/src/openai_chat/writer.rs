@@ -551,3 +551,48 @@ impl ChunkEnvelope {
         o.close();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn text(writer: &mut ChatWriter, model: &str) -> String {
+        let step = Step::piece(TextKind::Answer, "word", None).expect("a text");
+        writer.step(0, &step, model);
+        String::from_utf8(std::mem::take(writer.bytes())).expect("UTF-8")
+    }
+
+    #[test]
+    fn what_changes_between_deltas_is_in_the_next_chunk() {
+        let mut writer = ChatWriter::new(&AnswerOptions::default(), false);
+        let plain = [(); 4].map(|()| text(&mut writer, "m"));
+        assert!(plain.iter().all(|chunk| *chunk == plain[0]), "{plain:?}");
+        let details = |writer: &mut ChatWriter, place, members: Value| {
+            let members = members.as_object().cloned().unwrap_or_default();
+            let step = Step::Details(place, std::borrow::Cow::Owned(members));
+            writer.step(0, &step, "m");
+            [(); 4].map(|()| text(writer, "m"))
+        };
+        let once = [true, false, false, false];
+        let members = json!({"system_fingerprint": "fp", "once": 1});
+        let chunks = details(&mut writer, DetailsPlace::Answer, members);
+        assert!(chunks.iter().all(|chunk| chunk.contains("\"fp\"")));
+        assert_eq!(chunks.map(|chunk| chunk.contains("once")), once);
+        for place in [DetailsPlace::Choice, DetailsPlace::Message] {
+            let chunks = details(&mut writer, place, json!({"once": 1}));
+            assert_eq!(chunks.map(|chunk| chunk.contains("once")), once);
+        }
+        assert!(
+            [(); 3]
+                .iter()
+                .all(|()| text(&mut writer, "other").contains("\"other\""))
+        );
+        writer.set_id("later");
+        assert!(
+            [(); 3]
+                .iter()
+                .all(|()| text(&mut writer, "").contains("\"later\""))
+        );
+    }
+}
