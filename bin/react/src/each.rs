@@ -48,12 +48,6 @@ const KEY_IS_REFUSED: [&str; 2] = ["http_401", "http_402"];
 /// rows cannot be written.
 pub(crate) fn run(mut args: Args) -> anyhow::Result<Status> {
     let jobs = jobs(&mut args)?;
-    if args
-        .again()
-        .any(|word| word == "--view" || word == "--plain")
-    {
-        bail!("--each writes rows, which have one form: leave --view out");
-    }
     run::refuse_pipes(&args)?;
     for stage in STAGES {
         find(stage)?;

@@ -31,6 +31,10 @@ pub fn main() -> ExitCode {
         if args.takes_log() && !configured.is_typed(options::FORMAT) {
             bail!("events is no default of --format, type -f events where standard input is a log");
         }
+        let is_form = |option: &&str| configured.is_typed(option);
+        if args.own.each && [options::FORMAT, options::PLAIN].iter().any(is_form) {
+            bail!("--each writes rows, which have one form: leave --format out");
+        }
         let args = args.without_defaults(|option| configured.is_typed(option));
         let ended = match args.own.each {
             true => each::run(args),

@@ -313,6 +313,19 @@ fn a_file_of_rows_goes_on_where_it_stopped() {
 }
 
 #[test]
+fn a_form_of_the_output_is_refused() {
+    let folder = Scratch::new();
+    for words in [["-f", "text"], ["--plain", "Q"]] {
+        let ran = run_with(react(&echo(), &folder, &words), "a\n");
+        assert!(
+            ran.refusal().contains("leave --format out"),
+            "{}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
 fn a_file_that_holds_no_rows_is_refused_as_it_is() {
     let folder = Scratch::new();
     let server = echo();
