@@ -39,7 +39,7 @@ Examples:
   react -a hut.jpg --schema hut.schema.json 'What is on the picture?' | jq .
   message=$(git diff | react -m gpt-5-mini 'Write a commit message for this.')
   react -f events -m gpt-5-mini 'And on Monday?' <trip.ndjson | tc-view
-  react -m gpt-5-mini --each -j 8 --rows out.ndjson 'Translate into French:' <words.txt
+  react -m gpt-5-mini --each --rows out.ndjson 'In French:' <words.txt
   react -t $tools --replay trip.ndjson
   react -t $tools -m gpt-5-mini -l trip.ndjson --question '-5 degrees: cold?'";
 
