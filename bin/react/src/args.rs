@@ -3,6 +3,7 @@
 use crate::options::{self, ASK, TypedOption};
 use ::args::Document;
 use anyhow::anyhow;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, Parser};
 use redact::Redactor;
 use std::ffi::{OsStr, OsString};
@@ -40,6 +41,7 @@ Examples:
   message=$(git diff | react -m gpt-5-mini 'Write a commit message for this.')
   react -f events -m gpt-5-mini 'And on Monday?' <trip.ndjson | tc-view
   react -m gpt-5-mini --each --rows out.ndjson 'In French:' <words.txt
+  git diff | react @commit
   react -t $tools --replay trip.ndjson
   react -t $tools -m gpt-5-mini -l trip.ndjson --question '-5 degrees: cold?'";
 
@@ -53,21 +55,30 @@ Examples:
     name = "react",
     version,
     max_term_width = 100,
-    override_usage = "react [OPTIONS] [QUESTION] [-- OPTIONS OF llm-stream]",
+    override_usage = "react [OPTIONS] [@AGENT] [QUESTION] [-- OPTIONS OF llm-stream]",
     after_help = EXAMPLES
 )]
 pub(crate) struct Own {
+    /// An agent of the configuration file, whose options count like typed ones
+    #[arg(value_name = "@AGENT")]
+    first: Option<String>,
     /// The question
-    pub question: Option<String>,
-    /// The question, where it begins with a dash
+    #[arg(value_name = "QUESTION")]
+    second: Option<String>,
+    /// What the words are, without the agent.
+    #[arg(skip)]
+    question: Option<String>,
+    /// The same as @AGENT
+    #[arg(long, value_name = "AGENT", hide_short_help = true)]
+    agent: Option<String>,
+    /// The question, where it begins with a dash or looks like an agent
     #[arg(
         id = "text",
         long = "question",
         value_name = "TEXT",
-        allow_hyphen_values = true,
-        conflicts_with = "question"
+        allow_hyphen_values = true
     )]
-    pub text: Option<String>,
+    text: Option<String>,
     /// A file that belongs to the question: an image, a PDF or text (may be given many times)
     #[arg(short, long, value_name = "FILE")]
     pub attach: Vec<PathBuf>,
@@ -170,6 +181,48 @@ pub(crate) struct Own {
     /// Options of llm-stream
     #[arg(last = true, hide = true)]
     pub rest: Vec<OsString>,
+}
+
+impl Own {
+    /// The question among the words.
+    fn question_of_words(&mut self) -> Result<Option<String>, clap::Error> {
+        let conflict = |one: &str, other: &str| {
+            let text = format!("the argument '{one}' cannot be used with '{other}'\n");
+            clap::Error::raw(ErrorKind::ArgumentConflict, text)
+        };
+        let (first, second) = (self.first.take(), self.second.take());
+        let question = match first {
+            Some(word) if agent_of_word(&word).is_some() => match self.agent {
+                Some(_) => return Err(conflict(&word, "--agent <AGENT>")),
+                None => second,
+            },
+            first => {
+                if let Some(word) = second {
+                    let mut e = clap::Error::new(ErrorKind::UnknownArgument);
+                    e.insert(ContextKind::InvalidArg, ContextValue::String(word));
+                    return Err(e);
+                }
+                first
+            }
+        };
+        match (&question, &self.text) {
+            (Some(_), Some(_)) => Err(conflict("[QUESTION]", "--question <TEXT>")),
+            _ => Ok(question),
+        }
+    }
+}
+
+/// The name of the agent, if this word is `@NAME`.
+fn agent_of_word(word: &str) -> Option<&str> {
+    word.strip_prefix('@')
+        .filter(|name| config::is_agent_name(name))
+}
+
+/// The name of the agent that was typed.
+pub(crate) fn agent(matches: &ArgMatches) -> Option<String> {
+    let typed = |id| matches.get_one::<String>(id).map(String::as_str);
+    let word = || typed("first").and_then(agent_of_word);
+    typed("agent").or_else(word).map(str::to_owned)
 }
 
 /// How stages that start no processes run.
@@ -435,7 +488,8 @@ impl CommandFactory for Args {
 
 impl FromArgMatches for Args {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Args, clap::Error> {
-        let own = Own::from_arg_matches(matches)?;
+        let mut own = Own::from_arg_matches(matches)?;
+        own.question = own.question_of_words()?;
         let typed = options::typed(matches);
         let words = |typed: &TypedOption| {
             let words = [typed.option.word()].into_iter().chain(typed.value.clone());

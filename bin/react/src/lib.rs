@@ -26,7 +26,8 @@ pub const ABOUT: &str = env!("CARGO_PKG_DESCRIPTION");
 
 /// Runs the command with the arguments of this process; returns its exit status.
 pub fn main() -> ExitCode {
-    config::run(options::spec(), args::remedy, |args: Args, configured| {
+    let spec = options::spec(args::agent);
+    config::run(spec, args::remedy, |args: Args, configured| {
         // A default would let a text become the conversation.
         if args.takes_log() && !configured.is_typed(options::FORMAT) {
             bail!("events is no default of --format, type -f events where standard input is a log");
@@ -35,7 +36,7 @@ pub fn main() -> ExitCode {
         if args.own.each && [options::FORMAT, options::PLAIN].iter().any(is_form) {
             bail!("--each writes rows, which have one form: leave --format out");
         }
-        let args = args.without_defaults(|option| configured.is_typed(option));
+        let args = args.without_defaults(|option| configured.is_given(option));
         let ended = match args.own.each {
             true => each::run(args),
             false => run::run(args),

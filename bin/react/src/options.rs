@@ -475,9 +475,9 @@ pub(crate) fn is_file(word: &OsString) -> bool {
     word == "--tools" || passed.is_some_and(|option| ["FILE", "DIR"].contains(&option.value))
 }
 
-/// Returns how react uses the configuration. Options that only `llm-stream` takes are read there if
+/// Returns how react uses the configuration, where `agent` finds the agent that was typed. Options that only `llm-stream` takes are read there if
 /// react has no value for them.
-pub(crate) fn spec() -> config::Spec {
+pub(crate) fn spec(agent: fn(&ArgMatches) -> Option<String>) -> config::Spec {
     let asks = PASSED.iter().filter(|option| option.stages == [ASK]);
     config::Spec {
         section: "react",
@@ -485,6 +485,7 @@ pub(crate) fn spec() -> config::Spec {
         model: None,
         shared: asks.map(|option| option.name).collect(),
         routes: false,
+        agent: Some(agent),
     }
 }
 

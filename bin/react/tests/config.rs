@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 
+use serde_json::{Value, json};
 use std::fs;
 use std::process::Stdio;
 use testkit::{Scratch, Server, root};
@@ -34,6 +35,13 @@ impl Home {
 
     /// Standard output of a line, which must end well.
     fn run(&self, line: &str) -> String {
+        let (status, out, err) = self.ended(line);
+        assert_eq!((status, &*err), (0, ""), "{line}: {out}");
+        out
+    }
+
+    /// The status of a line, its output and its messages.
+    fn ended(&self, line: &str) -> (i32, String, String) {
         let mut bash = testkit::bash(line, root());
         bash.env("XDG_CONFIG_HOME", self.folder.path(""))
             .env("XDG_STATE_HOME", self.folder.path("state"))
@@ -43,26 +51,34 @@ impl Home {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let ran = testkit::run(bash);
-        assert_eq!(
-            (ran.status, &*ran.stderr),
-            (0, ""),
-            "{line}: {}",
-            ran.stdout
-        );
-        ran.stdout
+        (ran.status, ran.stdout, ran.stderr)
     }
 
     /// The names of the model and of the tools of the only request since the last one.
     fn asked(&self) -> (String, Vec<String>) {
+        let body = self.body();
+        let tools = body["tools"].as_array();
+        let names = tools.into_iter().flatten();
+        let names = names.map(|tool| tool["function"]["name"].as_str().unwrap().to_owned());
+        let model = body["model"].as_str().unwrap().to_owned();
+        (model, names.collect())
+    }
+
+    /// The body of the only request since the last one.
+    fn body(&self) -> Value {
         let asked = self.model.asked();
         let [request] = &asked[..] else {
             panic!("{} requests", asked.len());
         };
-        let tools = request.body["tools"].as_array();
-        let names = tools.into_iter().flatten();
-        let names = names.map(|tool| tool["function"]["name"].as_str().unwrap().to_owned());
-        let model = request.body["model"].as_str().unwrap().to_owned();
-        (model, names.collect())
+        request.body.clone()
+    }
+
+    /// Replaces a text of the file.
+    fn edit(&self, from: &str, to: &str) {
+        let file = self.folder.path("toolpipe/config.toml");
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.contains(from), "{text}");
+        fs::write(&file, text.replace(from, to)).unwrap();
     }
 }
 
@@ -97,9 +113,7 @@ fn what_was_typed_for_a_conversation_goes_before_the_file() {
     };
     home.run(&format!("react -c={first} 'And then?'"));
     assert_eq!(home.asked(), ("big-1".into(), vec!["two".into()]));
-    let file = home.folder.path("toolpipe/config.toml");
-    let text = fs::read_to_string(&file).unwrap();
-    fs::write(&file, text.replace("one.json", "two.json")).unwrap();
+    home.edit("one.json", "two.json");
     home.run(&format!("react -c={other} 'And then?'"));
     assert_eq!(home.asked(), ("qwen3:8b".into(), vec!["two".into()]));
 }
@@ -110,5 +124,196 @@ fn the_pipeline_has_the_values_of_the_file() {
     let line = home.run("react --print-pipeline 'Hello.'");
     for word in ["toolpipe/one.json", "--ask write", "Hello."] {
         assert!(line.contains(word), "{word}: {line}");
+    }
+}
+
+/// Agents beside other values of their options, which do not count.
+const AGENTS: &str = "tools = [\"one.json\"]
+system = \"Be brief.\"
+plain = true
+params = { a = \"react\", b = \"react\", c = \"react\" }
+[agents.commit]
+model = \"big\"
+tools = [\"two.json\"]
+system = \"Write a commit message.\"
+params = { b = \"agent\", c = \"agent\" }
+[agents.other]
+model = \"fast\"";
+
+#[test]
+fn options_of_an_agent_count_below_typed_ones_and_above_variables() {
+    let home = Home::new(AGENTS);
+    let agent = ("big-1", "two", "Write a commit message.", "Hello.");
+    for (line, is) in [
+        ("react @commit Hello.", agent),
+        ("react --agent commit Hello.", agent),
+        ("react @commit Hello. -- --retries 0", agent),
+        ("react @commit --question Hello.", agent),
+        ("echo Hello. | react @commit", agent),
+        ("echo Hello. | react @commit --each '{{.}}'", agent),
+        (
+            "LLM_MODEL=fast REACT_TOOLS=$CONFIG/one.json LLM_SYSTEM=no react @commit Hello.",
+            agent,
+        ),
+        (
+            "react -m fast @commit Hello. -t $CONFIG/one.json -s 'Be long.'",
+            ("qwen3:8b", "one", "Be long.", "Hello."),
+        ),
+        // What an agent does not have is that of [react].
+        (
+            "react @other Hello.",
+            ("qwen3:8b", "one", "Be brief.", "Hello."),
+        ),
+        // A question is no agent.
+        (
+            "react '@commit this.'",
+            ("qwen3:8b", "one", "Be brief.", "@commit this."),
+        ),
+        (
+            "react --question @commit",
+            ("qwen3:8b", "one", "Be brief.", "@commit"),
+        ),
+    ] {
+        home.run(&format!("cd /; {line}"));
+        let body = home.body();
+        let asked = (
+            body["model"].as_str().unwrap(),
+            body["tools"][0]["function"]["name"].as_str().unwrap(),
+            body["messages"][0]["content"].as_str().unwrap(),
+            body["messages"][1]["content"].as_str().unwrap(),
+        );
+        assert_eq!(asked, is, "{line}: {body}");
+        assert_eq!(body["tools"].as_array().unwrap().len(), 1, "{line}: {body}");
+    }
+    // Values with names are added to each other.
+    home.run("react @commit --param c='\"typed\"' Hello.");
+    let body = home.body();
+    assert_eq!(
+        [&body["a"], &body["b"], &body["c"]],
+        [&json!("react"), &json!("agent"), &json!("typed")]
+    );
+}
+
+/// A conversation goes on with the options that its agent had, as with typed ones.
+#[test]
+fn a_conversation_keeps_the_options_of_its_agent() {
+    let home = Home::new(AGENTS);
+    home.run("cd $CONFIG; react @commit Hello.");
+    home.model.asked();
+    home.edit("[\"two.json\"]", "[\"one.json\"]");
+    home.run("cd /; react -c 'And then?'");
+    assert_eq!(home.asked(), ("big-1".into(), vec!["two".into()]));
+    // What is given now goes before that, also by an agent.
+    home.run("react -c @other 'And then?'");
+    assert_eq!(home.asked(), ("qwen3:8b".into(), vec!["two".into()]));
+    home.run("react -c -m big @other 'And then?'");
+    assert_eq!(home.asked(), ("big-1".into(), vec!["two".into()]));
+}
+
+/// A replay has the agent alone of the file.
+#[test]
+fn a_replay_has_the_options_of_its_agent() {
+    let home = Home::new(&format!("{AGENTS}\ntools = [\"none.json\"]"));
+    home.run("react -l $XDG_STATE_HOME.ndjson @commit Hello.");
+    let replay = "react --plain --replay $XDG_STATE_HOME.ndjson";
+    home.run(replay);
+    home.run(&format!("{replay} @commit"));
+    let (status, _, err) = home.ended(&format!("{replay} @other"));
+    assert!(status == 2 && err.contains("none.json"), "{err}");
+}
+
+#[test]
+fn the_command_that_goes_on_has_the_options_of_the_agent() {
+    let home = Home::new(AGENTS);
+    home.edit(&home.model.url, "http://127.0.0.1:1");
+    let (status, _, err) = home.ended("react --retries 0 @commit Hello.");
+    let next = err.lines().last().unwrap();
+    assert_eq!(status, 2, "{err}");
+    home.edit("http://127.0.0.1:1", &home.model.url);
+    let command = next.split_once("react ").unwrap().1;
+    home.run(&format!("cd /; react {command}"));
+    assert_eq!(home.asked(), ("big-1".into(), vec!["two".into()]), "{next}");
+}
+
+#[test]
+fn agents_are_shown() {
+    let home = Home::new(AGENTS);
+    let shown = home.run("react @commit --show-config");
+    let line = |key: &str, value: &str| {
+        let mut lines = shown.lines().map(|line| line.split_whitespace());
+        lines.any(|mut words| words.next() == Some(key) && words.next() == Some(value))
+    };
+    assert!(
+        line("model", "big") && line("agents.other", "model"),
+        "{shown}"
+    );
+    assert!(shown.contains("[agents.commit]"), "{shown}");
+    let shown = home.run("llm-stream --show-config");
+    assert!(!shown.contains("agents"), "{shown}");
+}
+
+#[test]
+fn a_wrong_agent_is_refused() {
+    let home = Home::new(AGENTS);
+    for (line, says) in [
+        ("react @comit x", "has no such agent, did you mean @commit?"),
+        ("react --agent zzz x", "write [agents.zzz] there"),
+        ("react @zzz", "or put the question after --question"),
+        (
+            "XDG_CONFIG_HOME=/dev/null react @commit x",
+            "@commit: /dev/null/toolpipe/config.toml does not exist",
+        ),
+        (
+            "react @commit --agent other x",
+            "'@commit' cannot be used with '--agent <AGENT>'",
+        ),
+        ("react @commit x y", "put quotes around the whole question"),
+        ("react x @commit", "put quotes around the whole question"),
+        (
+            "react @commit x --question y",
+            "'[QUESTION]' cannot be used with '--question <TEXT>'",
+        ),
+    ] {
+        let (status, out, err) = home.ended(line);
+        assert_eq!((status, &*out), (2, ""), "{line}: {err}");
+        assert!(
+            err.contains(says) && err.lines().count() == 1,
+            "{line}: {err}"
+        );
+    }
+    for (table, says) in [
+        (
+            "[agents.a]\nmodle = \"m\"",
+            "modle is unknown in [agents.a], did you mean \"model\"?",
+        ),
+        ("[agents.a]\nlist = true", "list is unknown in [agents.a]"),
+        (
+            "[agents.a]\nbase_url = \"http://x\"",
+            "base_url: an agent has no server of its own",
+        ),
+        (
+            "[agents.a]\nheaders = [\"A: $B\"]",
+            "headers: an agent has no server of its own",
+        ),
+        (
+            "[agents.a]\napi_key = \"b\"",
+            "api_key: an agent has no server of its own",
+        ),
+        (
+            "[agents.\"a b\"]\nmodel = \"m\"",
+            "\"a b\" is no name of an agent",
+        ),
+        ("[agents]\na = \"m\"", "agents.a is not a table"),
+        (
+            "[agent.a]\nmodel = \"m\"",
+            "[agent] is unknown, did you mean",
+        ),
+        ("agent = \"commit\"", "agent is unknown in [react]"),
+    ] {
+        let home = Home::new(table);
+        let (status, out, err) = home.ended("react Hello.");
+        assert_eq!((status, &*out), (2, ""), "{table}: {err}");
+        assert!(err.contains(says), "{table}: {err}");
+        assert!(home.model.asked().is_empty(), "{table}");
     }
 }

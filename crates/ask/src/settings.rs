@@ -124,6 +124,7 @@ pub fn run<A: Parser>(
         model: Some(ModelArgs::command()),
         shared: vec![],
         routes,
+        agent: None,
     };
     config::run(spec, remedy, work)
 }

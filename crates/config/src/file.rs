@@ -14,6 +14,9 @@ const LONGEST: u64 = 1 << 20;
 /// The table of models.
 const MODELS: &str = "models";
 
+/// The table of agents.
+const AGENTS: &str = "agents";
+
 /// The commands whose options the file may have, each in a table of its name.
 pub(crate) const SECTIONS: [&str; 3] = ["llm-stream", "react", "tc-serve"];
 
@@ -21,7 +24,7 @@ pub(crate) const SECTIONS: [&str; 3] = ["llm-stream", "react", "tc-serve"];
 const OF_MODEL: [&str; 2] = ["aliases", "fallbacks"];
 
 /// What people write for a key in clear, which does not belong into the file.
-const KEYS: [&str; 4] = ["api_key", "key", "token", "secret"];
+pub(crate) const KEYS: [&str; 4] = ["api_key", "key", "token", "secret"];
 
 /// A key of the file with its value.
 #[derive(Clone, Debug)]
@@ -64,6 +67,11 @@ impl Table {
         self.0.is_empty()
     }
 
+    /// Its keys.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|entry| entry.key.as_str())
+    }
+
     fn take(&mut self, key: &str) -> Option<Entry> {
         let at = self.0.iter().position(|entry| entry.key == key)?;
         Some(self.0.remove(at))
@@ -97,6 +105,22 @@ impl Model {
     }
 }
 
+/// An agent of the file: options by a name.
+#[derive(Clone, Debug)]
+pub(crate) struct Agent {
+    /// Its name.
+    pub name: String,
+    /// The line of its table.
+    line: usize,
+    pub options: Table,
+}
+
+/// Whether this may be the name of an agent, which is typed as one word, `@NAME`.
+pub fn is_agent_name(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    !name.is_empty() && name.chars().all(is_part)
+}
+
 /// The configuration file.
 #[derive(Clone, Debug)]
 pub struct ConfigFile {
@@ -107,6 +131,8 @@ pub struct ConfigFile {
     sections: Vec<(&'static str, Table)>,
     /// The models, in the order of the file.
     pub models: Vec<Model>,
+    /// The agents, in the order of the file.
+    pub(crate) agents: Vec<Agent>,
 }
 
 impl ConfigFile {
@@ -187,30 +213,35 @@ impl ConfigFile {
             top: Table::default(),
             sections: vec![],
             models: vec![],
+            agents: vec![],
         };
         for (key, value) in root.get_ref() {
             let name = key.get_ref().as_ref();
             match value.get_ref() {
-                DeValue::Table(models) if name == MODELS => {
-                    for (key, value) in models {
+                DeValue::Table(tables) if [MODELS, AGENTS].contains(&name) => {
+                    for (key, value) in tables {
+                        let kind = name;
                         let name = key.get_ref().as_ref();
                         let at = key.span().start;
                         let DeValue::Table(options) = value.get_ref() else {
                             return Err(fault(
                                 at,
                                 &format!(
-                                    "{MODELS}.{name} is not a table; write [{MODELS}.{name}] above \
+                                    "{kind}.{name} is not a table; write [{kind}.{name}] above \
                                      its keys"
                                 ),
                             ));
                         };
-                        file.add_model(name, line(at), table(options)?)?;
+                        match kind {
+                            MODELS => file.add_model(name, line(at), table(options)?)?,
+                            _ => file.add_agent(name, line(at), table(options)?)?,
+                        }
                     }
                 }
                 DeValue::Table(options) => {
                     let Some(section) = SECTIONS.into_iter().find(|section| *section == name)
                     else {
-                        let known = SECTIONS.into_iter().chain(["models.NAME"]);
+                        let known = SECTIONS.into_iter().chain(["models.NAME", "agents.NAME"]);
                         return Err(fault(
                             key.span().start,
                             &format!("[{name}] is unknown{}", nearest(name, known)),
@@ -224,6 +255,7 @@ impl ConfigFile {
             }
         }
         file.models.sort_by_key(|model| model.line);
+        file.agents.sort_by_key(|agent| agent.line);
         file.check_models()?;
         Ok(file)
     }
@@ -272,6 +304,46 @@ impl ConfigFile {
             options,
         });
         Ok(())
+    }
+
+    fn add_agent(&mut self, name: &str, line: usize, options: Table) -> Result<()> {
+        if !is_agent_name(name) {
+            bail!(
+                "{}: {name:?} is no name of an agent, which is typed as @NAME: use letters, \
+                 digits, - and _",
+                self.place(line)
+            );
+        }
+        self.agents.push(Agent {
+            name: name.to_owned(),
+            line,
+            options,
+        });
+        Ok(())
+    }
+
+    /// The agent of this name.
+    ///
+    /// # Errors
+    /// There is none: the name that is most like it.
+    pub(crate) fn agent(&self, name: &str) -> Result<&Agent> {
+        let found = self.agents.iter().find(|agent| agent.name == name);
+        found.ok_or_else(|| {
+            let names = self.agents.iter().map(|agent| agent.name.as_str());
+            let remedy = match most_similar(name, names, 0.7) {
+                Some(best) => format!("did you mean @{best}?"),
+                None => ConfigFile::without_agent(name),
+            };
+            anyhow!(
+                "@{name}: {} has no such agent, {remedy}",
+                self.path.display()
+            )
+        })
+    }
+
+    /// What to do where the agent `name` does not exist.
+    pub(crate) fn without_agent(name: &str) -> String {
+        format!("write [{AGENTS}.{name}] there, or put the question after --question")
     }
 
     /// Checks that each name is that of one model, and that no fallback leads back.
@@ -367,6 +439,11 @@ impl ConfigFile {
     /// The line of a model.
     pub(crate) fn place_of(&self, model: &Model) -> String {
         self.place(model.line)
+    }
+
+    /// The line of an agent.
+    pub(crate) fn place_of_agent(&self, agent: &Agent) -> String {
+        self.place(agent.line)
     }
 
     /// Checks that each key of `table`, whose name in messages is `name`, is one of `known`.

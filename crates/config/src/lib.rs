@@ -1,5 +1,5 @@
 //! The configuration file, `$XDG_CONFIG_HOME/toolpipe/config.toml`: defaults of the options of
-//! `llm-stream`, `react` and `tc-serve`, and models by name.
+//! `llm-stream`, `react` and `tc-serve`, and models and agents by name.
 //!
 //! What it is: [`ConfigFile`], the file as it is read and checked; [`run()`], which runs a command
 //! whose options have defaults in that file and in the environment; [`Configured`], by which the
@@ -13,7 +13,7 @@ mod resolve;
 mod run;
 mod show;
 
-pub use file::{ConfigFile, Model};
+pub use file::{ConfigFile, Model, is_agent_name};
 pub use options::is_merged;
 pub use resolve::{Configured, Spec};
 pub use run::{ShowArgs, run};

@@ -7,7 +7,8 @@ use std::ffi::OsString;
 use std::path::Path;
 
 /// Options that are about one run alone.
-const NEVER: [&str; 19] = [
+const NEVER: [&str; 20] = [
+    "agent",
     "answer-call",
     "approve-call",
     "continue",

@@ -1,9 +1,9 @@
-//! Which value of an option counts: what was typed, else a variable of the environment, else the
-//! file.
+//! Which value of an option counts: what was typed, else that of the agent that was typed, else a
+//! variable of the environment, else the file.
 
-use crate::file::{ConfigFile, Model, Table, most_similar};
+use crate::file::{Agent, ConfigFile, KEYS, Model, Table, most_similar};
 use crate::options::{KnownOption, Values};
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use args::DefaultOption;
 use clap::{ArgMatches, Command};
 
@@ -28,6 +28,8 @@ pub struct Spec {
     pub shared: Vec<&'static str>,
     /// Whether each request names its model, so that the file's default is not that of all.
     pub routes: bool,
+    /// The name of the agent that was typed, where the command has agents.
+    pub agent: Option<fn(&ArgMatches) -> Option<String>>,
 }
 
 /// Where a value is from.
@@ -35,6 +37,8 @@ pub struct Spec {
 pub(crate) enum Origin {
     /// It was typed as this option.
     Typed(String),
+    /// A line of the agent that was typed.
+    Agent(String),
     /// A variable of the environment.
     Variable(String),
     /// A line of the file.
@@ -46,9 +50,25 @@ pub(crate) enum Origin {
 impl std::fmt::Display for Origin {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str(match self {
-            Origin::Typed(from) | Origin::Variable(from) | Origin::File(from) => from,
+            Origin::Typed(from)
+            | Origin::Agent(from)
+            | Origin::Variable(from)
+            | Origin::File(from) => from,
             Origin::Usual => "default",
         })
+    }
+}
+
+impl Origin {
+    /// Its place among the words of a command line, the last of which counts.
+    fn rank(&self) -> u8 {
+        match self {
+            Origin::Usual => 0,
+            Origin::File(_) => 1,
+            Origin::Variable(_) => 2,
+            Origin::Agent(_) => 3,
+            Origin::Typed(_) => 4,
+        }
     }
 }
 
@@ -59,40 +79,25 @@ pub(crate) struct Resolved {
     /// Its values; those of an option with a default are empty where the default counts.
     pub values: Values,
     pub origin: Origin,
-    /// What the file adds to what was typed.
-    pub added: Option<(Values, Origin)>,
+    /// What the file, and then the agent, add to what was typed.
+    pub added: Vec<(Values, Origin)>,
 }
 
 impl Resolved {
-    /// The words of what was not typed.
-    fn defaults(&self) -> impl Iterator<Item = DefaultOption> {
-        let found = match self.origin {
-            Origin::Typed(_) | Origin::Usual => None,
-            _ => Some((&self.values, &self.origin)),
-        };
-        let added = self.added.as_ref().map(|(values, origin)| (values, origin));
-        added
-            .into_iter()
-            .chain(found)
-            .flat_map(|(values, origin)| values.iter().map(|value| self.word(value, origin)))
+    /// Its values by their origin, those that count last.
+    fn sources(&self) -> impl Iterator<Item = (&Values, &Origin)> {
+        let own = (self.origin != Origin::Usual).then_some((&self.values, &self.origin));
+        let added = self.added.iter().map(|(values, origin)| (values, origin));
+        added.chain(own)
     }
 
-    fn word(&self, value: &Option<std::ffi::OsString>, origin: &Origin) -> DefaultOption {
-        DefaultOption {
+    /// The words of these of its values.
+    fn words(&self, values: &Values, origin: &Origin) -> impl Iterator<Item = DefaultOption> {
+        values.iter().map(|value| DefaultOption {
             option: format!("--{}", self.option.long),
             value: value.clone(),
             origin: origin.to_string(),
-        }
-    }
-
-    /// The words of all its values.
-    fn words(&self) -> impl Iterator<Item = DefaultOption> {
-        let own = (self.origin != Origin::Usual).then_some((&self.values, &self.origin));
-        let added = self.added.as_ref().map(|(values, origin)| (values, origin));
-        added
-            .into_iter()
-            .chain(own)
-            .flat_map(|(values, origin)| values.iter().map(|value| self.word(value, origin)))
+        })
     }
 }
 
@@ -108,6 +113,10 @@ pub struct Configured {
     is_off: bool,
     file: Option<ConfigFile>,
     model: Option<Model>,
+    /// The agent that was typed.
+    agent: Option<Agent>,
+    /// The long names of the options that it has.
+    of_agent: Vec<String>,
 }
 
 impl Configured {
@@ -118,10 +127,29 @@ impl Configured {
                 && matches.value_source(arg.get_id().as_str()).is_some()
         };
         let is_off = command.get_arguments().any(is_recorded);
-        let file = match ConfigFile::usual_path().filter(|_| !is_off) {
-            Some(path) => ConfigFile::read(&path)?,
+        let agent = spec.agent.and_then(|agent| agent(matches));
+        let path = ConfigFile::usual_path().filter(|_| !is_off || agent.is_some());
+        let file = match &path {
+            Some(path) => ConfigFile::read(path)?,
             None => None,
         };
+        let agent = match (agent, &file) {
+            (None, _) => None,
+            (Some(name), Some(file)) => Some(file.agent(&name)?.clone()),
+            (Some(name), None) => {
+                let path = path.unwrap_or_else(|| "~/.config/toolpipe/config.toml".into());
+                let remedy = ConfigFile::without_agent(&name);
+                bail!("@{name}: {} does not exist, {remedy}", path.display());
+            }
+        };
+        let of_agent = agent.iter().flat_map(|agent| {
+            let is_there =
+                |option: &KnownOption| option.keys().any(|key| agent.options.get(&key).is_some());
+            KnownOption::all(command)
+                .filter(is_there)
+                .map(|option| option.long)
+        });
+        let of_agent = of_agent.collect();
         let typed = KnownOption::every(command)
             .filter_map(|option| Some((option.long.clone(), option.typed(matches)?)))
             .collect();
@@ -133,6 +161,8 @@ impl Configured {
             is_off,
             file,
             model: None,
+            agent,
+            of_agent,
         };
         configured.check(command)?;
         let name = configured.find_name(command)?;
@@ -154,6 +184,23 @@ impl Configured {
         if let Some(section) = file.section(self.spec.section) {
             let known: Vec<KnownOption> = KnownOption::all(command).collect();
             file.check(&format!("[{}]", self.spec.section), section, &keys(&known))?;
+        }
+        if self.spec.agent.is_some() {
+            let (of_server, known): (Vec<_>, Vec<_>) =
+                KnownOption::all(command).partition(KnownOption::is_server);
+            let (of_server, known) = (keys(&of_server), keys(&known));
+            for agent in &file.agents {
+                let is_server =
+                    |key: &&str| KEYS.contains(key) || of_server.iter().any(|own| own == key);
+                if let Some(key) = agent.options.keys().find(is_server) {
+                    bail!(
+                        "{}: {key}: an agent has no server of its own, write it into a \
+                         [models.NAME] and model = \"NAME\" here",
+                        file.place_of_agent(agent)
+                    );
+                }
+                file.check(&format!("[agents.{}]", agent.name), &agent.options, &known)?;
+            }
         }
         if self.spec.model.is_some() {
             let known = keys(&self.of_model);
@@ -189,6 +236,11 @@ impl Configured {
         self.typed(long).is_some()
     }
 
+    /// Whether this option was typed, or the agent that was typed has it.
+    pub fn is_given(&self, long: &str) -> bool {
+        self.is_typed(long) || self.of_agent.iter().any(|own| own == long)
+    }
+
     /// Whether another command reads the option from the variables and the file, if this one is not
     /// given it.
     fn is_shared(&self, option: &KnownOption) -> bool {
@@ -217,37 +269,42 @@ impl Configured {
             }
             variable(self.spec.variables).or_else(|| variable(ASK).filter(|_| is_shared))
         };
-        let outside = match typed {
-            Some(values) => Some((values.clone(), Origin::Typed(format!("--{}", option.long)))),
-            None => in_environment(),
+        let in_agent = match &self.agent {
+            Some(agent) => {
+                self.in_table(option, &agent.options, &format!(" [agents.{}]", agent.name))?
+            }
+            None => None,
         };
+        let in_agent = in_agent.map(|(values, place)| (values, Origin::Agent(place)));
+        let (outside, mut added) = match typed {
+            Some(values) => {
+                let typed = (values.clone(), Origin::Typed(format!("--{}", option.long)));
+                (Some(typed), in_agent.into_iter().collect())
+            }
+            None => (in_agent.or_else(in_environment), vec![]),
+        };
+        added.retain(|_| option.is_merged());
         let in_file = match &outside {
-            Some((_, Origin::Typed(_))) if option.is_merged() => {
+            Some((_, Origin::Typed(_) | Origin::Agent(_))) if option.is_merged() => {
                 self.in_file(option, model, another)?
             }
             Some(_) => None,
             None => self.in_file(option, model, another)?,
         };
         let option = option.clone();
-        Ok(match (outside, in_file) {
-            (Some((values, origin)), added) => Resolved {
-                option,
-                values,
-                origin,
-                added,
-            },
-            (None, Some((values, origin))) => Resolved {
-                option,
-                values,
-                origin,
-                added: None,
-            },
-            (None, None) => Resolved {
-                option,
-                values: vec![],
-                origin: Origin::Usual,
-                added: None,
-            },
+        let (values, origin) = match (outside, in_file) {
+            (Some(outside), in_file) => {
+                added.splice(0..0, in_file);
+                outside
+            }
+            (None, Some(in_file)) => in_file,
+            (None, None) => (vec![], Origin::Usual),
+        };
+        Ok(Resolved {
+            option,
+            values,
+            origin,
+            added,
         })
     }
 
@@ -257,7 +314,7 @@ impl Configured {
         model: Option<&Model>,
         another: bool,
     ) -> Result<Option<(Values, Origin)>> {
-        let Some(file) = &self.file else {
+        let Some(file) = self.file.as_ref().filter(|_| !self.is_off) else {
             return Ok(None);
         };
         // A key of the file goes to the server that the file names beside it, and to no other.
@@ -282,22 +339,35 @@ impl Configured {
             .flatten()
             .filter(|(_, table)| !table.is_empty());
         for (section, table) in tables {
-            let Some(entry) = option.keys().find_map(|key| table.get(&key)) else {
-                continue;
-            };
-            let place = file.place(entry.line);
             let name = match (section, model) {
                 (Some(""), _) | (None, None) => String::new(),
                 (Some(section), _) => format!(" [{section}]"),
                 (None, Some(model)) => format!(" [models.{}]", model.name),
             };
-            // Where no option and no variable has it, react leaves this to the stage that reads it.
-            let values = option
-                .in_file(&entry.value, file.folder())
-                .map_err(|what| anyhow!("{place}: {what}"))?;
-            return Ok(Some((values, Origin::File(format!("{place}{name}")))));
+            if let Some((values, place)) = self.in_table(option, table, &name)? {
+                return Ok(Some((values, Origin::File(place))));
+            }
         }
+        // Where no option and no variable has it, react leaves this to the stage that reads it.
         Ok(None)
+    }
+
+    /// The values in a table of the file, and their place, which ends with `name`.
+    fn in_table(
+        &self,
+        option: &KnownOption,
+        table: &Table,
+        name: &str,
+    ) -> Result<Option<(Values, String)>> {
+        let entry = option.keys().find_map(|key| table.get(&key));
+        let (Some(file), Some(entry)) = (&self.file, entry) else {
+            return Ok(None);
+        };
+        let place = file.place(entry.line);
+        let values = option
+            .in_file(&entry.value, file.folder())
+            .map_err(|what| anyhow!("{place}: {what}"))?;
+        Ok(Some((values, format!("{place}{name}"))))
     }
 
     /// Whether the address, or another key, comes from outside the file.
@@ -329,17 +399,38 @@ impl Configured {
     /// What was not typed of the options of the command.
     pub(crate) fn defaults(&self, command: &Command) -> Result<Vec<DefaultOption>> {
         let all = self.all(command, self.model.as_ref(), false)?;
-        let all = all.iter().filter(|found| match &found.origin {
+        let sources = all.iter().flat_map(|found| {
+            found
+                .sources()
+                .map(move |(values, origin)| (found, values, origin))
+        });
+        let is_default = |origin: &Origin| match origin {
+            Origin::Typed(_) => false,
             // The stage that reads the variable has it, too.
             Origin::Variable(name) => self.spec.model.is_some() || !name.starts_with(ASK),
             _ => true,
-        });
-        Ok(all.flat_map(Resolved::defaults).collect())
+        };
+        let mut sources: Vec<_> = sources
+            .filter(|(_, _, origin)| is_default(origin))
+            .collect();
+        // Two options may set one thing, such as --plain and --format.
+        sources.sort_by_key(|(_, _, origin)| origin.rank());
+        let mut words = vec![];
+        for (found, values, origin) in sources {
+            words.extend(found.words(values, origin));
+        }
+        Ok(words)
     }
 
     /// The file, if there is one.
     pub(crate) fn file(&self) -> Option<&ConfigFile> {
         self.file.as_ref()
+    }
+
+    /// The agents of the file, where the command has agents.
+    pub(crate) fn agents(&self) -> &[Agent] {
+        let file = self.file.as_ref().filter(|_| self.spec.agent.is_some());
+        file.map_or(&[], |file| &file.agents)
     }
 
     /// The name of the command.
@@ -389,7 +480,10 @@ impl Configured {
     pub fn words_for(&self, model: &Model) -> Result<Vec<DefaultOption>> {
         let mut words = vec![];
         for option in self.of_model.iter().filter(|option| option.long != "model") {
-            words.extend(self.find(option, Some(model), true)?.words());
+            let found = self.find(option, Some(model), true)?;
+            for (values, origin) in found.sources() {
+                words.extend(found.words(values, origin));
+            }
         }
         Ok(words)
     }

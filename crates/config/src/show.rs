@@ -8,7 +8,7 @@ use clap::Command;
 use std::fmt::Write;
 use stdio::Status;
 
-/// A line for each option that has a value, and one for each model of the file.
+/// A line for each option that has a value, and one for each model and each agent of the file.
 pub(crate) fn lines(configured: &Configured, command: &Command) -> Result<Vec<[String; 3]>> {
     let mut lines = vec![];
     let path = ConfigFile::usual_path().map_or(
@@ -29,7 +29,7 @@ pub(crate) fn lines(configured: &Configured, command: &Command) -> Result<Vec<[S
             _ => text(&found.option, &found.values),
         };
         lines.push([found.option.key(), value, found.origin.to_string()]);
-        if let Some((values, origin)) = &found.added {
+        for (values, origin) in found.added.iter().rev() {
             lines.push([
                 found.option.key(),
                 text(&found.option, values),
@@ -57,6 +57,14 @@ pub(crate) fn lines(configured: &Configured, command: &Command) -> Result<Vec<[S
                 format!("models.{}", model.name),
                 value,
                 file.place_of(model),
+            ]);
+        }
+        for agent in configured.agents() {
+            let keys: Vec<_> = agent.options.keys().collect();
+            lines.push([
+                format!("agents.{}", agent.name),
+                keys.join(", "),
+                file.place_of_agent(agent),
             ]);
         }
     }
