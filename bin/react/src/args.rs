@@ -1,6 +1,6 @@
 //! What was typed.
 
-use crate::options::{self, ASK, TypedOption};
+use crate::options::{self, ASK, FORMS, TypedOption};
 use ::args::Document;
 use anyhow::anyhow;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -280,9 +280,8 @@ impl Args {
 
     /// Returns the form of the output that was named; `None` if none was.
     pub(crate) fn form(&self) -> Option<&str> {
-        let names = [options::FORMAT, options::PLAIN];
         let mut typed = self.passed.iter().rev();
-        let named = typed.find(|typed| names.contains(&typed.option.name))?;
+        let named = typed.find(|typed| FORMS.contains(&typed.option.name))?;
         // --plain has no value.
         named
             .value
@@ -490,7 +489,13 @@ impl FromArgMatches for Args {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Args, clap::Error> {
         let mut own = Own::from_arg_matches(matches)?;
         own.question = own.question_of_words()?;
-        let typed = options::typed(matches);
+        let mut typed = options::typed(matches);
+        // The two options set one thing: a default of one gives way to the other.
+        let is_form = |typed: &TypedOption| FORMS.contains(&typed.option.name);
+        if let Some(last) = typed.iter().rfind(|typed| is_form(typed)) {
+            let last = last.option.name;
+            typed.retain(|typed| !is_form(typed) || typed.option.name == last);
+        }
         let words = |typed: &TypedOption| {
             let words = [typed.option.word()].into_iter().chain(typed.value.clone());
             (typed.place, words.collect())

@@ -33,7 +33,7 @@ pub fn main() -> ExitCode {
             bail!("events is no default of --format, type -f events where standard input is a log");
         }
         let is_form = |option: &&str| configured.is_typed(option);
-        if args.own.each && [options::FORMAT, options::PLAIN].iter().any(is_form) {
+        if args.own.each && options::FORMS.iter().any(is_form) {
             bail!("--each writes rows, which have one form: leave --format out");
         }
         let args = args.without_defaults(|option| configured.is_given(option));

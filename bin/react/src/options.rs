@@ -14,6 +14,7 @@ pub(crate) const VIEW: &str = "tc-view";
 /// The options that name the form of the output, by long name.
 pub(crate) const FORMAT: &str = "format";
 pub(crate) const PLAIN: &str = "plain";
+pub(crate) const FORMS: [&str; 2] = [FORMAT, PLAIN];
 
 /// All stages, in the order of the pipeline.
 pub(crate) const STAGES: [&str; 5] = [ASK, PARSE, MERGE, EXEC, VIEW];

@@ -99,6 +99,21 @@ fn the_file_has_the_model_and_the_tools() {
     }
 }
 
+#[test]
+fn a_form_of_the_output_replaces_that_of_a_lower_place_by_either_option() {
+    let home = Home::new("plain = true\n[agents.paper]\nformat = \"markdown\"");
+    for (line, is_markdown) in [
+        ("react Hello.", false),
+        ("react -f markdown Hello.", true),
+        ("react @paper Hello.", true),
+        ("REACT_FORMAT=markdown react Hello.", true),
+        ("react @paper --plain Hello.", false),
+    ] {
+        let out = home.run(line);
+        assert_eq!(out.contains("## "), is_markdown, "{line}: {out}");
+    }
+}
+
 /// A conversation goes on with what was typed for it; the file has the rest, as it is now.
 #[test]
 fn what_was_typed_for_a_conversation_goes_before_the_file() {
@@ -147,7 +162,7 @@ fn options_of_an_agent_count_below_typed_ones_and_above_variables() {
     for (line, is) in [
         ("react @commit Hello.", agent),
         ("react --agent commit Hello.", agent),
-        ("react @commit Hello. -- --retries 0", agent),
+        ("react -f markdown @commit Hello. -- --retries 0", agent),
         ("react @commit --question Hello.", agent),
         ("echo Hello. | react @commit", agent),
         ("echo Hello. | react @commit --each '{{.}}'", agent),
