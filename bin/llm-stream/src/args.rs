@@ -63,6 +63,10 @@ pub(crate) struct Args {
     /// is a member of a line that is a JSON object, and {{.}} the line
     #[arg(long, conflicts_with_all = ["files", "text", "dry_run", "probe"])]
     pub each: bool,
+    /// List the names for --model, and stop: those of the configuration file, and those that the
+    /// server lists
+    #[arg(long, conflicts_with_all = ["files", "each", "dry_run", "probe"])]
+    pub models: bool,
     /// With --each, how many lines are asked about at once
     #[arg(short, long, value_name = "N", default_value_t = NonZeroUsize::new(4).expect("not 0"))]
     pub jobs: NonZeroUsize,

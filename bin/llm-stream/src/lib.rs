@@ -5,6 +5,7 @@ mod ask;
 mod each;
 mod host;
 mod input;
+mod models;
 mod output;
 mod remedy;
 mod replay;
@@ -32,6 +33,9 @@ pub fn main() -> ExitCode {
                     "faults are put into recorded answers only, name some with --replay, or with \
                      --tape and without --tape-mode"
                 );
+            }
+            if args.models {
+                return models::list(args, &configured);
             }
             if args.each {
                 return each::each(args, &configured);

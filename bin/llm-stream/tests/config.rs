@@ -652,3 +652,99 @@ fn a_slip_in_the_name_of_a_model_is_refused() {
         assert_eq!(home.body(args)["model"], args[1]);
     }
 }
+
+/// A server that answers one request with this.
+fn lists(status: &str, body: &str) -> Server {
+    Server::new(vec![answer(status, JSON, body)])
+}
+
+#[test]
+fn the_names_of_the_file_are_listed_and_then_those_of_the_server() {
+    let server = lists(
+        "200 OK",
+        "{\"data\":[{\"id\":\"b\\u001b[2J\"},{\"id\":\"a\"}]}",
+    );
+    let home = Home::new(&format!(
+        "model = \"own\"\n[models.own]\nbase_url = \"{}\"\napi_key_env = \"OWN\"\nmodel = \"b\"\n\
+         aliases = [\"quick\"]\n[models.big]\napi = \"anthropic\"\napi_key_env = \"BIG\"",
+        server.url
+    ));
+    let ran = |args: &[&str]| {
+        let mut command = home.command(args);
+        let keys = ["OWN", "BIG", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"];
+        command.envs(keys.map(|name| (name, format!("key-of-{name}"))));
+        run(command)
+    };
+    let listed = ran(&["--models"]);
+    let port = server.port;
+    let want = format!(
+        "own         b in the configuration file\n\
+         quick       another name of own\n\
+         big         big in the configuration file\n\
+         b\\u{{1b}}[2J  on 127.0.0.1:{port}\n\
+         a           on 127.0.0.1:{port}\n"
+    );
+    assert_eq!(
+        (listed.status, listed.stdout),
+        (0, want),
+        "{}",
+        listed.stderr
+    );
+    let asked = server.asked();
+    let [request] = &asked[..] else {
+        panic!("{} requests", asked.len());
+    };
+    assert_eq!((request.method(), request.path()), ("GET", "/v1/models"));
+    assert_eq!(request.header("authorization"), Some("Bearer key-of-OWN"));
+    // Another server gets no key of the file.
+    let other = lists("200 OK", "[\"x\"]");
+    ran(&["--models", "--base-url", &other.url]);
+    let asked = other.asked();
+    let [request] = &asked[..] else {
+        panic!("{} requests", asked.len());
+    };
+    assert_ne!(request.header("authorization"), Some("Bearer key-of-OWN"));
+}
+
+#[test]
+fn the_names_of_the_file_are_listed_if_the_server_gives_no_list() {
+    for (status, body, says) in [
+        (
+            "401 Unauthorized",
+            "{\"error\":{\"message\":\"no secret-1\"}}",
+            "gives no list: ",
+        ),
+        ("404 Not Found", "", "gives no list: "),
+        ("200 OK", "<html>", "the answer lists no model"),
+    ] {
+        let server = lists(status, body);
+        let home = Home::new(&format!(
+            "model = \"own\"\n[models.own]\nbase_url = \"{}\"\napi_key_env = \"OWN\"",
+            server.url
+        ));
+        let mut command = home.command(&["--models"]);
+        command.env("OWN", "secret-1");
+        let ran = run(command);
+        assert_eq!(
+            (ran.status, &*ran.stdout),
+            (2, "own  own in the configuration file\n"),
+            "{status}: {}",
+            ran.stderr
+        );
+        let is_line = ran.stderr.lines().count() == 1 && !ran.stderr.contains("secret-1");
+        assert!(
+            is_line && ran.stderr.contains(says),
+            "{status}: {}",
+            ran.stderr
+        );
+    }
+    // Without a key there is no request.
+    let home =
+        Home::new("model = \"big\"\n[models.big]\napi = \"anthropic\"\napi_key_env = \"BIG\"");
+    let ran = run(home.command(&["--models"]));
+    assert_eq!(
+        (ran.status, &*ran.stdout),
+        (2, "big  big in the configuration file\n")
+    );
+    assert!(ran.stderr.contains("BIG"), "{}", ran.stderr);
+}

@@ -104,6 +104,10 @@ pub(crate) struct Own {
     /// List the stored conversations, the last one first, and stop
     #[arg(long)]
     pub list: bool,
+    /// List the names for --model, and stop: those of the configuration file, and those that the
+    /// server lists
+    #[arg(long, hide_short_help = true)]
+    pub models: bool,
     /// Ask about each line of standard input, --jobs at once, and print a row for each:
     /// {"input":…,"answer":…}, or the members of --schema; {{.}} in QUESTION is the line, {{.field}}
     /// a member of a line that is a JSON object. Nobody is asked for an approval

@@ -16,6 +16,19 @@ pub(crate) const FORMAT: &str = "format";
 pub(crate) const PLAIN: &str = "plain";
 pub(crate) const FORMS: [&str; 2] = [FORMAT, PLAIN];
 
+/// The options that say which server is asked, by long name.
+pub(crate) const OF_SERVER: [&str; 9] = [
+    "model",
+    "api",
+    "base-url",
+    "api-key-env",
+    "api-key-file",
+    "api-key-command",
+    "header",
+    "connect-timeout",
+    "idle-timeout",
+];
+
 /// All stages, in the order of the pipeline.
 pub(crate) const STAGES: [&str; 5] = [ASK, PARSE, MERGE, EXEC, VIEW];
 

@@ -6,7 +6,7 @@ use crate::conversations::{self, Conversations, KeptConversation};
 use crate::folder::TemporaryFolder;
 use crate::input::{self, Given};
 use crate::log::Log;
-use crate::options::{ASK, EXEC, MERGE, PARSE, VIEW};
+use crate::options::{self, ASK, EXEC, MERGE, PARSE, VIEW};
 use crate::pipeline::{Pipeline, Stage, StageEnd, StartedStage, find, start};
 use crate::signals::Running;
 use crate::structured::{self, AnswerCheck, AnswerForm};
@@ -49,6 +49,9 @@ impl std::error::Error for Reported {}
 pub(crate) fn run(args: Args) -> anyhow::Result<Status> {
     if args.own.list {
         return Conversations::open()?.list();
+    }
+    if args.own.models {
+        return list_models(&args);
     }
     let (args, continued) = &mut with_continued(args)?;
     refuse_pipes(args)?;
@@ -105,6 +108,18 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Status> {
         std::mem::forget(folder); // the command that goes on names its log
     }
     Ok(exit_status(status))
+}
+
+/// Prints the names of models, as `llm-stream` lists them for the server of this run.
+fn list_models(args: &Args) -> anyhow::Result<Status> {
+    let list = Stage::new(ASK, ["--models"]).and(args.of_name(&options::OF_SERVER));
+    let mut list = list.and(args.own.rest.clone()).process()?;
+    let listed = list.stdin(Stdio::null()).status();
+    let code = listed.context("llm-stream cannot be started")?.code();
+    match code {
+        Some(0) => Ok(Status::Done),
+        _ => Err(Reported.into()),
+    }
 }
 
 /// Returns the options of this run, preceded by those of the conversation that `--continue` names,

@@ -332,3 +332,31 @@ fn a_wrong_agent_is_refused() {
         assert!(home.model.asked().is_empty(), "{table}");
     }
 }
+
+/// The server is that of the model, of the agent too.
+#[test]
+fn models_are_listed_as_llm_stream_lists_them() {
+    let home = Home::new(AGENTS);
+    for (line, server) in [
+        ("react --models", "127.0.0.1:1"),
+        ("react -m big --models", "127.0.0.1:2"),
+        ("react @commit --models", "127.0.0.1:2"),
+    ] {
+        let file = home.folder.path("toolpipe/config.toml");
+        let text = fs::read_to_string(&file).unwrap();
+        let (before, after) = text.split_once("[models.big]").unwrap();
+        let before = before.replace(&home.model.url, "http://127.0.0.1:1");
+        let after = after.replace(&home.model.url, "http://127.0.0.1:2");
+        fs::write(&file, format!("{before}[models.big]{after}")).unwrap();
+        let (status, out, err) = home.ended(line);
+        assert_eq!(status, 2, "{line}: {out}{err}");
+        assert_eq!(
+            out,
+            "fast  qwen3:8b in the configuration file\nbig   big-1 in the configuration file\n"
+        );
+        assert!(
+            err.contains(server) && err.lines().count() == 1,
+            "{line}: {err}"
+        );
+    }
+}

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 /// Options that are about one run alone.
-const NEVER: [&str; 20] = [
+const NEVER: [&str; 21] = [
     "agent",
     "answer-call",
     "approve-call",
@@ -19,6 +19,7 @@ const NEVER: [&str; 20] = [
     "error-at",
     "help",
     "list",
+    "models",
     "print-pipeline",
     "probe",
     "question",
