@@ -19,6 +19,9 @@ use rustix::process::{
     set_parent_process_death_signal, wait,
 };
 use serde::de::DeserializeOwned;
+// Without the cleanup of a process that has started a program: nothing here needs it, and it reads
+// much that a forked process has not in its memory yet.
+use signal_hook::low_level::exit;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -46,9 +49,10 @@ pub(super) fn serve() -> ExitCode {
         match fork() {
             Ok(Fork::Child) if wire::take_over(&socket).is_ok() => {
                 drop((requests, socket));
-                return supervise(is_plain);
+                supervise(is_plain);
+                exit(0)
             }
-            Ok(Fork::Child) => return ExitCode::FAILURE,
+            Ok(Fork::Child) => exit(1),
             Ok(Fork::Parent(_)) => {}
             Err(e) => {
                 let _ = wire::report(&socket, &Notice::NotStarted(e.to_string()));
@@ -60,14 +64,14 @@ pub(super) fn serve() -> ExitCode {
 
 /// Runs the job received on standard input, and returns once no process of it is left. With
 /// `is_plain`, uses no namespaces.
-fn supervise(is_plain: bool) -> ExitCode {
+fn supervise(is_plain: bool) {
     // Leaves the session of the zygote. Fails only for the leader of a process group, and a new
     // child is not one.
     let _ = rustix::process::setsid();
     adopt_orphans(true);
     if let Err(e) = present() {
         let _ = report(&Notice::NotStarted(e.to_string()));
-        return ExitCode::FAILURE;
+        return;
     }
     let Ok(namespaces) = (if is_plain {
         Ok(Namespaces::None)
@@ -75,19 +79,18 @@ fn supervise(is_plain: bool) -> ExitCode {
         isolation::enter_namespaces()
     }) else {
         let _ = report(&Notice::Unusable);
-        return ExitCode::FAILURE;
+        return;
     };
     isolation::keep_private();
     let mut home = None;
     let notice = match begin(namespaces, &mut home) {
         Ok(mut watch) => watch.until_ended(),
         // `tool-exec` has ended, or did not start this process.
-        Err(e) if e.kind() == ErrorKind::UnexpectedEof => return ExitCode::FAILURE,
+        Err(e) if e.kind() == ErrorKind::UnexpectedEof => return,
         Err(e) => Notice::NotStarted(e.to_string()),
     };
     let _ = report(&notice);
     drop(home); // no process that could use the home is left
-    ExitCode::SUCCESS
 }
 
 /// Sends a descriptor of this process to `tool-exec`, which kills a supervisor that a command has
@@ -116,7 +119,7 @@ fn fork_launch(is_init: bool) -> std::io::Result<(u32, UnixStream)> {
             if wire::take_over(&theirs).is_ok() {
                 launch(&theirs, is_init);
             }
-            std::process::exit(0)
+            exit(0)
         }
     }
 }
