@@ -15,18 +15,23 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-/// Starts the command of the job received over `supervisor`. `is_init` means that this process is
-/// the init of a PID namespace.
-pub(super) fn launch(supervisor: &UnixStream, is_init: bool) {
+/// Starts the command of `job` with its standard files `files`, once `supervisor` has sent a frame.
+/// `is_init` means that this process is the init of a PID namespace.
+pub(super) fn launch(supervisor: &UnixStream, is_init: bool, job: &Job, files: Vec<OwnedFd>) {
     // This process ends with its supervisor, and the whole namespace with this process.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     let _ = rustix::process::setpgid(None, None); // never fails: not a session leader
-    if let Err(e) = begin(supervisor, is_init) {
+    if let Err(e) = begin(supervisor, is_init, job, files) {
         let _ = wire::report(supervisor, &Notice::NotStarted(reason(&e)));
     }
 }
 
-fn begin(supervisor: &UnixStream, is_init: bool) -> std::io::Result<()> {
+fn begin(
+    supervisor: &UnixStream,
+    is_init: bool,
+    job: &Job,
+    files: Vec<OwnedFd>,
+) -> std::io::Result<()> {
     let signals = ChildSignals::new()?;
     let mut in_force = InForce::default();
     let mut has_mounts = false;
@@ -37,9 +42,8 @@ fn begin(supervisor: &UnixStream, is_init: bool) -> std::io::Result<()> {
         in_force.own_terminals = has_mounts && isolation::own_terminals().is_ok();
     }
     isolation::keep_private();
-    // The work above is done before the job arrives, to save time.
-    let (job, files) = wire::receive(supervisor)?;
-    let job = Job::read(&job)?;
+    // The command runs only once its supervisor can end it.
+    wire::receive(supervisor)?;
     if let (true, Some(most)) = (in_force.own_proc, job.limits.processes) {
         isolation::limit_processes(most);
     }
@@ -51,7 +55,7 @@ fn begin(supervisor: &UnixStream, is_init: bool) -> std::io::Result<()> {
         in_force.containment = Containment::SignalScope;
     }
     lower_limits(&job.limits);
-    let mut command = command(&job, files)?;
+    let mut command = command(job, files)?;
     if is_init {
         let child = command.spawn().map_err(|e| explain(&job.confinement, e))?;
         drop(command); // closes the last copies of the command's files outside the command

@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 // much that a forked process has not in its memory yet.
 use signal_hook::low_level::exit;
 use std::io::ErrorKind;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -106,34 +106,13 @@ fn report(notice: &Notice) -> std::io::Result<()> {
     wire::report(&wire::upstream()?, notice)
 }
 
-/// Forks the launch stage, which inherits all open descriptors. Returns its process id and the
-/// socket to it.
-fn fork_launch(is_init: bool) -> std::io::Result<(u32, UnixStream)> {
-    let (socket, theirs) = UnixStream::pair()?;
-    match fork()? {
-        Fork::Parent(child) => Ok((child.unsigned_abs(), socket)),
-        Fork::Child => {
-            drop(socket);
-            // Closes the copy of the supervisor's socket; otherwise `tool-exec` would not notice
-            // when the supervisor ends.
-            if wire::take_over(&theirs).is_ok() {
-                launch(&theirs, is_init);
-            }
-            exit(0)
-        }
-    }
-}
-
-/// Forks a launch stage, receives a job and passes it on.
+/// Receives a job and forks the launch stage that starts its command.
 fn begin(
     namespaces: Namespaces,
     home: &mut Option<ScratchFolder>,
 ) -> std::io::Result<CommandWatch> {
     let is_scoped = namespaces == Namespaces::None && isolation::enter_signal_scope();
-    let (child, socket) = fork_launch(namespaces != Namespaces::None)?;
-    let signals = ChildSignals::new()?;
     let upstream = wire::upstream()?;
-    // The work above is done before the job arrives, to save time.
     let (body, files) = wire::receive(&upstream)?;
     let job = Job::read(&body)?;
     let start = Instant::now();
@@ -144,10 +123,24 @@ fn begin(
         );
         std::io::Error::new(e.kind(), what)
     })?);
-    // Added before the launch stage gets its job, so that the whole command is in the group.
+    let (socket, theirs) = UnixStream::pair()?;
+    let child = match fork()? {
+        Fork::Parent(child) => child.unsigned_abs(),
+        Fork::Child => {
+            // Closes the copies of the supervisor's sockets; otherwise `tool-exec` would not notice
+            // when the supervisor ends.
+            drop((socket, upstream));
+            if wire::take_over(&theirs).is_ok() {
+                launch(&theirs, namespaces != Namespaces::None, &job, files);
+            }
+            exit(0)
+        }
+    };
+    drop((theirs, files));
+    let signals = ChildSignals::new()?;
+    // Added before the launch stage goes on, so that the whole command is in the group.
     let group = CallGroup::make(&job.together).filter(|group| group.add(child));
-    let files: Vec<_> = files.iter().map(OwnedFd::as_fd).collect();
-    wire::send(&socket, &body, &files)?;
+    wire::send(&socket, &[], &[])?;
     // From here on the command may run. An error that is reported would claim that it does not.
     // This error ends the supervisor silently, so `tool-exec` reports that the outcome is unknown.
     let unknown = |_| std::io::Error::from(ErrorKind::UnexpectedEof);
