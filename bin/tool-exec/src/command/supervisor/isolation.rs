@@ -87,19 +87,16 @@ pub(super) fn enter_mounts() -> nix::Result<()> {
     )
 }
 
-/// Mounts a `/proc` that shows only the processes of this PID namespace. Needs [`enter_mounts`].
-pub(super) fn own_proc() -> nix::Result<()> {
+/// Mounts a `/proc` that shows only the processes of this PID namespace, by way of the folder
+/// `aside`. Needs [`enter_mounts`].
+pub(super) fn own_proc(aside: &Path) -> nix::Result<()> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    let fresh = || mount(Some("proc"), "/proc", Some("proc"), flags, NOTHING);
-    fresh()?;
+    mount(Some("proc"), aside, Some("proc"), flags, NOTHING)?;
     // Root could unmount the new `/proc` and see the old one beneath. If this process can do so, it
-    // unmounts both now.
-    if umount2("/proc", MntFlags::MNT_DETACH).is_ok() {
-        // Not permitted in a user namespace; then the command cannot unmount the old one either.
-        let _ = umount2("/proc", MntFlags::MNT_DETACH);
-        fresh()?;
-    }
-    Ok(())
+    // unmounts the old one now. Not permitted in a user namespace; then the command cannot unmount
+    // the old one either.
+    let _ = umount2("/proc", MntFlags::MNT_DETACH);
+    mount(Some(aside), "/proc", NOTHING, MsFlags::MS_MOVE, NOTHING)
 }
 
 /// Mounts a `/dev/pts` without terminals, so that the command cannot write to this user's

@@ -38,7 +38,7 @@ fn begin(
     if is_init {
         in_force.containment = Containment::Namespace;
         has_mounts = isolation::enter_mounts().is_ok();
-        in_force.own_proc = has_mounts && isolation::own_proc().is_ok();
+        in_force.own_proc = has_mounts && isolation::own_proc(&job.home).is_ok();
         in_force.own_terminals = has_mounts && isolation::own_terminals().is_ok();
     }
     isolation::keep_private();
