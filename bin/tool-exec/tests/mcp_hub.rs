@@ -109,6 +109,32 @@ fn servers_start_once_for_a_command_and_end_with_it() {
 }
 
 #[test]
+fn the_processes_above_a_server_keep_no_file_of_the_hub_open() {
+    let dir = Dir::new();
+    let (_, file) = locked(&dir, &["pid"], &json!({}));
+    let turns: [(&str, &[_]); 1] = [("a", &[("a", "s__pid", json!({}))])];
+    let script = "$T a.in; for p in /proc/[0-9]*; do \
+        ls -l $p/fd 2>/dev/null | grep -q \"$PWD/held\" && tr '\\0' ' ' <$p/cmdline; done >holders";
+    let hub = hub(&dir, &file, &turns, script);
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "exec 9>held; exec \"$@\"", "sh"])
+        .arg(hub.get_program())
+        .args(hub.get_args());
+    command.current_dir(hub.get_current_dir().unwrap());
+    let variables = hub.get_envs();
+    command.envs(variables.filter_map(|(name, value)| Some((name, value?))));
+    let out = run(command);
+    assert_eq!(out.outcome("a").0, "success", "{}", out.errors);
+    let holders = dir.read("holders");
+    if !holders.contains("--hub") {
+        needs::skip("the files of a hub are out of reach here");
+        return;
+    }
+    assert!(!holders.contains("--supervise"), "{holders}");
+}
+
+#[test]
 fn a_change_that_one_client_could_not_check_blocks_the_next_one_74() {
     let dir = Dir::new();
     let (folder, file) = locked(&dir, &["change", "echo"], &json!({"timeout": "500ms"}));

@@ -35,8 +35,12 @@ pub(super) fn serve() -> ExitCode {
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let _ = rustix::process::setsid(); // leaves the terminal, see `supervise`
     isolation::keep_private();
-    // Commands inherit no descriptors of this process except the standard ones.
-    close_fds::set_fds_cloexec(3, &[]);
+    // Commands inherit only the standard files, but supervisors and launch stages start no program:
+    // they would keep open what `tool-exec` has inherited. This process has opened nothing yet.
+    let inherited: Vec<_> = close_fds::iter_open_fds(3).collect();
+    for file in inherited {
+        let _ = nix::unistd::close(file); // never fails: it is open
+    }
     let Ok(requests) = wire::upstream() else {
         return ExitCode::FAILURE;
     };
