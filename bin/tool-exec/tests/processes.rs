@@ -229,6 +229,46 @@ fn a_tool_that_ends_or_stops_the_zygote_stops_no_later_call() {
     }
 }
 
+/// Where a tool may end the zygote and its own supervisor, the supervisors of other calls lose their
+/// parent, and the failed call kills what it has left.
+#[test]
+fn a_call_whose_supervisor_is_killed_ends_no_other_call() {
+    for place in places().into_iter().filter(|place| !place.is_contained()) {
+        let dir = folder();
+        let tools = [
+            script(
+                "t",
+                "while [ ! -e begun ]; do sleep 0.01; done; set -- $(cat /proc/$PPID/stat); kill -KILL $4 $1",
+                json!({}),
+            ),
+            script(
+                "other",
+                ": >begun; while [ ! -e go ]; do sleep 0.01; done; echo done",
+                json!({}),
+            ),
+        ];
+        let mut live = Live::of(command(&place, &dir, &tools, &["--jobs", "2"]));
+        live.send(&message(&[
+            ("a", "t", json!({})),
+            ("b", "other", json!({})),
+        ]));
+        let result = live.until("tool_result");
+        assert_eq!(
+            (&result["tool_id"], &result["status"]),
+            (&json!("a"), &json!("error"))
+        );
+        dir.write("go", "");
+        let result = live.until("tool_result");
+        assert_eq!(
+            (&result["tool_id"], &result["output"]),
+            (&json!("b"), &json!("done\n")),
+            "{place:?}"
+        );
+        live.end();
+        assert_eq!(processes(&dir), NONE, "{place:?}");
+    }
+}
+
 /// The first signal of each process takes longer than killing may take.
 #[test]
 fn a_kill_that_takes_long_is_not_given_up() {

@@ -92,13 +92,20 @@ pub fn adopt_orphans(is_on: bool) {
     let _ = set_child_subreaper(is_on.then(getpid));
 }
 
-/// The ids of this process's children that [`kill_orphans`] does not kill.
+/// The ids of the descendants that [`kill_orphans`] does not kill.
 static SPARED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
-/// Excludes the child with this process id, and its descendants, from [`kill_orphans`].
-pub fn spare(child: u32) {
+/// Excludes the descendant with this process id, and its own descendants, from [`kill_orphans`],
+/// also after its parent has ended.
+pub fn spare(process: u32) {
     let mut spared = SPARED.lock().unwrap_or_else(PoisonError::into_inner);
-    spared.extend(i32::try_from(child));
+    spared.extend(i32::try_from(process));
+}
+
+/// Undoes [`spare`].
+pub fn spare_no_longer(process: u32) {
+    let mut spared = SPARED.lock().unwrap_or_else(PoisonError::into_inner);
+    spared.retain(|pid| i32::try_from(process) != Ok(*pid));
 }
 
 /// Returns the current time in the unit of [`Process::start`]. A process started later has a start
@@ -129,7 +136,7 @@ fn orphans(since: u64) -> Vec<Process> {
     let own = getpid().as_raw_nonzero().get();
     let below = descendants(own);
     let mut spared = SPARED.lock().unwrap_or_else(PoisonError::into_inner);
-    spared.retain(|pid| below.iter().any(|p| p.pid == *pid && p.parent == own));
+    spared.retain(|pid| below.iter().any(|p| p.pid == *pid));
     let mut found: Vec<Process> = Vec::new();
     // `below` lists each process after its parent.
     for process in below {

@@ -143,8 +143,9 @@ pub(crate) struct Ended {
 /// A notice from a launch stage to its supervisor, or from a supervisor to `tool-exec`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Notice {
-    /// The supervisor is running. A descriptor of its process (pidfd_open(2)) is sent along.
-    Forked,
+    /// The supervisor is running, with this process id. A descriptor of its process (pidfd_open(2))
+    /// is sent along.
+    Forked(u32),
     /// The command is running.
     Started(InForce),
     /// The command did not run. The reason is text for the answer.
@@ -287,7 +288,7 @@ mod tests {
         for notice in started.into_iter().chain([
             Notice::Started(InForce::default()),
             Notice::NotStarted("it is \"text\"".to_owned()),
-            Notice::Forked,
+            Notice::Forked(7),
             Notice::Unusable,
             Notice::Exited(137),
             Notice::Ended(ended),

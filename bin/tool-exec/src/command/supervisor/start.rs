@@ -5,7 +5,7 @@ use super::messages::{EndOrder, Ended, InForce, Job, Notice, read, to_bytes};
 use super::wire;
 use super::wire::Frames;
 use crate::command::scratch::ScratchFolder;
-use group::descent::{self, GIVE_UP, ROUND, adopt_orphans, kill_orphans};
+use group::descent::{self, GIVE_UP, ROUND, adopt_orphans, kill_orphans, spare};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Signal, pidfd_send_signal};
@@ -90,8 +90,9 @@ pub(crate) struct Supervisor {
     frames: Frames,
     /// The process id of the zygote that was asked to fork the supervisor.
     zygote: u32,
-    /// Whether the supervisor has reported that it is running; it reads its job after that.
-    is_forked: bool,
+    /// The process id of the supervisor, once it has reported that it is running; it reads its job
+    /// after that.
+    forked: Option<u32>,
     /// The supervisor's process, received with that report.
     process: Option<OwnedFd>,
     /// How the command ended, once reported.
@@ -114,7 +115,7 @@ impl Supervisor {
             socket,
             frames: Frames::default(),
             zygote,
-            is_forked: false,
+            forked: None,
             process: None,
             ended: None,
             home: PathBuf::new(),
@@ -139,7 +140,7 @@ impl Supervisor {
         };
         // The command may have stopped its supervisor before the start was reported.
         let mut notice = tokio::time::timeout(START, started).await;
-        if !self.is_forked && !matches!(notice, Ok(Some(_))) {
+        if self.forked.is_none() && !matches!(notice, Ok(Some(_))) {
             // The zygote has ended or may be stopped, and must not act on this request later. A
             // supervisor that it has already forked reports now.
             zygote::end(self.zygote);
@@ -156,8 +157,8 @@ impl Supervisor {
                 return Err(StartError::NotStarted(why));
             }
             Ok(Some(Notice::Ended(_) | Notice::Exited(_))) => {}
-            Ok(None) if !self.is_forked => return Ok(None),
-            Ok(Some(Notice::Forked) | None) | Err(_) => drop(self.end_orphans().await),
+            Ok(None) if self.forked.is_none() => return Ok(None),
+            Ok(Some(Notice::Forked(_)) | None) | Err(_) => drop(self.end_orphans().await),
         }
         Err(StartError::Unknown)
     }
@@ -182,7 +183,11 @@ impl Supervisor {
         loop {
             if let Some(body) = self.frames.next() {
                 match read(&body) {
-                    Some(Notice::Forked) => self.is_forked = true,
+                    Some(Notice::Forked(number)) => {
+                        self.forked = Some(number);
+                        // This process adopts it if its zygote is ended.
+                        spare(number);
+                    }
                     None => {}
                     notice => return notice,
                 }
@@ -196,9 +201,17 @@ impl Supervisor {
                     self.process = self.process.take().or(files.into_iter().next());
                 }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {}
-                _ => return None,
+                _ => {
+                    self.spare_no_longer();
+                    return None;
+                }
             }
         }
+    }
+
+    /// Notes that the supervisor has ended: the system may use its process id again.
+    fn spare_no_longer(&self) {
+        self.forked.into_iter().for_each(descent::spare_no_longer);
     }
 
     /// Waits until the command and all its descendants have ended. Cancel-safe, and may be called
@@ -250,6 +263,7 @@ impl Supervisor {
                 tokio::time::sleep(ROUND).await;
             }
         }
+        self.spare_no_longer();
         let left = end_all(self.since).await;
         if left.is_empty() {
             remove(self.home.clone()).await;

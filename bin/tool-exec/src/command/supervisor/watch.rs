@@ -101,7 +101,7 @@ fn supervise(is_plain: bool) {
 /// stopped.
 fn present() -> std::io::Result<()> {
     let own = pidfd_open(getpid(), PidfdFlags::empty())?;
-    let notice = to_bytes(&Notice::Forked);
+    let notice = to_bytes(&Notice::Forked(std::process::id()));
     wire::send(&wire::upstream()?, &notice, &[own.as_fd()])
 }
 
@@ -329,7 +329,7 @@ impl CommandWatch {
                 }
                 Notice::NotStarted(why) => self.refusal = Some(why),
                 Notice::Exited(status) => self.status = Some(status),
-                Notice::Forked | Notice::Unusable | Notice::Ended(_) => {}
+                Notice::Forked(_) | Notice::Unusable | Notice::Ended(_) => {}
             }
         }
         // A launch stage that becomes the command sends its notice before execve(2). Its socket
