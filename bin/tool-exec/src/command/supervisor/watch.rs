@@ -23,6 +23,7 @@ use serde::de::DeserializeOwned;
 // much that a forked process has not in its memory yet.
 use signal_hook::low_level::exit;
 use std::io::ErrorKind;
+use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
@@ -228,35 +229,12 @@ impl CommandWatch {
                 self.hear_launch(); // reads the last reports
                 return self.ended(vec![]);
             }
-            let now = Instant::now();
-            if self.status.is_some() {
-                self.end_at(now + self.grace);
-            }
-            if self.deadline.is_some_and(|deadline| deadline <= now) && self.kill_at.is_none() {
-                self.is_timeout = true;
-                self.end_at(now + self.grace);
-            }
-            let wait = match self.kill_at {
-                None => self.deadline.map(|deadline| deadline - now),
-                Some(at) if at > now => {
-                    if !std::mem::replace(&mut self.is_warned, true) {
-                        self.terminate();
-                    }
-                    Some(at - now)
-                }
-                // Counted from the first kill, however late that is, because this process may have
-                // been stopped.
-                Some(_) if now < *self.give_up_at.get_or_insert(now + GIVE_UP) => {
-                    self.kill();
-                    Some(ROUND)
-                }
-                Some(_) => {
-                    let left = descent::below()
-                        .into_iter()
-                        .filter(|p| !p.is_zombie)
-                        .map(|p| p.pid);
-                    return self.ended(left.take(LISTED).collect());
-                }
+            let ControlFlow::Continue(wait) = self.do_what_is_due(Instant::now()) else {
+                let left = descent::below()
+                    .into_iter()
+                    .filter(|p| !p.is_zombie)
+                    .map(|p| p.pid);
+                return self.ended(left.take(LISTED).collect());
             };
             let sockets: Vec<&UnixStream> = [&self.upstream, &self.launch]
                 .into_iter()
@@ -265,6 +243,34 @@ impl CommandWatch {
                 .collect();
             self.signals.wait(&sockets, wait);
         }
+    }
+
+    /// Ends or kills the command if the time for it has come. Returns how long nothing is due, or
+    /// breaks if killing is given up.
+    fn do_what_is_due(&mut self, now: Instant) -> ControlFlow<(), Option<Duration>> {
+        if self.status.is_some() {
+            self.end_at(now + self.grace);
+        }
+        if self.deadline.is_some_and(|deadline| deadline <= now) && self.kill_at.is_none() {
+            self.is_timeout = true;
+            self.end_at(now + self.grace);
+        }
+        ControlFlow::Continue(match self.kill_at {
+            None => self.deadline.map(|deadline| deadline - now),
+            Some(at) if at > now => {
+                if !std::mem::replace(&mut self.is_warned, true) {
+                    self.terminate();
+                }
+                Some(at - now)
+            }
+            // Counted from the first kill, however late that is, because this process may have
+            // been stopped.
+            Some(_) if now < *self.give_up_at.get_or_insert(now + GIVE_UP) => {
+                self.kill();
+                Some(ROUND)
+            }
+            Some(_) => return ControlFlow::Break(()),
+        })
     }
 
     fn ended(&mut self, left: Vec<i32>) -> Notice {
@@ -405,5 +411,45 @@ impl CommandWatch {
             }
             descent::signal_all(&descent::below(), Signal::KILL);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Command, Stdio};
+
+    /// A supervisor that was stopped for long has not tried to kill before.
+    #[test]
+    fn killing_is_given_up_only_after_a_first_kill() {
+        // It also ends if this test fails, with its input.
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let late = Instant::now() + 2 * GIVE_UP;
+        let mut watch = CommandWatch {
+            upstream: None,
+            launch: None,
+            signals: ChildSignals::new().unwrap(),
+            namespaces: Namespaces::Pid,
+            is_scoped: false,
+            group: None,
+            leader: Some(Pid::from_child(&child)),
+            grace: Duration::ZERO,
+            deadline: None,
+            started: None,
+            is_reported: false,
+            refusal: None,
+            status: None,
+            kill_at: Some(Instant::now()),
+            give_up_at: None,
+            is_warned: true,
+            is_timeout: true,
+        };
+        let next = watch.do_what_is_due(late);
+        assert_eq!(next, ControlFlow::Continue(Some(ROUND)));
+        assert_eq!(child.wait().unwrap().signal(), Some(9));
+        watch.leader = None; // reaped
+        let next = watch.do_what_is_due(late + GIVE_UP);
+        assert_eq!(next, ControlFlow::Break(()));
     }
 }
