@@ -34,7 +34,11 @@ fn both_ways(folder: &Scratch, script: &str) -> [String; 2] {
         );
         let ran = sh(folder, &format!("{set}; {script}"));
         let log = std::fs::read_to_string(folder.path("log")).unwrap_or_default();
-        let text = format!("{}\n{}\n{}\n{log}", ran.status, ran.stdout, ran.stderr);
+        // Two stages that fail report it in any order.
+        let mut stderr: Vec<&str> = ran.stderr.lines().collect();
+        stderr.sort_unstable();
+        let stderr = stderr.join("\n");
+        let text = format!("{}\n{}\n{stderr}\n{log}", ran.status, ran.stdout);
         text.replace(&format!("--stages {stages} "), "")
     })
 }
