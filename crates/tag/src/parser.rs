@@ -68,11 +68,17 @@ const IDLE: usize = 16;
 /// The parser of one choice; see the module.
 #[derive(Debug)]
 pub struct Parser {
+    reading: Reading,
+    /// White space that may be framing.
+    framing: FramingSpace,
+}
+
+/// The state of a parser without its framing.
+#[derive(Debug)]
+struct Reading {
     mode: Mode,
     /// Text that must be read again together with the following text.
     held: String,
-    /// White space that may be framing.
-    framing: FramingSpace,
     router: Router,
 }
 
@@ -105,10 +111,12 @@ impl Parser {
             residue: None,
         };
         Parser {
-            mode: mode.unwrap_or_default(),
-            held: String::new(),
+            reading: Reading {
+                mode: mode.unwrap_or_default(),
+                held: String::new(),
+                router,
+            },
             framing: FramingSpace::default(),
-            router,
         }
     }
 
@@ -121,9 +129,9 @@ impl Parser {
             position,
             emitter,
             ..
-        } = &mut self.router;
-        if !matches!(self.mode, Mode::Answer(_))
-            || !self.held.is_empty()
+        } = &mut self.reading.router;
+        if !matches!(self.reading.mode, Mode::Answer(_))
+            || !self.reading.held.is_empty()
             || emitter.holds_beginning()
             || !self.framing.is_in_answer()
             || position.is_first
@@ -140,31 +148,70 @@ impl Parser {
     /// Returns the dialect of the last call. If several dialects write the call in the same way,
     /// the one with the most names, which is the most common, is returned.
     pub(crate) fn dialect(&self) -> Option<&'static Dialect> {
-        let call = self.router.last?.call;
+        let call = self.reading.router.last?.call;
         let has = |dialect: &Dialect| dialect.forms.iter().any(|own| std::ptr::eq(own.call, call));
-        let dialects = self.router.look.dialects.iter().copied().rev();
+        let dialects = self.reading.router.look.dialects.iter().copied().rev();
         let fitting = dialects.filter(|dialect| has(dialect));
         fitting.max_by_key(|dialect| dialect.aliases.len())
     }
 
     /// Reads the next piece of the text.
     pub fn push(&mut self, text: &str, out: &mut dyn Outlet) {
-        self.framed(out, |parser, out| parser.take(text, out));
+        self.framed(out, |reading, out| reading.take(text, out));
     }
 
     /// Calls `feed` with an outlet that removes white space that is framing.
-    fn framed(&mut self, out: &mut dyn Outlet, feed: impl FnOnce(&mut Parser, &mut dyn Outlet)) {
-        let mut framing = std::mem::take(&mut self.framing);
-        feed(
-            self,
-            &mut Framed {
-                framing: &mut framing,
-                out,
-            },
-        );
-        self.framing = framing;
+    fn framed(&mut self, out: &mut dyn Outlet, feed: impl FnOnce(&mut Reading, &mut dyn Outlet)) {
+        let framing = &mut self.framing;
+        feed(&mut self.reading, &mut Framed { framing, out });
     }
 
+    /// Handles an event between two pieces of text: held-back text of the answer is then not the
+    /// beginning of a marker, and text without a call's marker is not the beginning of a call.
+    pub fn interrupt(&mut self, out: &mut dyn Outlet) {
+        if let Mode::Call(call) = &self.reading.mode
+            && call.goes_on()
+        {
+            return;
+        }
+        self.framed(out, Reading::release);
+        self.framing.interrupt(out);
+    }
+
+    /// Before the first text: declares that the text does not begin inside reasoning, whatever the
+    /// prompt was.
+    pub fn begin_in_answer(&mut self) {
+        self.reading.router.emitter.begin_in_answer();
+        if self.reading.mode.prose() == Prose::Reasoning {
+            self.reading.mode = Mode::default();
+        }
+    }
+
+    /// Before the first text: emits the beginning at once, unless the prompt usually opens
+    /// reasoning. If the beginning turns out to be reasoning, its calls are retracted.
+    pub fn emit_beginning(&mut self) {
+        self.reading.router.emitter.emit_beginning();
+    }
+
+    /// Ends the text. `cut` means that the text was cut off.
+    pub fn finish(&mut self, cut: bool, out: &mut dyn Outlet) {
+        self.end(if cut { TextEnd::Cut } else { TextEnd::Whole }, out);
+    }
+
+    /// Ends the text because the provider sends native calls. The caller retracts the calls found
+    /// in the text.
+    pub fn begin_native(&mut self, out: &mut dyn Outlet) {
+        self.reading.router.emitter.forget();
+        self.end(TextEnd::Native, out);
+    }
+
+    fn end(&mut self, end: TextEnd, out: &mut dyn Outlet) {
+        self.framed(out, |reading, out| reading.end_text(end, out));
+        self.framing.interrupt(out);
+    }
+}
+
+impl Reading {
     fn take(&mut self, text: &str, out: &mut dyn Outlet) {
         if self.held.is_empty() {
             // Most text outside the answer is pieces of a call's arguments.
@@ -178,18 +225,6 @@ impl Parser {
         let mut joined = std::mem::take(&mut self.held);
         joined.push_str(text);
         self.read(Cow::Owned(joined), out);
-    }
-
-    /// Handles an event between two pieces of text: held-back text of the answer is then not the
-    /// beginning of a marker, and text without a call's marker is not the beginning of a call.
-    pub fn interrupt(&mut self, out: &mut dyn Outlet) {
-        if let Mode::Call(call) = &self.mode
-            && call.goes_on()
-        {
-            return;
-        }
-        self.framed(out, Parser::release);
-        self.framing.interrupt(out);
     }
 
     fn release(&mut self, out: &mut dyn Outlet) {
@@ -208,38 +243,6 @@ impl Parser {
             self.mode = prose.into();
         }
         self.router.emitter.decide(Prose::Answer, out);
-    }
-
-    /// Before the first text: declares that the text does not begin inside reasoning, whatever the
-    /// prompt was.
-    pub fn begin_in_answer(&mut self) {
-        self.router.emitter.begin_in_answer();
-        if self.mode.prose() == Prose::Reasoning {
-            self.mode = Mode::default();
-        }
-    }
-
-    /// Before the first text: emits the beginning at once, unless the prompt usually opens
-    /// reasoning. If the beginning turns out to be reasoning, its calls are retracted.
-    pub fn emit_beginning(&mut self) {
-        self.router.emitter.emit_beginning();
-    }
-
-    /// Ends the text. `cut` means that the text was cut off.
-    pub fn finish(&mut self, cut: bool, out: &mut dyn Outlet) {
-        self.end(if cut { TextEnd::Cut } else { TextEnd::Whole }, out);
-    }
-
-    /// Ends the text because the provider sends native calls. The caller retracts the calls found
-    /// in the text.
-    pub fn begin_native(&mut self, out: &mut dyn Outlet) {
-        self.router.emitter.forget();
-        self.end(TextEnd::Native, out);
-    }
-
-    fn end(&mut self, end: TextEnd, out: &mut dyn Outlet) {
-        self.framed(out, |parser, out| parser.end_text(end, out));
-        self.framing.interrupt(out);
     }
 
     fn end_text(&mut self, end: TextEnd, out: &mut dyn Outlet) {
