@@ -3,7 +3,7 @@
 //! in place of its values. If the next line has the same bytes between the holes, only its values
 //! are parsed.
 
-use crate::slot::{LineSlot, LineValue};
+use crate::slot::LineSlot;
 use crate::{Event, Kind, scan};
 
 /// The maximum number of values, apart from `stream` and `t`, in a line that becomes a template.
@@ -166,26 +166,23 @@ impl Template {
     // Not inlined: this loop needs all registers, and its callers would leave too few.
     #[inline(never)]
     fn fit(&mut self, line: &[u8]) -> Option<usize> {
-        let (mut rest, length) = (line, line.len());
+        let (mut rest, mut at) = (line, 0);
         for (hole, slot) in self.holes.iter().zip(&mut self.slots) {
             rest = after(rest, &hole.before)?;
-            let start = length - rest.len();
-            let (start, is_escaped) = if hole.is_string {
-                let (end, is_escaped) = scan::inside(rest).ok()?;
-                rest = &rest[end..];
-                (start - 1, is_escaped)
+            at += hole.before.len();
+            let (length, is_escaped) = if hole.is_string {
+                scan::inside(rest).ok()?
             } else {
-                rest = &rest[number(rest)?..];
-                (start, false)
+                (number(rest)?, false)
             };
-            slot.value = LineValue {
-                start: start as u32,
-                end: (length - rest.len()) as u32,
-                is_escaped,
-            };
+            rest = rest.get(length..)?;
+            slot.value.start = (at - usize::from(hole.is_string)) as u32;
+            at += length;
+            slot.value.end = at as u32;
+            slot.value.is_escaped = is_escaped;
         }
         rest = after(rest, &self.end)?;
-        matches!(rest.first(), None | Some(b'\n')).then(|| length - rest.len())
+        matches!(rest.first(), None | Some(b'\n')).then(|| at + self.end.len())
     }
 }
 
@@ -234,10 +231,12 @@ fn number(b: &[u8]) -> Option<usize> {
         return Some(whole);
     }
     // The lowest of the others is the point.
-    let end = match others & (others - 1) {
-        0 => 8 + digits(&b[8..]),
-        others => others.trailing_zeros() as usize / 8,
-    };
+    let others = others & (others - 1);
+    if others == 0 {
+        let end = 8 + digits(&b[8..]);
+        return (end > whole + 1).then_some(end);
+    }
+    let end = others.trailing_zeros() as usize / 8;
     (end > whole + 1).then_some(end)
 }
 
