@@ -35,8 +35,9 @@ impl Scanner {
     /// Returns `None` if the line fits no template; [`Scanner::read`] can then parse it.
     #[inline(always)]
     pub fn read_alike<'a>(&'a mut self, text: &'a str, at: usize) -> Option<(Event<'a>, usize)> {
-        let end = at + self.templates.fit(text.as_bytes().get(at..)?)?;
-        Some((self.templates.event(text.get(at..end)?), end))
+        let rest = text.get(at..)?;
+        let length = self.templates.fit(rest.as_bytes())?;
+        Some((self.templates.event(rest.get(..length)?), at + length))
     }
 
     /// Parses a line without a template.
