@@ -1,9 +1,9 @@
 //! One event: a parsed line, or a payload that has not been written yet.
 
-use crate::Raw;
 use crate::payload::field::Fields;
 use crate::payload::{self, *};
 use crate::slot::{LineField, LineMembers, LineSlot, LineValue};
+use crate::{Raw, Text};
 use std::borrow::Cow;
 
 /// One event: its kind, the fields that any event can have, and its payload.
@@ -95,8 +95,25 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// Returns the length in bytes of the unescaped text of a `content_delta`, `refusal_delta` or
-    /// `thinking`. Nearly always this is cheaper than reading the text.
+    /// Returns the text of a `content_delta`, `refusal_delta` or `thinking`. This is cheaper than
+    /// reading the whole delta.
+    #[inline]
+    pub fn text(&self) -> Text<'a> {
+        match self.source {
+            EventSource::Line(members, _) => members
+                .iter()
+                .rfind(|member| member.is(LineField::Text, "text"))
+                .and_then(Text::of_member)
+                .unwrap_or_default(),
+            EventSource::Payload(Payload::ContentDelta(delta), _) => delta.text,
+            EventSource::Payload(Payload::RefusalDelta(delta), _) => delta.text,
+            EventSource::Payload(Payload::Thinking(delta), _) => delta.text,
+            EventSource::Payload(..) => Text::default(),
+        }
+    }
+
+    /// Returns the length in bytes of the unescaped [`Event::text`]. Nearly always this is cheaper
+    /// than reading the text.
     #[inline]
     pub fn text_len(&self) -> usize {
         if let EventSource::Line(LineMembers { line, slots }, _) = self.source {
@@ -106,11 +123,13 @@ impl<'a> Event<'a> {
                 return length;
             }
         }
-        match self.kind {
-            Kind::RefusalDelta => RefusalDelta::read(self).text.len(),
-            Kind::Thinking => Thinking::read(self).text.len(),
-            _ => ContentDelta::read(self).text.len(),
-        }
+        self.read_text_len()
+    }
+
+    /// The rest of [`Event::text_len`], which few texts need.
+    #[inline(never)]
+    fn read_text_len(&self) -> usize {
+        self.text().len()
     }
 
     /// Returns the fields of the event; `None` for an event of [`Kind::Other`].

@@ -268,6 +268,7 @@ mod tests {
                 let line = format!(r#"{{"type":"content_delta",{before}"text":{value}}}"#);
                 let event = s.read(&line).unwrap();
                 assert_eq!(ContentDelta::read(&event).text, text, "{line}");
+                assert_eq!(event.text(), text, "{line}");
                 assert_eq!(event.text_len(), text.len(), "{line}");
             }
         }

@@ -126,7 +126,7 @@ pub(crate) struct LineMembers<'a> {
 
 impl<'a> LineMembers<'a> {
     #[inline]
-    pub(crate) fn iter(self) -> impl Iterator<Item = LineMember<'a>> {
+    pub(crate) fn iter(self) -> impl DoubleEndedIterator<Item = LineMember<'a>> {
         self.slots.iter().map(move |slot| LineMember {
             line: self.line,
             slot,

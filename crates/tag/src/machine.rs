@@ -12,7 +12,7 @@ use crate::machine::choice::{SOURCE, TagChoice, warning_key};
 use crate::machine::leftover::LeftoverReading;
 use crate::parser::Parser;
 use crate::table::{Dialects, UnknownDialect};
-use event::payload::{ContentDelta, Details, StreamEnd, StreamStart, Warning};
+use event::payload::{Details, StreamEnd, StreamStart, Warning};
 use event::{Choices, Event, Json, Kind, Machine, Sink, Text};
 use json::{RecentTools, ToolList, ToolsError};
 use std::cell::RefCell;
@@ -259,8 +259,9 @@ impl Tag {
         }
     }
 
+    #[inline(always)]
     fn content(&mut self, event: &Event<'_>, sink: &mut dyn Sink) {
-        let text = ContentDelta::read(event).text;
+        let text = event.text();
         // A text with escapes is decoded into a reused buffer.
         let plain = text.plain();
         if plain.is_none() {
@@ -306,47 +307,12 @@ impl Tag {
             choice.interrupt(&self.warned, sink);
         }
     }
-}
 
-/// Returns the index of a choice, or `None` if its text is not parsed.
-fn place(
-    setting: &Option<Setting>,
-    choices: &mut Choices<TagChoice>,
-    number: u32,
-) -> Option<usize> {
-    let setting = setting.as_ref()?;
-    Some(choices.place(number, || {
-        let parser = |look: &Rc<Look>| {
-            let mut parser = Parser::new(
-                Rc::clone(look),
-                setting.tools.clone(),
-                setting.prefill.as_deref(),
-            );
-            if setting.eager {
-                parser.emit_beginning();
-            }
-            parser
-        };
-        let alone = setting
-            .alone
-            .as_ref()
-            .map(|look| AloneReading::new(parser(look), setting.tools.clone()));
-        let leftover = setting.all.as_ref();
-        let leftover = leftover.map(|look| LeftoverReading::new(parser(look)));
-        TagChoice::new(number, parser(&setting.look), alone, leftover)
-    }))
-}
-
-/// Whether an event has a position in the text. `details` events have one only if they belong to
-/// the text.
-fn has_place(event: &Event<'_>) -> bool {
-    event.kind() != Kind::Details || Details::read(event).place == "text"
-}
-
-impl Machine for Tag {
-    fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
+    /// Handles an event that is not text of the answer.
+    // Not inlined: its variables would be in the frame of each push of a text.
+    #[inline(never)]
+    fn other(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         match event.kind() {
-            Kind::ContentDelta => return self.content(event, out),
             Kind::StreamStart => {
                 out.pass();
                 if let Some(unknown) = self.unknown.take() {
@@ -399,6 +365,51 @@ impl Machine for Tag {
             _ => {}
         }
         out.pass();
+    }
+}
+
+/// Returns the index of a choice, or `None` if its text is not parsed.
+fn place(
+    setting: &Option<Setting>,
+    choices: &mut Choices<TagChoice>,
+    number: u32,
+) -> Option<usize> {
+    let setting = setting.as_ref()?;
+    Some(choices.place(number, || {
+        let parser = |look: &Rc<Look>| {
+            let mut parser = Parser::new(
+                Rc::clone(look),
+                setting.tools.clone(),
+                setting.prefill.as_deref(),
+            );
+            if setting.eager {
+                parser.emit_beginning();
+            }
+            parser
+        };
+        let alone = setting
+            .alone
+            .as_ref()
+            .map(|look| AloneReading::new(parser(look), setting.tools.clone()));
+        let leftover = setting.all.as_ref();
+        let leftover = leftover.map(|look| LeftoverReading::new(parser(look)));
+        TagChoice::new(number, parser(&setting.look), alone, leftover)
+    }))
+}
+
+/// Whether an event has a position in the text. `details` events have one only if they belong to
+/// the text.
+fn has_place(event: &Event<'_>) -> bool {
+    event.kind() != Kind::Details || Details::read(event).place == "text"
+}
+
+impl Machine for Tag {
+    fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
+        if event.kind() == Kind::ContentDelta {
+            self.content(event, out);
+        } else {
+            self.other(event, out);
+        }
     }
 
     fn finish(&mut self, out: &mut dyn Sink) {
