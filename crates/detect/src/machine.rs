@@ -118,20 +118,6 @@ impl Detect {
             .add(StreamAnswer::of(undecided, verdict.tool_call));
     }
 
-    /// Passes an event to the checker while the event may still change the decision.
-    #[inline(always)]
-    fn ask(&mut self, at: usize, event: &Event<'_>, out: &mut dyn Sink) {
-        let choice = &mut self.choices[at];
-        let needs_event = match choice.decided {
-            None => true,
-            Some(true) => choice.checker.reads_past_verdict(),
-            Some(false) => choice.checker.revises_no(),
-        };
-        if needs_event && let Some(verdict) = choice.checker.push(event) {
-            self.answer(at, verdict, out);
-        }
-    }
-
     /// Handles a verdict of the checker: the first one, or one after a no that may revise it.
     #[cold]
     fn answer(&mut self, at: usize, verdict: Verdict, out: &mut dyn Sink) {
@@ -215,6 +201,17 @@ impl Detect {
 }
 
 impl CheckedChoice {
+    /// Passes an event to the checker while the event may still change the decision.
+    #[inline(always)]
+    fn ask(&mut self, event: &Event<'_>) -> Option<Verdict> {
+        let needs_event = match self.decided {
+            None => true,
+            Some(true) => self.checker.reads_past_verdict(),
+            Some(false) => self.checker.revises_no(),
+        };
+        needs_event.then(|| self.checker.push(event)).flatten()
+    }
+
     /// Whether every call behind the yes was retracted; called once the stream has ended.
     fn is_overturned(&mut self, ending: StreamEnding) -> bool {
         if self.checker.reads_past_verdict() {
@@ -249,7 +246,9 @@ impl Machine for Detect {
                     // Events outside streams go only to the checker: a command (`cmd:`) reads them.
                     _ => {}
                 }
-                self.ask(at, event, out);
+                if let Some(verdict) = choice.ask(event) {
+                    self.answer(at, verdict, out);
+                }
             }
         }
         out.pass();
