@@ -640,6 +640,17 @@ mod tests {
         );
     }
 
+    /// The marker begins a section, which the end of the text makes text again.
+    #[test]
+    fn a_marker_that_begins_with_white_space_is_not_read_without_end() {
+        let mut dialects = Dialects::default();
+        let text = "name = 'x'\ncall = '{name, arguments}'\ncalls = '⏎|⏎{call}⏎{call}⏎|⏎'";
+        dialects.add("f.toml", text).expect("no mistake");
+        for text in ["text\n|\n", "\n|\n", "\n|\n{\"name\": \"f\"}\n|\n"] {
+            assert_eq!(read(&dialects, dialects.own()[0], text), 0, "{text}");
+        }
+    }
+
     /// Generates valid and invalid notations of calls.
     fn notation() -> impl Strategy<Value = String> {
         let pieces = vec![

@@ -32,8 +32,10 @@ impl Router {
             if i >= limit {
                 return (self.emitter.text(&text[..i], out).into(), ReadStep::On(i));
             }
-            // An exclusion applies to the first byte of the text, not to a byte after white space.
-            let mut exclusion = if i == 0 && space(text) == 0 {
+            // An exclusion applies to the first byte of the text. Forms without a marker begin after
+            // white space, so theirs does not apply to white space.
+            let mut exclusion = if i == 0 && (space(text) == 0 || exclusion != Exclusion::Unmarked)
+            {
                 exclusion
             } else {
                 Exclusion::Nothing
@@ -71,8 +73,8 @@ impl Router {
             if let Some(found) = self.marked(&look, text, i, exclusion, out) {
                 return found;
             }
+            self.position.is_first &= space(&text[i..]) > 0;
             i += self.position.pass_one(&text[i..]);
-            self.position.is_first = false;
         }
         (
             self.emitter.text(text, out).into(),
