@@ -738,7 +738,7 @@ fn the_names_of_the_file_are_listed_if_the_server_gives_no_list() {
             ran.stderr
         );
     }
-    // Without a key there is no request.
+    // Without its key, the command sends no request.
     let home =
         Home::new("model = \"big\"\n[models.big]\napi = \"anthropic\"\napi_key_env = \"BIG\"");
     let ran = run(home.command(&["--models"]));

@@ -274,7 +274,7 @@ impl Each<'_> {
         );
         self.open.insert(number, line);
         if let Some(feed) = &mut self.feed {
-            // If llm-stream has ended, the end of the pipeline is told next.
+            // Fails if llm-stream has ended; `News::Ended` follows then.
             let _ = feed.write_all(turn.as_bytes());
         }
     }

@@ -474,8 +474,8 @@ pub(crate) const PASSED: &[PassedOption] = &[
     row(&STAGES, "max-line", "BYTES", "Longest line that is read"),
 ];
 
-/// Whether the option with this word selects how one run is shown, which is no property of the
-/// conversation.
+/// Whether the option with this word selects only how a run is shown, so that the conversation does
+/// not keep it.
 pub(crate) fn is_of_one_run(word: &OsString) -> bool {
     let passed = PASSED.iter().find(|option| option.word() == *word);
     passed.is_some_and(|option| {

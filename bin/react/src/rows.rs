@@ -108,7 +108,7 @@ impl Row {
         }
     }
 
-    /// Reads a row, and the identity of its input; `None` if the line is none.
+    /// Reads a row and the identity of its input. Returns `None` if the line is not a row.
     fn read(line: &str) -> Option<(u128, Row)> {
         let row = Raw::parse(line).ok()?;
         let input = row.get("input")?;
@@ -175,8 +175,8 @@ pub(crate) struct Rows {
     pub pending: u64,
 }
 
-/// The file of `--rows`. Equal inputs are told apart by which of them has come first, since a file
-/// of rows has no other order that a run could go by.
+/// The file of `--rows`. Equal inputs are numbered in the order of the lines: nothing else in a row
+/// distinguishes them.
 struct RowsFile {
     rows: AppendedFile,
     /// How many rows the file had for each input when the run began.
@@ -202,7 +202,7 @@ impl Rows {
     /// the rows go to standard output.
     ///
     /// # Errors
-    /// If the file cannot be used, is no file of rows, or another run works on it.
+    /// If the file cannot be used, does not contain rows, or is in use by another run.
     pub(crate) fn open(file: Option<&Path>, is_unordered: bool) -> anyhow::Result<Rows> {
         Ok(Rows {
             output: stdio::Output::new(),
