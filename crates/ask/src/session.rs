@@ -4,7 +4,7 @@
 use super::args::{ConnectionArgs, Fallback};
 use super::form::{RequestForm, ToolsForm};
 use super::host::{Host, Note};
-use super::pace::{Pace, PlaceInPace, is_busy};
+use super::pace::{Pace, is_busy};
 use super::playlist::{PlayedAnswer, Playlist, head};
 use super::response::{ResponseEnd, now, write_events};
 use super::trouble;
@@ -157,10 +157,13 @@ impl<'a, H: Host> AskTurn<'a, H> {
             let played = self.playlist.map(Playlist::next);
             let (request, mut stream) = self.prepare(played, progress).await?;
             let deadline = progress.deadline;
-            let place = match self.enter(deadline, &mut stream).await? {
-                Ok(place) => place,
-                Err(end) => return Ok(end),
-            };
+            let mut place = None;
+            if let Some(pace) = self.pace {
+                match self.wait(pace.enter(), deadline, &mut stream).await? {
+                    Ok(entered) => place = Some(entered),
+                    Err(end) => return Ok(end),
+                }
+            }
             let trouble = match self.attempt(request, played, &mut stream, deadline).await? {
                 AttemptEnd::Ended => {
                     if let Some(place) = &place {
@@ -209,7 +212,8 @@ impl<'a, H: Host> AskTurn<'a, H> {
                     if let Some(pace) = pace {
                         pace.hold(self.scaled(wait.time));
                     }
-                    if let Some(end) = self.wait(&wait, deadline, &mut stream).await? {
+                    let slept = tokio::time::sleep(self.scaled(wait.time));
+                    if let Err(end) = self.wait(slept, deadline, &mut stream).await? {
                         return Ok(end);
                     }
                 }
@@ -273,44 +277,14 @@ impl<'a, H: Host> AskTurn<'a, H> {
         TurnEnd::Ended
     }
 
-    /// Waits before the next attempt. Returns how the turn ended if something ended it during the
-    /// wait.
-    async fn wait(
+    /// Waits for a place among the turns that share a pace, or for the next attempt. Returns how the
+    /// turn ended if a stop or the deadline ended it during the wait.
+    async fn wait<T>(
         &mut self,
-        wait: &Wait,
+        work: impl Future<Output = T>,
         deadline: Option<Instant>,
         stream: &mut Stream,
-    ) -> Result<Option<TurnEnd<H::Stop>>> {
-        self.host.flush().await?;
-        let limits = TimeLimits {
-            idle: None,
-            deadline,
-        };
-        tokio::select! {
-            biased;
-            stop = self.host.stop() => {
-                let stop = stop?;
-                self.end(stream, End::Cancelled);
-                Ok(Some(TurnEnd::Stopped(stop)))
-            }
-            slept = limits.sleep(self.scaled(wait.time)) => Ok(slept.err().map(|error| {
-                let end = end(&error, stream.server());
-                self.end(stream, end);
-                TurnEnd::Ended
-            })),
-        }
-    }
-
-    /// Waits for a place among the turns that share a pace. Returns how the turn ended if something
-    /// ended it during the wait.
-    async fn enter(
-        &mut self,
-        deadline: Option<Instant>,
-        stream: &mut Stream,
-    ) -> Result<Result<Option<PlaceInPace<'a>>, TurnEnd<H::Stop>>> {
-        let Some(pace) = self.pace else {
-            return Ok(Ok(None));
-        };
+    ) -> Result<Result<T, TurnEnd<H::Stop>>> {
         self.host.flush().await?;
         let limits = TimeLimits {
             idle: None,
@@ -323,14 +297,11 @@ impl<'a, H: Host> AskTurn<'a, H> {
                 self.end(stream, End::Cancelled);
                 Ok(Err(TurnEnd::Stopped(stop)))
             }
-            place = limits.wait(pace.enter()) => Ok(match place {
-                Ok(place) => Ok(Some(place)),
-                Err(error) => {
-                    let end = end(&error, stream.server());
-                    self.end(stream, end);
-                    Err(TurnEnd::Ended)
-                }
-            }),
+            done = limits.wait(work) => Ok(done.map_err(|error| {
+                let end = end(&error, stream.server());
+                self.end(stream, end);
+                TurnEnd::Ended
+            })),
         }
     }
 

@@ -27,16 +27,6 @@ impl TimeLimits {
         TimedWaits::new(self).wait(work).await
     }
 
-    /// Sleeps for `time`, such as before the next attempt.
-    ///
-    /// # Errors
-    /// If the deadline passes first.
-    pub async fn sleep(self, time: Duration) -> Result<(), Error> {
-        TimeLimits { idle: None, ..self }
-            .wait(tokio::time::sleep(time))
-            .await
-    }
-
     /// Whether the deadline has passed.
     pub fn is_over(self) -> bool {
         self.deadline
